@@ -1,0 +1,60 @@
+// The executor: a graph and a plan, turned into something that runs.
+//
+// Building packs weights, emits kernels and plans memory once (liveness, in-place, concat slices). Running is
+// one parallel region with a light barrier between nodes, and allocates nothing.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/plan.h"
+#include "layouts/tensor.h"
+#include "ops/graph.h"
+
+namespace tilesmith {
+
+struct ExecutorOptions {
+  CpuInfo cpu;
+  int threads = 1;
+};
+
+// One executed step: a node, or a layout transform.
+struct StepProfile {
+  std::string name;     // the node's name, or "tensor: NCHW -> NCHW16c"
+  std::string kind;     // "direct", "transform", "MaxPool", "Relu (reference)", ...
+  std::string layouts;  // "NCHW16c -> NCHW32c"
+  double seconds = 0;   // low quantile over the profiled runs, in context
+  double predicted_seconds = 0;
+};
+
+class Executor {
+ public:
+  // Preconditions: plan is for this graph (CheckPlan, plan_file.h). `graph` is not referenced afterwards.
+  Executor(const Graph& graph, const Plan& plan, const ExecutorOptions& options);
+  ~Executor();
+  Executor(Executor&&) noexcept;
+
+  // Inputs and outputs in the graph's order, plain NCHW, preallocated, shapes checked. Not thread-safe: one
+  // run at a time per executor.
+  void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
+
+  // Runs `runs` times with a clock read by thread 0 around every step.
+  std::vector<StepProfile> Profile(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs,
+                                   int runs);
+
+  size_t ArenaBytes() const;  // activations and scratch
+  size_t PackedWeightBytes() const;
+  std::vector<CodeBlob> Code() const;  // every conv's generated code
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The schedule without tuning: each template's default, one block size (the CPU's vector width) everywhere it
+// can.
+Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads);
+
+}  // namespace tilesmith

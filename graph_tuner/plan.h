@@ -1,0 +1,40 @@
+// A plan: the schedules of a whole network, i.e. the optimal schedule records. Values only; plan_file.h reads
+// and writes them, executor.h runs them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+struct NodePlan {
+  std::string node;  // the graph node's name
+  std::string op_type;
+  LayoutPair layouts;            // what the node reads and writes; equal for every op but conv
+  std::optional<Record> record;  // for convs: template, config and how it was measured
+  double predicted_seconds = 0;
+};
+
+// A tensor is converted once per distinct target layout, however many consumers share the result.
+struct TransformPlan {
+  std::string tensor;  // name of the node that produces it
+  Layout from, to;
+  double predicted_seconds = 0;
+};
+
+struct Plan {
+  std::string network;
+  std::string graph_hash;  // GraphHash of the graph after all passes
+  Target target;
+  int threads = 1;
+  std::string solver;       // "dp", "exhaustive", "heuristic", ...
+  std::string certificate;  // "optimal", or the gap to a proved bound, or "none"
+  double predicted_seconds = 0;
+  std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
+  std::vector<TransformPlan> transforms;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,89 @@
+#include "layouts/base/cpu.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <fstream>
+#include <thread>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+int64_t ReadCacheBytes(int index) {
+  std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+  int64_t size = 0;
+  char unit = 0;
+  if (!(file >> size)) return 0;
+  file >> unit;
+  return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : size;
+}
+
+std::string ReadModelName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+Isa DetectIsa() {
+#ifdef TILESMITH_X86
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (avx512) return Isa::kAvx512;
+  if (avx2) return Isa::kAvx2;
+#endif
+  return Isa::kPortable;
+}
+
+}  // namespace
+
+std::string_view IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kPortable:
+      return "portable";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+Isa ParseIsa(std::string_view text) {
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (text == IsaName(isa)) return isa;
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("unknown instruction set \"{}\" (known: portable, avx2, avx512)", text));
+}
+
+CpuInfo DetectCpu() {
+  CpuInfo cpu;
+  cpu.model = ReadModelName();
+  cpu.isa = DetectIsa();
+  cpu.cores = UsableCores();
+  if (const int64_t bytes = ReadCacheBytes(0)) cpu.l1d_bytes = bytes;
+  if (const int64_t bytes = ReadCacheBytes(2)) cpu.l2_bytes = bytes;
+  cpu.l3_bytes = ReadCacheBytes(3);
+  return cpu;
+}
+
+CpuInfo CapIsa(CpuInfo cpu, Isa cap) {
+  if (cap < cpu.isa) cpu.isa = cap;
+  return cpu;
+}
+
+}  // namespace tilesmith

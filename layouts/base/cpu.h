@@ -1,0 +1,38 @@
+// The CPU as generated code and cost decisions see it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tilesmith {
+
+// Ordered: a larger value includes the smaller ones.
+enum class Isa { kPortable = 0, kAvx2 = 1, kAvx512 = 2 };
+
+struct CpuInfo {
+  std::string model;  // as the CPU names itself, e.g. "AMD EPYC"
+  Isa isa = Isa::kPortable;
+  int cores = 1;  // cores this process may use
+  int64_t l1d_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+  int64_t l3_bytes = 0;
+
+  // Floats in one vector register: 16, 8, or 4 where code is portable.
+  int vector_floats() const { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }
+  // Architectural vector registers.
+  int vector_registers() const { return isa == Isa::kAvx512 ? 32 : 16; }
+};
+
+// "portable", "avx2", "avx512".
+std::string_view IsaName(Isa isa);
+// Throws Error(kUsage) naming the text and the known names.
+Isa ParseIsa(std::string_view text);
+
+// Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
+// state.
+CpuInfo DetectCpu();
+// `cpu` with its ISA lowered to at most `cap`; this is how narrower machines are emulated.
+CpuInfo CapIsa(CpuInfo cpu, Isa cap);
+
+}  // namespace tilesmith

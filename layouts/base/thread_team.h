@@ -1,0 +1,52 @@
+// Threads: one OpenMP parallel region, light barriers inside it, and the even split of tasks.
+#pragma once
+
+#include <omp.h>
+
+#include <atomic>
+
+#include "layouts/base/kernel.h"
+
+namespace tilesmith {
+
+// Sense-counting spin barrier for threads that are all running; about 100 ns on two cores, where a fresh
+// parallel region costs 0.6 us or more. Yields after a while, so an oversubscribed machine still advances.
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(int threads) : threads_(threads) {}
+  void Wait();
+
+ private:
+  const int threads_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<unsigned> generation_{0};
+};
+
+// Tasks [begin, end) of `thread` when `tasks` are split evenly and contiguously over `threads`.
+TaskRange ShareOf(int64_t tasks, int thread, int threads);
+
+// Calls body(int thread) on `threads` threads of one OpenMP region, thread 0 being the caller. body must not
+// throw. Not reentrant from within body. Allocates nothing once the team exists.
+template <typename Body>
+void RunOnTeam(int threads, const Body& body) {
+  if (threads == 1) {
+    body(0);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  body(omp_get_thread_num());
+}
+
+// Runs all stages of a kernel in one parallel region.
+void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads);
+
+// Runs one thread's share of every stage; every thread of the team calls it with the same arguments.
+void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier);
+
+// Pins the team's threads, one to each core this process may use (thread i to the i-th). OpenMP keeps its
+// threads, so later regions of the same width stay pinned. Child processes inherit the calling thread's
+// mask: call UnpinThisThread in a child that should be free.
+void PinTeam(int threads);
+void UnpinThisThread();
+
+}  // namespace tilesmith

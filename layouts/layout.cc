@@ -1,0 +1,84 @@
+#include "layouts/layout.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+
+Layout Layout::Blocked(int64_t block) {
+  TILESMITH_CHECK(block >= 1, "block {}", block);
+  return Layout(block);
+}
+
+Layout Layout::Parse(std::string_view text) {
+  if (text == "NCHW") return Nchw();
+  if (text == "NHWC") return Nhwc();
+  constexpr std::string_view kPrefix = "NCHW";
+  if (text.starts_with(kPrefix) && text.ends_with("c")) {
+    const char* first = text.data() + kPrefix.size();
+    const char* last = text.data() + text.size() - 1;
+    int64_t block = 0;
+    const auto [end, error] = std::from_chars(first, last, block);
+    if (error == std::errc() && end == last && block >= 1) return Layout(block);
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("unknown layout \"{}\" (allowed: NCHW, NHWC, NCHW[x]c such as NCHW16c)", text));
+}
+
+std::string Layout::ToString() const {
+  if (is_nchw()) return "NCHW";
+  if (is_nhwc()) return "NHWC";
+  return fmt::format("NCHW{}c", block_);
+}
+
+int64_t Layout::Blocks(int64_t channels) const {
+  const int64_t block = BlockFor(channels);
+  return block == 0 ? 0 : (channels + block - 1) / block;
+}
+
+Dims4 ToDims4(const Shape& shape) {
+  TILESMITH_CHECK(shape.size() <= 4, "rank {}", shape.size());
+  Dims4 dims;
+  int64_t* const fields[] = {&dims.n, &dims.c, &dims.h, &dims.w};
+  for (size_t i = 0; i < shape.size(); ++i) *fields[i] = shape[i];
+  return dims;
+}
+
+int64_t ElementCount(const Shape& shape) {
+  int64_t count = 1;
+  for (int64_t size : shape) count *= size;
+  return count;
+}
+
+int64_t PaddedElementCount(const Shape& shape, const Layout& layout) {
+  if (layout.is_nchw()) return ElementCount(shape);
+  return ToDims4(shape).n * BatchStride(shape, layout);
+}
+
+int64_t BatchStride(const Shape& shape, const Layout& layout) {
+  if (layout.is_nchw())
+    return shape.empty() || shape[0] == 0 ? ElementCount(shape) : ElementCount(shape) / shape[0];
+  const Dims4 dims = ToDims4(shape);
+  return layout.PaddedChannels(dims.c) * dims.h * dims.w;
+}
+
+int64_t ElementOffset(const Dims4& dims, const Layout& layout, const Dims4& index) {
+  const int64_t block = layout.BlockFor(dims.c);
+  const int64_t plane = index.n * layout.Blocks(dims.c) + index.c / block;
+  return (plane * dims.h * dims.w + index.h * dims.w + index.w) * block + index.c % block;
+}
+
+bool SameMemory(const Shape& shape, const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  if (shape.size() > 4) return false;
+  const Dims4 dims = ToDims4(shape);
+  if (a.PaddedChannels(dims.c) != b.PaddedChannels(dims.c)) return false;
+  return a.BlockFor(dims.c) == b.BlockFor(dims.c) || dims.h * dims.w == 1;
+}
+
+std::string ShapeToString(const Shape& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
+
+}  // namespace tilesmith

@@ -1,0 +1,70 @@
+// Layouts: where element (n, c, h, w) of an activation tensor lies in memory.
+//
+// There is one family, NCHW[x]c: channels are cut into ceil(C / x) blocks of x, and
+//
+//     offset(n, c, h, w) = ((n * blocks + c / x) * H * W + h * W + w) * x + c % x          (in elements)
+//
+// NCHW is x = 1; NHWC is a single block holding all channels, x = C. Channels that x does not divide are
+// padded up with zeros, and those zeros are an invariant: every op that writes a tensor writes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilesmith {
+
+using Shape = std::vector<int64_t>;  // logical sizes, outermost first; activations are {N, C, H, W}
+
+class Layout {
+ public:
+  constexpr Layout() = default;  // NCHW
+  static constexpr Layout Nchw() { return Layout(1); }
+  static constexpr Layout Nhwc() { return Layout(kAllChannels); }
+  // NCHW[block]c, block >= 1.
+  static Layout Blocked(int64_t block);
+  // "NCHW", "NHWC" or "NCHW16c". Throws Error(kUsage) naming the text and the allowed forms.
+  static Layout Parse(std::string_view text);
+  std::string ToString() const;
+
+  bool is_nchw() const { return block_ == 1; }
+  bool is_nhwc() const { return block_ == kAllChannels; }
+
+  // The block size x for a tensor of `channels` channels.
+  int64_t BlockFor(int64_t channels) const { return is_nhwc() ? channels : block_; }
+  int64_t Blocks(int64_t channels) const;
+  int64_t PaddedChannels(int64_t channels) const { return Blocks(channels) * BlockFor(channels); }
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+  friend auto operator<=>(const Layout&, const Layout&) = default;
+
+ private:
+  static constexpr int64_t kAllChannels = 0;
+  constexpr explicit Layout(int64_t block) : block_(block) {}
+  int64_t block_ = 1;
+};
+
+// N, C, H, W of an activation; trailing dimensions a lower rank lacks are 1. Precondition: rank <= 4.
+struct Dims4 {
+  int64_t n = 1, c = 1, h = 1, w = 1;
+};
+Dims4 ToDims4(const Shape& shape);
+
+// Product of all sizes; 1 for a scalar.
+int64_t ElementCount(const Shape& shape);
+// Elements stored for `shape` in `layout`, padding included.
+int64_t PaddedElementCount(const Shape& shape, const Layout& layout);
+// Elements from one image of the batch to the next.
+int64_t BatchStride(const Shape& shape, const Layout& layout);
+// Offset of one element, by the formula above.
+int64_t ElementOffset(const Dims4& dims, const Layout& layout, const Dims4& index);
+
+// Whether `a` and `b` put every element of `shape` (and its padding) in the same place, so that a transform
+// between them is a no-op: 16 channels in NHWC and NCHW16c, or one pixel in NCHW and NCHW8c.
+bool SameMemory(const Shape& shape, const Layout& a, const Layout& b);
+
+// "1x64x56x56".
+std::string ShapeToString(const Shape& shape);
+
+}  // namespace tilesmith

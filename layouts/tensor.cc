@@ -1,0 +1,76 @@
+#include "layouts/tensor.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+constexpr size_t kHugePage = 2 << 20;
+
+size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
+  const size_t allocated = RoundUp(bytes, kCacheLine);
+  data_.reset(std::aligned_alloc(alignment, RoundUp(allocated, alignment)));
+  if (data_ == nullptr) {
+    throw Error(ErrorCode::kEnvironment, fmt::format("out of memory: {} bytes for a tensor", bytes));
+  }
+  if (alignment == kHugePage) madvise(data_.get(), RoundUp(allocated, alignment), MADV_HUGEPAGE);
+  std::memset(data_.get(), 0, allocated);
+}
+
+AlignedBuffer::AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.bytes_) {
+  if (bytes_ > 0) std::memcpy(data(), other.data(), bytes_);
+}
+
+AlignedBuffer& AlignedBuffer::operator=(const AlignedBuffer& other) {
+  if (this != &other) *this = AlignedBuffer(other);
+  return *this;
+}
+
+void AlignedBuffer::Free::operator()(void* p) const { std::free(p); }
+
+Tensor::Tensor(Shape shape, Layout layout, DataType type)
+    : shape_(std::move(shape)),
+      layout_(layout),
+      type_(type),
+      buffer_(PaddedElementCount(shape_, layout) *
+              (type == DataType::kF32 ? sizeof(float) : sizeof(int64_t))) {}
+
+float* Tensor::floats() {
+  TILESMITH_CHECK(type_ == DataType::kF32);
+  return buffer_.floats();
+}
+const float* Tensor::floats() const {
+  TILESMITH_CHECK(type_ == DataType::kF32);
+  return buffer_.floats();
+}
+int64_t* Tensor::ints() {
+  TILESMITH_CHECK(type_ == DataType::kI64);
+  return static_cast<int64_t*>(buffer_.data());
+}
+const int64_t* Tensor::ints() const {
+  TILESMITH_CHECK(type_ == DataType::kI64);
+  return static_cast<const int64_t*>(buffer_.data());
+}
+
+Tensor Tensor::Reshaped(Shape shape) const {
+  TILESMITH_CHECK(layout_.is_nchw() && ElementCount(shape) == size(), "{} to {}", ShapeToString(shape_),
+                  ShapeToString(shape));
+  Tensor result = *this;
+  result.shape_ = std::move(shape);
+  return result;
+}
+
+}  // namespace tilesmith

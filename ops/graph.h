@@ -1,0 +1,68 @@
+// The network graph: nodes are ops (each produces one tensor), edges are the tensors' uses. Stored as a Boost
+// adjacency_list, whose algorithms apply. A Graph is a value; passes map a graph to a new one.
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace tilesmith {
+
+struct Node {
+  std::string name;  // unique in its graph
+  OpPtr op;
+  Shape shape;  // of the output
+  DataType type = DataType::kF32;
+};
+
+// A use of the source's output as input number `slot` of the target.
+struct Use {
+  int slot = 0;
+};
+
+class Graph {
+ public:
+  using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Use>;
+  using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
+
+  explicit Graph(std::string name = "") : name_(std::move(name)) {}
+
+  // Infers shape and type. Inputs must exist already, so ids are a topological order. A taken or empty name
+  // is made unique with a suffix. Throws Error(kBadModel) naming the node when the shapes do not fit.
+  NodeId Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs);
+  // Outputs keep the order in which they are marked; a node may be marked once.
+  void MarkOutput(NodeId node);
+
+  const std::string& name() const { return name_; }
+  size_t size() const { return boost::num_vertices(graph_); }
+  const Node& node(NodeId id) const { return graph_[id]; }
+  std::vector<NodeId> Inputs(NodeId id) const;     // by slot
+  std::vector<NodeId> Consumers(NodeId id) const;  // ascending, each once
+  std::vector<Shape> InputShapes(NodeId id) const;
+  std::vector<NodeId> GraphInputs() const;  // nodes whose op is an InputOp, in order of addition
+  const std::vector<NodeId>& outputs() const { return outputs_; }
+  bool IsOutput(NodeId id) const;
+  std::optional<NodeId> Find(std::string_view name) const;
+  const Boost& boost() const { return graph_; }
+
+ private:
+  std::string name_;
+  Boost graph_;
+  std::vector<NodeId> outputs_;
+};
+
+// A stable 16-digit hash of structure, signatures and shapes (not of weight values): what a plan is for.
+std::string GraphHash(const Graph& graph);
+
+// Copies `graph` node by node in topological order. `rewrite(id, inputs, result)` gets the already mapped
+// inputs and returns the node of `result` that stands for `id`, or nullopt to copy it unchanged. Nodes from
+// which no output is reachable are dropped, graph inputs excepted.
+using Rewrite = std::function<std::optional<Graph::NodeId>(
+    Graph::NodeId id, const std::vector<Graph::NodeId>& inputs, Graph& result)>;
+Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite);
+
+}  // namespace tilesmith

@@ -1,0 +1,61 @@
+// From a node as a model file states it to an Op. The importer, the built-in networks and the tests all
+// create ops this way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace tilesmith {
+
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+
+// One input of a node: absent (""), an activation, or a constant known at load time.
+struct NodeInput {
+  bool present = true;
+  Shape shape;
+  DataType type = DataType::kF32;
+  std::shared_ptr<const Tensor> constant;  // null for activations
+};
+
+struct NodeSpec {
+  std::string name;
+  std::string op_type;  // ONNX's
+  int64_t opset = 13;
+  std::map<std::string, Attribute, std::less<>> attributes;
+  std::vector<NodeInput> inputs;
+
+  // Typed access with a default; throws Error(kBadModel) naming node and attribute when the type is another.
+  int64_t Int(std::string_view name, int64_t fallback) const;
+  float Float(std::string_view name, float fallback) const;
+  std::string String(std::string_view name, std::string_view fallback) const;
+  std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> fallback) const;
+  std::vector<float> Floats(std::string_view name, std::vector<float> fallback) const;
+  bool Has(std::string_view name) const { return attributes.find(name) != attributes.end(); }
+  bool HasInput(size_t index) const { return index < inputs.size() && inputs[index].present; }
+  // The constant at an input; throws Error(kBadModel) saying the input must be constant when it is not.
+  const Tensor& Constant(size_t index) const;
+};
+
+struct BuiltOp {
+  OpPtr op;
+  std::vector<int> data_inputs;  // which of the node's inputs remain edges, in the op's order
+};
+
+struct OpImporter {
+  std::string_view op_type;
+  std::function<BuiltOp(const NodeSpec&)> build;  // throws Error(kBadModel) with the reason it cannot
+};
+
+// Every importer, sorted by op_type; assembled in op_list.cc.
+const std::vector<OpImporter>& OpImporters();
+// nullptr when unknown.
+const OpImporter* FindOpImporter(std::string_view op_type);
+
+}  // namespace tilesmith

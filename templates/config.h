@@ -1,0 +1,66 @@
+// Config spaces: what can be chosen when a conv is computed by a template.
+//
+// A knob is a name and its values; a config gives each knob one value; a space is all combinations that a
+// validity predicate accepts. Configs are addressed by an index (mixed radix over the knobs, first knob
+// fastest), but records store names and values, so that a log outlives changes to the space.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tilesmith {
+
+// Knob name to value, in the space's knob order.
+class Config {
+ public:
+  void Set(std::string_view name, int64_t value);
+  int64_t Get(std::string_view name) const;  // a bug to ask for a missing knob
+  std::optional<int64_t> Find(std::string_view name) const;
+  const std::vector<std::pair<std::string, int64_t>>& knobs() const { return knobs_; }
+  // "ic_block=16 oc_block=32 ..."; two configs of a space are equal exactly when their texts are.
+  std::string ToString() const;
+  bool operator==(const Config&) const = default;
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> knobs_;
+};
+
+struct Knob {
+  std::string name;
+  std::vector<int64_t> values;  // distinct, in an order in which neighbours are similar
+  std::string help;             // one line for `tilesmith space`
+};
+
+class ConfigSpace {
+ public:
+  // Returns "" for a valid config, or why it is not.
+  using Validity = std::function<std::string(const Config&)>;
+
+  ConfigSpace() = default;
+  ConfigSpace(std::vector<Knob> knobs, Validity validity);
+
+  const std::vector<Knob>& knobs() const { return knobs_; }
+  uint64_t size() const { return size_; }  // all combinations, valid or not
+  Config At(uint64_t index) const;         // precondition: index < size()
+  // The inverse; nullopt when a knob is missing or has a value the space does not list.
+  std::optional<uint64_t> IndexOf(const Config& config) const;
+  // "" when valid; otherwise the reason, also for configs outside the space.
+  std::string WhyInvalid(const Config& config) const;
+  bool IsValid(uint64_t index) const { return WhyInvalid(At(index)).empty(); }
+  // Valid configs that differ in one knob by one step, ascending.
+  std::vector<uint64_t> Neighbours(uint64_t index) const;
+  // Number of valid configs: exact up to `limit` combinations, nullopt beyond.
+  std::optional<uint64_t> CountValid(uint64_t limit = 1 << 20) const;
+
+ private:
+  std::vector<Knob> knobs_;
+  Validity validity_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,74 @@
+// A template is one way to compute a conv, with knobs. Every question is pure; only Build emits code.
+//
+// A new template is one file that defines a subclass, plus one line in registry.cc: lookup, `tilesmith
+// space`, the parameterised correctness test and the benchmark all read that list.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
+#include "layouts/tensor.h"
+#include "ops/workload.h"
+#include "templates/config.h"
+
+namespace tilesmith {
+
+// Yes, or no with the reason in words.
+struct Support {
+  bool ok = true;
+  std::string reason;
+  static Support Yes() { return {}; }
+  static Support No(std::string reason) { return {false, std::move(reason)}; }
+};
+
+struct LayoutPair {
+  Layout in, out;
+  auto operator<=>(const LayoutPair&) const = default;
+};
+
+// A piece of generated machine code, for dumps and profilers.
+struct CodeBlob {
+  std::string name;
+  std::span<const uint8_t> bytes;
+};
+
+// A built conv: packed weights and code. KernelArgs.inputs: data in Layouts().in; then, when the workload has
+// `sum`, the residual in Layouts().out. The output's padding channels are written as zeros. The residual may
+// be the output's own memory.
+class ConvKernel : public Kernel {
+ public:
+  virtual std::vector<CodeBlob> Code() const { return {}; }
+  virtual size_t PackedWeightBytes() const = 0;
+};
+
+struct ConvWeights {
+  const float* weights = nullptr;  // OIHW
+  const float* bias = nullptr;     // oc floats; null exactly when the workload has no bias
+};
+
+class ConvTemplate {
+ public:
+  virtual ~ConvTemplate() = default;
+  virtual std::string_view Name() const = 0;  // stable: stored in records
+  virtual Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  // Preconditions from here on: Supports(...).ok, and a config that is valid in Space(workload, cpu).
+  virtual ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  // A valid config that is decent everywhere: the schedule used before any tuning.
+  virtual Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
+  // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
+  virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
+                                            const CpuInfo& cpu, const ConvWeights& weights) const = 0;
+};
+
+// All templates, best first. The last, "portable", supports every workload on every CPU.
+std::span<const ConvTemplate* const> ConvTemplates();
+// Throws Error(kUsage) naming the known templates.
+const ConvTemplate& FindConvTemplate(std::string_view name);
+
+}  // namespace tilesmith

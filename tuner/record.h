@@ -1,0 +1,74 @@
+// Tuning records: one measured config, and all that is needed to believe it and to build it again.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "ops/workload.h"
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+// The machine a record was measured on. Records of another target are kept apart.
+struct Target {
+  std::string cpu_model;
+  Isa isa = Isa::kPortable;
+  int cores = 1;
+  int64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+  std::string tool_version;
+  bool operator==(const Target&) const = default;
+};
+Target TargetOf(const CpuInfo& cpu);
+// Same CPU model and ISA: figures of one hold for the other (tool version and core count are not compared).
+bool SameMachine(const Target& a, const Target& b);
+
+enum class TrialStatus {
+  kOk,
+  kInvalidConfig,
+  kBuildError,
+  kBuildTimeout,
+  kRunCrash,
+  kRunTimeout,
+  kWrongAnswer,
+  kOutOfMemory,
+  kWorkerLost,  // the worker died without our config being to blame (killed from outside)
+};
+std::string_view TrialStatusName(TrialStatus status);  // "ok", "invalid_config", ...
+TrialStatus ParseTrialStatus(std::string_view text);   // throws Error(kUsage)
+
+struct MeasureConditions {
+  int threads = 1;
+  bool pinned = true;
+  bool cold_weights = false;  // weights evicted to memory before every sample
+  bool operator==(const MeasureConditions&) const = default;
+};
+
+struct Record {
+  Target target;
+  ConvWorkload workload;
+  std::string template_name;
+  Config config;
+  LayoutPair layouts;
+  MeasureConditions conditions;
+  TrialStatus status = TrialStatus::kOk;
+  std::string detail;                  // of a failure
+  std::vector<double> sample_seconds;  // in the order taken
+  double seconds = 0;                  // the statistic of the samples; 0 unless ok
+  std::string statistic = "p25";       // which one
+  bool early_stopped = false;          // given up as hopeless: seconds is rougher than usual
+  std::string tuner;                   // who chose the config
+  uint64_t seed = 0;
+  std::string time;  // UTC, ISO 8601
+};
+
+constexpr int kRecordFormat = 1;
+
+nlohmann::json RecordToJson(const Record& record);
+// Throws Error(kUsage) naming the field that is missing or wrong.
+Record RecordFromJson(const nlohmann::json& json);
+
+}  // namespace tilesmith
