@@ -12,7 +12,8 @@
 namespace tilesmith::direct {
 namespace {
 
-// Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a trial.
+// Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
+// trial.
 constexpr int64_t kMostCodeBytes = 48 << 10;
 
 std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
@@ -91,15 +92,18 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
   if (c.oc_vectors * cpu.vector_floats() >= w.oc / w.g + cpu.vector_floats()) {
     return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
   }
-  if (c.broadcast == Broadcast::kEmbedded && cpu.isa != Isa::kAvx512) return "embedded broadcast needs AVX-512";
-  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1) return "mixed broadcast needs two weight vectors";
-  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile), c.broadcast,
-                                          cpu.vector_registers());
+  if (c.broadcast == Broadcast::kEmbedded && cpu.isa != Isa::kAvx512)
+    return "embedded broadcast needs AVX-512";
+  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
+    return "mixed broadcast needs two weight vectors";
+  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
+                                          c.broadcast, cpu.vector_registers());
   if (!plan.fits) {
     return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
                        cpu.vector_registers());
   }
-  if (c.ic_unroll > block && c.ic_unroll > 1) return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
+  if (c.ic_unroll > block && c.ic_unroll > 1)
+    return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
   if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
   if (c.ic_pass > 0 && c.ic_block > 0 && c.ic_pass % c.ic_block != 0) return "ic_pass splits a block";
   const int64_t code = EstimateCodeBytes(w, c, cpu.vector_floats());
@@ -110,7 +114,8 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
 }  // namespace
 
 bool CanFlatten(const ConvWorkload& w) {
-  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih && w.ow == w.iw;
+  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
+         w.ow == w.iw;
 }
 
 DirectConfig ReadConfig(const Config& config) {
@@ -144,7 +149,8 @@ ConfigSpace DirectSpace(const ConvWorkload& w, const CpuInfo& cpu) {
       {"ic_block", InputBlocks(w), "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
       {"oc_block", OutputBlocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"oc_vectors", UpTo(8, {1, 2, 3, 4, 6}), "register tile: vectors of output channels"},
-      {"width_tile", UpTo(std::min(widest, registers - 2), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}),
+      {"width_tile",
+       UpTo(std::min(widest, registers - 2), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}),
        "register tile: output positions"},
       {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
       {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
@@ -165,14 +171,15 @@ Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   const auto pick = [&](std::string_view knob, int64_t wanted) {
     for (const Knob& k : space.knobs()) {
       if (k.name != knob) continue;
-      return std::find(k.values.begin(), k.values.end(), wanted) != k.values.end() ? wanted : k.values.front();
+      return std::find(k.values.begin(), k.values.end(), wanted) != k.values.end() ? wanted
+                                                                                   : k.values.front();
     }
     return wanted;
   };
   const int64_t vector = cpu.vector_floats();
   const auto make = [&](int64_t vectors, int64_t width, int64_t unroll) {
     Config config;
-    config.Set("ic_block", w.ic < vector / 2 ? pick("ic_block", 1) : pick("ic_block", vector));
+    config.Set("ic_block", pick("ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector));
     config.Set("oc_block", pick("oc_block", vector));
     config.Set("oc_vectors", vectors);
     config.Set("width_tile", width);

@@ -18,15 +18,15 @@ enum class Broadcast {
 };
 
 struct DirectConfig {
-  int64_t ic_block = 16;   // x of the input's NCHW[x]c; 0 is NHWC
-  int64_t oc_block = 16;   // x of the output's; 0 is NHWC
-  int64_t oc_vectors = 2;  // register tile: vectors of output channels ...
-  int64_t width_tile = 7;  // ... by output positions in a row
+  int64_t ic_block = 16;       // x of the input's NCHW[x]c; 0 is NHWC
+  int64_t oc_block = 16;       // x of the output's; 0 is NHWC
+  int64_t oc_vectors = 2;      // register tile: vectors of output channels ...
+  int64_t width_tile = 7;      // ... by output positions in a row
   bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
   Broadcast broadcast = Broadcast::kRegister;
   int64_t ic_unroll = 4;
-  int64_t ic_pass = 0;  // input channels accumulated per pass over a row block; 0 is all
-  int64_t rows = 1;     // output rows per task
+  int64_t ic_pass = 0;     // input channels accumulated per pass over a row block; 0 is all
+  int64_t rows = 1;        // output rows per task
   bool oc_inner = false;   // tasks: consecutive ones share the rows instead of the weights
   int64_t flat_width = 0;  // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
   int64_t prefetch = 0;    // weight vectors fetched this far ahead; 0 is none

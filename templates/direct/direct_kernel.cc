@@ -82,7 +82,8 @@ class DirectKernel : public ConvKernel {
   Task Locate(int64_t task) const {
     const int64_t row_blocks = geometry_.row_blocks();
     const auto chunks = static_cast<int64_t>(geometry_.chunks.size());
-    if (geometry_.config.oc_inner) return {task / chunks / row_blocks, task % chunks, task / chunks % row_blocks};
+    if (geometry_.config.oc_inner)
+      return {task / chunks / row_blocks, task % chunks, task / chunks % row_blocks};
     return {task / row_blocks / chunks, task / row_blocks % chunks, task % row_blocks};
   }
 
@@ -103,7 +104,8 @@ class DirectKernel : public ConvKernel {
     geometry_.KernelRows(row, &first, &last);
     const int64_t in_row = row * w.sh - w.ph + first * (w.dh + 1);
     const int64_t in_channel = chunk.group * (w.ic / w.g) + pass.first_channel;
-    const int64_t out_offset = geometry_.OutChannelOffset(chunk.first_channel) + row * geometry_.out_row_bytes;
+    const int64_t out_offset =
+        geometry_.OutChannelOffset(chunk.first_channel) + row * geometry_.out_row_bytes;
     const int64_t row_weights = RowWeights(geometry_, chunk, pass.block_channels);
     const int64_t tail_row_weights = RowWeights(geometry_, chunk, pass.tail_channels);
     constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
@@ -139,7 +141,8 @@ class DirectKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu,
+                                              const ConvWeights& weights) {
   return std::make_unique<DirectKernel>(std::move(geometry), cpu, weights);
 }
 

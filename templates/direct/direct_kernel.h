@@ -10,6 +10,7 @@
 namespace tilesmith::direct {
 
 // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
-std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu,
+                                              const ConvWeights& weights);
 
 }  // namespace tilesmith::direct

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "templates/direct/direct_config.h"
 #include "templates/direct/direct_kernel.h"
 #include "templates/direct/geometry.h"
@@ -17,8 +19,9 @@ class Direct : public ConvTemplate {
   std::string_view Name() const override { return "direct"; }
 
   Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
-    if (cpu.isa == Isa::kPortable) return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-    const int64_t in_per_group = w.ic / w.g, out_per_group = w.oc / w.g;
+    if (cpu.isa == Isa::kPortable)
+      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    const int64_t out_per_group = w.oc / w.g;
     if (w.g > 1 && out_per_group % cpu.vector_floats() != 0) {
       return Support::No(fmt::format("groups of {} output channels do not fill vectors of {}", out_per_group,
                                      cpu.vector_floats()));
@@ -27,12 +30,15 @@ class Direct : public ConvTemplate {
     if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
       return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
     }
-    (void)in_per_group;
     return Support::Yes();
   }
 
-  ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override { return direct::DirectSpace(w, cpu); }
-  Config Default(const ConvWorkload& w, const CpuInfo& cpu) const override { return direct::DirectDefault(w, cpu); }
+  ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {
+    return direct::DirectSpace(w, cpu);
+  }
+  Config Default(const ConvWorkload& w, const CpuInfo& cpu) const override {
+    return direct::DirectDefault(w, cpu);
+  }
 
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     const auto layout = [](int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); };
@@ -41,8 +47,8 @@ class Direct : public ConvTemplate {
 
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
-    return direct::BuildDirectKernel(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()), cpu,
-                                     weights);
+    return direct::BuildDirectKernel(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()),
+                                     cpu, weights);
   }
 };
 

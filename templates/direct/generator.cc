@@ -32,8 +32,8 @@ const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
 const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
                         Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
 
-// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this register
-// keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
+// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this
+// register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
 constexpr int64_t kUnit = 1024;
 
 // The constants behind the code, each one full vector.
@@ -76,7 +76,8 @@ Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
 
 size_t RowGenerator::Emit(const RowVariant& variant) {
   variant_ = &variant;
-  constants_ = Xbyak::Label();
+  Xbyak::Label constants;
+  constants_ = &constants;
   align(64);
   const size_t start = getSize();
   for (const Reg64& reg : kSaved) push(reg);
@@ -155,8 +156,8 @@ void RowGenerator::EmitStart() {
       if (geometry_.workload.post.bias) {
         vmovups(acc, ptr[kBias + Offset(v * vector_bytes_)]);
       } else {
-        vxorps(Xmm(acc.getIdx() & 15), Xmm(acc.getIdx() & 15), Xmm(acc.getIdx() & 15));
-        if (acc.getIdx() > 15) vpxord(acc, acc, acc);
+        acc.getIdx() > 15 ? vpxord(acc, acc, acc)
+                          : vxorps(Xmm(acc.getIdx()), Xmm(acc.getIdx()), Xmm(acc.getIdx()));
       }
       if (add_residual && partial) {
         const Xmm loaded = Vector(plan_.first_broadcast + 1);
@@ -195,7 +196,8 @@ void RowGenerator::EmitBlocks(const TileRun& tile) {
   }
 }
 
-// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the weights.
+// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the
+// weights.
 void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
   const ConvWorkload& w = geometry_.workload;
   const int64_t unroll = std::min(geometry_.config.ic_unroll, channels);
@@ -263,7 +265,8 @@ void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
         for (int v = 0; v < plan_.weights; ++v) {
           vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), element);
         }
-        for (int v = plan_.weights; v < vectors; ++v) vfmadd231ps(Accumulator(v, position), element, weights_at(v));
+        for (int v = plan_.weights; v < vectors; ++v)
+          vfmadd231ps(Accumulator(v, position), element, weights_at(v));
       }
     }
   }
@@ -284,14 +287,15 @@ void RowGenerator::EmitFinish() {
         continue;
       }
       if (partial && pads_with_nonzero) {
-        wide_ ? vmovups(acc | k1 | T_z, acc) : vandps(acc, acc, ptr[rip + constants_ + kMask * vector_bytes_]);
+        wide_ ? vmovups(acc | k1 | T_z, acc)
+              : vandps(acc, acc, ptr[rip + *constants_ + kMask * vector_bytes_]);
       }
       vmovups(OutputAt(kOutput, v, w), acc);
     }
   }
   if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
   const Xmm zero = Vector(plan_.first_broadcast);
-  vmovups(zero, ptr[rip + constants_ + kZero * vector_bytes_]);
+  vmovups(zero, ptr[rip + *constants_ + kZero * vector_bytes_]);
   for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
     for (int w = 0; w < positions_; ++w) vmovups(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero);
   }
@@ -300,7 +304,7 @@ void RowGenerator::EmitFinish() {
 void RowGenerator::EmitActivation(const Xmm& value) {
   const Activation& activation = geometry_.workload.post.activation;
   const Xmm scratch = Vector(plan_.first_broadcast + 1);
-  const auto constant = [&](Constant c) { return ptr[rip + constants_ + c * vector_bytes_]; };
+  const auto constant = [&](Constant c) { return ptr[rip + *constants_ + c * vector_bytes_]; };
   switch (activation.kind) {
     case ActivationKind::kNone:
       return;
@@ -337,7 +341,7 @@ void RowGenerator::EmitActivation(const Xmm& value) {
 
 // With AVX2 the mask lives in the first scratch register; with AVX-512 in k1 all along.
 void RowGenerator::LoadMask() {
-  if (!wide_) vmovups(Vector(plan_.first_broadcast), ptr[rip + constants_ + kMask * vector_bytes_]);
+  if (!wide_) vmovups(Vector(plan_.first_broadcast), ptr[rip + *constants_ + kMask * vector_bytes_]);
 }
 
 void RowGenerator::LoadPartial(const Xmm& to, const Address& from) {
@@ -350,7 +354,7 @@ void RowGenerator::StorePartial(const Address& to, const Xmm& from) {
 
 void RowGenerator::EmitConstants() {
   align(64);
-  L(constants_);
+  L(*constants_);
   const Activation& activation = geometry_.workload.post.activation;
   const int lanes = static_cast<int>(vector_bytes_ / sizeof(float));
   for (int lane = 0; lane < lanes; ++lane) dd(lane < variant_->chunk.partial_lanes ? 0xFFFFFFFF : 0);

@@ -4,8 +4,8 @@
 //   for block in pass, for kernel row, for channel, for kernel column:
 //     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
 //   out = last ? activation(acc) : acc
-// Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel rows
-// are a range given at run time. So there is no padded copy of the input.
+// Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
+// rows are a range given at run time. So there is no padded copy of the input.
 #pragma once
 
 #ifdef TILESMITH_X86
@@ -53,7 +53,9 @@ class RowGenerator : public Xbyak::CodeGenerator {
  private:
   Xbyak::Xmm Vector(int index) const;
   Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
-  bool IsPartial(int v) const { return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1; }
+  bool IsPartial(int v) const {
+    return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
+  }
   Xbyak::Address OutputAt(const Xbyak::Reg64& base, int v, int w) const;
   Xbyak::Address SourceAt(int64_t offset, bool embedded) const;
 
@@ -78,7 +80,7 @@ class RowGenerator : public Xbyak::CodeGenerator {
   int positions_ = 0;                    // of the tile being emitted
   RegisterPlan plan_;
   int next_broadcast_ = 0;
-  Xbyak::Label constants_;
+  Xbyak::Label* constants_ = nullptr;  // where EmitConstants puts them
 };
 
 }  // namespace tilesmith::direct

@@ -45,7 +45,8 @@ std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, i
     }
   }
   const int64_t written = CeilDiv(w.oc, floats) * floats;
-  if (!out.is_nhwc()) chunks.back().zero_vectors = static_cast<int>((out.PaddedChannels(w.oc) - written) / floats);
+  if (!out.is_nhwc())
+    chunks.back().zero_vectors = static_cast<int>((out.PaddedChannels(w.oc) - written) / floats);
   return chunks;
 }
 
@@ -59,7 +60,8 @@ std::vector<TileRun> CutRow(const ConvWorkload& w, const DirectConfig& config, i
   std::vector<TileRun> runs;
   int64_t first = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t width = config.balance_tiles ? ow / count + (i < ow % count) : std::min(config.width_tile, ow - first);
+    const int64_t width =
+        config.balance_tiles ? ow / count + (i < ow % count) : std::min(config.width_tile, ow - first);
     const bool edge = is_edge(first, width);
     if (!runs.empty() && !edge && !runs.back().edge && runs.back().width == width) {
       ++runs.back().count;
@@ -126,7 +128,8 @@ int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int
   const int64_t load_bytes = 8;
   int64_t bytes = 0;
   for (const TileRun& run : CutRow(w, config, iw, ow)) {
-    const int64_t body = run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
+    const int64_t body =
+        run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
     bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;
   }
   return bytes;

@@ -1,5 +1,6 @@
-// The direct template's loop nest as numbers: how a workload and a config become rows, tiles, passes and chunks.
-// Pure arithmetic, shared by the generator, the weight packing, the code-size estimate and the run loop.
+// The direct template's loop nest as numbers: how a workload and a config become rows, tiles, passes and
+// chunks. Pure arithmetic, shared by the generator, the weight packing, the code-size estimate and the run
+// loop.
 #pragma once
 
 #include <cstdint>

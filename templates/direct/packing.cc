@@ -59,7 +59,8 @@ PackedWeights PackWeights(const Geometry& g, const ConvWeights& weights) {
       for (int64_t block = 0; block <= pass.blocks; ++block) {
         const int64_t channels = block < pass.blocks ? pass.block_channels : pass.tail_channels;
         const float* from = outputs + (pass.first_channel + block * pass.block_channels) * channel_stride;
-        for (int64_t row = 0; row < w.kh && channels > 0; ++row) to = PackRow(g, chunk, from + row * w.kw, channels, to);
+        for (int64_t row = 0; row < w.kh && channels > 0; ++row)
+          to = PackRow(g, chunk, from + row * w.kw, channels, to);
       }
     }
     if (weights.bias == nullptr) continue;

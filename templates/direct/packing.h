@@ -1,8 +1,10 @@
 // The direct template's weights, packed in the order the kernel eats them.
 //
-//   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors` vectors
+//   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors`
+//   vectors
 //
-// Output channels past the last are zero. The order is a single stream per (chunk, pass) but for skipped kernel rows.
+// Output channels past the last are zero. The order is a single stream per (chunk, pass) but for skipped
+// kernel rows.
 #pragma once
 
 #include "layouts/tensor.h"

@@ -1,5 +1,5 @@
-// Which vector register holds what in the direct kernel. A plan that needs more registers than the CPU has makes
-// the config invalid before a byte is emitted.
+// Which vector register holds what in the direct kernel. A plan that needs more registers than the CPU has
+// makes the config invalid before a byte is emitted.
 #pragma once
 
 #include "templates/direct/direct_config.h"
