@@ -375,6 +375,11 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, co
   return Make(refusal, [&](Impl& impl) {
     const memory::desc data = LayoutDesc(shape, layout);
     if (count == 2) {
+      // oneDNN 2.6.3 then writes past its buffers.
+      if (activation.kind != ActivationKind::kNone && layout.PaddedChannels(shape[1]) != shape[1]) {
+        throw Refusal{fmt::format("oneDNN does not fuse an activation into a sum of {} channels in {}",
+                                  shape[1], layout.ToString())};
+      }
       const auto desc =
           Describe<dnnl::binary>(FusedActivation(activation), algorithm::binary_add, data, data, data);
       impl.SetPrimitive(desc, dnnl::binary(desc));

@@ -88,7 +88,8 @@ struct OneDnnPool {
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnPool(const OneDnnPool& pool, const Layout& layout,
                                                 std::string* refusal = nullptr);
 
-// out = act(in[0] + ... + in[count - 1]); an activation only with two inputs.
+// out = act(in[0] + ... + in[count - 1]); an activation only with two inputs whose channels fill
+// the layout's blocks.
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, const Activation& activation,
                                                const Layout& layout, std::string* refusal = nullptr);
 
