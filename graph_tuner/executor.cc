@@ -89,6 +89,7 @@ struct Executor::Impl {
   std::vector<PreparedStep> steps;
   std::vector<StepInfo> infos;
   std::vector<NamedCode> convs;
+  std::vector<OpPtr> ops;  // kernels may refer to their ops, and steps read constants
   std::vector<std::shared_ptr<const Tensor>> constants;
   AlignedBuffer arena;
   std::vector<size_t> arena_offsets;                     // by region, in bytes
@@ -113,6 +114,7 @@ Executor::Impl::Impl(const Graph& graph, const Plan& plan, const ExecutorOptions
   for (const Region& region : program.regions) {
     if (region.constant != nullptr) constants.push_back(region.constant);
   }
+  for (const Step& step : program.steps) ops.push_back(graph.node(step.node).op);
   BuildSteps(graph, program, schedules, options.cpu);
   DescribeSteps(graph, plan, program, schedules);
   PlaceInArena(program, places);
@@ -178,24 +180,21 @@ void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const P
 }
 
 void Executor::Impl::PlaceInArena(const Program& program, const std::vector<Place>& places) {
-  const std::vector<Lifetime> lifetimes = ArenaLifetimes(program, places);
-  std::vector<BufferRequest> requests;
-  for (size_t i = 0; i < lifetimes.size(); ++i) {
-    const Region& region = program.regions[i];
-    const bool used = lifetimes[i].first >= 0;
-    const size_t bytes = used ? region.images * region.image_floats * sizeof(float) : 0;
-    requests.push_back({lifetimes[i].first, lifetimes[i].last, bytes});
-  }
+  std::vector<BufferRequest> requests = ArenaRequests(program, places);
+  const size_t regions = requests.size();
   for (size_t i = 0; i < steps.size(); ++i) {
     const int step = static_cast<int>(i);
     requests.push_back({step, step, steps[i].kernel->ScratchFloats(threads) * sizeof(float)});
   }
   const MemoryPlan memory = PlanMemory(requests);
   arena = AlignedBuffer(memory.bytes);
-  arena_offsets.assign(memory.offsets.begin(), memory.offsets.begin() + lifetimes.size());
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (requests[lifetimes.size() + i].bytes == 0) continue;
-    steps[i].scratch = arena.floats() + memory.offsets[lifetimes.size() + i] / sizeof(float);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    float* const data = arena.floats() + memory.offsets[i] / sizeof(float);
+    if (i < regions) {
+      region_data.push_back(data);
+    } else if (requests[i].bytes > 0) {
+      steps[i - regions].scratch = data;
+    }
   }
 }
 
@@ -222,7 +221,7 @@ void Executor::Impl::Connect(const Program& program, const std::vector<Place>& p
   const Region& root = program.regions[place.root];
   constexpr bool kReads = std::is_same_v<Pointer, const float*>;
   if (root.source == Region::Source::kComputed && root.output < 0) {
-    *pointer = arena.floats() + arena_offsets[place.root] / sizeof(float) + place.offset;
+    *pointer = region_data[place.root] + place.offset;
   } else if constexpr (kReads) {
     if (root.source == Region::Source::kConstant) {
       *pointer = root.constant->floats();

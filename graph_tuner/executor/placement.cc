@@ -87,21 +87,24 @@ class Placer {
 
 std::vector<Place> PlaceRegions(const Program& program) { return Placer(program).Run(); }
 
-std::vector<Lifetime> ArenaLifetimes(const Program& program, const std::vector<Place>& places) {
-  std::vector<Lifetime> lifetimes(program.regions.size());
+std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places) {
+  std::vector<BufferRequest> requests(program.regions.size());
   const auto touch = [&](int value, int step) {
     const int root = places[program.values[value].region].root;
     const Region& region = program.regions[root];
     if (region.source != Region::Source::kComputed || region.output >= 0) return;
-    Lifetime& lifetime = lifetimes[root];
-    if (lifetime.first < 0) lifetime.first = step;
-    lifetime.last = step;
+    BufferRequest& request = requests[root];
+    if (request.bytes == 0) {
+      request.first = step;
+      request.bytes = region.images * region.image_floats * sizeof(float);
+    }
+    request.last = step;
   };
   for (size_t step = 0; step < program.steps.size(); ++step) {
     for (const int value : program.steps[step].reads) touch(value, static_cast<int>(step));
     touch(program.steps[step].write, static_cast<int>(step));
   }
-  return lifetimes;
+  return requests;
 }
 
 }  // namespace tilesmith

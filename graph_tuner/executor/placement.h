@@ -1,8 +1,9 @@
-// Placement: which regions of a program share memory, and for how long each piece of memory is in use.
+// Placement: which regions of a program share memory, and for how long each piece of it is in use.
 #pragma once
 
 #include <vector>
 
+#include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/program.h"
 
 namespace tilesmith {
@@ -18,12 +19,8 @@ struct Place {
 // their own roots.
 std::vector<Place> PlaceRegions(const Program& program);
 
-struct Lifetime {
-  int first = -1;  // step that first writes into it
-  int last = -1;   // step that last reads or writes it
-};
-
-// By region; regions that are not computed roots in need of arena memory have {-1, -1}.
-std::vector<Lifetime> ArenaLifetimes(const Program& program, const std::vector<Place>& places);
+// What each root needs in the arena and from which step to which, by region; no bytes for regions that lie in
+// another one or in memory of the user's.
+std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places);
 
 }  // namespace tilesmith
