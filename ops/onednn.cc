@@ -213,9 +213,9 @@ struct OneDnnPrimitive::Impl {
     destination = std::make_unique<Buffer>(desc, dims);
     args.push_back({DNNL_ARG_DST, destination->mem.get()});
   }
-  void AddParameter(int arg, const memory::desc& desc, const Dims& dims, const float* plain) {
-    parameters.emplace_back(desc, dims);
-    Reorder(PlainView(dims, plain), parameters.back().mem);
+  void AddParameter(int arg, const memory::desc& desc, const memory& given) {
+    parameters.emplace_back(desc, Dims());
+    Reorder(given, parameters.back().mem);
     args.push_back({arg, parameters.back().mem.get()});
   }
 };
@@ -275,8 +275,8 @@ std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm,
     throw Refusal{fmt::format("oneDNN offers {} instead of Winograd", impl->name)};
   }
   impl->AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
-  impl->AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), weights, params.weights);
-  if (w.post.bias) impl->AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), bias, params.bias);
+  impl->AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), PlainView(weights, params.weights));
+  if (w.post.bias) impl->AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias, params.bias));
   impl->SetDestination(desc.dst_desc(), destination);
   impl->has_weights = true;
   return impl;
@@ -375,6 +375,11 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, co
   return Make(refusal, [&](Impl& impl) {
     const memory::desc data = LayoutDesc(shape, layout);
     if (count == 2) {
+      // oneDNN 2.6.3 then writes past its buffers.
+      if (activation.kind != ActivationKind::kNone && layout.PaddedChannels(shape[1]) != shape[1]) {
+        throw Refusal{fmt::format("oneDNN does not fuse an activation into a sum of {} channels in {}",
+                                  shape[1], layout.ToString())};
+      }
       const auto desc =
           Describe<dnnl::binary>(FusedActivation(activation), algorithm::binary_add, data, data, data);
       impl.SetPrimitive(desc, dnnl::binary(desc));
@@ -436,10 +441,10 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const 
     impl.SetPrimitive(desc, dnnl::batch_normalization_forward(desc));
     impl.AddSource(DNNL_ARG_SRC, data, shape);
     const std::vector<float> zeros(shape[1], 0.f), ones(shape[1], 1.f);
-    impl.AddParameter(DNNL_ARG_SCALE, per_channel, channels, params.scale);
-    impl.AddParameter(DNNL_ARG_SHIFT, per_channel, channels, params.shift);
-    impl.AddParameter(DNNL_ARG_MEAN, per_channel, channels, zeros.data());
-    impl.AddParameter(DNNL_ARG_VARIANCE, per_channel, channels, ones.data());
+    impl.AddParameter(DNNL_ARG_SCALE, per_channel, PlainView(channels, params.scale));
+    impl.AddParameter(DNNL_ARG_SHIFT, per_channel, PlainView(channels, params.shift));
+    impl.AddParameter(DNNL_ARG_MEAN, per_channel, PlainView(channels, zeros.data()));
+    impl.AddParameter(DNNL_ARG_VARIANCE, per_channel, PlainView(channels, ones.data()));
     impl.SetDestination(data, shape);
   });
 }
@@ -453,8 +458,12 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct
         p.bias != nullptr ? PlainDesc(bias) : memory::desc(), PlainDesc(destination));
     impl.SetPrimitive(desc, dnnl::inner_product_forward(desc));
     impl.AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
-    impl.AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), weights, p.weights);
-    if (p.bias != nullptr) impl.AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), bias, p.bias);
+    const memory::desc in_by_out(weights, kFloat, memory::format_tag::ba);
+    impl.AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(),
+                      memory(in_by_out, Engine(), const_cast<float*>(p.weights)));
+    if (p.bias != nullptr) {
+      impl.AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias, p.bias));
+    }
     impl.SetDestination(desc.dst_desc(), destination);
     impl.has_weights = true;
   });

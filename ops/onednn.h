@@ -88,7 +88,8 @@ struct OneDnnPool {
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnPool(const OneDnnPool& pool, const Layout& layout,
                                                 std::string* refusal = nullptr);
 
-// out = act(in[0] + ... + in[count - 1]); an activation only with two inputs.
+// out = act(in[0] + ... + in[count - 1]); an activation only with two inputs whose channels fill
+// the layout's blocks.
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, const Activation& activation,
                                                const Layout& layout, std::string* refusal = nullptr);
 
@@ -110,10 +111,10 @@ struct OneDnnScaleShift {
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const OneDnnScaleShift& params,
                                                       const Layout& layout, std::string* refusal = nullptr);
 
-// out[n, o] = act(bias[o] + sum_i in[n, i] * weights[o, i]), plain in and out.
+// out[n, o] = act(bias[o] + sum_i in[n, i] * weights[i, o]), plain in and out.
 struct OneDnnInnerProduct {
   int64_t rows = 1, in = 0, out = 0;
-  const float* weights = nullptr;  // out x in
+  const float* weights = nullptr;  // in x out
   const float* bias = nullptr;     // null: none
   Activation activation;
 };
