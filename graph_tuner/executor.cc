@@ -92,7 +92,8 @@ struct Executor::Impl {
   std::vector<OpPtr> ops;  // kernels may refer to their ops, and steps read constants
   std::vector<std::shared_ptr<const Tensor>> constants;
   AlignedBuffer arena;
-  std::vector<size_t> arena_offsets;                     // by region, in bytes
+  // By region: where it lies, for those with arena memory of their own.
+  std::vector<float*> region_data;
   std::vector<Patch<const float*>> input_patches;        // reads of the user's inputs
   std::vector<Patch<const float*>> output_read_patches;  // reads of what was written to the user's outputs
   std::vector<Patch<float*>> output_patches;
