@@ -129,7 +129,7 @@ class PlaneKernel : public ConvKernel {
     tile.planes = Planes(first);
     for (int64_t x = 0; x < w_.ow; x += tile.vectors * kPortableLanes) {
       tile.rows = rows + x;
-      tile.vectors = w_.ow - x > kPortableLanes ? kVectorsPerTile : 1;
+      tile.vectors = wide_ && w_.ow - x > kPortableLanes ? kVectorsPerTile : 1;
       TILESMITH_DISPATCH(g_.cpu.isa, RunPortablePlaneTile)(tile);
       Finish(args, image, first, y * w_.ow + x, tile);
     }
@@ -159,7 +159,8 @@ class PlaneKernel : public ConvKernel {
 
   const PortableGeometry g_;
   const ConvWorkload& w_;
-  const int64_t channels_, outputs_;  // per group
+  const bool wide_ = g_.cpu.isa == Isa::kAvx512;  // the others lack the registers for two vectors of 16
+  const int64_t channels_, outputs_;              // per group
   const int64_t phase_width_, row_stride_, channel_stride_, scratch_floats_;
   std::vector<int64_t> tap_offsets_;
   AlignedBuffer weights_;
