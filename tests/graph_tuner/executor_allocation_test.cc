@@ -29,6 +29,9 @@ void* CountedNew(size_t bytes, size_t alignment) {
   return memory;
 }
 
+// Not inlined, lest the compiler see new's memory reach free and warn.
+[[gnu::noinline]] void Release(void* memory) { std::free(memory); }
+
 }  // namespace
 
 void* operator new(size_t bytes) { return CountedNew(bytes, alignof(std::max_align_t)); }
@@ -39,14 +42,14 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return CountedNew(bytes, static_cast<size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { Release(memory); }
+void operator delete[](void* memory) noexcept { Release(memory); }
+void operator delete(void* memory, size_t) noexcept { Release(memory); }
+void operator delete[](void* memory, size_t) noexcept { Release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { Release(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { Release(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { Release(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { Release(memory); }
 extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   return CountedAlloc(bytes, alignment);
 }

@@ -100,7 +100,9 @@ class NetworkMaker {
 
   void AddConv(NodeId x) {
     const Shape& in = ShapeOf(x);
-    ConvWorkload w{.mb = in[0], .ic = in[1], .ih = in[2], .iw = in[3], .oc = Channels()};
+    ConvWorkload w;
+    std::tie(w.mb, w.ic, w.ih, w.iw) = std::tie(in[0], in[1], in[2], in[3]);
+    w.oc = Channels();
     if (random_.Integer(0, 3) == 0) w.g = w.oc = w.ic;
     w.kh = w.kw = random_.Pick(std::vector<int64_t>{1, 1, 3});
     w.ph = w.pw = w.kh / 2;

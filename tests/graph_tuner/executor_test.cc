@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "graph_tuner/executor/placement.h"
+#include "layouts/base/error.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/concat.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "graph_tuner/executor.h"
@@ -76,7 +77,9 @@ inline void ExpectOutputs(Executor& executor, const Graph& graph, const std::vec
 inline Graph::NodeId AddConv(Graph& graph, const std::string& name, std::vector<Graph::NodeId> inputs,
                              int64_t oc, int64_t kernel = 1) {
   const Shape in = graph.node(inputs[0]).shape;
-  ConvWorkload w{.mb = in[0], .ic = in[1], .ih = in[2], .iw = in[3], .oc = oc, .oh = in[2], .ow = in[3]};
+  ConvWorkload w;
+  std::tie(w.mb, w.ic, w.ih, w.iw) = std::tie(in[0], in[1], in[2], in[3]);
+  std::tie(w.oc, w.oh, w.ow) = std::tie(oc, in[2], in[3]);
   w.kh = w.kw = kernel;
   w.ph = w.pw = kernel / 2;
   w.post = {.bias = true, .sum = inputs.size() > 1, .activation = {ActivationKind::kRelu}};
