@@ -52,8 +52,10 @@ class Op {
     (void)inputs;
     return layout.is_nchw();
   }
-  // A kernel for all tensors in request.layout. The default wraps Reference, in NCHW; see IsReferenceKernel.
+  // A kernel for all tensors in request.layout; it may refer to this op, which must outlive it. The default
+  // wraps Reference, in NCHW: one task, and it allocates.
   virtual std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const;
+  // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes.
   virtual bool HasFastKernel() const { return false; }
 
   // The output is the first input's bytes under another shape, in NCHW (Reshape, Flatten, Squeeze, ...).

@@ -15,11 +15,11 @@
 
 namespace tilesmith {
 
-// Knob name to value, in the space's knob order.
+// Knob name to value, sorted by name, so that configs are equal however they were put together.
 class Config {
  public:
-  void Set(std::string_view name, int64_t value);
-  int64_t Get(std::string_view name) const;  // a bug to ask for a missing knob
+  void Set(std::string_view name, int64_t value);  // replaces a value set before
+  int64_t Get(std::string_view name) const;        // a bug to ask for a missing knob
   std::optional<int64_t> Find(std::string_view name) const;
   const std::vector<std::pair<std::string, int64_t>>& knobs() const { return knobs_; }
   // "ic_block=16 oc_block=32 ..."; two configs of a space are equal exactly when their texts are.
@@ -42,12 +42,14 @@ class ConfigSpace {
   using Validity = std::function<std::string(const Config&)>;
 
   ConfigSpace() = default;
+  // Preconditions: distinct knob names, every knob has values, all distinct, and less than 2^63 combinations.
+  // Without a validity predicate every combination is valid.
   ConfigSpace(std::vector<Knob> knobs, Validity validity);
 
   const std::vector<Knob>& knobs() const { return knobs_; }
   uint64_t size() const { return size_; }  // all combinations, valid or not
   Config At(uint64_t index) const;         // precondition: index < size()
-  // The inverse; nullopt when a knob is missing or has a value the space does not list.
+  // The inverse; nullopt when a knob is missing, unknown, or has a value the space does not list.
   std::optional<uint64_t> IndexOf(const Config& config) const;
   // "" when valid; otherwise the reason, also for configs outside the space.
   std::string WhyInvalid(const Config& config) const;

@@ -43,7 +43,8 @@ struct CodeBlob {
 class ConvKernel : public Kernel {
  public:
   virtual std::vector<CodeBlob> Code() const { return {}; }
-  virtual size_t PackedWeightBytes() const = 0;
+  // The weights as the kernel reads them: their size, and what cold measuring evicts from the caches.
+  virtual std::span<const float> PackedWeights() const = 0;
 };
 
 struct ConvWeights {

@@ -6,7 +6,7 @@
 // Inputs: data NCHW, then the residual when workload.post.sum. Out-of-range taps read zero.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/op_registry.h"
 #include "ops/workload.h"
 
 namespace tilesmith {
@@ -46,5 +46,8 @@ struct ConvSample {
 };
 ConvSample ReferenceConvAt(const ConvWorkload& workload, const Tensor& input, const Tensor& weights,
                            const Tensor* bias, const Tensor* residual, const Dims4& output_index);
+
+// Conv: 2-D, constant weights and bias.
+std::vector<OpImporter> ConvImporters();
 
 }  // namespace tilesmith

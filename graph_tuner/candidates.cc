@@ -1,0 +1,96 @@
+#include "graph_tuner/candidates.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "graph_tuner/transform_costs.h"
+#include "layouts/base/check.h"
+#include "ops/nodes/conv.h"
+#include "tuner/best_records.h"
+
+namespace tilesmith {
+namespace {
+
+const ConvTemplate* KnownTemplate(const std::string& name) {
+  for (const ConvTemplate* conv_template : ConvTemplates())
+    if (conv_template->Name() == name) return conv_template;
+  return nullptr;
+}
+
+// Logs outlive changes to templates.
+bool StillBuilds(const Record& record, const CpuInfo& cpu) {
+  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  return conv_template && conv_template->Supports(record.workload, cpu).ok &&
+         conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
+         conv_template->Layouts(record.workload, record.config) == record.layouts;
+}
+
+LayoutPair CanonicalLayouts(const Record& record) {
+  return {CanonicalLayout(record.workload.input_shape(), record.layouts.in),
+          CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
+}
+
+std::vector<Record> BestPerLayouts(const std::map<std::string, const Record*>& by_config,
+                                   const CpuInfo& cpu) {
+  std::vector<const Record*> records;
+  for (const auto& [key, record] : by_config) records.push_back(record);
+  auto cold = [](const Record* record) { return record->conditions.cold_weights; };
+  if (std::any_of(records.begin(), records.end(), cold))
+    std::erase_if(records, [&](const Record* record) { return !cold(record); });
+  std::stable_sort(records.begin(), records.end(), [](const Record* a, const Record* b) {
+    return std::tie(a->early_stopped, a->seconds) < std::tie(b->early_stopped, b->seconds);
+  });
+  std::set<LayoutPair> taken;
+  std::vector<Record> best;
+  for (const Record* record : records) {
+    const LayoutPair layouts = CanonicalLayouts(*record);
+    if (taken.count(layouts) || !StillBuilds(*record, cpu)) continue;
+    taken.insert(layouts);
+    best.push_back(*record);
+  }
+  std::sort(best.begin(), best.end(),
+            [](const Record& a, const Record& b) { return CanonicalLayouts(a) < CanonicalLayouts(b); });
+  return best;
+}
+
+}  // namespace
+
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+                          int threads) {
+  std::map<std::string, std::map<std::string, const Record*>> groups;  // by workload, then by config
+  for (Graph::NodeId id = 0; id < graph.size(); ++id)
+    if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
+      groups[WorkloadToString(conv->workload())];
+  const Target target = TargetOf(cpu);
+  for (const Record& record : records) {
+    if (record.status != TrialStatus::kOk || !(record.seconds > 0) || record.conditions.threads != threads ||
+        !SameMachine(record.target, target))
+      continue;
+    const auto group = groups.find(WorkloadToString(record.workload));
+    if (group == groups.end()) continue;
+    const Record*& known = group->second[RecordKey(record)];
+    if (!known || known->early_stopped || !record.early_stopped) known = &record;
+  }
+  Candidates candidates;
+  for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);
+  return candidates;
+}
+
+Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (!conv_template->Supports(workload, cpu).ok) continue;
+    Record record;
+    record.target = TargetOf(cpu);
+    record.workload = workload;
+    record.template_name = conv_template->Name();
+    record.config = conv_template->Default(workload, cpu);
+    record.layouts = conv_template->Layouts(workload, record.config);
+    record.conditions.threads = threads;
+    record.tuner = "default";
+    return record;
+  }
+  TILESMITH_CHECK(false, "no template supports {}", WorkloadToString(workload));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,28 @@
+// Candidates: of all that a tuning log says about a conv, the best record for each pair of layouts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/graph.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// WorkloadToString(workload) -> its candidates, in a fixed order, no two with the same layouts in memory.
+using Candidates = std::map<std::string, std::vector<Record>>;
+
+// For every conv of the graph. Only successful records count, of the same machine (SameMachine) and thread
+// count, whose template still accepts their config in their layouts. Where a workload has records with cold
+// weights, the warm ones are ignored: inside a network weights come from memory, and a mixture would favour
+// whatever was measured warm. Of several records of one config the last counts, as in BestRecords
+// (tuner/best_records.h). Early-stopped records count only where a pair has no other. A workload without
+// candidates has an empty entry.
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+                          int threads);
+
+// The first template's default schedule, unmeasured: seconds is 0, tuner is "default".
+Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads);
+
+}  // namespace tilesmith

@@ -1,0 +1,59 @@
+// Where the graph tuner's prices come from. Convs are priced by their tuning records; everything else by a
+// CostSource: measured on this machine and cached, or made up by a test.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "layouts/layout.h"
+#include "ops/op.h"
+
+namespace tilesmith {
+
+// A layout-tolerant op in one layout: all its tensors are in `layout`.
+struct OpUse {
+  OpPtr op;
+  std::vector<Shape> inputs;
+  Shape output;
+  Layout layout;
+};
+
+// All answers are seconds, finite and not negative, the same whenever asked again, and the same for layouts
+// that are the same memory (SameMemory).
+class CostSource {
+ public:
+  virtual ~CostSource() = default;
+  // Converting a tensor; 0 when SameMemory.
+  virtual double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) = 0;
+  // Copying a tensor as it is, into a slice of a concat.
+  virtual double CopySeconds(const Shape& shape, const Layout& layout) = 0;
+  virtual double OpSeconds(const OpUse& use) = 0;
+};
+
+// Notes what it is asked, answers 0, and can ask another source the same, each distinct question once. So a
+// source that must measure is asked everything up front, with progress.
+class CostQuestions final : public CostSource {
+ public:
+  double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override;
+  double CopySeconds(const Shape& shape, const Layout& layout) override;
+  double OpSeconds(const OpUse& use) override;
+
+  size_t size() const { return questions_.size(); }
+  // progress(done, total) is called before the first question and after each; may be empty.
+  void Ask(CostSource& source, const std::function<void(size_t, size_t)>& progress) const;
+
+ private:
+  std::map<std::string, std::function<void(CostSource&)>> questions_;
+};
+
+// Measures on this machine; what was measured before is read from `cache_path` and what is new is appended to
+// it. An empty path keeps nothing. Throws Error(kEnvironment) when the file cannot be read or written.
+// `warnings` (may be null) receives a line for each line of the file that was skipped.
+std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const std::string& cache_path,
+                                          std::vector<std::string>* warnings);
+
+}  // namespace tilesmith

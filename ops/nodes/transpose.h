@@ -1,0 +1,26 @@
+// out[i_perm[0], i_perm[1], ...] = in[i_0, i_1, ...]: output axis a is input axis perm[a]. Plain layout.
+#pragma once
+
+#include "ops/op_registry.h"
+
+namespace tilesmith {
+
+class TransposeOp : public Op {
+ public:
+  explicit TransposeOp(std::vector<int64_t> perm) : perm_(std::move(perm)) {}
+  const std::vector<int64_t>& perm() const { return perm_; }
+
+  std::string_view Type() const override { return "Transpose"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+
+ private:
+  std::vector<int64_t> perm_;
+};
+
+std::vector<OpImporter> TransposeImporters();
+
+}  // namespace tilesmith

@@ -1,0 +1,157 @@
+#include "templates/direct/direct_kernel.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "templates/direct/generator.h"
+#include "templates/direct/packing.h"
+
+namespace tilesmith::direct {
+
+#ifdef TILESMITH_X86
+
+namespace {
+
+// A task computes `rows` output rows of one chunk of one image, all passes.
+struct Task {
+  int64_t image, chunk, row_block;
+};
+
+class DirectKernel : public ConvKernel {
+ public:
+  DirectKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
+      : geometry_(std::move(geometry)), packed_(PackWeights(geometry_, weights)) {
+    std::vector<RowVariant> variants = CollectVariants();
+    const int64_t estimate =
+        EstimateCodeBytes(geometry_.workload, geometry_.config, geometry_.vector_floats) + kFixedBytes;
+    code_ = std::make_unique<RowGenerator>(geometry_, cpu, variants.size() * estimate * 2);
+    std::vector<size_t> starts;
+    for (const RowVariant& variant : variants) starts.push_back(code_->Emit(variant));
+    for (size_t& index : kernel_of_) kernels_.push_back(code_->getCode<const uint8_t*>() + starts[index]);
+  }
+
+  int64_t Tasks(int) const override {
+    return geometry_.workload.mb * static_cast<int64_t>(geometry_.chunks.size()) * geometry_.row_blocks();
+  }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    for (int64_t task = range.begin; task < range.end; ++task) RunTask(args, Locate(task));
+  }
+
+  std::vector<CodeBlob> Code() const override {
+    return {{"direct " + WorkloadToString(geometry_.workload), {code_->getCode(), code_->getSize()}}};
+  }
+  std::span<const float> PackedWeights() const override {
+    return {packed_.weights.floats(), packed_.weights.bytes() / sizeof(float)};
+  }
+
+ private:
+  static constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
+
+  // Distinct kernels, and which one each (chunk, pass) uses.
+  std::vector<RowVariant> CollectVariants() {
+    std::vector<RowVariant> variants;
+    for (const Chunk& chunk : geometry_.chunks) {
+      for (size_t p = 0; p < geometry_.passes.size(); ++p) {
+        RowVariant variant;
+        variant.chunk = chunk;
+        variant.chunk.group = variant.chunk.first_channel = 0;
+        variant.pass = geometry_.passes[p];
+        variant.pass.first_channel = 0;
+        variant.first = p == 0;
+        variant.last = p + 1 == geometry_.passes.size();
+        for (int v = 0; v < chunk.vectors + chunk.zero_vectors; ++v) {
+          const int64_t channel = chunk.first_channel + static_cast<int64_t>(v) * geometry_.vector_floats;
+          variant.vector_offsets.push_back(geometry_.OutChannelOffset(channel) -
+                                           geometry_.OutChannelOffset(chunk.first_channel));
+        }
+        const auto same = [&](const RowVariant& other) {
+          return other.vector_offsets == variant.vector_offsets && other.pass == variant.pass &&
+                 other.first == variant.first && other.last == variant.last &&
+                 other.chunk.vectors == variant.chunk.vectors &&
+                 other.chunk.partial_lanes == variant.chunk.partial_lanes;
+        };
+        const auto found = std::find_if(variants.begin(), variants.end(), same);
+        kernel_of_.push_back(found - variants.begin());
+        if (found == variants.end()) variants.push_back(std::move(variant));
+      }
+    }
+    return variants;
+  }
+
+  Task Locate(int64_t task) const {
+    const int64_t row_blocks = geometry_.row_blocks();
+    const auto chunks = static_cast<int64_t>(geometry_.chunks.size());
+    if (geometry_.config.oc_inner)
+      return {task / chunks / row_blocks, task % chunks, task / chunks % row_blocks};
+    return {task / row_blocks / chunks, task / row_blocks % chunks, task % row_blocks};
+  }
+
+  void RunTask(const KernelArgs& args, const Task& task) const {
+    const int64_t first_row = task.row_block * geometry_.config.rows;
+    const int64_t last_row = std::min(geometry_.oh, first_row + geometry_.config.rows);
+    for (size_t pass = 0; pass < geometry_.passes.size(); ++pass) {
+      for (int64_t row = first_row; row < last_row; ++row) RunRow(args, task, pass, row);
+    }
+  }
+
+  void RunRow(const KernelArgs& args, const Task& task, size_t pass_index, int64_t row) const {
+    const ConvWorkload& w = geometry_.workload;
+    const Chunk& chunk = geometry_.chunks[task.chunk];
+    const Pass& pass = geometry_.passes[pass_index];
+    const size_t kernel = task.chunk * geometry_.passes.size() + pass_index;
+    int64_t first = 0, last = 0;
+    geometry_.KernelRows(row, &first, &last);
+    const int64_t in_row = row * w.sh - w.ph + first * (w.dh + 1);
+    const int64_t in_channel = chunk.group * (w.ic / w.g) + pass.first_channel;
+    const int64_t out_offset =
+        geometry_.OutChannelOffset(chunk.first_channel) + row * geometry_.out_row_bytes;
+    const int64_t row_weights = RowWeights(geometry_, chunk, pass.block_channels);
+    const int64_t tail_row_weights = RowWeights(geometry_, chunk, pass.tail_channels);
+    constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+
+    RowArgs row_args;
+    row_args.source = At(args.inputs[0].data + task.image * args.inputs[0].batch_stride,
+                         geometry_.InChannelOffset(in_channel) + in_row * geometry_.in_row_bytes);
+    row_args.weights = packed_.weights.floats() + packed_.offsets[kernel] +
+                       first * (pass.blocks > 0 ? row_weights : tail_row_weights);
+    row_args.output = At(args.output.data + task.image * args.output.batch_stride, out_offset);
+    if (w.post.sum) {
+      row_args.residual = At(args.inputs[1].data + task.image * args.inputs[1].batch_stride, out_offset);
+    }
+    row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
+    row_args.kernel_rows = last - first;
+    row_args.next_block = geometry_.in_block_bytes - (last - first) * (w.dh + 1) * geometry_.in_row_bytes;
+    row_args.skipped_weights = (w.kh - (last - first)) * row_weights * kFloatBytes;
+    row_args.tail_weights = first * (tail_row_weights - row_weights) * kFloatBytes;
+    reinterpret_cast<RowKernel>(reinterpret_cast<uintptr_t>(kernels_[kernel]))(&row_args);
+  }
+
+  template <typename T>
+  static T* At(T* base, int64_t bytes) {
+    return base + bytes / static_cast<int64_t>(sizeof(float));
+  }
+
+  Geometry geometry_;
+  struct PackedWeights packed_;
+  std::vector<size_t> kernel_of_;
+  std::unique_ptr<RowGenerator> code_;
+  std::vector<const uint8_t*> kernels_;  // at chunk * passes + pass
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu,
+                                              const ConvWeights& weights) {
+  return std::make_unique<DirectKernel>(std::move(geometry), cpu, weights);
+}
+
+#else
+
+std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry, const CpuInfo&, const ConvWeights&) {
+  TILESMITH_CHECK(false, "the direct template generates x86 code");
+}
+
+#endif  // TILESMITH_X86
+
+}  // namespace tilesmith::direct

@@ -1,0 +1,16 @@
+// A built direct conv: packed weights, one code buffer with all kernel variants, and the loops around them.
+#pragma once
+
+#include <memory>
+
+#include "layouts/base/cpu.h"
+#include "templates/conv_template.h"
+#include "templates/direct/geometry.h"
+
+namespace tilesmith::direct {
+
+// Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
+std::unique_ptr<ConvKernel> BuildDirectKernel(Geometry geometry, const CpuInfo& cpu,
+                                              const ConvWeights& weights);
+
+}  // namespace tilesmith::direct

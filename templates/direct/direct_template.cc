@@ -1,0 +1,62 @@
+#include "templates/direct/direct_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "templates/direct/direct_config.h"
+#include "templates/direct/direct_kernel.h"
+#include "templates/direct/geometry.h"
+
+namespace tilesmith {
+namespace {
+
+// Displacements and row strides are 32-bit in the generated code.
+constexpr int64_t kMostImageBytes = 1LL << 30;
+
+class Direct : public ConvTemplate {
+ public:
+  std::string_view Name() const override { return "direct"; }
+
+  Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
+    if (cpu.isa == Isa::kPortable)
+      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    const int64_t out_per_group = w.oc / w.g;
+    if (w.g > 1 && out_per_group % cpu.vector_floats() != 0) {
+      return Support::No(fmt::format("groups of {} output channels do not fill vectors of {}", out_per_group,
+                                     cpu.vector_floats()));
+    }
+    const int64_t image_floats = std::max(w.oh * w.ow * (w.oc + 64), w.ih * w.iw * (w.ic + 64));
+    if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
+      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+    }
+    return Support::Yes();
+  }
+
+  ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {
+    return direct::DirectSpace(w, cpu);
+  }
+  Config Default(const ConvWorkload& w, const CpuInfo& cpu) const override {
+    return direct::DirectDefault(w, cpu);
+  }
+
+  LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
+    const auto layout = [](int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); };
+    return {layout(config.Get("ic_block")), layout(config.Get("oc_block"))};
+  }
+
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
+                                    const ConvWeights& weights) const override {
+    return direct::BuildDirectKernel(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()),
+                                     cpu, weights);
+  }
+};
+
+}  // namespace
+
+const ConvTemplate& DirectTemplate() {
+  static const Direct instance;
+  return instance;
+}
+
+}  // namespace tilesmith

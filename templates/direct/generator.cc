@@ -1,0 +1,369 @@
+#include "templates/direct/generator.h"
+
+#ifdef TILESMITH_X86
+
+#include <bit>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith::direct {
+namespace {
+
+using Xbyak::Address;
+using Xbyak::Reg64;
+using Xbyak::Xmm;
+
+// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
+const Reg64 kArgs(Xbyak::Operand::RDI);
+const Reg64 kWeights(Xbyak::Operand::RDX);
+const Reg64 kOutput(Xbyak::Operand::RCX);
+const Reg64 kResidual(Xbyak::Operand::R8);
+const Reg64 kRowsLeft(Xbyak::Operand::R9);
+const Reg64 kBlocksLeft(Xbyak::Operand::R10);
+const Reg64 kSourceNow(Xbyak::Operand::R11);
+const Reg64 kWeightsNow(Xbyak::Operand::R12);
+const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
+const Reg64 kKernelRows(Xbyak::Operand::R14);
+const Reg64 kTilesLeft(Xbyak::Operand::R15);
+const Reg64 kScratch(Xbyak::Operand::RAX);
+const Reg64 kSource(Xbyak::Operand::RBX);
+const Reg64 kBias(Xbyak::Operand::RSI);
+const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
+const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
+                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
+
+// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this
+// register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
+constexpr int64_t kUnit = 1024;
+
+// The constants behind the code, each one full vector.
+enum Constant { kMask, kAlpha, kBeta, kZero, kOne, kSixth, kHalf, kConstants };
+
+int Offset(int64_t bytes) {
+  TILESMITH_CHECK(bytes >= INT32_MIN && bytes <= INT32_MAX, "{}", bytes);
+  return static_cast<int>(bytes);
+}
+
+}  // namespace
+
+RowGenerator::RowGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
+    : CodeGenerator(buffer_bytes),
+      geometry_(geometry),
+      wide_(cpu.isa == Isa::kAvx512),
+      registers_(cpu.vector_registers()),
+      vector_bytes_(cpu.vector_floats() * static_cast<int64_t>(sizeof(float))) {}
+
+Xmm RowGenerator::Vector(int index) const {
+  if (wide_) return Xbyak::Zmm(index);
+  return Xbyak::Ymm(index);
+}
+
+Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {
+  return ptr[base + Offset(variant_->vector_offsets[v] + w * geometry_.out_pixel_bytes)];
+}
+
+Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
+  constexpr int64_t kReach = kUnit / 2;
+  for (int scale : {1, 2, 4}) {
+    const int64_t rest = offset - scale * kUnit;
+    if (!wide_ || rest < -kReach || rest >= kReach) continue;
+    const auto address = kSourceNow + kDisplacementUnit * scale + Offset(rest);
+    return embedded ? ptr_b[address] : ptr[address];
+  }
+  const auto address = kSourceNow + Offset(offset);
+  return embedded ? ptr_b[address] : ptr[address];
+}
+
+size_t RowGenerator::Emit(const RowVariant& variant) {
+  variant_ = &variant;
+  Xbyak::Label constants;
+  constants_ = &constants;
+  align(64);
+  const size_t start = getSize();
+  for (const Reg64& reg : kSaved) push(reg);
+  mov(kSource, ptr[kArgs + offsetof(RowArgs, source)]);
+  mov(kWeights, ptr[kArgs + offsetof(RowArgs, weights)]);
+  mov(kOutput, ptr[kArgs + offsetof(RowArgs, output)]);
+  mov(kResidual, ptr[kArgs + offsetof(RowArgs, residual)]);
+  mov(kBias, ptr[kArgs + offsetof(RowArgs, bias)]);
+  mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
+  mov(kDisplacementUnit, kUnit);
+  if (wide_ && variant.chunk.partial_lanes > 0) {
+    mov(kScratch.cvt32(), (1 << variant.chunk.partial_lanes) - 1);
+    kmovw(k1, kScratch.cvt32());
+  }
+  EmitRow();
+  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
+  vzeroupper();
+  ret();
+  EmitConstants();
+  variant_ = nullptr;
+  return start;
+}
+
+void RowGenerator::EmitRow() {
+  const int64_t stride = geometry_.workload.sw;
+  for (const TileRun& tile : geometry_.tiles) {
+    Xbyak::Label again;
+    if (tile.count > 1) {
+      mov(kTilesLeft, tile.count);
+      align(16);
+      L(again);
+    }
+    EmitTile(tile);
+    add(kSource, Offset(tile.width * stride * geometry_.in_pixel_bytes));
+    add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
+    if (geometry_.workload.post.sum) add(kResidual, Offset(tile.width * geometry_.out_pixel_bytes));
+    if (tile.count > 1) {
+      dec(kTilesLeft);
+      jnz(again, T_NEAR);
+    }
+  }
+}
+
+void RowGenerator::EmitTile(const TileRun& tile) {
+  positions_ = tile.width;
+  plan_ = PlanRegisters(variant_->chunk.vectors, positions_,
+                        variant_->chunk.vectors == 1 && geometry_.config.broadcast == Broadcast::kMixed
+                            ? Broadcast::kRegister
+                            : geometry_.config.broadcast,
+                        registers_);
+  TILESMITH_CHECK(plan_.fits);
+  next_broadcast_ = 0;
+  EmitStart();
+  mov(kSourceNow, kSource);
+  mov(kWeightsNow, kWeights);
+  Xbyak::Label done;
+  test(kKernelRows, kKernelRows);
+  jz(done, T_NEAR);
+  EmitBlocks(tile);
+  L(done);
+  EmitFinish();
+}
+
+void RowGenerator::EmitStart() {
+  const bool add_residual = variant_->first && geometry_.workload.post.sum;
+  const bool masked = geometry_.out.is_nhwc() && (add_residual || !variant_->first);
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = masked && IsPartial(v);
+    if (partial) LoadMask();
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (!variant_->first) {
+        partial ? LoadPartial(acc, OutputAt(kOutput, v, w)) : vmovups(acc, OutputAt(kOutput, v, w));
+        continue;
+      }
+      if (geometry_.workload.post.bias) {
+        vmovups(acc, ptr[kBias + Offset(v * vector_bytes_)]);
+      } else {
+        acc.getIdx() > 15 ? vpxord(acc, acc, acc)
+                          : vxorps(Xmm(acc.getIdx()), Xmm(acc.getIdx()), Xmm(acc.getIdx()));
+      }
+      if (add_residual && partial) {
+        const Xmm loaded = Vector(plan_.first_broadcast + 1);
+        LoadPartial(loaded, OutputAt(kResidual, v, w));
+        vaddps(acc, acc, loaded);
+      } else if (add_residual) {
+        vaddps(acc, acc, OutputAt(kResidual, v, w));
+      }
+    }
+  }
+}
+
+void RowGenerator::EmitBlocks(const TileRun& tile) {
+  const Pass& pass = variant_->pass;
+  if (pass.blocks > 0) {
+    Xbyak::Label next;
+    const bool more = pass.blocks > 1 || pass.tail_channels > 0;
+    if (pass.blocks > 1) {
+      mov(kBlocksLeft, pass.blocks);
+      align(32);
+      L(next);
+    }
+    EmitBlock(tile, pass.block_channels);
+    if (more) {
+      add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
+      add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
+    }
+    if (pass.blocks > 1) {
+      dec(kBlocksLeft);
+      jnz(next, T_NEAR);
+    }
+  }
+  if (pass.tail_channels > 0) {
+    if (pass.blocks > 0) add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, tail_weights)]);
+    EmitBlock(tile, pass.tail_channels);
+  }
+}
+
+// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the
+// weights.
+void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
+  const ConvWorkload& w = geometry_.workload;
+  const int64_t unroll = std::min(geometry_.config.ic_unroll, channels);
+  const int64_t times = channels / unroll, rest = channels % unroll;
+  const int64_t channel_bytes = sizeof(float);
+  const int64_t weights_per_channel = w.kw * variant_->chunk.vectors * vector_bytes_;
+  Xbyak::Label next_row, next_unroll;
+  if (w.kh > 1) {
+    mov(kRowsLeft, kKernelRows);
+    align(32);
+    L(next_row);
+  }
+  if (times > 1) {
+    mov(kUnrollsLeft, times);
+    align(32);
+    L(next_unroll);
+  }
+  EmitChannels(tile, unroll);
+  add(kWeightsNow, Offset(unroll * weights_per_channel));
+  if (times > 1) {
+    add(kSourceNow, Offset(unroll * channel_bytes));
+    dec(kUnrollsLeft);
+    jnz(next_unroll, T_NEAR);
+  } else if (rest > 0) {
+    add(kSourceNow, Offset(unroll * channel_bytes));
+  }
+  if (rest > 0) {
+    EmitChannels(tile, rest);
+    add(kWeightsNow, Offset(rest * weights_per_channel));
+  }
+  const int64_t moved = times > 1 || rest > 0 ? times * unroll * channel_bytes : 0;
+  add(kSourceNow, Offset((w.dh + 1) * geometry_.in_row_bytes - moved));
+  if (w.kh > 1) {
+    dec(kRowsLeft);
+    jnz(next_row, T_NEAR);
+  }
+}
+
+void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
+  const ConvWorkload& w = geometry_.workload;
+  const int vectors = variant_->chunk.vectors;
+  const int64_t ahead = geometry_.config.prefetch;
+  for (int64_t column = 0; column < w.kw; ++column) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t base = (column * channels + c) * vectors * vector_bytes_;
+      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes_)]; };
+      for (int v = 0; v < plan_.weights; ++v) vmovups(Vector(plan_.first_weight + v), weights_at(v));
+      for (int v = 0; ahead > 0 && v < vectors; ++v) {
+        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * vector_bytes_)]);
+      }
+      for (int position = 0; position < positions_; ++position) {
+        const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
+        const int64_t absolute = tile.first * w.sw + in_column;
+        if (tile.edge && (absolute < 0 || absolute >= geometry_.iw)) continue;
+        const int64_t offset = in_column * geometry_.in_pixel_bytes + c * static_cast<int64_t>(sizeof(float));
+        if (plan_.broadcasts == 0) {
+          for (int v = 0; v < vectors; ++v) {
+            vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
+          }
+          continue;
+        }
+        const Xmm element = Vector(plan_.first_broadcast + next_broadcast_);
+        next_broadcast_ = (next_broadcast_ + 1) % plan_.broadcasts;
+        vbroadcastss(element, SourceAt(offset, false));
+        for (int v = 0; v < plan_.weights; ++v) {
+          vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), element);
+        }
+        for (int v = plan_.weights; v < vectors; ++v)
+          vfmadd231ps(Accumulator(v, position), element, weights_at(v));
+      }
+    }
+  }
+}
+
+void RowGenerator::EmitFinish() {
+  const Activation& activation = geometry_.workload.post.activation;
+  const bool pads_with_nonzero = variant_->last && activation.Apply(0.0F) != 0.0F;
+  const bool nhwc = geometry_.out.is_nhwc();
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = IsPartial(v);
+    if (partial && nhwc) LoadMask();
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (variant_->last) EmitActivation(acc);
+      if (partial && nhwc) {
+        StorePartial(OutputAt(kOutput, v, w), acc);
+        continue;
+      }
+      if (partial && pads_with_nonzero) {
+        wide_ ? vmovups(acc | k1 | T_z, acc)
+              : vandps(acc, acc, ptr[rip + *constants_ + kMask * vector_bytes_]);
+      }
+      vmovups(OutputAt(kOutput, v, w), acc);
+    }
+  }
+  if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
+  const Xmm zero = Vector(plan_.first_broadcast);
+  vmovups(zero, ptr[rip + *constants_ + kZero * vector_bytes_]);
+  for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
+    for (int w = 0; w < positions_; ++w) vmovups(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero);
+  }
+}
+
+void RowGenerator::EmitActivation(const Xmm& value) {
+  const Activation& activation = geometry_.workload.post.activation;
+  const Xmm scratch = Vector(plan_.first_broadcast + 1);
+  const auto constant = [&](Constant c) { return ptr[rip + *constants_ + c * vector_bytes_]; };
+  switch (activation.kind) {
+    case ActivationKind::kNone:
+      return;
+    case ActivationKind::kRelu:
+      vmaxps(value, value, constant(kZero));
+      return;
+    case ActivationKind::kClip:
+      vmaxps(value, value, constant(kAlpha));
+      vminps(value, value, constant(kBeta));
+      return;
+    case ActivationKind::kLeakyRelu:
+      vmulps(scratch, value, constant(kAlpha));
+      activation.alpha <= 1 ? vmaxps(value, value, scratch) : vminps(value, value, scratch);
+      return;
+    case ActivationKind::kHardSigmoid:
+      vmulps(value, value, constant(kAlpha));
+      vaddps(value, value, constant(kBeta));
+      vmaxps(value, value, constant(kZero));
+      vminps(value, value, constant(kOne));
+      return;
+    case ActivationKind::kHardSwish:
+      vmulps(scratch, value, constant(kSixth));
+      vaddps(scratch, scratch, constant(kHalf));
+      vmaxps(scratch, scratch, constant(kZero));
+      vminps(scratch, scratch, constant(kOne));
+      vmulps(value, value, scratch);
+      return;
+    case ActivationKind::kSigmoid:
+    case ActivationKind::kTanh:
+      break;
+  }
+  TILESMITH_CHECK(false, "activation {} is not fusable", ActivationToString(activation));
+}
+
+// With AVX2 the mask lives in the first scratch register; with AVX-512 in k1 all along.
+void RowGenerator::LoadMask() {
+  if (!wide_) vmovups(Vector(plan_.first_broadcast), ptr[rip + *constants_ + kMask * vector_bytes_]);
+}
+
+void RowGenerator::LoadPartial(const Xmm& to, const Address& from) {
+  wide_ ? vmovups(to | k1 | T_z, from) : vmaskmovps(to, Vector(plan_.first_broadcast), from);
+}
+
+void RowGenerator::StorePartial(const Address& to, const Xmm& from) {
+  wide_ ? vmovups(to | k1, from) : vmaskmovps(to, Vector(plan_.first_broadcast), from);
+}
+
+void RowGenerator::EmitConstants() {
+  align(64);
+  L(*constants_);
+  const Activation& activation = geometry_.workload.post.activation;
+  const int lanes = static_cast<int>(vector_bytes_ / sizeof(float));
+  for (int lane = 0; lane < lanes; ++lane) dd(lane < variant_->chunk.partial_lanes ? 0xFFFFFFFF : 0);
+  for (float value : {activation.alpha, activation.beta, 0.0F, 1.0F, 1.0F / 6.0F, 0.5F}) {
+    for (int lane = 0; lane < lanes; ++lane) dd(std::bit_cast<uint32_t>(value));
+  }
+  static_assert(kConstants == 7);
+}
+
+}  // namespace tilesmith::direct
+
+#endif  // TILESMITH_X86

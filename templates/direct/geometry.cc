@@ -1,0 +1,138 @@
+#include "templates/direct/geometry.h"
+
+#include <algorithm>
+
+namespace tilesmith::direct {
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Layout LayoutOfBlock(int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); }
+
+// A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
+std::vector<Pass> CutChannels(int64_t channels, int64_t block, int64_t per_pass) {
+  std::vector<Pass> passes;
+  if (per_pass == 0 || per_pass > channels) per_pass = channels;
+  const bool one_block = block >= channels;
+  if (!one_block) per_pass = std::max(block, per_pass / block * block);
+  for (int64_t c = 0; c < channels; c += per_pass) {
+    const int64_t count = std::min(per_pass, channels - c);
+    Pass pass;
+    pass.first_channel = c;
+    pass.block_channels = one_block ? count : block;
+    pass.blocks = count / pass.block_channels;
+    pass.tail_channels = count % pass.block_channels;
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, int most_vectors, int floats) {
+  std::vector<Chunk> chunks;
+  const int64_t per_group = w.oc / w.g;
+  const int64_t vectors = CeilDiv(per_group, floats);
+  const int64_t count = CeilDiv(vectors, most_vectors);
+  for (int64_t g = 0; g < w.g; ++g) {
+    int64_t v = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      Chunk chunk;
+      chunk.group = g;
+      chunk.first_channel = g * per_group + v * floats;
+      chunk.vectors = static_cast<int>(vectors / count + (i < vectors % count));
+      v += chunk.vectors;
+      if (v == vectors) chunk.partial_lanes = static_cast<int>(per_group % floats);
+      chunks.push_back(chunk);
+    }
+  }
+  const int64_t written = CeilDiv(w.oc, floats) * floats;
+  if (!out.is_nhwc())
+    chunks.back().zero_vectors = static_cast<int>((out.PaddedChannels(w.oc) - written) / floats);
+  return chunks;
+}
+
+}  // namespace
+
+std::vector<TileRun> CutRow(const ConvWorkload& w, const DirectConfig& config, int64_t iw, int64_t ow) {
+  const auto is_edge = [&](int64_t first, int64_t width) {
+    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + (w.kw - 1) * (w.dw + 1) >= iw;
+  };
+  const int64_t count = CeilDiv(ow, config.width_tile);
+  std::vector<TileRun> runs;
+  int64_t first = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t width =
+        config.balance_tiles ? ow / count + (i < ow % count) : std::min(config.width_tile, ow - first);
+    const bool edge = is_edge(first, width);
+    if (!runs.empty() && !edge && !runs.back().edge && runs.back().width == width) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({static_cast<int>(first), static_cast<int>(width), 1, edge});
+    }
+    first += width;
+  }
+  return runs;
+}
+
+Geometry MakeGeometry(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
+  Geometry g;
+  g.workload = w;
+  g.config = config;
+  g.in = LayoutOfBlock(config.ic_block);
+  g.out = LayoutOfBlock(config.oc_block);
+  g.vector_floats = vector_floats;
+  const bool flat = config.flat_width > 0;
+  g.iw = flat ? config.flat_width : w.iw;
+  g.ih = flat ? w.ih * w.iw / config.flat_width : w.ih;
+  g.ow = flat ? g.iw : w.ow;
+  g.oh = flat ? g.ih : w.oh;
+  constexpr int64_t kBytes = sizeof(float);
+  g.in_pixel_bytes = g.in.BlockFor(w.ic) * kBytes;
+  g.in_row_bytes = g.iw * g.in_pixel_bytes;
+  g.in_block_bytes = g.ih * g.in_row_bytes;
+  g.out_pixel_bytes = g.out.BlockFor(w.oc) * kBytes;
+  g.out_row_bytes = g.ow * g.out_pixel_bytes;
+  g.out_block_bytes = g.oh * g.out_row_bytes;
+  g.tiles = CutRow(w, config, g.iw, g.ow);
+  g.passes = CutChannels(w.ic / w.g, g.in.BlockFor(w.ic), config.ic_pass);
+  g.chunks = CutOutputChannels(w, g.out, static_cast<int>(config.oc_vectors), vector_floats);
+  return g;
+}
+
+int64_t Geometry::OutChannelOffset(int64_t channel) const {
+  const int64_t block = out.BlockFor(workload.oc);
+  return channel / block * out_block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t Geometry::InChannelOffset(int64_t channel) const {
+  const int64_t block = in.BlockFor(workload.ic);
+  return channel / block * in_block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
+}
+
+void Geometry::KernelRows(int64_t row, int64_t* first, int64_t* last) const {
+  const int64_t top = row * workload.sh - workload.ph;
+  const int64_t step = workload.dh + 1;
+  *first = top < 0 ? CeilDiv(-top, step) : 0;
+  *last = std::clamp<int64_t>(top >= ih ? 0 : CeilDiv(ih - top, step), 0, workload.kh);
+  *first = std::min(*first, *last);
+}
+
+int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
+  const int64_t iw = config.flat_width > 0 ? config.flat_width : w.iw;
+  const int64_t ow = config.flat_width > 0 ? config.flat_width : w.ow;
+  const int64_t in_block = config.ic_block == 0 ? w.ic / w.g : std::min(config.ic_block, w.ic / w.g);
+  const int64_t unroll = std::min(config.ic_unroll, in_block);
+  // Unrolled copies of the channel body: the loop, its rest, and both again for a partial last block.
+  const int64_t tail = w.ic / w.g % in_block;
+  const int64_t channels = unroll + in_block % unroll + std::min(tail, unroll) + tail % unroll;
+  const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
+  const int64_t load_bytes = 8;
+  int64_t bytes = 0;
+  for (const TileRun& run : CutRow(w, config, iw, ow)) {
+    const int64_t body =
+        run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
+    bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;
+  }
+  return bytes;
+}
+
+}  // namespace tilesmith::direct

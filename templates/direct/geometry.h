@@ -1,0 +1,74 @@
+// The direct template's loop nest as numbers: how a workload and a config become rows, tiles, passes and
+// chunks. Pure arithmetic, shared by the generator, the weight packing, the code-size estimate and the run
+// loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/layout.h"
+#include "ops/workload.h"
+#include "templates/direct/direct_config.h"
+
+namespace tilesmith::direct {
+
+// Consecutive output positions [first, first + width), `count` times in a row.
+struct TileRun {
+  int first = 0;
+  int width = 0;
+  int count = 1;
+  bool edge = false;  // some tap of some position falls outside the input row
+};
+
+// Input channels accumulated together: `blocks` blocks of `block_channels`, then `tail_channels` of one more.
+struct Pass {
+  int64_t first_channel = 0;  // within the group
+  int64_t blocks = 0;
+  int64_t block_channels = 0;
+  int64_t tail_channels = 0;
+  bool operator==(const Pass&) const = default;
+  int64_t channels() const { return blocks * block_channels + tail_channels; }
+};
+
+// Output channels computed together: `vectors` of them real, followed by `zero_vectors` of block padding.
+struct Chunk {
+  int64_t group = 0;
+  int64_t first_channel = 0;  // within the whole output
+  int vectors = 0;
+  int zero_vectors = 0;
+  int partial_lanes = 0;  // real lanes of the last vector when it is not full, else 0
+};
+
+struct Geometry {
+  ConvWorkload workload;
+  DirectConfig config;
+  Layout in, out;
+  int vector_floats = 16;
+
+  // Rows and columns after flattening.
+  int64_t ih, iw, oh, ow;
+  // Bytes.
+  int64_t in_pixel_bytes, in_row_bytes, in_block_bytes;
+  int64_t out_pixel_bytes, out_row_bytes, out_block_bytes;
+
+  std::vector<TileRun> tiles;
+  std::vector<Pass> passes;
+  std::vector<Chunk> chunks;
+
+  int64_t row_blocks() const { return (oh + config.rows - 1) / config.rows; }
+  // Byte offset of output channel `channel` from pixel 0 of the image; and of the input's.
+  int64_t OutChannelOffset(int64_t channel) const;
+  int64_t InChannelOffset(int64_t channel) const;
+  // Kernel rows [first, last) that read inside the input for output row `row`.
+  void KernelRows(int64_t row, int64_t* first, int64_t* last) const;
+};
+
+Geometry MakeGeometry(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+// The tiles of a row of `ow` positions.
+std::vector<TileRun> CutRow(const ConvWorkload& workload, const DirectConfig& config, int64_t iw, int64_t ow);
+
+// Machine code of the largest kernel variant, in bytes, within some 20%.
+int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+}  // namespace tilesmith::direct

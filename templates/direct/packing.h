@@ -1,0 +1,29 @@
+// The direct template's weights, packed in the order the kernel eats them.
+//
+//   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors`
+//   vectors
+//
+// Output channels past the last are zero. The order is a single stream per (chunk, pass) but for skipped
+// kernel rows.
+#pragma once
+
+#include "layouts/tensor.h"
+#include "templates/conv_template.h"
+#include "templates/direct/geometry.h"
+
+namespace tilesmith::direct {
+
+// Floats of one (chunk, pass), and of one kernel row of a block of `channels` channels.
+int64_t PassWeights(const Geometry& geometry, const Chunk& chunk, const Pass& pass);
+int64_t RowWeights(const Geometry& geometry, const Chunk& chunk, int64_t channels);
+
+struct PackedWeights {
+  AlignedBuffer weights;
+  std::vector<int64_t> offsets;  // floats; of (chunk, pass) at chunk * passes + pass
+  AlignedBuffer bias;            // whole vectors per chunk
+  std::vector<int64_t> bias_offsets;
+};
+
+PackedWeights PackWeights(const Geometry& geometry, const ConvWeights& weights);
+
+}  // namespace tilesmith::direct
