@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/op.h"
@@ -53,6 +54,7 @@ class Graph {
   std::string name_;
   Boost graph_;
   std::vector<NodeId> outputs_;
+  std::unordered_map<std::string, NodeId> ids_;  // by name
 };
 
 // A stable 16-digit hash of structure, signatures and shapes (not of weight values): what a plan is for.

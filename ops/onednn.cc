@@ -107,6 +107,7 @@ struct Refusal {
 };
 
 memory::desc LayoutDesc(const Shape& shape, const Layout& layout) {
+  if (layout.is_nchw()) return PlainDesc(shape);
   TILESMITH_CHECK(shape.size() == 4, "shape {}", ShapeToString(shape));
   const std::string name = layout.ToString();
   for (const NamedTag& known : kActivationTags) {
@@ -376,7 +377,8 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, co
     const memory::desc data = LayoutDesc(shape, layout);
     if (count == 2) {
       // oneDNN 2.6.3 then writes past its buffers.
-      if (activation.kind != ActivationKind::kNone && layout.PaddedChannels(shape[1]) != shape[1]) {
+      if (activation.kind != ActivationKind::kNone &&
+          PaddedElementCount(shape, layout) != ElementCount(shape)) {
         throw Refusal{fmt::format("oneDNN does not fuse an activation into a sum of {} channels in {}",
                                   shape[1], layout.ToString())};
       }

@@ -74,8 +74,8 @@ class OneDnnConv : public OneDnnPrimitive {
   using OneDnnPrimitive::OneDnnPrimitive;
 };
 
-// The twins below run in a layout the caller names, NCHW, NHWC or NCHW{4,8,16}c, since that is dictated by
-// the convs around them; all are null with the reason in *refusal when oneDNN cannot.
+// The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
+// dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.
 
 // Padding at the bottom and right follows from the output's size.
 struct OneDnnPool {

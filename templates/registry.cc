@@ -4,13 +4,14 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/direct/direct_template.h"
 #include "templates/portable/portable_template.h"
 
 namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
-  static const std::array<const ConvTemplate*, 1> templates = {&portable};
+  static const std::array<const ConvTemplate*, 2> templates = {&DirectTemplate(), &portable};
   return templates;
 }
 

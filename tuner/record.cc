@@ -7,22 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-json TargetToJson(const Target& target) {
-  return {{"cpu", target.cpu_model},       {"isa", IsaName(target.isa)},  {"cores", target.cores},
-          {"l1d_bytes", target.l1d_bytes}, {"l2_bytes", target.l2_bytes}, {"l3_bytes", target.l3_bytes},
-          {"version", target.tool_version}};
-}
-
-Target TargetFromJson(const json& object) {
-  return {.cpu_model = JsonGet<std::string>(object, "cpu"),
-          .isa = ParseIsa(JsonGet<std::string>(object, "isa")),
-          .cores = JsonGet<int>(object, "cores"),
-          .l1d_bytes = JsonGet<int64_t>(object, "l1d_bytes"),
-          .l2_bytes = JsonGet<int64_t>(object, "l2_bytes"),
-          .l3_bytes = JsonGet<int64_t>(object, "l3_bytes"),
-          .tool_version = JsonGet<std::string>(object, "version")};
-}
-
 MeasureConditions ConditionsFromJson(const json& object) {
   return {.threads = JsonGet<int>(object, "threads"),
           .pinned = JsonGet<bool>(object, "pinned"),
@@ -74,6 +58,22 @@ void CheckTiming(const Record& record) {
 }
 
 }  // namespace
+
+json TargetToJson(const Target& target) {
+  return {{"cpu", target.cpu_model},       {"isa", IsaName(target.isa)},  {"cores", target.cores},
+          {"l1d_bytes", target.l1d_bytes}, {"l2_bytes", target.l2_bytes}, {"l3_bytes", target.l3_bytes},
+          {"version", target.tool_version}};
+}
+
+Target TargetFromJson(const json& object) {
+  return {.cpu_model = JsonGet<std::string>(object, "cpu"),
+          .isa = ParseIsa(JsonGet<std::string>(object, "isa")),
+          .cores = JsonGet<int>(object, "cores"),
+          .l1d_bytes = JsonGet<int64_t>(object, "l1d_bytes"),
+          .l2_bytes = JsonGet<int64_t>(object, "l2_bytes"),
+          .l3_bytes = JsonGet<int64_t>(object, "l3_bytes"),
+          .tool_version = JsonGet<std::string>(object, "version")};
+}
 
 json RecordToJson(const Record& record) {
   json object = {{"tilesmith", kRecordFormat},

@@ -114,6 +114,9 @@ class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
 
 TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
   const ConvTemplate& conv_template = *GetParam();
+  if (&conv_template != ConvTemplates().back() && TestCpu().isa == Isa::kPortable) {
+    GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
+  }
   const int cases = SweepLength();
   int supported = 0;
   for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
@@ -133,10 +136,6 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     ++supported;
     SCOPED_TRACE(c.Text());
     Check(c);
-  }
-  if (!conv_template.Supports(RandomWorkload(*std::make_unique<TestRandom>(5)), TestCpu()).ok &&
-      supported == 0) {
-    GTEST_SKIP() << conv_template.Name() << " supports nothing on " << IsaName(TestCpu().isa);
   }
   EXPECT_GT(supported, cases / 2);
 }

@@ -1,0 +1,168 @@
+#include "ops/graph.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "ops/nodes/input.h"
+
+namespace tilesmith {
+namespace {
+
+// FNV-1a, 64 bits: stable over machines and versions, which std::hash does not promise.
+class StableHash {
+ public:
+  void Add(std::string_view text) {
+    for (const char c : text) Byte(static_cast<unsigned char>(c));
+    Byte(0);  // so that "ab" + "c" and "a" + "bc" differ
+  }
+  void Add(int64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint64_t>(value) >> shift & 0xff);
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  void Byte(uint64_t byte) { value_ = (value_ ^ byte) * 0x100000001b3; }
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+std::string UniqueName(const std::string& wanted,
+                       const std::unordered_map<std::string, Graph::NodeId>& taken) {
+  if (!wanted.empty() && !taken.contains(wanted)) return wanted;
+  const std::string stem = wanted.empty() ? "node" : wanted;
+  for (int suffix = 1;; ++suffix) {
+    std::string name = fmt::format("{}_{}", stem, suffix);
+    if (!taken.contains(name)) return name;
+  }
+}
+
+// The nodes from which an output can be reached, and every graph input.
+std::vector<bool> LiveNodes(const Graph& graph) {
+  std::vector<bool> live(graph.size(), false);
+  for (const Graph::NodeId id : graph.outputs()) live[id] = true;
+  for (const Graph::NodeId id : graph.GraphInputs()) live[id] = true;
+  for (Graph::NodeId id = graph.size(); id-- > 0;) {
+    if (!live[id]) continue;
+    for (const Graph::NodeId input : graph.Inputs(id)) live[input] = true;
+  }
+  return live;
+}
+
+Graph DropDeadNodes(const Graph& graph) {
+  const std::vector<bool> live = LiveNodes(graph);
+  Graph result(graph.name());
+  std::vector<Graph::NodeId> mapped(graph.size());
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    if (!live[id]) continue;
+    std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    for (Graph::NodeId& input : inputs) input = mapped[input];
+    mapped[id] = result.Add(graph.node(id).name, graph.node(id).op, inputs);
+  }
+  for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  return result;
+}
+
+}  // namespace
+
+Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs) {
+  TILESMITH_CHECK(op != nullptr, "node {}", name);
+  Node node;
+  node.name = UniqueName(name, ids_);
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  for (const NodeId input : inputs) {
+    TILESMITH_CHECK(input < size(), "node {}: input {} of {}", node.name, input, size());
+    shapes.push_back(graph_[input].shape);
+    types.push_back(graph_[input].type);
+  }
+  try {
+    node.shape = op->InferShape(shapes);
+    node.type = op->OutputType(types);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadModel) throw;
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what()));
+  }
+  node.op = std::move(op);
+  const NodeId id = boost::add_vertex(std::move(node), graph_);
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, graph_);
+  }
+  ids_.emplace(graph_[id].name, id);
+  return id;
+}
+
+void Graph::MarkOutput(NodeId node) {
+  TILESMITH_CHECK(node < size() && !IsOutput(node), "output {} of {}", node, size());
+  outputs_.push_back(node);
+}
+
+std::vector<Graph::NodeId> Graph::Inputs(NodeId id) const {
+  std::vector<NodeId> inputs(boost::in_degree(id, graph_));
+  for (auto [edge, end] = boost::in_edges(id, graph_); edge != end; ++edge) {
+    inputs[graph_[*edge].slot] = boost::source(*edge, graph_);
+  }
+  return inputs;
+}
+
+std::vector<Graph::NodeId> Graph::Consumers(NodeId id) const {
+  std::vector<NodeId> consumers;
+  for (auto [edge, end] = boost::out_edges(id, graph_); edge != end; ++edge) {
+    consumers.push_back(boost::target(*edge, graph_));
+  }
+  std::ranges::sort(consumers);
+  const auto repeated = std::ranges::unique(consumers);
+  consumers.erase(repeated.begin(), repeated.end());
+  return consumers;
+}
+
+std::vector<Shape> Graph::InputShapes(NodeId id) const {
+  std::vector<Shape> shapes;
+  for (const NodeId input : Inputs(id)) shapes.push_back(graph_[input].shape);
+  return shapes;
+}
+
+std::vector<Graph::NodeId> Graph::GraphInputs() const {
+  std::vector<NodeId> inputs;
+  for (NodeId id = 0; id < size(); ++id) {
+    if (dynamic_cast<const InputOp*>(graph_[id].op.get()) != nullptr) inputs.push_back(id);
+  }
+  return inputs;
+}
+
+bool Graph::IsOutput(NodeId id) const { return std::ranges::find(outputs_, id) != outputs_.end(); }
+
+std::optional<Graph::NodeId> Graph::Find(std::string_view name) const {
+  const auto found = ids_.find(std::string(name));
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string GraphHash(const Graph& graph) {
+  StableHash hash;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    hash.Add(node.op->Signature());
+    hash.Add(ShapeToString(node.shape));
+    hash.Add(static_cast<int64_t>(node.type));
+    const std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    hash.Add(static_cast<int64_t>(inputs.size()));
+    for (const Graph::NodeId input : inputs) hash.Add(static_cast<int64_t>(input));
+  }
+  for (const Graph::NodeId id : graph.outputs()) hash.Add(static_cast<int64_t>(id));
+  return fmt::format("{:016x}", hash.value());
+}
+
+Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
+  Graph result(graph.name());
+  std::vector<Graph::NodeId> mapped(graph.size());
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    for (Graph::NodeId& input : inputs) input = mapped[input];
+    const std::optional<Graph::NodeId> replacement = rewrite(id, inputs, result);
+    mapped[id] = replacement ? *replacement : result.Add(graph.node(id).name, graph.node(id).op, inputs);
+  }
+  for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  return DropDeadNodes(result);
+}
+
+}  // namespace tilesmith
