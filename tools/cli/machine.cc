@@ -34,9 +34,13 @@ Machine OpenMachine(const MachineOptions& options) {
   return machine;
 }
 
-void PrepareTeam(const Machine& machine) {
+PinnedTeam::PinnedTeam(const Machine& machine) {
+  CPU_ZERO(&before_);
+  sched_getaffinity(0, sizeof(before_), &before_);
   PinTeam(machine.threads);
   OneDnnSetThreads(machine.threads);
 }
+
+PinnedTeam::~PinnedTeam() { sched_setaffinity(0, sizeof(before_), &before_); }
 
 }  // namespace tilesmith

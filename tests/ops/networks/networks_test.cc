@@ -13,6 +13,7 @@
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/gemm.h"
+#include "ops/reference_run.h"
 
 namespace tilesmith {
 namespace {
@@ -126,16 +127,6 @@ Tensor RandomImages(const Shape& shape) {
   return images;
 }
 
-Tensor Forward(const Graph& graph, const Tensor& input) {
-  std::vector<Tensor> values(graph.size());
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    std::vector<const Tensor*> inputs;
-    for (const Graph::NodeId source : graph.Inputs(id)) inputs.push_back(&values[source]);
-    values[id] = inputs.empty() ? input : graph.node(id).op->Reference(inputs);
-  }
-  return values[graph.outputs()[0]];
-}
-
 double RootMeanSquare(std::span<const float> values) {
   double squares = 0;
   for (const float v : values) squares += static_cast<double>(v) * v;
@@ -147,7 +138,9 @@ TEST(Networks, SignalsNeitherVanishNorExplode) {
     SCOPED_TRACE(published.name);
     const int64_t size = published.forward_size;
     const Graph graph = BuildNetwork(published.name, {.batch = 2, .height = size, .width = size});
-    const Tensor logits = Forward(graph, RandomImages({2, 3, size, size}));
+    const Tensor images = RandomImages({2, 3, size, size});
+    const Tensor* const inputs[] = {&images};
+    const Tensor logits = RunReference(graph, inputs)[0];
     ASSERT_EQ(logits.shape(), (Shape{2, 1000}));
     const std::span<const float> first(logits.floats(), 1000), second(logits.floats() + 1000, 1000);
     const double rms = RootMeanSquare(first);
