@@ -16,7 +16,7 @@ TEST(PassesOnATrainedModel, ExpressionNetStaysTheSame) {
   const std::filesystem::path path =
       std::filesystem::path(TILESMITH_SOURCE_DIR) / "models/fr_expression.onnx";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent: run tools/fetch-models";
-  const Graph graph = ImportOnnx(path, {.input_shapes = {}, .batch = 1});
+  const Graph graph = ImportOnnx(path, {.batch = 1});
   const Graph optimized = OptimizeGraph(graph);
   for (Graph::NodeId id = 0; id < optimized.size(); ++id) {
     EXPECT_NE(optimized.node(id).op->Type(), "Identity") << optimized.node(id).name;

@@ -53,15 +53,14 @@ struct Net {
     w.mb = in[0], w.ic = in[1], w.ih = in[2], w.iw = in[3], w.oc = channels;
     w.kh = w.kw = kernel, w.ph = w.pw = kernel / 2;
     w.oh = w.ih, w.ow = w.iw, w.post.bias = bias;
-    return graph.Add(name,
-                     std::make_shared<ConvOp>(w, RandomTensor(w.weights_shape(), seed++),
-                                              bias ? RandomTensor({channels}, seed++) : nullptr),
-                     {x});
+    const auto weights = RandomTensor(w.weights_shape(), seed++);
+    return graph.Add(
+        name, std::make_shared<ConvOp>(w, weights, bias ? RandomTensor({channels}, seed++) : nullptr), {x});
   }
   Id Scale(const std::string& name, Id x) {
     const int64_t channels = graph.node(x).shape[1];
-    return graph.Add(
-        name, std::make_shared<ScaleShiftOp>(Uniform(channels, seed++), Uniform(channels, seed++)), {x});
+    std::vector<float> scale = Uniform(channels, seed++);
+    return graph.Add(name, std::make_shared<ScaleShiftOp>(scale, Uniform(channels, seed++)), {x});
   }
   Id Relu(const std::string& name, Id x) { return Act(name, x, {ActivationKind::kRelu}); }
   Id Act(const std::string& name, Id x, Activation activation) {
