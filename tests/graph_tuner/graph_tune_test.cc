@@ -127,7 +127,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
     const std::vector<Record> log =
-        SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{4, 8, 0}, seed);
+        SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
     SyntheticCosts costs(seed);
     GraphTuneOptions options = Options();
     const GraphTuneResult dp = GraphTune(graph, log, costs, options);
@@ -161,7 +161,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
 
 TEST(GraphTune, IsDeterministic) {
   const Graph graph = RandomNetwork(77, 12);
-  const auto log = SyntheticLog(graph, {1, 4, 8}, 5);
+  const auto log = SyntheticLog(graph, {1, 8, 16}, 5);
   SyntheticCosts costs(3);
   const Plan a = GraphTune(graph, log, costs, Options()).plan;
   const Plan b = GraphTune(graph, log, costs, Options()).plan;
@@ -216,7 +216,7 @@ TEST(GraphTune, RefusesWhatTheSolverRefusesAndUnknownSolvers) {
 
 TEST(GraphTune, UniformSchedulesKeepToOneLayoutAndCostNoLess) {
   const Graph graph = RandomNetwork(21, 12);
-  const auto log = SyntheticLog(graph, {1, 4, 8}, 2);
+  const auto log = SyntheticLog(graph, {1, 8, 16}, 2);
   SyntheticCosts costs(9);
   GraphTuneOptions options = Options();
   const Plan best = GraphTune(graph, log, costs, options).plan;
