@@ -1,0 +1,239 @@
+#include "ops/nodes/binary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layouts/base/error.h"
+#include "ops/kernels/elementwise.h"
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/import_util.h"
+#include "ops/nodes/view.h"
+
+namespace tilesmith {
+namespace {
+
+template <typename T>
+T Combine(BinaryKind kind, T a, T b) {
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return a + b;
+    case BinaryKind::kSub:
+      return a - b;
+    case BinaryKind::kMul:
+      return a * b;
+    case BinaryKind::kDiv:
+      return a / b;
+  }
+  return a;
+}
+
+[[noreturn]] void CannotBroadcast(std::string_view type, const Shape& a, const Shape& b) {
+  throw Error(ErrorCode::kBadModel, fmt::format("{} of {} and {}: the shapes do not broadcast", type,
+                                                ShapeToString(a), ShapeToString(b)));
+}
+
+// The constant as one value per channel of `shape`, or empty when it varies along another axis.
+std::vector<float> PerChannel(const Tensor& constant, const Shape& shape) {
+  const Shape& from = constant.shape();
+  if (constant.type() != DataType::kF32 || from.size() > shape.size() || shape.size() < 2) return {};
+  const size_t lead = shape.size() - from.size();
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    if (from[axis] == 1) continue;
+    if (axis + lead != 1 || from[axis] != shape[1]) return {};
+  }
+  if (constant.size() == 1) return std::vector<float>(shape[1], constant.floats()[0]);
+  return {constant.floats(), constant.floats() + constant.size()};
+}
+
+// x op c or c op x as scale * x + shift; null where that is not the same function (c / x).
+OpPtr AsScaleShift(BinaryKind kind, std::vector<float> constant, bool constant_first) {
+  std::vector<float> zeros(constant.size(), 0.0f), ones(constant.size(), 1.0f);
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return std::make_shared<ScaleShiftOp>(std::move(ones), std::move(constant));
+    case BinaryKind::kMul:
+      return std::make_shared<ScaleShiftOp>(std::move(constant), std::move(zeros));
+    case BinaryKind::kSub:
+      if (constant_first) {
+        std::ranges::fill(ones, -1.0f);
+      } else {
+        for (float& value : constant) value = -value;
+      }
+      return std::make_shared<ScaleShiftOp>(std::move(ones), std::move(constant));
+    case BinaryKind::kDiv:
+      if (constant_first) return nullptr;
+      for (float& value : constant) value = 1 / value;
+      return std::make_shared<ScaleShiftOp>(std::move(constant), std::move(zeros));
+  }
+  return nullptr;
+}
+
+template <BinaryKind kKind>
+BuiltOp BuildBinary(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  if (spec.inputs[0].type != spec.inputs[1].type) Refuse(spec, "its inputs have different types");
+  for (const int constant : {1, 0}) {
+    const NodeInput& x = spec.inputs[1 - constant];
+    if (!spec.inputs[constant].constant || x.constant || x.type != DataType::kF32) continue;
+    std::vector<float> values = PerChannel(*spec.inputs[constant].constant, x.shape);
+    if (values.empty()) continue;
+    if (OpPtr op = AsScaleShift(kKind, std::move(values), constant == 0)) return {op, {1 - constant}};
+  }
+  return BuiltWithInputs(std::make_shared<BinaryOp>(kKind), 2);
+}
+
+BuiltOp BuildSum(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1 << 16);
+  if (spec.inputs.size() == 1) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  if (spec.inputs.size() == 2) return BuildBinary<BinaryKind::kAdd>(spec);
+  return BuiltWithInputs(std::make_shared<SumOp>(), static_cast<int>(spec.inputs.size()));
+}
+
+template <typename T>
+void CombineAll(BinaryKind kind, const T* a, const T* b, const Shape& a_shape, const Shape& b_shape,
+                Tensor& out, T* result) {
+  const std::vector<int64_t> from_a = BroadcastIndices(a_shape, out.shape());
+  const std::vector<int64_t> from_b = BroadcastIndices(b_shape, out.shape());
+  for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, a[from_a[i]], b[from_b[i]]);
+}
+
+Arithmetic ArithmeticOf(BinaryKind kind) {
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return Arithmetic::kAdd;
+    case BinaryKind::kSub:
+      return Arithmetic::kSub;
+    case BinaryKind::kMul:
+      return Arithmetic::kMul;
+    case BinaryKind::kDiv:
+      return Arithmetic::kDiv;
+  }
+  return Arithmetic::kAdd;
+}
+
+bool AllEqual(std::span<const Shape> shapes) {
+  return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
+}
+
+}  // namespace
+
+std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
+  Shape result(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (from_a != from_b && from_a != 1 && from_b != 1) return std::nullopt;
+    result[result.size() - 1 - i] = from_a == 1 ? from_b : from_a;
+  }
+  return result;
+}
+
+std::vector<int64_t> BroadcastIndices(const Shape& from, const Shape& to) {
+  std::vector<int64_t> strides(to.size(), 0);
+  int64_t stride = 1;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const size_t axis = from.size() - 1 - i;
+    if (from[axis] != 1) strides[to.size() - 1 - i] = stride;
+    stride *= from[axis];
+  }
+  std::vector<int64_t> indices(ElementCount(to));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    int64_t rest = static_cast<int64_t>(i);
+    for (size_t axis = to.size(); axis-- > 0; rest /= to[axis]) indices[i] += rest % to[axis] * strides[axis];
+  }
+  return indices;
+}
+
+std::string_view BinaryOp::Type() const {
+  switch (kind_) {
+    case BinaryKind::kAdd:
+      return "Add";
+    case BinaryKind::kSub:
+      return "Sub";
+    case BinaryKind::kMul:
+      return "Mul";
+    case BinaryKind::kDiv:
+      return "Div";
+  }
+  return "";
+}
+
+Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
+  const std::optional<Shape> shape = BroadcastShapes(inputs[0], inputs[1]);
+  if (!shape) CannotBroadcast(Type(), inputs[0], inputs[1]);
+  return *shape;
+}
+
+Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &a = *inputs[0], &b = *inputs[1];
+  const Shape shapes[] = {a.shape(), b.shape()};
+  Tensor out(InferShape(shapes), Layout::Nchw(), a.type());
+  if (a.type() == DataType::kF32) {
+    CombineAll(kind_, a.floats(), b.floats(), a.shape(), b.shape(), out, out.floats());
+    return out;
+  }
+  if (kind_ == BinaryKind::kDiv && std::find(b.ints(), b.ints() + b.size(), 0) != b.ints() + b.size()) {
+    throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+  }
+  CombineAll(kind_, a.ints(), b.ints(), a.shape(), b.shape(), out, out.ints());
+  return out;
+}
+
+double BinaryOp::Flops(std::span<const Shape> inputs) const { return ElementCount(InferShape(inputs)); }
+
+bool BinaryOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (HasBinaryKernel(inputs) && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> BinaryOp::MakeKernel(const KernelRequest& request) const {
+  if (!HasBinaryKernel(request.inputs)) return Op::MakeKernel(request);
+  return MakeBinaryKernel(request, ArithmeticOf(kind_));
+}
+
+Shape SumOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape = inputs[0];
+  for (const Shape& input : inputs.subspan(1)) {
+    const std::optional<Shape> wider = BroadcastShapes(shape, input);
+    if (!wider) CannotBroadcast("Sum", shape, input);
+    shape = *wider;
+  }
+  return shape;
+}
+
+Tensor SumOp::Reference(std::span<const Tensor* const> inputs) const {
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
+  Tensor output(InferShape(shapes));
+  std::vector<double> sums(output.size());
+  for (const Tensor* input : inputs) {
+    const std::vector<int64_t> from = BroadcastIndices(input->shape(), output.shape());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += input->floats()[from[i]];
+  }
+  std::copy(sums.begin(), sums.end(), output.floats());
+  return output;
+}
+
+double SumOp::Flops(std::span<const Shape> inputs) const {
+  return static_cast<double>(inputs.size() - 1) * ElementCount(InferShape(inputs));
+}
+
+bool SumOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (AllEqual(inputs) && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> SumOp::MakeKernel(const KernelRequest& request) const {
+  return AllEqual(request.inputs) ? MakeSumKernel(request) : Op::MakeKernel(request);
+}
+
+std::vector<OpImporter> BinaryImporters() {
+  return {
+      {"Add", BuildBinary<BinaryKind::kAdd>},
+      {"Sub", BuildBinary<BinaryKind::kSub>},
+      {"Mul", BuildBinary<BinaryKind::kMul>},
+      {"Div", BuildBinary<BinaryKind::kDiv>},
+      {"Sum", BuildSum},
+  };
+}
+
+}  // namespace tilesmith

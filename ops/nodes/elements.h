@@ -1,0 +1,43 @@
+// Elements of either type, moved without looking at them: what concat, gather, transpose and the like share.
+#pragma once
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "layouts/tensor.h"
+
+namespace tilesmith {
+
+inline int64_t ElementBytes(DataType type) {
+  return type == DataType::kF32 ? sizeof(float) : sizeof(int64_t);
+}
+inline const char* Bytes(const Tensor& tensor) {
+  return tensor.type() == DataType::kF32 ? reinterpret_cast<const char*>(tensor.floats())
+                                         : reinterpret_cast<const char*>(tensor.ints());
+}
+inline char* Bytes(Tensor& tensor) { return const_cast<char*>(Bytes(std::as_const(tensor))); }
+
+// to[to_index .. + count) = from[from_index .. + count). Precondition: the same type.
+inline void CopyElements(const Tensor& from, int64_t from_index, Tensor& to, int64_t to_index,
+                         int64_t count) {
+  const int64_t size = ElementBytes(from.type());
+  std::memcpy(Bytes(to) + to_index * size, Bytes(from) + from_index * size, count * size);
+}
+
+// to[i] = from[source(i)] for every element of `to`.
+template <typename Source>
+void GatherElements(const Tensor& from, Tensor& to, const Source& source) {
+  const int64_t count = to.size();
+  for (int64_t i = 0; i < count; ++i) CopyElements(from, source(i), to, i, 1);
+}
+
+// Elements between neighbours along each axis of a dense plain tensor.
+inline std::vector<int64_t> DenseStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
+  return strides;
+}
+
+}  // namespace tilesmith

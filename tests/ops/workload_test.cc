@@ -1,0 +1,92 @@
+#include "ops/workload.h"
+
+#include <gmock/gmock.h>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Canonical(std::string_view text) { return WorkloadToString(ParseWorkload(text)); }
+
+std::string ErrorOf(std::string_view text) {
+  try {
+    ParseWorkload(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Workload, CanonicalFormsAreFixedPoints) {
+  for (const char* text : {
+           "mb1ic64ih56oc64oh56kh3ph1",
+           "mb128ic64ih56oc64oh56kh3ph1+bias+sum+relu",
+           "mb1ic3ih224oc64oh112kh7sh2ph3+bias+relu",
+           "g32mb1ic32ih112oc32oh112kh3ph1+clip:0:6",
+           "mb2ic5ih7iw9oc3oh4ow9kh3kw1sh2sw1ph1pw0dh0dw1",
+           "mb1ic64ih56oc64oh56kh3",  // all padding at the end
+           "mb1ic8ih10oc8oh4kh3sh2",  // the last row goes unread
+           "mb1ic8ih17iw9oc8oh17ow9kh1kw7ph0pw3+leaky_relu:0.1",
+           "mb1ic1ih1oc1oh3kh1ph1",  // padding wider than the kernel
+           "mb1ic8ih33oc8oh33kh3ph4dh3+hard_swish",
+       }) {
+    EXPECT_EQ(Canonical(text), text);
+  }
+}
+
+TEST(Workload, OptionalPartsAreDeduced) {
+  EXPECT_EQ(Canonical("ic64ih56oc64kh3ph1"), "mb1ic64ih56oc64oh56kh3ph1");
+  EXPECT_EQ(Canonical("ic64iw56oc64kw3pw1"), "mb1ic64ih56oc64oh56kh3ph1");
+  EXPECT_EQ(Canonical("g1mb1ic3ih224iw224oc64oh112ow112kh7kw7sh2sw2ph3pw3dh0dw0n\"conv 1+x\"+relu+bias"),
+            "mb1ic3ih224oc64oh112kh7sh2ph3+bias+relu");
+  EXPECT_EQ(Canonical("mb1_ic8ih10_oc8_kh3sh2"), "mb1ic8ih10oc8oh4kh3sh2");
+  EXPECT_EQ(Canonical("ic8ih10iw20oc8kh3ph1"), "mb1ic8ih10iw20oc8oh10ow20kh3ph1");
+}
+
+TEST(Workload, FieldsLandWhereTheyBelong) {
+  const ConvWorkload w = ParseWorkload("g2mb3ic4ih15iw16oc6oh7ow13kh3kw5sh2sw1ph1pw1dh1dw0+sum+clip:-1:0.5");
+  EXPECT_EQ(w.input_shape(), (Shape{3, 4, 15, 16}));
+  EXPECT_EQ(w.output_shape(), (Shape{3, 6, 7, 13}));
+  EXPECT_EQ(w.weights_shape(), (Shape{6, 2, 3, 5}));
+  EXPECT_EQ(w.pad_bottom(), 1);
+  EXPECT_EQ(w.pad_right(), 0);
+  EXPECT_FALSE(w.post.bias);
+  EXPECT_TRUE(w.post.sum);
+  EXPECT_EQ(w.post.activation, (Activation{ActivationKind::kClip, -1, 0.5f}));
+}
+
+TEST(Workload, ErrorsNamePositionAndExpectation) {
+  EXPECT_THAT(ErrorOf("ic64ih56oc64oh56kh3phh1"),
+              testing::AllOf(HasSubstr("\"ic64ih56oc64oh56kh3phh1\""), HasSubstr("character 20"),
+                             HasSubstr("unknown field \"phh\""), HasSubstr("known: g mb ic")));
+  EXPECT_THAT(ErrorOf("ic64ih"), testing::AllOf(HasSubstr("character 7"), HasSubstr("after \"ih\"")));
+  EXPECT_THAT(ErrorOf("ic-3ih5oc1kh1"), HasSubstr("got \"-3ih5oc1\""));
+  EXPECT_THAT(ErrorOf("ic3ic4ih5oc1kh1"), HasSubstr("given twice"));
+  EXPECT_THAT(ErrorOf("ic3ih5kh1"), HasSubstr("field oc is missing"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("field ic is missing"));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1+reul"), testing::AllOf(HasSubstr("reul"), HasSubstr("leaky_relu:ALPHA")));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1+"), HasSubstr("after \"+\""));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1+bias+bias"), HasSubstr("twice"));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1+relu+relu"), HasSubstr("more than one"));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1+sigmoid"), HasSubstr("fused"));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh1n\"x"), HasSubstr("closing quote"));
+  EXPECT_THAT(ErrorOf("ic3ih5oc1kh99999999999999999999"), HasSubstr("expected a number"));
+}
+
+TEST(Workload, InconsistentSizesAreRefused) {
+  EXPECT_THAT(ErrorOf("ic64ih56oc64oh99kh3ph1"), HasSubstr("oh99 fits no padding"));
+  EXPECT_THAT(ErrorOf("ic64ih56oc64oh20kh3ph1"), HasSubstr("oh20 fits no padding"));
+  EXPECT_THAT(ErrorOf("ic64ih56iw20oc64oh56kh3ph1"), HasSubstr("ow56 fits no padding"));
+  EXPECT_THAT(ErrorOf("ic64ih2oc64kh5"), HasSubstr("output is empty"));
+  EXPECT_THAT(ErrorOf("g3ic64ih5oc64kh1"), HasSubstr("groups do not divide"));
+  EXPECT_THAT(ErrorOf("ic0ih5oc64kh1"), HasSubstr("ic is 0"));
+  EXPECT_THAT(ErrorOf("ic4ih5oc64kh1sh0"), HasSubstr("sh is 0"));
+  EXPECT_THAT(ErrorOf("mb16777216ic16777216ih5oc64kh1"), HasSubstr("elements"));
+}
+
+}  // namespace
+}  // namespace tilesmith
