@@ -6,6 +6,8 @@
 #include "graph_tuner/build_problem.h"
 #include "graph_tuner/price_plan.h"
 #include "layouts/base/error.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
 #include "tests/graph_tuner/synthetic.h"
 
 namespace tilesmith {
@@ -246,6 +248,20 @@ TEST(GraphTune, ReportsProgressOverDistinctCosts) {
   GraphTune(graph, SyntheticLog(graph, {1, 8}, 1), costs, options);
   ASSERT_EQ(seen.size(), total + 1);
   for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], i);
+}
+
+// Bounds the work, not the time: a million table entries take some ten milliseconds.
+TEST(GraphTune, SolvesTheBuiltInNetworksExactlyAndQuickly) {
+  for (const char* name : {"resnet50", "densenet121", "inception_v3", "mobilenet_v2"}) {
+    SCOPED_TRACE(name);
+    const Graph graph = OptimizeGraph(BuildNetwork(name));
+    const auto log = SyntheticLog(graph, {1, 8, 16, 32, 0}, 1);
+    SyntheticCosts costs(2);
+    const GraphTuneResult result = GraphTune(graph, log, costs, Options());
+    EXPECT_EQ(result.plan.certificate, "optimal");
+    EXPECT_LT(result.stats.total_entries, 20000000u);
+    RecordProperty(std::string(name) + "_entries", std::to_string(result.stats.total_entries));
+  }
 }
 
 TEST(FindCandidates, PrefersColdRecordsFullMeasurementsAndTheLastOfAConfig) {
