@@ -56,9 +56,7 @@ class OurConv {
 
   const LayoutPair& layouts() const { return layouts_; }
   std::span<const float> weights() const { return kernel_->PackedWeights(); }
-  void Run() {
-    RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads);
-  }
+  void Run() { RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads); }
   Tensor Answer() {
     if (problem_.residual) output_ = Transform(*problem_.residual, layouts_.out, machine_.cpu, 1);
     if (workload_.post.sum) views_[1].data = output_.floats();
@@ -87,8 +85,8 @@ std::vector<Twin> MakeTwins(const ConvWorkload& workload, const Problem& problem
   std::vector<Twin> twins;
   for (OneDnnAlgorithm algorithm : kAlgorithms) {
     std::string refusal;
-    auto conv = OneDnnConv::Create(workload, algorithm, {problem.weights.floats(), problem.bias_data()},
-                                   &refusal);
+    auto conv =
+        OneDnnConv::Create(workload, algorithm, {problem.weights.floats(), problem.bias_data()}, &refusal);
     if (conv == nullptr) {
       if (refusals) refusals->push_back(fmt::format("{}: {}", OneDnnAlgorithmName(algorithm), refusal));
       continue;
@@ -101,8 +99,11 @@ std::vector<Twin> MakeTwins(const ConvWorkload& workload, const Problem& problem
 }
 
 OneDnnSide SideOf(const Twin& twin) {
-  return {twin.algorithm, twin.conv->ImplName(),
-          fmt::format("{} -> {}", twin.conv->InputLayoutName(), twin.conv->OutputLayoutName()), 0, {}};
+  return {twin.algorithm,
+          twin.conv->ImplName(),
+          fmt::format("{} -> {}", twin.conv->InputLayoutName(), twin.conv->OutputLayoutName()),
+          0,
+          {}};
 }
 
 // Largest difference, relative to the largest value of `expected`.
@@ -124,20 +125,19 @@ void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& be
     if (problem.residual) twin.conv->SetResidual(*problem.residual);
     const double allowed = twin.algorithm == OneDnnAlgorithm::kWinograd ? 1e-3 : 1e-4;
     if (difference <= allowed) continue;
-    throw Error(ErrorCode::kWrongAnswer,
-                fmt::format("{}: template {} [{}] differs from oneDNN's {} by {:.1e} of the largest output",
-                            WorkloadToString(bench.workload), bench.schedule.template_name,
-                            bench.schedule.config.ToString(), OneDnnAlgorithmName(twin.algorithm),
-                            difference));
+    throw Error(
+        ErrorCode::kWrongAnswer,
+        fmt::format("{}: template {} [{}] differs from oneDNN's {} by {:.1e} of the largest output",
+                    WorkloadToString(bench.workload), bench.schedule.template_name,
+                    bench.schedule.config.ToString(), OneDnnAlgorithmName(twin.algorithm), difference));
   }
 }
 
 }  // namespace
 
 const OneDnnSide* ConvBench::Fastest() const {
-  const auto found = std::min_element(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
-    return a.seconds < b.seconds;
-  });
+  const auto found = std::min_element(sides.begin(), sides.end(),
+                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
   return found == sides.end() ? nullptr : &*found;
 }
 

@@ -30,12 +30,12 @@ struct OneDnnSide {
 struct ConvBench {
   ConvWorkload workload;
   Schedule schedule;
-  LayoutPair layouts;  // ours
-  double seconds = 0;  // ours
-  std::vector<OneDnnSide> sides;         // in the order direct, auto, winograd; those oneDNN can do
-  std::vector<std::string> refusals;     // "winograd: ..."
-  const OneDnnSide* Fastest() const;     // nullptr when there is none
-  const OneDnnSide* Direct() const;      // likewise
+  LayoutPair layouts;                 // ours
+  double seconds = 0;                 // ours
+  std::vector<OneDnnSide> sides;      // in the order direct, auto, winograd; those oneDNN can do
+  std::vector<std::string> refusals;  // "winograd: ..."
+  const OneDnnSide* Fastest() const;  // nullptr when there is none
+  const OneDnnSide* Direct() const;   // likewise
 };
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than

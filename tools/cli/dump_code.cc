@@ -8,9 +8,9 @@ void DumpConv(const ConvWorkload& workload, const std::string& template_name, co
               const CpuInfo& cpu, const std::string& directory) {
   const std::vector<float> weights(size_t(ElementCount(workload.weights_shape())));
   const std::vector<float> bias(size_t(workload.oc));
-  const auto kernel = FindConvTemplate(template_name)
-                          .Build(workload, config, cpu,
-                                 {weights.data(), workload.post.bias ? bias.data() : nullptr});
+  const auto kernel =
+      FindConvTemplate(template_name)
+          .Build(workload, config, cpu, {weights.data(), workload.post.bias ? bias.data() : nullptr});
   WriteCodeDump(directory + "/" + WorkloadToString(workload), kernel->Code());
 }
 

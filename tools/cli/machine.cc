@@ -27,8 +27,9 @@ Machine OpenMachine(const MachineOptions& options) {
   Machine machine{CappedCpu(options.max_isa), 0};
   if (machine.cpu.isa < DetectCpu().isa) OneDnnCapIsa(machine.cpu.isa);
   if (options.threads > machine.cpu.cores) {
-    throw Error(ErrorCode::kUsage, fmt::format("--threads must be at most {}, the cores this process may use, got {}",
-                                               machine.cpu.cores, options.threads));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--threads must be at most {}, the cores this process may use, got {}",
+                            machine.cpu.cores, options.threads));
   }
   machine.threads = options.threads > 0 ? int(options.threads) : machine.cpu.cores;
   return machine;

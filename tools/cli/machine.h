@@ -34,6 +34,7 @@ class PinnedTeam {
   ~PinnedTeam();
   PinnedTeam(const PinnedTeam&) = delete;
   PinnedTeam& operator=(const PinnedTeam&) = delete;
+  const cpu_set_t& cores_before() const { return before_; }
 
  private:
   cpu_set_t before_;

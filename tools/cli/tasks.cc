@@ -49,7 +49,8 @@ bool LooksLikeWorkload(const std::string& text) {
   const size_t letters = size_t(
       std::find_if(text.begin(), text.end(), [](char c) { return c < 'a' || c > 'z'; }) - text.begin());
   if (letters == 1 && text.starts_with("n\"")) return true;
-  return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' && text[letters] <= '9';
+  return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' &&
+         text[letters] <= '9';
 }
 
 std::vector<ConvTask> ReadSuite(const std::string& path) {

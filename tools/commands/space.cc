@@ -13,8 +13,8 @@
 namespace tilesmith {
 namespace {
 
-// Configs looked at to find out which layouts a space contains: all of a small one; of a large one, those that
-// golden-ratio steps reach, which spread evenly over every knob.
+// Configs looked at to find out which layouts a space contains: all of a small one; of a large one, those
+// that golden-ratio steps reach, which spread evenly over every knob.
 constexpr uint64_t kLayoutSamples = 1 << 16;
 constexpr uint64_t kGoldenStep = 0x9E3779B97F4A7C15u;
 
@@ -55,13 +55,15 @@ class SpaceCommand : public Command {
     Report report;
     report.Fact("workload", "workload", TextCell(WorkloadToString(workload)));
     report.Fact("isa", "ISA", TextCell(std::string(IsaName(cpu.isa))));
-    Table& summary = report.AddTable("templates", "",
-                                     {{"template", "template"},
-                                      {"supported", "supported"},
-                                      {"combinations", "combinations"},
-                                      {"valid", "valid"},
-                                      {"note", "layouts (in -> out), or why not"}});
-    for (const ConvTemplate* conv_template : ConvTemplates()) Add(*conv_template, workload, cpu, report, summary);
+    Table& summary = report.AddTable({"templates",
+                                      "",
+                                      {{"template", "template"},
+                                       {"supported", "supported"},
+                                       {"combinations", "combinations"},
+                                       {"valid", "valid"},
+                                       {"note", "layouts (in -> out), or why not"}}});
+    for (const ConvTemplate* conv_template : ConvTemplates())
+      Add(*conv_template, workload, cpu, report, summary);
     report.Print(json_);
     return 0;
   }
@@ -77,12 +79,16 @@ class SpaceCommand : public Command {
     }
     const ConfigSpace space = conv_template.Space(workload, cpu);
     const std::optional<uint64_t> valid = space.CountValid();
-    summary.AddRow({TextCell(name), {true, "yes"}, CountCell(int64_t(space.size())),
+    summary.AddRow({TextCell(name),
+                    {true, "yes"},
+                    CountCell(int64_t(space.size())),
                     valid ? CountCell(int64_t(*valid)) : NoCell(),
                     TextCell(LayoutsInside(conv_template, workload, space))});
     const Config preset = conv_template.Default(workload, cpu);
-    Table& knobs = report.AddTable(name + "_knobs", fmt::format("Knobs of {}:", name),
-                                   {{"knob", "knob"}, {"values", "values"}, {"default", "default"}, {"help", ""}});
+    Table& knobs =
+        report.AddTable({name + "_knobs",
+                         fmt::format("Knobs of {}:", name),
+                         {{"knob", "knob"}, {"values", "values"}, {"default", "default"}, {"help", ""}}});
     for (const Knob& knob : space.knobs()) {
       knobs.AddRow({TextCell(knob.name), TextCell(fmt::format("{}", fmt::join(knob.values, " "))),
                     CountCell(preset.Get(knob.name)), TextCell(knob.help)});

@@ -28,8 +28,9 @@ class TasksCommand : public Command {
     const CpuInfo cpu = CappedCpu(max_isa_);
     Report report;
     Table& table = report.AddTable(
-        "tasks", "",
-        {{"workload", "workload"}, {"count", "count"}, {"gflop", "GFLOP"}, {"templates", "templates"}});
+        {"tasks",
+         "",
+         {{"workload", "workload"}, {"count", "count"}, {"gflop", "GFLOP"}, {"templates", "templates"}}});
     double total = 0;
     int64_t convs = 0;
     const std::vector<ConvTask> tasks = TasksOf(graph);

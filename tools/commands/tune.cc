@@ -8,16 +8,15 @@
 
 #include "layouts/base/error.h"
 #include "tools/bench/conv_bench.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/conditions.h"
+#include "tools/cli/dump_code.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
-#include "tools/cli/time_share.h"
-#include "tools/cli/dump_code.h"
 #include "tools/cli/targets.h"
+#include "tools/cli/time_share.h"
 #include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
 #include "tuner/search/searcher.h"
@@ -105,8 +104,7 @@ class TuneCommand : public Command {
       if (Interrupted()) break;
       progress_.Show(fmt::format("oneDNN {}/{}", outcomes_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
-      for (const OneDnnSide& side :
-           TimeOneDnn(task.workload, {kSecondsPerTask, conditions_.cold_weights})) {
+      for (const OneDnnSide& side : TimeOneDnn(task.workload, {kSecondsPerTask, conditions_.cold_weights})) {
         if (!fastest || side.seconds < fastest->seconds) fastest = side;
       }
       outcomes_.push_back({task, fastest, {}});
@@ -149,7 +147,8 @@ class TuneCommand : public Command {
     std::string best = "nothing yet";
     if (at.best_seconds > 0) {
       best = fmt::format("{:.1f} GFLOP/s", at.best_gflops);
-      if (outcome.baseline) best += fmt::format(" ({:.2f}x oneDNN)", outcome.baseline->seconds / at.best_seconds);
+      if (outcome.baseline)
+        best += fmt::format(" ({:.2f}x oneDNN)", outcome.baseline->seconds / at.best_seconds);
     }
     int failures = 0;
     for (const auto& [status, count] : at.failures) failures += count;
@@ -166,18 +165,19 @@ class TuneCommand : public Command {
     Report report;
     report.Fact("conditions", "weights", TextCell(conditions_.cold_weights ? "cold" : "warm"));
     report.Fact("threads", "threads", CountCell(machine_.threads));
-    FillTable(report.AddTable("tasks", "",
-                              {{"workload", "workload"},
-                               {"count", "count"},
-                               {"best_seconds", "best ms"},
-                               {"gflops", "GFLOP/s"},
-                               {"template", "template"},
-                               {"layouts", "layouts"},
-                               {"onednn_seconds", "oneDNN ms"},
-                               {"ratio", "ratio"},
-                               {"trials", "trials"},
-                               {"failures", "failed"},
-                               {"trials_per_second", "trials/s"}}));
+    FillTable(report.AddTable({"tasks",
+                               "",
+                               {{"workload", "workload"},
+                                {"count", "count"},
+                                {"best_seconds", "best ms"},
+                                {"gflops", "GFLOP/s"},
+                                {"template", "template"},
+                                {"layouts", "layouts"},
+                                {"onednn_seconds", "oneDNN ms"},
+                                {"ratio", "ratio"},
+                                {"trials", "trials"},
+                                {"failures", "failed"},
+                                {"trials_per_second", "trials/s"}}}));
     report.Fact("log", "log", TextCell(log_path_));
     report.Fact("elapsed_seconds", "elapsed", {NowSeconds() - begin_, DurationText(NowSeconds() - begin_)});
     report.Print(json_);
@@ -187,9 +187,9 @@ class TuneCommand : public Command {
     }
     for (const TaskOutcome& outcome : outcomes_) {
       if (outcome.result.best) continue;
-      throw Error(ErrorCode::kNoCandidate, fmt::format("no config of {} worked in {} trials",
-                                                       WorkloadToString(outcome.task.workload),
-                                                       outcome.result.trials_measured));
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("no config of {} worked in {} trials", WorkloadToString(outcome.task.workload),
+                              outcome.result.trials_measured));
     }
     return 0;
   }
