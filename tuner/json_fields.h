@@ -37,6 +37,7 @@ T JsonGet(const nlohmann::json& object, const char* name) {
 
 template <typename T>
 T JsonGetOr(const nlohmann::json& object, const char* name, T fallback) {
+  if (!object.is_object()) return fallback;
   const auto found = object.find(name);
   return found == object.end() ? fallback : JsonValue<T>(*found, name);
 }

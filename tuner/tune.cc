@@ -21,6 +21,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTransplants = 3;  // best configs tried in every layout pair
 
+// Each phase may use the time budget up to its share, so that a short budget still covers layouts and
+// re-times.
+constexpr double kSearchTime = 0.6;
+constexpr double kCoverageTime = 0.85;
+constexpr double kRetimeTime = 1.0;
+
 std::string UtcNow() {
   const std::time_t now = std::time(nullptr);
   std::tm parts = {};
@@ -89,8 +95,9 @@ class TuneRun {
     const int coverage = pairs <= 1 ? 0
                                     : std::max(static_cast<int>(options_.trials * options_.coverage_fraction),
                                                std::min(pairs, options_.trials / 2));
-    Search(options_.trials - coverage);
+    Search(options_.trials - coverage, kSearchTime);
     CoverLayouts();
+    Search(options_.trials, kCoverageTime);  // with what the coverage left over
     result_.search_seconds = Elapsed();
     Retime();
     ReportProgress(TunePhase::kRetime);
@@ -102,10 +109,12 @@ class TuneRun {
  private:
   double Elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  bool Stopped() {
+  // `share` of the time budget is what the phase may have used by its end.
+  bool Stopped(double share) {
     if (sinks_.should_stop && sinks_.should_stop()) result_.interrupted = true;
-    if (Elapsed() >= options_.seconds_budget) result_.out_of_time = true;
-    return result_.interrupted || result_.out_of_time;
+    const bool late = Elapsed() >= share * options_.seconds_budget;
+    if (late) result_.out_of_time = true;
+    return result_.interrupted || late;
   }
 
   void Resume() {
@@ -179,9 +188,9 @@ class TuneRun {
     return best ? best->seconds : std::numeric_limits<double>::infinity();
   }
 
-  void Search(int trials) {
+  void Search(int trials, double share) {
     TemplateRace race(lanes_.size());
-    while (book_.size() < trials && !Stopped()) {
+    while (book_.size() < trials && !Stopped(share)) {
       const std::optional<size_t> runner = race.Next();
       if (!runner) return;
       Lane& lane = lanes_[*runner];
@@ -194,7 +203,7 @@ class TuneRun {
       std::vector<TrialOutcome> outcomes;
       double best = std::numeric_limits<double>::infinity();
       for (const Config& config : batch) {
-        if (Stopped()) break;
+        if (Stopped(share)) break;
         outcomes.push_back(OutcomeOf(Try(lane, config, BestSeconds())));
         if (outcomes.back().seconds) best = std::min(best, *outcomes.back().seconds);
       }
@@ -248,7 +257,7 @@ class TuneRun {
     for (size_t round = 0; round <= kTransplants; ++round) {
       for (const std::vector<Candidate>& queue : queues) {
         if (round >= queue.size()) continue;
-        if (book_.size() >= options_.trials || Stopped()) return;
+        if (book_.size() >= options_.trials || Stopped(kCoverageTime)) return;
         const Candidate& candidate = queue[round];
         if (book_.Knows(candidate.lane->conv_template->Name(), candidate.config)) continue;
         // Compared with its own pair: far from the best of all is no reason to know a pair only roughly.
@@ -278,7 +287,7 @@ class TuneRun {
     for (int round = 0; round < options_.retime_rounds; ++round) {
       for (size_t i = 0; i < contenders.size(); ++i) {
         if (totals[i].status != TrialStatus::kOk) continue;
-        if (Stopped()) return;
+        if (Stopped(kRetimeTime)) return;
         const TrialResult trial = measurer_.Measure({contenders[i].template_name, contenders[i].config});
         totals[i].status = trial.status;
         totals[i].detail = trial.detail;

@@ -56,9 +56,9 @@ struct TuneProgress {
 
 // Called on the tuning thread and never while a sample is taken. Any may be empty.
 struct TuneSinks {
-  std::function<void(const Record&)> on_record;          // each new record, at once
-  std::function<void(const TuneProgress&)> on_progress;  // between batches
-  std::function<bool()> should_stop;                     // asked before every trial
+  std::function<void(const Record&)> on_record = {};          // each new record, at once
+  std::function<void(const TuneProgress&)> on_progress = {};  // between batches
+  std::function<bool()> should_stop = {};                     // asked before every trial
 };
 
 struct TuneResult {
@@ -68,7 +68,7 @@ struct TuneResult {
   int trials_measured = 0;    // by this call, re-timing not counted
   double search_seconds = 0;  // what they took
   bool interrupted = false;   // should_stop said so
-  bool out_of_time = false;   // the budget was used up first
+  bool out_of_time = false;   // the budget cut a phase short
 };
 
 // Throws Error(kUsage) for senseless options and unknown searchers, Error(kNoCandidate) when no template is

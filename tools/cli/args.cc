@@ -96,7 +96,7 @@ struct Args::Impl {
 
 Args::Args() : impl_(std::make_unique<Impl>()) {
   impl_->app.set_help_flag();
-  impl_->help = impl_->app.add_flag("-h,--help", "Print this help");
+  impl_->help = impl_->app.add_flag("-h,--help")->description("Print this help");
 }
 Args::~Args() = default;
 
@@ -135,9 +135,8 @@ void Args::NonNegative(const std::string& names, int64_t* value, const std::stri
 }
 
 void Args::Real(const std::string& names, double* value, const std::string& help) {
-  impl_->Add(names, "X", help, [value, name = LongName(names)](const std::string& text) {
-    *value = ParseReal(name, text);
-  });
+  impl_->Add(names, "X", help,
+             [value, name = LongName(names)](const std::string& text) { *value = ParseReal(name, text); });
 }
 
 void Args::Duration(const std::string& names, double* seconds, const std::string& help) {

@@ -19,9 +19,10 @@ void PrintOverview(std::FILE* to, const std::vector<std::unique_ptr<Command>>& c
   for (const auto& command : commands) {
     if (!command->Hidden()) fmt::print(to, "  {:<12} {}\n", command->Name(), command->Purpose());
   }
-  fmt::print(to,
-             "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
-             "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n");
+  fmt::print(
+      to,
+      "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
+      "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n");
 }
 
 void PrintHelp(const Command& command, const Args& args) {
@@ -36,9 +37,10 @@ void PrintHelp(const Command& command, const Args& args) {
 }
 
 // Messages are one line, whatever a file put into them.
-std::string OneLine(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (char c : text.substr(0, text.find_last_not_of('\n') + 1)) line += c == '\n' ? "; " : std::string(1, c);
+  return line;
 }
 
 int RunCommand(Command& command, const std::vector<std::string>& arguments) {

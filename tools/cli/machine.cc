@@ -27,16 +27,21 @@ Machine OpenMachine(const MachineOptions& options) {
   Machine machine{CappedCpu(options.max_isa), 0};
   if (machine.cpu.isa < DetectCpu().isa) OneDnnCapIsa(machine.cpu.isa);
   if (options.threads > machine.cpu.cores) {
-    throw Error(ErrorCode::kUsage, fmt::format("--threads must be at most {}, the cores this process may use, got {}",
-                                               machine.cpu.cores, options.threads));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--threads must be at most {}, the cores this process may use, got {}",
+                            machine.cpu.cores, options.threads));
   }
   machine.threads = options.threads > 0 ? int(options.threads) : machine.cpu.cores;
   return machine;
 }
 
-void PrepareTeam(const Machine& machine) {
+PinnedTeam::PinnedTeam(const Machine& machine) {
+  CPU_ZERO(&before_);
+  sched_getaffinity(0, sizeof(before_), &before_);
   PinTeam(machine.threads);
   OneDnnSetThreads(machine.threads);
 }
+
+PinnedTeam::~PinnedTeam() { sched_setaffinity(0, sizeof(before_), &before_); }
 
 }  // namespace tilesmith

@@ -1,6 +1,8 @@
 // The machine as a command is to use it: how many threads, and which instructions.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <string>
 
@@ -24,7 +26,18 @@ struct Machine {
 Machine OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
 CpuInfo CappedCpu(const std::string& max_isa);
-// Pins the team and tells oneDNN the thread count: for commands that compute in this process.
-void PrepareTeam(const Machine& machine);
+// The rest of a computing command: the team is pinned and oneDNN told the thread count. On destruction the
+// calling thread gets its cores back, so that processes started later are not confined to one.
+class PinnedTeam {
+ public:
+  explicit PinnedTeam(const Machine& machine);
+  ~PinnedTeam();
+  PinnedTeam(const PinnedTeam&) = delete;
+  PinnedTeam& operator=(const PinnedTeam&) = delete;
+  const cpu_set_t& cores_before() const { return before_; }
+
+ private:
+  cpu_set_t before_;
+};
 
 }  // namespace tilesmith

@@ -105,8 +105,8 @@ void Report::Fact(std::string key, std::string label, Cell value) {
   items_.emplace_back(FactItem{std::move(key), std::move(label), std::move(value)});
 }
 
-Table& Report::AddTable(std::string key, std::string title, std::vector<Column> columns) {
-  items_.emplace_back(Table(std::move(key), std::move(title), std::move(columns)));
+Table& Report::AddTable(Table table) {
+  items_.emplace_back(std::move(table));
   return std::get<Table>(items_.back());
 }
 

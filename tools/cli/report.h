@@ -54,7 +54,7 @@ class Report {
  public:
   void Fact(std::string key, std::string label, Cell value);
   // The reference stays valid until the report goes.
-  Table& AddTable(std::string key, std::string title, std::vector<Column> columns);
+  Table& AddTable(Table table);
   void Note(std::string text);
   void Print(bool json) const;  // to stdout
   std::string ToText() const;

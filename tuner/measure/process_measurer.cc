@@ -31,46 +31,51 @@ TrialResult Failed(TrialStatus status, std::string detail) {
 void ProcessMeasurer::Begin(const MeasureSession& session) {
   session_ = session;
   // A worker that died while idle costs nothing but its replacement.
-  if (worker_ && SendSession()) return;
+  std::string end;
+  if (worker_ && SendSession(end)) return;
   StartWorker();
 }
 
-std::string ProcessMeasurer::Expect(double seconds) {
-  std::string line;
-  const LineChannel::Read read = worker_->channel().ReadLine(line, After(seconds));
-  if (read == LineChannel::Read::kLine) return line;
-  const std::string why = read == LineChannel::Read::kTimeout ? fmt::format("no answer within {} s", seconds)
-                                                              : worker_->WaitForEnd().ToString();
+void ProcessMeasurer::Fail(const std::string& why) {
   worker_.reset();
   throw Error(ErrorCode::kEnvironment, fmt::format("measuring worker {}: {}", worker_argv_[0], why));
+}
+
+// The next line, or nullopt when the worker is gone; `end` then says how.
+std::optional<std::string> ProcessMeasurer::Expect(double seconds, std::string& end) {
+  std::string line;
+  switch (worker_->channel().ReadLine(line, After(seconds))) {
+    case LineChannel::Read::kLine:
+      return line;
+    case LineChannel::Read::kTimeout:
+      Fail(fmt::format("no answer within {} s", seconds));
+    case LineChannel::Read::kEnd:
+      end = worker_->WaitForEnd().ToString();
+      worker_.reset();
+  }
+  return std::nullopt;
 }
 
 void ProcessMeasurer::StartWorker() {
   worker_ = std::make_unique<ChildProcess>(worker_argv_);
   ++workers_started_;
-  const std::string hello = Expect(kStartSeconds);
-  if (!json::accept(hello) || !json::parse(hello).contains("ready")) {
-    worker_.reset();
-    throw Error(ErrorCode::kEnvironment, fmt::format("{} is no measuring worker: it says \"{}\"",
-                                                     worker_argv_[0], hello.substr(0, 80)));
+  std::string end;
+  const std::optional<std::string> hello = Expect(kStartSeconds, end);
+  if (!hello) Fail(end);
+  if (!json::parse(*hello, nullptr, false).contains("ready")) {
+    Fail(fmt::format("is none, it says \"{}\"", hello->substr(0, 80)));
   }
-  if (!SendSession()) {
-    throw Error(ErrorCode::kEnvironment, fmt::format("measuring worker {} leaves at once", worker_argv_[0]));
-  }
+  if (!SendSession(end)) Fail(end);
 }
 
-bool ProcessMeasurer::SendSession() {
-  const std::string message = JsonLine({{"session", SessionToJson(*session_)}});
-  if (!worker_->channel().WriteLine(message)) {
-    worker_.reset();
-    return false;
-  }
-  const json answer = json::parse(Expect(kSessionSeconds), nullptr, false);
-  if (answer.is_object() && answer.contains("session")) return true;
-  worker_.reset();
-  throw Error(ErrorCode::kEnvironment,
-              fmt::format("cannot measure {}: {}", WorkloadToString(session_->workload),
-                          JsonGetOr<std::string>(answer, "error", "garbled answer")));
+bool ProcessMeasurer::SendSession(std::string& end) {
+  worker_->channel().WriteLine(JsonLine({{"session", SessionToJson(*session_)}}));
+  const std::optional<std::string> answer = Expect(kSessionSeconds, end);
+  if (!answer) return false;
+  const json message = json::parse(*answer, nullptr, false);
+  if (message.contains("session")) return true;
+  Fail(fmt::format("cannot measure {}: {}", WorkloadToString(session_->workload),
+                   JsonGetOr<std::string>(message, "error", "garbled answer")));
 }
 
 TrialResult ProcessMeasurer::Died(bool running, std::string& lost, bool& was_lost) {
@@ -105,10 +110,10 @@ std::optional<TrialResult> ProcessMeasurer::TryTrial(const TrialRequest& request
       return was_lost ? std::nullopt : std::optional(result);
     }
     const json message = json::parse(line, nullptr, false);
-    if (message.is_object() && message.contains("running")) {
+    if (message.contains("running")) {
       running = true;
       deadline = After(limits.run_seconds);
-    } else if (message.is_object() && message.contains("result")) {
+    } else if (message.contains("result")) {
       return ResultFromJson(message["result"]);
     } else {
       worker_.reset();

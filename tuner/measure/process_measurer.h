@@ -25,9 +25,10 @@ class ProcessMeasurer : public Measurer {
   int workers_started() const { return workers_started_; }
 
  private:
+  [[noreturn]] void Fail(const std::string& why);
   void StartWorker();
-  bool SendSession();  // false when the worker is gone
-  std::string Expect(double seconds);
+  bool SendSession(std::string& end);  // false when the worker is gone
+  std::optional<std::string> Expect(double seconds, std::string& end);
   std::optional<TrialResult> TryTrial(const TrialRequest& request, std::string& lost);
   TrialResult Died(bool running, std::string& lost, bool& was_lost);
 

@@ -1,0 +1,18 @@
+// From a parsed model to a Graph.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string>
+
+#include "ops/onnx_import.h"
+
+namespace tilesmith {
+
+// The version of the default domain; 0 when the model names none.
+int64_t DefaultOpset(const onnx::ModelProto& model);
+
+// The body of ImportOnnxBytes; see there for errors.
+Graph ImportModel(const onnx::ModelProto& model, const std::string& source, const ImportOptions& options);
+
+}  // namespace tilesmith

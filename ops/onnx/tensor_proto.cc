@@ -1,0 +1,149 @@
+#include "ops/onnx/tensor_proto.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+using onnx::TensorProto;
+
+[[noreturn]] void Fail(const std::string& what, const std::string& reason) {
+  throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", what, reason));
+}
+
+float FromHalf(uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const int mantissa = bits & 0x3ff;
+  float magnitude;
+  if (exponent == 0x1f) {
+    magnitude = mantissa == 0 ? INFINITY : NAN;
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(static_cast<float>(mantissa), -24);
+  } else {
+    magnitude = std::ldexp(static_cast<float>(mantissa + 0x400), exponent - 25);
+  }
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+float FromBfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+Shape CheckedShape(const TensorProto& proto, const std::string& what) {
+  Shape shape(proto.dims().begin(), proto.dims().end());
+  int64_t count = 1;
+  for (const int64_t size : shape) {
+    if (size < 0) Fail(what, fmt::format("its shape {} has a negative size", ShapeToString(shape)));
+    if (__builtin_mul_overflow(count, size, &count) || count > int64_t{1} << 40) {
+      Fail(what, fmt::format("its shape {} is too large", ShapeToString(shape)));
+    }
+  }
+  return shape;
+}
+
+// Elements are `Stored` in raw_data, and one per entry of the typed field otherwise.
+struct Filler {
+  const TensorProto& proto;
+  const std::string& what;
+  int64_t count;
+
+  template <typename Stored, typename Out, typename Field, typename Convert>
+  void Fill(const Field& field, Out* out, Convert convert) const {
+    const std::string& raw = proto.raw_data();
+    const bool is_raw = !raw.empty();
+    const int64_t found = is_raw ? static_cast<int64_t>(raw.size() / sizeof(Stored)) : field.size();
+    if (found != count || (is_raw && raw.size() % sizeof(Stored) != 0)) {
+      const Shape shape(proto.dims().begin(), proto.dims().end());
+      Fail(what, fmt::format("it has {} values, its shape {} needs {}", found, ShapeToString(shape), count));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      Stored value;
+      if (is_raw) {
+        std::memcpy(&value, raw.data() + i * sizeof(Stored), sizeof(Stored));
+      } else {
+        value = static_cast<Stored>(field[static_cast<int>(i)]);
+      }
+      out[i] = convert(value);
+    }
+  }
+  template <typename Stored, typename Field>
+  void FillInts(const Field& field, Tensor& out) const {
+    Fill<Stored>(field, out.ints(), [](Stored value) { return static_cast<int64_t>(value); });
+  }
+};
+
+bool IsFloat(int32_t type) {
+  return type == TensorProto::FLOAT || type == TensorProto::DOUBLE || type == TensorProto::FLOAT16 ||
+         type == TensorProto::BFLOAT16;
+}
+
+}  // namespace
+
+std::string ElementTypeName(int32_t type) {
+  return onnx::TensorProto_DataType_IsValid(type)
+             ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type))
+             : fmt::format("element type {}", type);
+}
+
+Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
+  if (proto.data_location() == TensorProto::EXTERNAL) {
+    std::string file;
+    for (const auto& entry : proto.external_data()) {
+      if (entry.key() == "location") file = entry.value();
+    }
+    Fail(what,
+         fmt::format("its data lies in another file (\"{}\"); only models in one file are supported", file));
+  }
+  const Shape shape = CheckedShape(proto, what);
+  Tensor tensor(shape, Layout::Nchw(), IsFloat(proto.data_type()) ? DataType::kF32 : DataType::kI64);
+  const Filler filler{proto, what, tensor.size()};
+  const auto to_float = [](auto value) { return static_cast<float>(value); };
+  switch (proto.data_type()) {
+    case TensorProto::FLOAT:
+      filler.Fill<float>(proto.float_data(), tensor.floats(), to_float);
+      break;
+    case TensorProto::DOUBLE:
+      filler.Fill<double>(proto.double_data(), tensor.floats(), to_float);
+      break;
+    case TensorProto::FLOAT16:
+      filler.Fill<uint16_t>(proto.int32_data(), tensor.floats(), FromHalf);
+      break;
+    case TensorProto::BFLOAT16:
+      filler.Fill<uint16_t>(proto.int32_data(), tensor.floats(), FromBfloat);
+      break;
+    case TensorProto::INT64:
+      filler.FillInts<int64_t>(proto.int64_data(), tensor);
+      break;
+    case TensorProto::INT32:
+      filler.FillInts<int32_t>(proto.int32_data(), tensor);
+      break;
+    case TensorProto::INT16:
+      filler.FillInts<int16_t>(proto.int32_data(), tensor);
+      break;
+    case TensorProto::INT8:
+      filler.FillInts<int8_t>(proto.int32_data(), tensor);
+      break;
+    case TensorProto::UINT16:
+      filler.FillInts<uint16_t>(proto.int32_data(), tensor);
+      break;
+    case TensorProto::UINT8:
+    case TensorProto::BOOL:
+      filler.FillInts<uint8_t>(proto.int32_data(), tensor);
+      break;
+    case TensorProto::UINT32:
+      filler.FillInts<uint32_t>(proto.uint64_data(), tensor);
+      break;
+    case TensorProto::UINT64:
+      filler.FillInts<uint64_t>(proto.uint64_data(), tensor);
+      break;
+    default:
+      Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
+  }
+  return tensor;
+}
+
+}  // namespace tilesmith

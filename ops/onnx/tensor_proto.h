@@ -1,0 +1,19 @@
+// Tensors as ONNX stores them.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string>
+
+#include "layouts/tensor.h"
+
+namespace tilesmith {
+
+// Floats of any width become kF32; integers and bools kI64. Throws Error(kBadModel) starting with `what`
+// when the data is external, of another type, or does not fill the shape.
+Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what);
+
+// "FLOAT16"; a number for values this ONNX release has no name for.
+std::string ElementTypeName(int32_t type);
+
+}  // namespace tilesmith

@@ -1,0 +1,58 @@
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/gemm.h"
+#include "ops/passes/pass_util.h"
+#include "ops/passes/passes.h"
+
+namespace tilesmith {
+namespace {
+
+std::shared_ptr<const Tensor> ScaledBias(const Tensor* bias, const ScaleShiftOp& op) {
+  auto result = std::make_shared<Tensor>(Shape{static_cast<int64_t>(op.scale().size())});
+  for (size_t c = 0; c < op.scale().size(); ++c) {
+    const double before = bias == nullptr ? 0.0 : bias->floats()[c];
+    result->floats()[c] = static_cast<float>(before * op.scale()[c] + op.shift()[c]);
+  }
+  return result;
+}
+
+// Scales element i by scale[i / inner % channels].
+std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, const ScaleShiftOp& op, int64_t inner) {
+  auto result = std::make_shared<Tensor>(weights.shape());
+  const int64_t channels = static_cast<int64_t>(op.scale().size());
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    const double value = static_cast<double>(weights.floats()[i]) * op.scale()[i / inner % channels];
+    result->floats()[i] = static_cast<float>(value);
+  }
+  return result;
+}
+
+OpPtr Fold(const ConvOp& conv, const ScaleShiftOp& op) {
+  ConvWorkload workload = conv.workload();
+  if (workload.post.sum || workload.post.activation.kind != ActivationKind::kNone) return nullptr;
+  workload.post.bias = true;
+  workload.post.activation = op.activation();
+  const int64_t taps = conv.weights()->size() / workload.oc;
+  return std::make_shared<ConvOp>(workload, ScaledWeights(*conv.weights(), op, taps),
+                                  ScaledBias(conv.bias().get(), op));
+}
+
+OpPtr Fold(const GemmOp& gemm, const ScaleShiftOp& op, const Shape& shape) {
+  if (shape.size() != 2 || gemm.activation().kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<GemmOp>(ScaledWeights(*gemm.weights(), op, 1), ScaledBias(gemm.bias().get(), op),
+                                  op.activation());
+}
+
+OpPtr FoldPair(const Op& producer, const Op& consumer, const Shape& shape) {
+  const auto* op = dynamic_cast<const ScaleShiftOp*>(&consumer);
+  if (op == nullptr || !op->activation().fusable()) return nullptr;
+  if (const auto* conv = dynamic_cast<const ConvOp*>(&producer)) return Fold(*conv, *op);
+  if (const auto* gemm = dynamic_cast<const GemmOp*>(&producer)) return Fold(*gemm, *op, shape);
+  return nullptr;
+}
+
+}  // namespace
+
+Graph FoldScaleShift(const Graph& graph) { return FuseIntoProducers(graph, FoldPair); }
+
+}  // namespace tilesmith

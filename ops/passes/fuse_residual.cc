@@ -1,0 +1,65 @@
+#include <set>
+
+#include "ops/nodes/binary.h"
+#include "ops/nodes/conv.h"
+#include "ops/passes/pass_util.h"
+#include "ops/passes/passes.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+// The sum comes before the activation, so the conv may have neither yet. Its only use being the Add, the
+// other operand cannot depend on it, and computing it at the place of the Add is no cycle.
+bool CanTakeResidual(const Graph& graph, NodeId id) {
+  const ConvOp* conv = OpAs<ConvOp>(graph, id);
+  if (conv == nullptr || !UsedOnce(graph, id)) return false;
+  const PostOps& post = conv->workload().post;
+  return !post.sum && post.activation.kind == ActivationKind::kNone;
+}
+
+struct Residual {
+  NodeId conv = 0;
+  int other_slot = 0;  // of the Add, where the residual comes in
+};
+
+std::optional<Residual> ResidualOf(const Graph& graph, NodeId id) {
+  const BinaryOp* add = OpAs<BinaryOp>(graph, id);
+  if (add == nullptr || add->kind() != BinaryKind::kAdd) return std::nullopt;
+  const std::vector<Shape> shapes = graph.InputShapes(id);
+  const std::vector<NodeId> inputs = graph.Inputs(id);
+  if (shapes[0] != shapes[1]) return std::nullopt;
+  const int later = inputs[1] > inputs[0] ? 1 : 0;
+  for (const int slot : {later, 1 - later}) {
+    if (CanTakeResidual(graph, inputs[slot])) return Residual{inputs[slot], 1 - slot};
+  }
+  return std::nullopt;
+}
+
+OpPtr WithSum(const ConvOp& conv) {
+  ConvWorkload workload = conv.workload();
+  workload.post.sum = true;
+  return std::make_shared<ConvOp>(workload, conv.weights(), conv.bias());
+}
+
+}  // namespace
+
+Graph FuseResidual(const Graph& graph) {
+  std::set<NodeId> moved;  // convs that are emitted at the place of their Add
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (const auto residual = ResidualOf(graph, id)) moved.insert(residual->conv);
+  }
+  std::vector<NodeId> data(graph.size());  // of each moved conv, its input in the result
+  return RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        if (moved.contains(id)) return data[id] = inputs[0];  // stands in; only the Add would read it
+        const std::optional<Residual> residual = ResidualOf(graph, id);
+        if (!residual) return std::nullopt;
+        const NodeId named = graph.IsOutput(id) ? id : residual->conv;
+        return result.Add(graph.node(named).name, WithSum(*OpAs<ConvOp>(graph, residual->conv)),
+                          {data[residual->conv], inputs[residual->other_slot]});
+      });
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,51 @@
+#include "ops/passes/pass_util.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+// What becomes of each node: the op it ends up with, the node whose inputs that op takes, and whether a
+// consumer has swallowed it.
+struct Fusion {
+  OpPtr op;
+  NodeId head = 0;
+  bool swallowed = false;
+};
+
+std::vector<Fusion> PlanFusions(const Graph& graph, const FusePair& fuse) {
+  std::vector<Fusion> plan(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    plan[id] = {graph.node(id).op, id};
+    const std::vector<NodeId> inputs = graph.Inputs(id);
+    if (inputs.size() != 1 || !UsedOnce(graph, inputs[0])) continue;
+    Fusion& producer = plan[inputs[0]];
+    OpPtr fused = fuse(*producer.op, *plan[id].op, graph.node(inputs[0]).shape);
+    if (fused == nullptr) continue;
+    plan[id] = {std::move(fused), producer.head};
+    producer.swallowed = true;
+  }
+  return plan;
+}
+
+}  // namespace
+
+bool UsedOnce(const Graph& graph, NodeId id) {
+  return boost::out_degree(id, graph.boost()) == 1 && !graph.IsOutput(id);
+}
+
+Graph FuseIntoProducers(const Graph& graph, const FusePair& fuse) {
+  const std::vector<Fusion> plan = PlanFusions(graph, fuse);
+  std::vector<std::vector<NodeId>> mapped_inputs(graph.size());
+  return RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        mapped_inputs[id] = inputs;
+        const Fusion& fusion = plan[id];
+        if (fusion.swallowed) return inputs[0];  // never read: the consumer takes the head's inputs
+        if (fusion.head == id) return std::nullopt;
+        const NodeId named = graph.IsOutput(id) ? id : fusion.head;
+        return result.Add(graph.node(named).name, fusion.op, mapped_inputs[fusion.head]);
+      });
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,60 @@
+// Passes: each maps a network to one that computes the same with less. Names and order of the graph's inputs
+// and outputs are kept; where several nodes become one, it has the name of the first of them, or the
+// output's.
+//
+// A pass is one file; passes.cc lists them in the order in which they run.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ops/graph.h"
+
+namespace tilesmith {
+
+struct Pass {
+  std::string_view name;
+  Graph (*run)(const Graph&);
+};
+
+// What OptimizeGraph runs, in order.
+const std::vector<Pass>& Passes();
+
+// All passes. The result equals the input's up to rounding: weights are scaled in double and rounded once.
+Graph OptimizeGraph(const Graph& graph);
+
+// Nodes whose inputs are all constants become constants.
+Graph FoldConstants(const Graph& graph);
+
+// Special cases in their simpler form: a PRelu with one slope is a LeakyRelu, a Transpose that moves only
+// axes of size 1 is a Reshape.
+Graph Canonicalize(const Graph& graph);
+
+// Drops nodes that return their input: Identity, Dropout, reshapes to the same shape, transposes in order,
+// pads of nothing, scales by one, single-input Concat and Sum. One stays where it connects an output directly
+// to an input or to another output.
+Graph RemoveIdentities(const Graph& graph);
+
+// A Pad with zeros around H and W becomes padding of the Conv or AveragePool behind it. An average pool must
+// count its padding, or have none of its own and round sizes down; max pools skip padding, so theirs stays.
+Graph FoldPad(const Graph& graph);
+
+// A ScaleShift behind a Conv without residual and activation, or behind a Gemm of rank 2, goes into the
+// weights and bias.
+Graph FoldScaleShift(const Graph& graph);
+
+// ScaleShift behind ScaleShift becomes one.
+Graph MergeScaleShifts(const Graph& graph);
+
+// A fusable activation behind a Conv, Gemm or ScaleShift that has none goes into it.
+Graph FuseActivation(const Graph& graph);
+
+// Add of a Conv's output, used nowhere else, and a tensor of the same shape becomes the Conv's residual
+// input. When both operands qualify, the later one takes the earlier.
+Graph FuseResidual(const Graph& graph);
+
+// Concat along channels that starts with all inputs of an earlier one takes that one's output instead: the
+// concat-of-everything of a dense block becomes a chain in which each tensor is appended once.
+Graph ChainConcats(const Graph& graph);
+
+}  // namespace tilesmith
