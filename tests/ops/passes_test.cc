@@ -202,6 +202,8 @@ TEST(Passes, FoldPadLeavesWhatIsNoZeroPadding) {
   const Id x = net.Input("x", {1, 3, 5, 5});
   const Id ones = net.Pad("ones", x, {0, 0, 1, 1}, {0, 0, 1, 1}, 1.0f);
   net.graph.MarkOutput(net.Conv("a", ones, 2, 3));
+  const Id far = net.Pad("far", x, {0, 0, 0, 0}, {0, 0, 9, 0});  // more than a workload can state
+  net.graph.MarkOutput(net.Conv("c", far, 2, 3));
   const Id channels = net.Pad("channels", x, {0, 1, 0, 0}, {0, 0, 0, 0});
   net.graph.MarkOutput(net.Conv("b", channels, 2, 3));
   const Id zeros = net.Pad("zeros", x, {0, 0, 1, 1}, {0, 0, 1, 1});
