@@ -96,7 +96,7 @@ struct Args::Impl {
 
 Args::Args() : impl_(std::make_unique<Impl>()) {
   impl_->app.set_help_flag();
-  impl_->help = impl_->app.add_flag("-h,--help", "Print this help");
+  impl_->help = impl_->app.add_flag("-h,--help")->description("Print this help");
 }
 Args::~Args() = default;
 

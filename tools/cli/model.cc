@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
 #include "ops/onnx_import.h"
+#include "ops/passes/passes.h"
 
 namespace tilesmith {
 namespace {

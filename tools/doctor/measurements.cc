@@ -33,9 +33,11 @@ double SecondsPerCall(const Body& body) {
 }  // namespace
 
 std::vector<double> FixedWorkSeconds(int threads, double seconds) {
-  std::vector<std::vector<double>> samples(size_t(threads), std::vector<double>());
+  std::vector<std::vector<double>> samples;
+  samples.resize(size_t(threads));
   for (auto& list : samples) list.reserve(size_t(seconds / 50e-6) + 1);
-  std::vector<double> results(size_t(threads), 1.0);
+  std::vector<double> results;
+  results.assign(size_t(threads), 1.0);
   RunOnTeam(threads, [&](int thread) {
     std::vector<double>& list = samples[size_t(thread)];
     const double begin = NowSeconds();

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "graph_tuner/plan_file.h"
+#include "layouts/base/error.h"
 #include "ops/reference_run.h"
 #include "tools/bench/duel.h"
 #include "tools/bench/random_tensor.h"
