@@ -164,6 +164,15 @@ void Args::Parse(const std::vector<std::string>& arguments) {
                            : std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::RequiredError& error) {
     if (!asked) throw Error(ErrorCode::kUsage, FirstLine(error.what()));
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> unexpected = impl_->app.remaining();
+    throw Error(ErrorCode::kUsage,
+                fmt::format("unexpected argument {}", unexpected.empty() ? "" : unexpected.front()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = FirstLine(error.what());  // "--batch: 1 required N missing"
+    const std::string name = message.substr(0, message.find(':'));
+    const bool missing = message.ends_with("missing");
+    throw Error(ErrorCode::kUsage, name + (missing ? " needs a value" : " may be given only once"));
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::kUsage, FirstLine(error.what()));
   }

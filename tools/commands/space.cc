@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "templates/conv_template.h"
 #include "tools/cli/machine.h"
@@ -18,18 +21,38 @@ namespace {
 constexpr uint64_t kLayoutSamples = 1 << 16;
 constexpr uint64_t kGoldenStep = 0x9E3779B97F4A7C15u;
 
-std::string LayoutsInside(const ConvTemplate& conv_template, const ConvWorkload& workload,
-                          const ConfigSpace& space) {
+struct SpaceSample {
   std::set<LayoutPair> pairs;
+  double valid_share = 0;
+};
+
+SpaceSample Sample(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                   const ConfigSpace& space) {
+  SpaceSample sample;
   const bool all = space.size() <= kLayoutSamples;
-  for (uint64_t i = 0; i < std::min(space.size(), kLayoutSamples); ++i) {
+  const uint64_t looked_at = std::min(space.size(), kLayoutSamples);
+  uint64_t valid = 0;
+  for (uint64_t i = 0; i < looked_at; ++i) {
     const Config config = space.At(all ? i : i * kGoldenStep % space.size());
-    if (space.WhyInvalid(config).empty()) pairs.insert(conv_template.Layouts(workload, config));
+    if (!space.WhyInvalid(config).empty()) continue;
+    ++valid;
+    sample.pairs.insert(conv_template.Layouts(workload, config));
   }
+  sample.valid_share = double(valid) / double(looked_at);
+  return sample;
+}
+
+// "NHWC NCHW16c -> NHWC NCHW32c" when every combination is there, else the pairs.
+std::string PairsText(const std::set<LayoutPair>& pairs) {
+  std::set<std::string> in, out;
   std::vector<std::string> texts;
   for (const LayoutPair& pair : pairs) {
+    in.insert(pair.in.ToString());
+    out.insert(pair.out.ToString());
     texts.push_back(fmt::format("{} -> {}", pair.in.ToString(), pair.out.ToString()));
   }
+  if (in.size() * out.size() == pairs.size())
+    return fmt::format("{} -> {}", fmt::join(in, " "), fmt::join(out, " "));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -78,12 +101,15 @@ class SpaceCommand : public Command {
       return;
     }
     const ConfigSpace space = conv_template.Space(workload, cpu);
-    const std::optional<uint64_t> valid = space.CountValid();
-    summary.AddRow({TextCell(name),
-                    {true, "yes"},
-                    CountCell(int64_t(space.size())),
-                    valid ? CountCell(int64_t(*valid)) : NoCell(),
-                    TextCell(LayoutsInside(conv_template, workload, space))});
+    const SpaceSample sample = Sample(conv_template, workload, space);
+    const std::optional<uint64_t> counted = space.CountValid();
+    const auto estimate = int64_t(sample.valid_share * double(space.size()));
+    summary.AddRow(
+        {TextCell(name),
+         {true, "yes"},
+         CountCell(int64_t(space.size())),
+         counted ? CountCell(int64_t(*counted)) : Cell{estimate, fmt::format("~{:.2g}", double(estimate))},
+         TextCell(PairsText(sample.pairs))});
     const Config preset = conv_template.Default(workload, cpu);
     Table& knobs =
         report.AddTable({name + "_knobs",
