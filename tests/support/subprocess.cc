@@ -93,7 +93,8 @@ std::string BackgroundProgram::Take(int* fd) {
   std::string contents;
   lseek(*fd, 0, SEEK_SET);
   char buffer[4096];
-  for (ssize_t bytes; (bytes = read(*fd, buffer, sizeof(buffer))) > 0;) contents.append(buffer, size_t(bytes));
+  for (ssize_t bytes; (bytes = read(*fd, buffer, sizeof(buffer))) > 0;)
+    contents.append(buffer, size_t(bytes));
   close(*fd);
   *fd = -1;
   return contents;

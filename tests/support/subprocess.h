@@ -14,7 +14,7 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string directory;  // to run in; empty: the test's own
+  std::string directory;                 // to run in; empty: the test's own
   std::vector<std::string> environment;  // "NAME=value", in addition to the test's
   double seconds = 240;                  // then it is killed, with everything it started
 };

@@ -20,8 +20,8 @@ inline ProgramResult Tilesmith(std::vector<std::string> arguments, const Program
 inline auto Lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 // Nothing on stdout, one line on stderr that names command and problem, and the exit code.
-inline void ExpectRefusal(const std::vector<std::string>& arguments, int exit_code, const std::string& mentions,
-                          const ProgramOptions& options = {}) {
+inline void ExpectRefusal(const std::vector<std::string>& arguments, int exit_code,
+                          const std::string& mentions, const ProgramOptions& options = {}) {
   const ProgramResult result = Tilesmith(arguments, options);
   SCOPED_TRACE(result.err);
   EXPECT_EQ(result.exit_code, exit_code);

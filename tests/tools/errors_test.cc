@@ -44,7 +44,8 @@ TEST_F(ErrorsTest, Numbers) {
   ExpectRefusal({"tune", "resnet18", "-o", log, "--time-budget", "8 minutes"}, kUsage,
                 "--time-budget must be a duration");
   ExpectRefusal({"tasks", "resnet18", "--batch", "-1"}, kUsage, "--batch must be a positive number, got -1");
-  ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage, "--fail-below must be a number, got fast");
+  ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
+                "--fail-below must be a number, got fast");
   ExpectRefusal({"run", "resnet18", "--threads", "4096"}, kUsage, "--threads must be at most");
 }
 
@@ -53,8 +54,10 @@ TEST_F(ErrorsTest, Options) {
   ExpectRefusal({"tasks", "resnet18", "--frobnicate"}, kUsage, "unexpected argument --frobnicate");
   ExpectRefusal({"tasks", "resnet18", "resnet34"}, kUsage, "unexpected argument resnet34");
   ExpectRefusal({"tune", "resnet18"}, kUsage, "-o LOG is required");
-  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--tuner", "magic"}, kUsage, "--tuner must be one of");
-  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--resume", "--overwrite"}, kUsage, "exclude each other");
+  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--tuner", "magic"}, kUsage,
+                "--tuner must be one of");
+  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--resume", "--overwrite"}, kUsage,
+                "exclude each other");
   ExpectRefusal({"tasks", "resnet18", "--max-isa", "sse9"}, kUsage, "--max-isa must be one of");
   ExpectRefusal({"tasks", "resnet18"}, kUsage, "sse9", {.environment = {"TILESMITH_MAX_ISA=sse9"}});
   ExpectRefusal({"tasks", "resnet18", "--input-shape", "input=3x"}, kUsage, "--input-shape must be");
@@ -69,8 +72,8 @@ TEST_F(ErrorsTest, ModelsThatAreNone) {
   ExpectRefusal({"tasks", File("text.onnx", "This is no model.\nIt is a text.\n")}, kBadModel, "text.onnx");
   ExpectRefusal({"run", File("notes.txt", "This is no model either.\n")}, kBadModel, "notes.txt");
   // An IR version and a graph whose length promises 4 KiB that are not there.
-  ExpectRefusal({"tasks", File("cut.onnx", std::string("\x08\x08\x3a\x80\x20\x0a\x10garbage", 14))}, kBadModel,
-                "cut.onnx");
+  ExpectRefusal({"tasks", File("cut.onnx", std::string("\x08\x08\x3a\x80\x20\x0a\x10garbage", 14))},
+                kBadModel, "cut.onnx");
 }
 
 TEST_F(ErrorsTest, Workloads) {
@@ -93,7 +96,8 @@ TEST_F(ErrorsTest, Logs) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");
-  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage}, kUsage, "give --resume to go on with it, or --overwrite");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage}, kUsage,
+                "give --resume to go on with it, or --overwrite");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", Missing("no/such/folder/log")}, kEnvironment, "cannot write");
 }
 
@@ -107,7 +111,8 @@ TEST_F(ErrorsTest, Plans) {
   ExpectRefusal(with_small({"run", "squeezenet1_1", "--plan", File("garbage", "garbage\n")}), kUsage,
                 "garbage:1: ");
   const std::string plan = Missing("plan.jsonl");
-  ASSERT_EQ(Tilesmith(with_small({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", plan})).exit_code, 0);
+  ASSERT_EQ(
+      Tilesmith(with_small({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", plan})).exit_code, 0);
   ExpectRefusal({"run", "squeezenet1_1", "--input-shape", "input=1x3x96x96", "--plan", plan}, kUsage,
                 "plan.jsonl: ");
   ExpectRefusal({"bench", "resnet18", "--plan", plan}, kUsage, "plan.jsonl: ");

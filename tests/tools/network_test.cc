@@ -56,8 +56,8 @@ TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
   WriteNpy(directory.File("in.npy"), input);
   WriteNpz(directory.File("in.npz"), {{"input", input}});
   const auto run = [&](const std::string& argument, const std::string& output) {
-    const ProgramResult result = Tilesmith(Small({"run", "squeezenet1_1", "--runs", "1", "--input", argument,
-                                                  "--output", directory.File(output)}));
+    const ProgramResult result = Tilesmith(Small(
+        {"run", "squeezenet1_1", "--runs", "1", "--input", argument, "--output", directory.File(output)}));
     EXPECT_EQ(result.exit_code, 0) << result.err;
   };
   run("input=" + directory.File("in.npy"), "a.npz");
@@ -88,8 +88,8 @@ TEST(NetworkTest, BenchTable) {
 }
 
 TEST(NetworkTest, BenchFailsBelowTheLimit) {
-  const ProgramResult result =
-      Tilesmith({"bench", "ic8ih8oc8kh1+bias", "--time", "1ms", "--against", "direct", "--fail-below", "1e9"});
+  const ProgramResult result = Tilesmith(
+      {"bench", "ic8ih8oc8kh1+bias", "--time", "1ms", "--against", "direct", "--fail-below", "1e9"});
   EXPECT_EQ(result.exit_code, 6) << result.err;
   EXPECT_THAT(result.err, testing::HasSubstr("is below"));
 }

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Top to bottom: a folder includes itself and those above it. Tests may include all.
-const std::vector<std::string> kFolders{"layouts", "ops", "templates", "tuner", "graph_tuner", "tools", "tests"};
+const std::vector<std::string> kFolders{"layouts",     "ops",   "templates", "tuner",
+                                        "graph_tuner", "tools", "tests"};
 constexpr int64_t kMostLines = 450;
 
 // Third-party headers by how their path begins, and where they may be included: a folder, or the beginning of
@@ -118,7 +119,8 @@ TEST(StructureTest, HeadersAreGuardedAndLibrariesDoNotPrint) {
   for (const SourceFile& file : Sources()) {
     const std::string folder = FolderOf(file.path);
     if (file.path.ends_with(".h")) {
-      EXPECT_TRUE(std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end()) << file.path;
+      EXPECT_TRUE(std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end())
+          << file.path;
     }
     if (folder == "tools" || folder == "tests") continue;
     for (size_t i = 0; i < file.lines.size(); ++i) {

@@ -75,7 +75,8 @@ TEST(TuneTest, KilledTuningIsResumedWithAllItHadWritten) {
   ASSERT_GE(Lines(before), 5);
   WriteFile(log, before + R"({"torn line)");  // as a kill during the write would leave it
 
-  const ProgramResult resumed = Tilesmith({"tune", kWorkload, "-o", log, "--trials", "1", "--resume", "--json"});
+  const ProgramResult resumed =
+      Tilesmith({"tune", kWorkload, "-o", log, "--trials", "1", "--resume", "--json"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, testing::HasSubstr("skipped"));
   EXPECT_TRUE(ReadFile(log).starts_with(before));
@@ -96,8 +97,8 @@ TEST(TuneTest, InterruptedTuningReportsWhatItHas) {
 
 TEST(TuneTest, TimeBudgetEndsIt) {
   const TemporaryDirectory directory;
-  const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", directory.File("log"), "--trials", "100000000",
-                                          "--time-budget", "2s", "--json"});
+  const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", directory.File("log"), "--trials",
+                                          "100000000", "--time-budget", "2s", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
