@@ -34,11 +34,18 @@ class TransformKernel : public Kernel {
  private:
   // `in` and `out` are one image's.
   void RunTask(const float* in, float* out, int64_t task) const {
-    const int64_t moves = static_cast<int64_t>(plan_.moves.size());
-    const int64_t chunk = plan_.chunks_outside ? task / moves : task % plan_.chunks;
-    const ChannelMove& move = plan_.moves[plan_.chunks_outside ? task % moves : task / plan_.chunks];
-    in += move.in_offset;
-    out += move.out_offset;
+    const int64_t groups = plan_.Groups();
+    const int64_t chunk = plan_.chunks_outside ? task / groups : task % plan_.chunks;
+    const int64_t group = plan_.chunks_outside ? task % groups : task / plan_.chunks;
+    const int64_t begin = group * plan_.moves_a_task;
+    const int64_t end = std::min(begin + plan_.moves_a_task, static_cast<int64_t>(plan_.moves.size()));
+    for (int64_t i = begin; i < end; ++i) {
+      const ChannelMove& move = plan_.moves[i];
+      MoveChunk(in + move.in_offset, out + move.out_offset, move, chunk);
+    }
+  }
+
+  void MoveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
     switch (plan_.kind) {
       case MoveKind::kFlat:
         return CopyFlat(in, out, move);

@@ -13,8 +13,8 @@ constexpr int64_t kLineFloats = 16;
 constexpr int64_t kMinTaskFloats = 1 << 10;
 constexpr int64_t kMaxTaskFloats = 1 << 12;
 constexpr int64_t kEnoughTasks = 256;
-// Channels in one move: several cache lines, so that no line is shared by many tasks, yet few enough streams
-// for the L1 cache's associativity.
+// Channels in one move: several cache lines, yet few enough streams for the L1 cache's associativity. Also
+// the least of a task, so that few lines are shared by tasks.
 constexpr int64_t kMoveChannels = 64;
 // Channels in one run of a transpose: one tile.
 constexpr int64_t kTileChannels = 16;
@@ -132,12 +132,13 @@ TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout
   plan.pixels = problem.pixels;
   plan.in_pixel_stride = problem.in_block;
   plan.out_pixel_stride = problem.out_block;
-  const int64_t move_channels = std::max(kMoveChannels, task_floats / problem.pixels);
   const int64_t max_length = plan.kind == MoveKind::kRuns ? kMoveChannels : kTileChannels;
-  plan.moves = JoinRuns(CutChannels(problem, max_length), move_channels);
-  const int64_t channels_a_move = std::min(move_channels, problem.padded_channels);
-  const int64_t chunk_pixels = std::max(kLineFloats, task_floats / channels_a_move);
-  plan.chunks = std::max<int64_t>(1, problem.pixels / chunk_pixels);
+  plan.moves = JoinRuns(CutChannels(problem, max_length), kMoveChannels);
+  const int64_t moves = static_cast<int64_t>(plan.moves.size());
+  const int64_t task_channels =
+      std::min(problem.padded_channels, std::max(kMoveChannels, task_floats / problem.pixels));
+  plan.moves_a_task = std::max<int64_t>(1, task_channels * moves / problem.padded_channels);
+  plan.chunks = std::max<int64_t>(1, problem.pixels / std::max(kLineFloats, task_floats / task_channels));
   plan.chunks_outside = problem.out_block >= problem.channels && problem.out_block > 1;
   return plan;
 }

@@ -31,17 +31,20 @@ struct ChannelMove {
   friend bool operator==(const ChannelMove&, const ChannelMove&) = default;
 };
 
-// A task is one image, one chunk of pixels and one move; every output float belongs to exactly one task.
+// A task is one image, one chunk of pixels and one group of adjacent moves; every output float belongs to
+// exactly one task.
 struct TransformPlan {
   MoveKind kind = MoveKind::kFlat;
   int64_t images = 0;
   int64_t pixels = 1;
   int64_t chunks = 1;           // of pixels
-  bool chunks_outside = false;  // task order: all moves of a chunk, or all chunks of a move
+  int64_t moves_a_task = 1;     // the last group of moves may be smaller
+  bool chunks_outside = false;  // task order: all groups of a chunk, or all chunks of a group
   int64_t in_pixel_stride = 0, out_pixel_stride = 0;
   std::vector<ChannelMove> moves;
 
-  int64_t TasksPerImage() const { return chunks * static_cast<int64_t>(moves.size()); }
+  int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
+  int64_t TasksPerImage() const { return chunks * Groups(); }
   // First pixel of a chunk; chunk == chunks gives the end. Multiples of 16 inside, so that chunks of an
   // aligned plane are whole cache lines.
   int64_t ChunkBegin(int64_t chunk) const;

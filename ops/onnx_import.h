@@ -20,16 +20,16 @@
 namespace tilesmith {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;        // values of symbolic dimensions
-  std::map<std::string, Shape> input_shapes;  // whole shapes of inputs; these win over everything else
-  std::optional<int64_t> batch;               // first size of every input; a dynamic one is 1 when unset
-  std::map<std::string, Tensor> constants;    // inputs to treat as weights
+  std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions
+  std::map<std::string, Shape> input_shapes = {};  // whole shapes of inputs; these win over everything else
+  std::optional<int64_t> batch = {};               // first size of every input; a dynamic one is 1 when unset
+  std::map<std::string, Tensor> constants = {};    // inputs to treat as weights
 };
 
 // `path` is read whole. Throws Error(kUsage) when there is no such file or an option names an input, a
 // symbolic dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX
 // model (empty, truncated, text), when a dimension is dynamic and no option gives it, and when nodes are
-// unsupported: then the message has one line `Op (node "name"): reason` for every one of them.
+// unsupported: then the message has a line `Op (node "name"): reason` for every one of them.
 Graph ImportOnnx(const std::string& path, const ImportOptions& options = {});
 // The same from memory; `source` stands for the path in messages and names the graph.
 Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options = {});

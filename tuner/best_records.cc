@@ -7,6 +7,12 @@
 namespace tilesmith {
 namespace {
 
+// Failures that a config brings about itself: what crashed or was wrong later is not to be run.
+bool IsDisproof(TrialStatus status) {
+  return status == TrialStatus::kWrongAnswer || status == TrialStatus::kRunCrash ||
+         status == TrialStatus::kRunTimeout;
+}
+
 bool Better(const Record& a, const Record& b) {
   if (a.early_stopped != b.early_stopped) return b.early_stopped;
   return a.seconds < b.seconds;
@@ -24,8 +30,10 @@ BestByWorkload BestRecords(std::span<const Record> records, const Target& target
                            const MeasureConditions* conditions) {
   std::unordered_map<std::string, const Record*> current;  // by config
   for (const Record& record : records) {
-    if (record.status != TrialStatus::kOk || !SameMachine(record.target, target)) continue;
+    if (!SameMachine(record.target, target)) continue;
     if (conditions != nullptr && record.conditions != *conditions) continue;
+    if (IsDisproof(record.status)) current.erase(RecordKey(record));
+    if (record.status != TrialStatus::kOk) continue;
     const Record*& known = current[RecordKey(record)];
     if (known == nullptr || known->early_stopped || !record.early_stopped) known = &record;
   }

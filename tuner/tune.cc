@@ -95,8 +95,9 @@ class TuneRun {
     const int coverage = pairs <= 1 ? 0
                                     : std::max(static_cast<int>(options_.trials * options_.coverage_fraction),
                                                std::min(pairs, options_.trials / 2));
-    Search(options_.trials - coverage);
+    Search(options_.trials - coverage, kSearchTime);
     CoverLayouts();
+    Search(options_.trials, kCoverageTime);  // with what the coverage left over
     result_.search_seconds = Elapsed();
     Retime();
     ReportProgress(TunePhase::kRetime);
@@ -187,9 +188,9 @@ class TuneRun {
     return best ? best->seconds : std::numeric_limits<double>::infinity();
   }
 
-  void Search(int trials) {
+  void Search(int trials, double share) {
     TemplateRace race(lanes_.size());
-    while (book_.size() < trials && !Stopped(kSearchTime)) {
+    while (book_.size() < trials && !Stopped(share)) {
       const std::optional<size_t> runner = race.Next();
       if (!runner) return;
       Lane& lane = lanes_[*runner];
@@ -202,7 +203,7 @@ class TuneRun {
       std::vector<TrialOutcome> outcomes;
       double best = std::numeric_limits<double>::infinity();
       for (const Config& config : batch) {
-        if (Stopped(kSearchTime)) break;
+        if (Stopped(share)) break;
         outcomes.push_back(OutcomeOf(Try(lane, config, BestSeconds())));
         if (outcomes.back().seconds) best = std::min(best, *outcomes.back().seconds);
       }

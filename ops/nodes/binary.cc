@@ -13,8 +13,7 @@
 namespace tilesmith {
 namespace {
 
-template <typename T>
-T Combine(BinaryKind kind, T a, T b) {
+float Combine(BinaryKind kind, float a, float b) {
   switch (kind) {
     case BinaryKind::kAdd:
       return a + b;
@@ -24,6 +23,22 @@ T Combine(BinaryKind kind, T a, T b) {
       return a * b;
     case BinaryKind::kDiv:
       return a / b;
+  }
+  return a;
+}
+
+// Wraps around, as a model file may ask for any numbers. Precondition: no division by zero.
+int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
+  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return static_cast<int64_t>(x + y);
+    case BinaryKind::kSub:
+      return static_cast<int64_t>(x - y);
+    case BinaryKind::kMul:
+      return static_cast<int64_t>(x * y);
+    case BinaryKind::kDiv:
+      return b == -1 ? static_cast<int64_t>(0 - x) : a / b;
   }
   return a;
 }

@@ -17,8 +17,13 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kFirstOpset = 6;
+constexpr int64_t kFirstOpset = 1;
 constexpr int64_t kLastOpset = 21;
+// From here on every importer knows its operator; before, only these mean what they mean today.
+constexpr int64_t kFirstFullOpset = 6;
+const std::set<std::string_view> kUnchangedOperators = {"AveragePool",       "Conv",          "Flatten",
+                                                        "GlobalAveragePool", "GlobalMaxPool", "MaxPool",
+                                                        "Softmax",           "Transpose"};
 
 // A tensor of the model: a constant, a node's output, or unknown because the node that computes it is among
 // the unsupported ones.
@@ -53,16 +58,14 @@ class Importer {
     AddInputs();
     CollectNames();
     for (const onnx::NodeProto& node : proto_.node()) AddNode(node);
-    if (!problems_.empty()) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{}: {} of its parts are not supported:\n  {}", source_,
-                                                    problems_.size(), fmt::join(problems_, "\n  ")));
-    }
+    CheckProblems();
     for (const onnx::ValueInfoProto& output : proto_.output()) AddOutput(output.name());
     return std::move(graph_);
   }
 
  private:
   void CheckOpset() const;
+  void CheckProblems() const;
   void CheckOptions() const;
   void AddConstants();
   void AddInputs();
@@ -93,6 +96,14 @@ void Importer::CheckOpset() const {
               opset_ == 0 ? fmt::format("{}: the model names no opset of the default domain", source_)
                           : fmt::format("{}: opset {} is not supported ({} to {} are)", source_, opset_,
                                         kFirstOpset, kLastOpset));
+}
+
+void Importer::CheckProblems() const {
+  if (problems_.empty()) return;
+  throw Error(ErrorCode::kBadModel, problems_.size() == 1
+                                        ? fmt::format("{}: not supported: {}", source_, problems_[0])
+                                        : fmt::format("{}: {} things are not supported:\n  {}", source_,
+                                                      problems_.size(), fmt::join(problems_, "\n  ")));
 }
 
 void Importer::AddConstants() {
@@ -246,6 +257,8 @@ void Importer::AddNode(const onnx::NodeProto& proto) {
     reason = fmt::format("the domain \"{}\" is not supported", proto.domain());
   } else if (FindOpImporter(proto.op_type()) == nullptr) {
     reason = "the operator is not supported";
+  } else if (opset_ < kFirstFullOpset && !kUnchangedOperators.contains(proto.op_type())) {
+    reason = fmt::format("its form in opset {} is not supported", opset_);
   } else if (DependsOnUnknown(proto)) {
     value.known = false;
   } else {

@@ -38,8 +38,9 @@ Shape CheckedShape(const TensorProto& proto, const std::string& what) {
   int64_t count = 1;
   for (const int64_t size : shape) {
     if (size < 0) Fail(what, fmt::format("its shape {} has a negative size", ShapeToString(shape)));
-    if (__builtin_mul_overflow(count, size, &count) || count > int64_t{1} << 40) {
-      Fail(what, fmt::format("its shape {} is too large", ShapeToString(shape)));
+    // An element takes at least a byte. Checked before any memory is asked for.
+    if (__builtin_mul_overflow(count, size, &count) || count > static_cast<int64_t>(proto.ByteSizeLong())) {
+      Fail(what, fmt::format("its shape {} needs more values than there are", ShapeToString(shape)));
     }
   }
   return shape;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layouts/base/error.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/pad.h"
 #include "ops/nodes/pool.h"
@@ -25,6 +26,11 @@ OpPtr WithPad(const PadOp& pad, const ConvOp& conv) {
   workload.iw -= pad.begin()[3] + pad.end()[3];
   workload.ph += pad.begin()[2];
   workload.pw += pad.begin()[3];
+  try {
+    ValidateWorkload(workload);
+  } catch (const Error&) {
+    return nullptr;  // more padding at the end than a workload can state
+  }
   return std::make_shared<ConvOp>(workload, conv.weights(), conv.bias());
 }
 

@@ -159,7 +159,6 @@ class ChannelKernel : public ConvKernel {
       finish.residual = args.inputs[1].data + image * args.inputs[1].batch_stride + pixel * g_.out_block;
     }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortableTile)(finish, chunk.contiguous);
-    ApplyUnfusedActivation(w_.post.activation, finish);
   }
 
   const PortableGeometry g_;

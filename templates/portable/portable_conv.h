@@ -30,11 +30,8 @@ struct PortableRange {
 // Taps t with 0 <= first + t * step < size.
 PortableRange TapsInside(int64_t first, int64_t step, int64_t taps, int64_t size);
 
-// The activation as the ISA builds know it; PortableActivation::kNone for those they leave to
-// ApplyActivation.
+// The activation as the ISA builds know it. Precondition: it is fusable.
 void SetPortableActivation(const Activation& activation, PortableFinish& finish);
-// Applies a sigmoid or tanh to what a Finish function stored; nothing for fusable activations.
-void ApplyUnfusedActivation(const Activation& activation, const PortableFinish& finish);
 // Zeros the padding channels of output pixels [0, ow) of the row at `row`.
 void ZeroPaddingChannels(const PortableGeometry& geometry, float* row);
 

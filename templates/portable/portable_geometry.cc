@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layouts/base/check.h"
 #include "templates/portable/portable_conv.h"
 
 namespace tilesmith {
@@ -25,11 +26,12 @@ PortableActivation KindOf(ActivationKind kind) {
     case ActivationKind::kHardSwish:
       return PortableActivation::kHardSwish;
     case ActivationKind::kNone:
+      return PortableActivation::kNone;
     case ActivationKind::kSigmoid:
     case ActivationKind::kTanh:
       break;
   }
-  return PortableActivation::kNone;
+  TILESMITH_CHECK(false, "no workload fuses activation {}", static_cast<int>(kind));
 }
 
 }  // namespace
@@ -61,16 +63,6 @@ void SetPortableActivation(const Activation& activation, PortableFinish& finish)
   if (activation.kind == ActivationKind::kHardSwish) {
     finish.alpha = 1.0f / 6;
     finish.beta = 0.5f;
-  }
-}
-
-void ApplyUnfusedActivation(const Activation& activation, const PortableFinish& finish) {
-  if (activation.fusable()) return;
-  for (int64_t v = 0; v < finish.channels; ++v) {
-    for (int64_t p = 0; p < finish.positions; ++p) {
-      float& value = finish.out[finish.channel_offsets[v] + p * finish.position_stride];
-      value = activation.Apply(value);
-    }
   }
 }
 

@@ -154,7 +154,6 @@ class PlaneKernel : public ConvKernel {
       finish.residual = args.inputs[1].data + image * args.inputs[1].batch_stride + pixel * g_.out_block;
     }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortablePlanes)(finish);
-    ApplyUnfusedActivation(w_.post.activation, finish);
   }
 
   const PortableGeometry g_;

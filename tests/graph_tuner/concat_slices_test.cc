@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/passes/nest_concats.h"
 #include "tests/graph_tuner/synthetic.h"
 
 namespace tilesmith {
@@ -55,31 +54,6 @@ TEST(ConcatIsSliceable, NeedsEveryStartOnABlockBoundary) {
   EXPECT_TRUE(sliceable(one, "NCHW16c"));
   EXPECT_FALSE(sliceable(spatial, "NCHW"));
   EXPECT_FALSE(sliceable(c16, "NCHW"));
-}
-
-TEST(NestConcats, ReadsTheLongestPrefixInstead) {
-  Graph graph("g");
-  const Id input = AddInput(graph, {1, 8, 4, 4});
-  const Id a = AddConv(graph, "a", input, 8), b = AddConv(graph, "b", input, 8);
-  const Id ab = AddConcat(graph, "ab", {a, b});
-  const Id c = AddConv(graph, "c", ab, 8);
-  const Id abc = AddConcat(graph, "abc", {a, b, c});
-  const Id d = AddConv(graph, "d", abc, 8);
-  const Id abcd = AddConcat(graph, "abcd", {a, b, c, d});
-  const Id bcd = AddConcat(graph, "bcd", {b, c, d});
-  graph.MarkOutput(abcd);
-  graph.MarkOutput(bcd);
-  const Graph nested = NestConcats(graph);
-  auto names = [&](const char* name) {
-    std::vector<std::string> result;
-    for (Id id : nested.Inputs(*nested.Find(name))) result.push_back(nested.node(id).name);
-    return result;
-  };
-  EXPECT_EQ(names("ab"), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(names("abc"), (std::vector<std::string>{"ab", "c"}));
-  EXPECT_EQ(names("abcd"), (std::vector<std::string>{"abc", "d"}));
-  EXPECT_EQ(names("bcd"), (std::vector<std::string>{"b", "c", "d"}));
-  EXPECT_EQ(nested.node(*nested.Find("abcd")).shape, graph.node(abcd).shape);
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ inline Record SyntheticRecord(const ConvWorkload& workload, int64_t in_block, in
   return record;
 }
 
-// One record for every workload of the graph and every pair of blocks, with random seconds.
+// One record for every workload of the graph and every pair of blocks its channels allow, with random
+// seconds.
 inline std::vector<Record> SyntheticLog(const Graph& graph, const std::vector<int64_t>& blocks,
                                         uint64_t seed) {
   std::vector<Record> records;
@@ -101,7 +102,9 @@ inline std::vector<Record> SyntheticLog(const Graph& graph, const std::vector<in
     if (!conv) continue;
     const ConvWorkload& workload = conv->workload();
     for (int64_t in : blocks) {
+      if (in > 16 && in >= 2 * workload.ic) continue;
       for (int64_t out : blocks) {
+        if (out > 16 && out >= 2 * workload.oc) continue;
         const std::string key = WorkloadToString(workload) + " " + std::to_string(in * 1000 + out);
         const double elements = double(ElementCount(workload.output_shape()));
         records.push_back(

@@ -39,8 +39,7 @@ std::vector<Isa> AvailableIsas() {
   return isas;
 }
 
-// Every element distinct, so that a misplaced one shows, and NaN in the padding and, for a kernel, between
-// images.
+// Every element distinct, so that a misplaced one shows, and NaN in the padding.
 Tensor MakeSource(const Shape& shape, const Layout& layout, uint64_t seed) {
   Tensor plain(shape);
   TestRandom random(seed);
@@ -53,7 +52,7 @@ Tensor MakeSource(const Shape& shape, const Layout& layout, uint64_t seed) {
   return source;
 }
 
-// Runs the fast kernel between guarded buffers; "" or what is wrong.
+// Runs the fast kernel between guarded buffers, one thread's share after the other; "" or what is wrong.
 std::string CheckCase(const Case& c) {
   const Tensor source = MakeSource(c.shape, c.from, c.seed);
   const Tensor expected = TransformGeneric(source, c.to);
@@ -69,8 +68,10 @@ std::string CheckCase(const Case& c) {
 
   const auto kernel = MakeTransformKernel(c.shape, c.from, c.to, CapIsa(DetectCpu(), c.isa));
   const InputView view = in.input_view(in_stride);
-  RunKernel(*kernel, {.inputs = {&view, 1}, .output = out.output_view(out_stride), .scratch = nullptr},
-            c.threads);
+  const KernelArgs args = {.inputs = {&view, 1}, .output = out.output_view(out_stride), .scratch = nullptr};
+  for (int thread = 0; thread < c.threads; ++thread) {
+    kernel->Run(args, 0, ShareOf(kernel->Tasks(0), thread, c.threads));
+  }
 
   for (int64_t n = 0; n < images; ++n) {
     for (int64_t i = 0; i < out_stride && n * out_stride + i < out.size(); ++i) {
@@ -131,7 +132,7 @@ TEST(TransformKernel, EqualsGenericOnLargeTensors) {
                         .from = from,
                         .to = to,
                         .isa = random.Pick(AvailableIsas()),
-                        .threads = 2,
+                        .threads = 3,
                         .out_gap = 16,
                         .seed = random.Next()};
         ASSERT_EQ(CheckCase(c), "") << c;
@@ -154,6 +155,18 @@ TEST(TransformKernel, TasksMayRunOneByOneInAnyOrder) {
                 {task, task + 1, 0});
   }
   EXPECT_EQ(std::memcmp(out.floats(), expected.floats(), expected.padded_size() * sizeof(float)), 0);
+}
+
+TEST(Transform, ThreadsTogetherEqualGeneric) {
+  const Tensor source = MakeSource({2, 72, 19, 23}, Layout::Blocked(8), 13);
+  for (const Layout& to : Layouts()) {
+    const Tensor expected = TransformGeneric(source, to);
+    for (int threads : {2, 3}) {
+      const Tensor result = Transform(source, to, DetectCpu(), threads);
+      EXPECT_EQ(std::memcmp(result.floats(), expected.floats(), expected.padded_size() * sizeof(float)), 0)
+          << to.ToString() << " threads " << threads;
+    }
+  }
 }
 
 TEST(TransformKernel, CopiesPlainTensorsOfAnyRank) {

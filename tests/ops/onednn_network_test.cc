@@ -9,6 +9,7 @@
 #include "ops/networks/networks.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
+#include "ops/passes/passes.h"
 #include "ops/reference_run.h"
 
 namespace tilesmith {
@@ -30,9 +31,10 @@ void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, dou
   const Tensor* const inputs[] = {input.get()};
   const Tensor expected = RunReference(graph, inputs)[0];
   std::string refusal;
-  const auto network = OneDnnNetwork::Create(graph, choice, &refusal);
+  const Graph fused = OptimizeGraph(graph);
+  const auto network = OneDnnNetwork::Create(fused, choice, &refusal);
   ASSERT_NE(network, nullptr) << refusal;
-  EXPECT_EQ(network->nodes().size(), graph.size());
+  EXPECT_EQ(network->nodes().size(), fused.size());
   double largest = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(expected.floats()[i])));

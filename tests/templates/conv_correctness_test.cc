@@ -1,5 +1,6 @@
 // Every template against the reference: random workloads and configs, integer data so that results compare
 // exactly. TILESMITH_SWEEP=N makes the sweep N cases per template long.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

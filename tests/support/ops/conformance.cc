@@ -1,0 +1,206 @@
+#include "tests/support/ops/conformance.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "layouts/base/error.h"
+#include "ops/onnx_import.h"
+
+namespace tilesmith {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = "/usr/share/libonnx-testdata/data";
+constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
+
+const std::set<std::string> kOperators = {
+    "Add",
+    "AveragePool",
+    "BatchNormalization",
+    "Clip",
+    "Concat",
+    "Constant",
+    "Conv",
+    "Div",
+    "Dropout",
+    "Flatten",
+    "Gemm",
+    "Identity",
+    "LeakyRelu",
+    "HardSigmoid",
+    "HardSwish",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "MatMul",
+    "MaxPool",
+    "Mul",
+    "Pad",
+    "PRelu",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Softmax",
+    "Squeeze",
+    "Sub",
+    "Sum",
+    "Tanh",
+    "Transpose",
+    "Unsqueeze",
+};
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<Tensor> LoadTensors(const fs::path& folder, const std::string& prefix) {
+  std::vector<Tensor> tensors;
+  for (int i = 0;; ++i) {
+    const fs::path path = folder / fmt::format("{}_{}.pb", prefix, i);
+    if (!fs::exists(path)) return tensors;
+    try {
+      tensors.push_back(ParseOnnxTensor(ReadAll(path), path.string()));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}_{}.pb is no tensor", prefix, i));
+    }
+  }
+}
+
+double At(const Tensor& tensor, int64_t i) {
+  return tensor.type() == DataType::kF32 ? tensor.floats()[i] : static_cast<double>(tensor.ints()[i]);
+}
+
+// Empty when they agree.
+std::string Difference(const Tensor& actual, const Tensor& expected) {
+  if (actual.shape() != expected.shape() || actual.type() != expected.type()) {
+    return fmt::format("shape {} instead of {}", ShapeToString(actual.shape()),
+                       ShapeToString(expected.shape()));
+  }
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double a = At(actual, i), b = At(expected, i);
+    if (a == b || std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)) continue;
+    return fmt::format("element {} of {} is {} instead of {}", i, expected.size(), a, b);
+  }
+  return "";
+}
+
+struct Case {
+  std::string name;
+  std::string model;
+  OnnxSummary summary;
+  std::vector<fs::path> data_sets;
+};
+
+std::optional<Case> LoadCase(const fs::path& folder) {
+  Case result;
+  result.name = folder.lexically_relative(kRoot).string();
+  result.model = ReadAll(folder / "model.onnx");
+  try {
+    result.summary = SummarizeOnnx(result.model, result.name);
+  } catch (const Error&) {
+    return std::nullopt;  // sequences and the like
+  }
+  const bool in_scope = std::ranges::all_of(
+      result.summary.op_types, [](const std::string& type) { return kOperators.contains(type); });
+  if (!in_scope || result.summary.op_types.empty()) return std::nullopt;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) result.data_sets.push_back(entry.path());
+  }
+  std::ranges::sort(result.data_sets);
+  return result;
+}
+
+// Appends to report.failures what differs. Throws Error(kBadModel) when the importer refuses.
+void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunGraph& run,
+                ConformanceReport& report) {
+  std::vector<Tensor> inputs = LoadTensors(data, "input");
+  const std::vector<Tensor> expected = LoadTensors(data, "output");
+  ImportOptions options;
+  for (size_t i = 0; i < inputs.size() && i < test.summary.inputs.size(); ++i) {
+    const std::string& name = test.summary.inputs[i];
+    if (weights && i > 0) {
+      options.constants[name] = inputs[i];
+    } else {
+      options.input_shapes[name] = inputs[i].shape();
+    }
+  }
+  if (weights) inputs.resize(1);
+  const Graph graph = ImportOnnxBytes(test.model, test.name, options);
+  const std::string label = weights ? test.name + " with constant operands" : test.name;
+  const std::vector<Tensor> actual = run(graph, inputs);
+  if (actual.size() > expected.size() || expected.empty()) {
+    report.failures.push_back(
+        fmt::format("{}: {} outputs, {} are stored", label, actual.size(), expected.size()));
+    return;
+  }
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const std::string difference = Difference(actual[i], expected[i]);
+    if (!difference.empty())
+      report.failures.push_back(fmt::format("{}, output {}: {}", label, i, difference));
+  }
+}
+
+std::string OneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+void RunCase(const Case& test, const RunGraph& run, ConformanceReport& report) {
+  bool ran = false;
+  std::string reason;  // of the first refusal
+  for (const fs::path& data : test.data_sets) {
+    for (const bool weights : {true, false}) {
+      if (weights && test.summary.inputs.size() < 2) continue;
+      try {
+        RunDataSet(test, data, weights, run, report);
+        ran = true;
+      } catch (const Error& error) {
+        if (reason.empty()) reason = OneLine(error.what());
+        if (error.code() == ErrorCode::kBadModel) continue;
+        report.failures.push_back(fmt::format("{}: {}", test.name, error.what()));
+      }
+    }
+  }
+  if (ran) {
+    report.ran.push_back(test.name);
+  } else {
+    report.skipped.push_back(reason.starts_with(test.name) ? reason : test.name + ": " + reason);
+  }
+}
+
+}  // namespace
+
+bool HaveConformanceData() { return fs::is_directory(kRoot); }
+
+ConformanceReport RunConformance(const RunGraph& run) {
+  ConformanceReport report;
+  std::vector<fs::path> folders;
+  for (const char* group : {"node", "pytorch-converted", "pytorch-operator", "simple"}) {
+    if (!fs::is_directory(kRoot / group)) continue;
+    for (const auto& entry : fs::directory_iterator(kRoot / group)) folders.push_back(entry.path());
+  }
+  std::ranges::sort(folders);
+  for (const fs::path& folder : folders) {
+    if (const std::optional<Case> test = LoadCase(folder)) {
+      RunCase(*test, run, report);
+    } else {
+      ++report.out_of_scope;
+    }
+  }
+  return report;
+}
+
+std::string DescribeConformance(const ConformanceReport& report) {
+  return fmt::format("{} cases ran, {} skipped, {} use other operators\n  skipped {}\n", report.ran.size(),
+                     report.skipped.size(), report.out_of_scope, fmt::join(report.skipped, "\n  skipped "));
+}
+
+}  // namespace tilesmith
