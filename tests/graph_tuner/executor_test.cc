@@ -153,6 +153,21 @@ TEST(Executor, NothingIsWrittenOverWhatIsStillRead) {
   StepsOf(graph, plan);
 }
 
+TEST(Executor, TensorsWhoseBatchIsRecutStayDense) {
+  Graph graph("g");
+  const NodeId x = graph.Add("x", Input({2, 3, 4, 4}), {});
+  const NodeId a = AddConv(graph, "a", {x}, 4);
+  const NodeId flat = graph.Add("flat", std::make_shared<ViewOp>("Reshape", Shape{1, -1}), {a});
+  graph.MarkOutput(graph.Add("recut", Relu(), {flat}));
+  const NodeId b = graph.Add("b", Relu(), {a});  // lies in the concat, where images are apart: not over a
+  const NodeId cat = graph.Add("cat", Concat(), {b, x});
+  graph.MarkOutput(graph.Add("z", Relu(), {cat}));
+  const Plan plan = UniformPlan(graph, TestCpu(), 1);
+  const std::vector<int> roots = RootsOf(graph, plan, {"a", "b"});
+  EXPECT_NE(roots[0], roots[1]);
+  StepsOf(graph, plan);
+}
+
 class ThrowingOp : public Op {
  public:
   explicit ThrowingOp(std::shared_ptr<bool> armed) : armed_(std::move(armed)) {}
