@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "graph_tuner/concat_slices.h"
 #include "graph_tuner/transform_costs.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
@@ -56,18 +55,24 @@ int IndexOfForm(std::vector<Layout>& forms, const Shape& shape, const Layout& la
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs)
-      : graph_(graph), candidates_(candidates), layouts_(layouts), costs_(costs) {
+      : graph_(graph),
+        candidates_(candidates),
+        layouts_(layouts),
+        costs_(costs),
+        slices_(ConcatSlices(graph)) {
     built_.nodes.resize(graph.size());
   }
 
   BuiltProblem Build() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (IsConstant(graph_, id)) continue;
-      if (const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get())) AddConv(id, *conv);
-      else AddTolerant(id);
+      if (const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get()))
+        AddConv(id, *conv);
+      else
+        AddTolerant(id);
     }
     for (NodeId id = 0; id < graph_.size(); ++id)
-      if (!IsConstant(graph_, id)) AddTransforms(id);
+      if (!IsConstant(graph_, id)) AddTensor(id);
     return std::move(built_);
   }
 
@@ -100,35 +105,36 @@ class Builder {
   void AddTolerant(NodeId id) {
     NodeVariables& vars = built_.nodes[id];
     vars.in_layouts = vars.out_layouts = LayoutsOfNode(graph_, id, layouts_);
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
     std::vector<double> seconds;
-    for (const Layout& layout : vars.in_layouts)
+    for (const Layout& layout : vars.in_layouts) {
       seconds.push_back(TolerantSeconds(graph_, id, layout, costs_));
+      for (size_t slot = 0; slot < inputs.size(); ++slot) {
+        if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
+          seconds.back() += FillSeconds(graph_.node(inputs[slot]).shape, Layout::Nchw(), layout, costs_);
+      }
+    }
     vars.in = vars.out = built_.problem.AddVariable(graph_.node(id).name, std::move(seconds));
   }
 
-  void AddTransforms(NodeId id) {
+  // Everything that happens to a tensor between its producer and its consumers.
+  void AddTensor(NodeId id) {
     const Shape& shape = graph_.node(id).shape;
+    const NodeVariables& vars = built_.nodes[id];
     std::vector<Layout> forms;
     std::vector<TensorUse> uses;
-    auto add_use = [&](VarId consumer, const std::vector<Layout>& layouts) {
-      TensorUse use{consumer, {}};
-      for (const Layout& layout : layouts) use.reads.push_back(IndexOfForm(forms, shape, layout));
-      uses.push_back(std::move(use));
-    };
     for (NodeId consumer : graph_.Consumers(id)) {
-      const NodeVariables& vars = built_.nodes[consumer];
       const std::vector<NodeId> inputs = graph_.Inputs(consumer);
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (inputs[slot] != id) continue;
-        if (slot == 0) add_use(*vars.in, vars.in_layouts);
-        else add_use(*vars.out, vars.out_layouts);  // a conv's residual; elsewhere in and out are one
+        uses.push_back(UseOf(id, {consumer, slot}, forms));
+        AddFills(id, {consumer, slot});
       }
     }
     if (graph_.IsOutput(id)) {
       const VarId sink = built_.problem.AddVariable(graph_.node(id).name + " (graph output)", {0.0});
-      add_use(sink, {Layout::Nchw()});
+      uses.push_back({sink, {IndexOfForm(forms, shape, Layout::Nchw())}});
     }
-    const NodeVariables& vars = built_.nodes[id];
     CostMatrix convert(int(vars.out_layouts.size()), int(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
       for (int j = 0; j < convert.cols; ++j) {
@@ -139,10 +145,45 @@ class Builder {
     AddConversions(built_.problem, *vars.out, convert, uses);
   }
 
+  // A conv's second input is its residual, in the layout it writes; elsewhere in and out are one.
+  VarId ReadingVariable(const InputSlot& input) const {
+    const NodeVariables& vars = built_.nodes[input.consumer];
+    return input.slot == 0 ? *vars.in : *vars.out;
+  }
+  const std::vector<Layout>& ReadingLayouts(const InputSlot& input) const {
+    const NodeVariables& vars = built_.nodes[input.consumer];
+    return input.slot == 0 ? vars.in_layouts : vars.out_layouts;
+  }
+
+  TensorUse UseOf(NodeId tensor, const InputSlot& input, std::vector<Layout>& forms) const {
+    TensorUse use{ReadingVariable(input), {}};
+    for (const Layout& layout : ReadingLayouts(input)) {
+      const bool fill = MustFillSlice(graph_, slices_, input, layout);
+      use.reads.push_back(fill ? kReadsNothing : IndexOfForm(forms, graph_.node(tensor).shape, layout));
+    }
+    return use;
+  }
+
+  void AddFills(NodeId tensor, const InputSlot& input) {
+    const NodeVariables& from = built_.nodes[tensor];
+    const std::vector<Layout>& to = ReadingLayouts(input);
+    CostMatrix fill(int(from.out_layouts.size()), int(to.size()));
+    bool any = false;
+    for (int j = 0; j < fill.cols; ++j) {
+      if (!MustFillSlice(graph_, slices_, input, to[size_t(j)])) continue;
+      any = true;
+      for (int i = 0; i < fill.rows; ++i)
+        fill.at(i, j) =
+            FillSeconds(graph_.node(tensor).shape, from.out_layouts[size_t(i)], to[size_t(j)], costs_);
+    }
+    if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
+  }
+
   const Graph& graph_;
   const Candidates& candidates_;
   const TolerantLayouts& layouts_;
   CostSource& costs_;
+  const Slices slices_;
   BuiltProblem built_;
 };
 
@@ -170,19 +211,22 @@ TolerantLayouts LayoutsOf(const Candidates& candidates) {
 
 double TolerantSeconds(const Graph& graph, NodeId id, const Layout& layout, CostSource& costs) {
   const Node& node = graph.node(id);
-  if (IsInput(graph, id) || node.op->IsView()) return 0;
-  if (!ConcatIsSliceable(graph, id, layout))
-    return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
-  const auto slices = ConcatSlices(graph);
-  double seconds = 0;
-  int slot = 0;
-  for (NodeId input : graph.Inputs(id)) {
-    const auto& slice = slices[input];
-    const bool owns = slice && slice->concat == id && slice->slot == slot;
-    if (!owns) seconds += costs.CopySeconds(graph.node(input).shape, layout);
-    ++slot;
-  }
-  return seconds;
+  if (IsInput(graph, id) || node.op->IsView() || ConcatIsSliceable(graph, id, layout)) return 0;
+  const auto inputs = graph.Inputs(id);
+  const bool floats = std::all_of(inputs.begin(), inputs.end(),
+                                  [&](NodeId input) { return graph.node(input).type == DataType::kF32; });
+  if (!floats || node.type != DataType::kF32) return 0;  // shape arithmetic: a few integers
+  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
+}
+
+bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout) {
+  if (!ConcatIsSliceable(graph, input.consumer, layout)) return false;
+  const auto& slice = slices[graph.Inputs(input.consumer)[input.slot]];
+  return !slice || slice->concat != input.consumer || slice->slot != int(input.slot);
+}
+
+double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs) {
+  return SameForm(shape, from, to) ? costs.CopySeconds(shape, to) : costs.TransformSeconds(shape, from, to);
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,

@@ -1,16 +1,17 @@
 // From a network to the layout problem, and back from its solution to a plan.
 //
 // Variables: a conv has two, the layouts it reads and writes, joined by an edge with the seconds of its
-// candidate for each pair (infinite where there is none); its residual input is in the layout it writes. Every
-// other op has one, the layout all its tensors are in, priced per layout. Graph inputs are NCHW, and so is
-// what a graph output is read in at the end. Views read and give NCHW and cost nothing. Constants have no
+// candidate for each pair (infinite where there is none); its residual input is in the layout it writes.
+// Every other op has one, the layout all its tensors are in, priced per layout. Graph inputs are NCHW, and so
+// is what a graph output is read in at the end. Views read and give NCHW and cost nothing. Constants have no
 // variable: they are brought into the right layout at load time. Tensors that are not 4-D are NCHW.
 //
 // A tensor read in a layout other than its own is charged one transform per distinct layout, however many
-// consumers share it (AddConversions, layout_problem.h). A concat over channels costs, in a layout in which
-// it is sliceable (concat_slices.h), a copy of each input that does not own its slice and nothing for the
-// others, whose producers, or whose transforms, write into the result; in any other layout it costs its
-// copying kernel.
+// consumers share it (AddConversions, layout_problem.h). A concat over channels costs nothing by itself in a
+// layout in which it is sliceable (concat_slices.h): the inputs that own their slices are ordinary reads,
+// which their producers or their transforms write in place; each other input is charged a copy from its own
+// layout into its slice, or a transform that ends there. In any other layout a concat costs its copying
+// kernel.
 #pragma once
 
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "graph_tuner/candidates.h"
+#include "graph_tuner/concat_slices.h"
 #include "graph_tuner/costs.h"
 #include "graph_tuner/layout_problem.h"
 #include "graph_tuner/plan.h"
@@ -55,7 +57,21 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
 // Whether two layouts are one and the same for this tensor; any rank.
 bool SameForm(const Shape& shape, const Layout& a, const Layout& b);
 
-// Seconds of a node that is no conv with its tensors in `layout`, concats as described above.
+// One input of one node.
+struct InputSlot {
+  Graph::NodeId consumer = 0;
+  size_t slot = 0;
+};
+
+// Seconds of a node that is no conv with its tensors in `layout`, fills of concat slices not included.
 double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs);
+
+// Whether input `slot` of a node that runs in `layout` must be brought into a concat's slice that it does not
+// own. `slices` are ConcatSlices(graph).
+using Slices = std::vector<std::optional<ConcatSlice>>;
+bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout);
+
+// Seconds of such a fill: a copy, or a transform.
+double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs);
 
 }  // namespace tilesmith

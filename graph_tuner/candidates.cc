@@ -7,6 +7,7 @@
 #include "graph_tuner/transform_costs.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
+#include "tuner/best_records.h"
 
 namespace tilesmith {
 namespace {
@@ -30,7 +31,10 @@ LayoutPair CanonicalLayouts(const Record& record) {
           CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
 }
 
-std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const CpuInfo& cpu) {
+std::vector<Record> BestPerLayouts(const std::map<std::string, const Record*>& by_config,
+                                   const CpuInfo& cpu) {
+  std::vector<const Record*> records;
+  for (const auto& [key, record] : by_config) records.push_back(record);
   auto cold = [](const Record* record) { return record->conditions.cold_weights; };
   if (std::any_of(records.begin(), records.end(), cold))
     std::erase_if(records, [&](const Record* record) { return !cold(record); });
@@ -54,7 +58,7 @@ std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const Cpu
 
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads) {
-  std::map<std::string, std::vector<const Record*>> groups;
+  std::map<std::string, std::map<std::string, const Record*>> groups;  // by workload, then by config
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
     if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
       groups[WorkloadToString(conv->workload())];
@@ -64,10 +68,12 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
         !SameMachine(record.target, target))
       continue;
     const auto group = groups.find(WorkloadToString(record.workload));
-    if (group != groups.end()) group->second.push_back(&record);
+    if (group == groups.end()) continue;
+    const Record*& known = group->second[RecordKey(record)];
+    if (!known || known->early_stopped || !record.early_stopped) known = &record;
   }
   Candidates candidates;
-  for (auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(std::move(group), cpu);
+  for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);
   return candidates;
 }
 

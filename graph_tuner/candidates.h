@@ -16,7 +16,8 @@ using Candidates = std::map<std::string, std::vector<Record>>;
 // For every conv of the graph. Only successful records count, of the same machine (SameMachine) and thread
 // count, whose template still accepts their config in their layouts. Where a workload has records with cold
 // weights, the warm ones are ignored: inside a network weights come from memory, and a mixture would favour
-// whatever was measured warm. Early-stopped records count only where a pair has no other. A workload without
+// whatever was measured warm. Of several records of one config the last counts, as in BestRecords
+// (tuner/best_records.h). Early-stopped records count only where a pair has no other. A workload without
 // candidates has an empty entry.
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads);

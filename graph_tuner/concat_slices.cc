@@ -9,8 +9,7 @@ const ConcatOp* ChannelConcat(const Graph& graph, Graph::NodeId id) {
   const Node& node = graph.node(id);
   const auto* concat = dynamic_cast<const ConcatOp*>(node.op.get());
   if (!concat || node.shape.size() < 2) return nullptr;
-  const int64_t rank = int64_t(node.shape.size());
-  return (concat->axis() + rank) % rank == 1 ? concat : nullptr;
+  return concat->axis() == 1 ? concat : nullptr;
 }
 
 bool MayOwn(const Graph& graph, Graph::NodeId id) {

@@ -22,7 +22,8 @@ struct OpUse {
   Layout layout;
 };
 
-// All answers are seconds, finite and not negative, and the same whenever asked again.
+// All answers are seconds, finite and not negative, the same whenever asked again, and the same for layouts
+// that are the same memory (SameMemory).
 class CostSource {
  public:
   virtual ~CostSource() = default;

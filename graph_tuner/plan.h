@@ -18,7 +18,9 @@ struct NodePlan {
   double predicted_seconds = 0;
 };
 
-// A tensor is converted once per distinct target layout, however many consumers share the result.
+// A tensor is converted once per distinct target layout, however many consumers share the result. What is
+// brought into a concat's slice that the tensor does not own (concat_slices.h) is listed beside that, and has
+// from == to when a copy is enough.
 struct TransformPlan {
   std::string tensor;  // name of the node that produces it
   Layout from, to;

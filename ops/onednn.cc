@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <dnnl.hpp>
+#include <optional>
 #include <vector>
 
 #include "layouts/base/check.h"
@@ -107,6 +108,7 @@ struct Refusal {
 };
 
 memory::desc LayoutDesc(const Shape& shape, const Layout& layout) {
+  if (layout.is_nchw()) return PlainDesc(shape);
   TILESMITH_CHECK(shape.size() == 4, "shape {}", ShapeToString(shape));
   const std::string name = layout.ToString();
   for (const NamedTag& known : kActivationTags) {
@@ -125,13 +127,14 @@ std::string LayoutName(const memory::desc& desc, const Dims& dims) {
 }
 
 // oneDNN's view of memory allocated our way (huge pages for large tensors), so that neither side of a
-// comparison has the better pages.
+// comparison has the better pages. Copies share the memory.
 struct Buffer {
   Buffer(const memory::desc& desc, Dims dims)
-      : storage(desc.get_size()), mem(desc, Engine(), storage.data()), dims(std::move(dims)) {}
-  Buffer(Buffer&&) noexcept = default;
+      : Buffer(desc, std::move(dims), std::make_shared<AlignedBuffer>(desc.get_size())) {}
+  Buffer(const memory::desc& desc, Dims dims, std::shared_ptr<AlignedBuffer> shared)
+      : storage(std::move(shared)), mem(desc, Engine(), storage->data()), dims(std::move(dims)) {}
 
-  AlignedBuffer storage;
+  std::shared_ptr<AlignedBuffer> storage;
   memory mem;
   Dims dims;  // logical
 };
@@ -191,13 +194,23 @@ dnnl::primitive_attr FusedActivation(const Activation& activation, bool sum = fa
 }  // namespace
 
 struct OneDnnPrimitive::Impl {
-  dnnl::primitive primitive;
+  struct Source {
+    int arg;  // DNNL_ARG_...
+    Buffer buffer;
+  };
+  struct Copy {
+    dnnl::reorder reorder;
+    memory from, to;
+  };
+
+  dnnl::primitive primitive;  // empty: the twin is a buffer
   std::string name;
   dnnl::stream stream{Engine()};
-  std::vector<Buffer> sources;
+  std::vector<Source> sources;
   std::vector<Buffer> parameters;  // the weights first
-  std::unique_ptr<Buffer> destination;
+  std::optional<Buffer> destination;
   bool has_weights = false;
+  std::vector<Copy> copies;  // before the execution
   std::vector<dnnl_exec_arg_t> args;
 
   template <typename PrimitiveDesc>
@@ -206,17 +219,25 @@ struct OneDnnPrimitive::Impl {
     name = desc.impl_info_str();
   }
   void AddSource(int arg, const memory::desc& desc, const Dims& dims) {
-    sources.emplace_back(desc, dims);
-    args.push_back({arg, sources.back().mem.get()});
+    sources.push_back({arg, Buffer(desc, dims)});
+    args.push_back({arg, sources.back().buffer.mem.get()});
   }
   void SetDestination(const memory::desc& desc, const Dims& dims) {
-    destination = std::make_unique<Buffer>(desc, dims);
+    destination.emplace(desc, dims);
     args.push_back({DNNL_ARG_DST, destination->mem.get()});
   }
   void AddParameter(int arg, const memory::desc& desc, const memory& given) {
     parameters.emplace_back(desc, Dims());
     Reorder(given, parameters.back().mem);
     args.push_back({arg, parameters.back().mem.get()});
+  }
+  void AddCopy(const Buffer& from, const Buffer& to) {
+    copies.push_back({dnnl::reorder(from.mem, to.mem), from.mem, to.mem});
+  }
+  void Rebind(int arg, const Buffer& buffer) {
+    for (dnnl_exec_arg_t& bound : args) {
+      if (bound.arg == arg) bound.memory = buffer.mem.get();
+    }
   }
 };
 
@@ -289,13 +310,37 @@ OneDnnPrimitive::~OneDnnPrimitive() = default;
 
 void OneDnnPrimitive::SetInput(int index, const Tensor& plain) {
   TILESMITH_CHECK(index >= 0 && index < static_cast<int>(impl_->sources.size()), "input {}", index);
-  const Buffer& source = impl_->sources[index];
+  const Buffer& source = impl_->sources[index].buffer;
   TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == source.dims, "{} for {}",
                   ShapeToString(plain.shape()), ShapeToString(source.dims));
   Reorder(PlainView(source.dims, plain.floats()), source.mem);
 }
 
+void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
+  TILESMITH_CHECK(index >= 0 && index < static_cast<int>(impl_->sources.size()), "input {}", index);
+  Impl::Source& source = impl_->sources[index];
+  Buffer produced = *producer.impl_->destination;
+  if (produced.dims != source.buffer.dims) {
+    TILESMITH_CHECK(produced.mem.get_desc() == PlainDesc(produced.dims) &&
+                        ElementCount(produced.dims) == ElementCount(source.buffer.dims),
+                    "{} for {}", ShapeToString(produced.dims), ShapeToString(source.buffer.dims));
+    produced = Buffer(PlainDesc(source.buffer.dims), source.buffer.dims, produced.storage);
+  }
+  if (produced.mem.get_desc() != source.buffer.mem.get_desc()) {
+    impl_->AddCopy(produced, source.buffer);
+    return;
+  }
+  source.buffer = produced;
+  impl_->Rebind(source.arg, produced);
+  if (!impl_->primitive) impl_->destination = produced;
+}
+
 void OneDnnPrimitive::Run() {
+  for (Impl::Copy& copy : impl_->copies) copy.reorder.execute(impl_->stream, copy.from, copy.to);
+  if (!impl_->primitive) {
+    impl_->stream.wait();
+    return;
+  }
   const dnnl_status_t status = dnnl_primitive_execute(
       impl_->primitive.get(), impl_->stream.get(), static_cast<int>(impl_->args.size()), impl_->args.data());
   TILESMITH_CHECK(status == dnnl_success, "{} of {}", static_cast<int>(status), impl_->name);
@@ -311,7 +356,7 @@ Tensor OneDnnPrimitive::GetOutput() {
 std::string OneDnnPrimitive::ImplName() const { return impl_->name; }
 
 std::string OneDnnPrimitive::InputLayoutName() const {
-  return LayoutName(impl_->sources[0].mem.get_desc(), impl_->sources[0].dims);
+  return LayoutName(impl_->sources[0].buffer.mem.get_desc(), impl_->sources[0].buffer.dims);
 }
 
 std::string OneDnnPrimitive::OutputLayoutName() const {
@@ -320,7 +365,7 @@ std::string OneDnnPrimitive::OutputLayoutName() const {
 
 std::span<const float> OneDnnPrimitive::PackedWeights() const {
   if (!impl_->has_weights) return {};
-  const AlignedBuffer& storage = impl_->parameters[0].storage;
+  const AlignedBuffer& storage = *impl_->parameters[0].storage;
   return {storage.floats(), storage.bytes() / sizeof(float)};
 }
 
@@ -350,6 +395,26 @@ void OneDnnConv::SetResidual(const Tensor& plain) {
   Reorder(PlainView(destination.dims, plain.floats()), destination.mem);
 }
 
+void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite) {
+  const Buffer& residual = *ImplOf(producer).destination;
+  Buffer& destination = *impl_->destination;
+  TILESMITH_CHECK(residual.dims == destination.dims);
+  if (!overwrite || residual.mem.get_desc() != destination.mem.get_desc()) {
+    impl_->AddCopy(residual, destination);
+    return;
+  }
+  destination = residual;
+  impl_->Rebind(DNNL_ARG_DST, destination);
+}
+
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = "buffer";
+  impl->AddSource(DNNL_ARG_SRC, PlainDesc(shape), shape);
+  impl->destination = impl->sources[0].buffer;
+  return std::make_unique<OneDnnPrimitive>(std::move(impl));
+}
+
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnPool(const OneDnnPool& p, const Layout& layout,
                                                 std::string* refusal) {
   return Make(refusal, [&](Impl& impl) {
@@ -376,7 +441,8 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, co
     const memory::desc data = LayoutDesc(shape, layout);
     if (count == 2) {
       // oneDNN 2.6.3 then writes past its buffers.
-      if (activation.kind != ActivationKind::kNone && layout.PaddedChannels(shape[1]) != shape[1]) {
+      if (activation.kind != ActivationKind::kNone &&
+          PaddedElementCount(shape, layout) != ElementCount(shape)) {
         throw Refusal{fmt::format("oneDNN does not fuse an activation into a sum of {} channels in {}",
                                   shape[1], layout.ToString())};
       }

@@ -2,8 +2,9 @@
 // weights packed beforehand and post-ops fused. This pair of files is the only place that knows oneDNN.
 //
 // A twin is prepared once (primitive, packed parameters, buffers); then SetInput fills its source buffers,
-// Run computes, GetOutput reads the result back. Run is one execution and one wait and nothing else, so it is
-// what a benchmark times. Twins are not thread-safe; one thread uses one at a time.
+// Run computes, GetOutput reads the result back. Run is one execution and one wait and nothing else (but for
+// the reorders of connected twins), so it is what a benchmark times. Twins are not thread-safe; one thread
+// uses one at a time.
 //
 // oneDNN fixes the partition over threads when a primitive is made: call OneDnnSetThreads on the thread that
 // makes and runs the twins, before making them.
@@ -27,6 +28,9 @@ class OneDnnPrimitive {
 
   // Reorders a plain tensor into source buffer `index`. Precondition: the shape the twin was made for.
   void SetInput(int index, const Tensor& plain);
+  // From now on source `index` is what `producer` computes: its very memory where both use the same layout,
+  // otherwise a reorder at the start of each Run. The shapes may differ when both are plain.
+  void Connect(int index, const OneDnnPrimitive& producer);
   void Run();
   // The destination, reordered to a plain tensor.
   Tensor GetOutput();
@@ -42,6 +46,7 @@ class OneDnnPrimitive {
   explicit OneDnnPrimitive(std::unique_ptr<Impl> impl);
 
  protected:
+  static const Impl& ImplOf(const OneDnnPrimitive& twin) { return *twin.impl_; }
   std::unique_ptr<Impl> impl_;
 };
 
@@ -69,13 +74,19 @@ class OneDnnConv : public OneDnnPrimitive {
   void SetInput(const Tensor& plain) { SetInput(0, plain); }
   // Precondition: the workload has `sum`.
   void SetResidual(const Tensor& plain);
+  // From now on the residual is what `producer` computes. With `overwrite`, the conv may write its output
+  // over it; otherwise, or where the layouts differ, each Run starts with a copy.
+  void ConnectResidual(const OneDnnPrimitive& producer, bool overwrite);
 
  private:
   using OneDnnPrimitive::OneDnnPrimitive;
 };
 
-// The twins below run in a layout the caller names, NCHW, NHWC or NCHW{4,8,16}c, since that is dictated by
-// the convs around them; all are null with the reason in *refusal when oneDNN cannot.
+// No computation: a plain buffer that passes its input on, as a network's inputs, outputs and views do.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape);
+
+// The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
+// dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.
 
 // Padding at the bottom and right follows from the output's size.
 struct OneDnnPool {

@@ -78,7 +78,9 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
     return Refuse(refusal, "oneDNN's softmax has one axis");
   }
   if (op.IsView()) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
-  if (input.size() != 4) return Refuse(refusal, fmt::format("the input's rank is {}, not 4", input.size()));
+  if (input.size() != 4 && !layout.is_nchw()) {
+    return Refuse(refusal, fmt::format("rank {} has no {}", input.size(), layout.ToString()));
+  }
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return MakePool(*pool, inputs, layout, refusal);
   if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) {
     return MakeGlobalPool(*pool, input, layout, refusal);

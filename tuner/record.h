@@ -25,6 +25,9 @@ struct Target {
 Target TargetOf(const CpuInfo& cpu);
 // Same CPU model and ISA: figures of one hold for the other (tool version and core count are not compared).
 bool SameMachine(const Target& a, const Target& b);
+nlohmann::json TargetToJson(const Target& target);
+// Throws Error(kUsage) naming the field that is missing or wrong.
+Target TargetFromJson(const nlohmann::json& json);
 
 enum class TrialStatus {
   kOk,

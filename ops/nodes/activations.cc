@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/import_util.h"
 #include "ops/nodes/view.h"
 
@@ -90,6 +91,14 @@ Tensor ActivationOp::Reference(std::span<const Tensor* const> inputs) const {
     output.floats()[i] = activation_.Apply(inputs[0]->floats()[i]);
   }
   return output;
+}
+
+bool ActivationOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || inputs[0].size() <= 4;
+}
+
+std::unique_ptr<Kernel> ActivationOp::MakeKernel(const KernelRequest& request) const {
+  return MakeActivationKernel(request, activation_);
 }
 
 std::vector<OpImporter> ActivationImporters() {

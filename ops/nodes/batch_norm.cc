@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {
@@ -71,6 +72,14 @@ Tensor ScaleShiftOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 double ScaleShiftOp::Flops(std::span<const Shape> inputs) const { return 2.0 * ElementCount(inputs[0]); }
+
+bool ScaleShiftOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || inputs[0].size() <= 4;
+}
+
+std::unique_ptr<Kernel> ScaleShiftOp::MakeKernel(const KernelRequest& request) const {
+  return MakeScaleShiftKernel(request, scale_, shift_, activation_);
+}
 
 std::vector<OpImporter> BatchNormImporters() { return {{"BatchNormalization", BuildBatchNorm}}; }
 

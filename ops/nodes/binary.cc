@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/import_util.h"
 #include "ops/nodes/view.h"
@@ -12,8 +13,7 @@
 namespace tilesmith {
 namespace {
 
-template <typename T>
-T Combine(BinaryKind kind, T a, T b) {
+float Combine(BinaryKind kind, float a, float b) {
   switch (kind) {
     case BinaryKind::kAdd:
       return a + b;
@@ -23,6 +23,22 @@ T Combine(BinaryKind kind, T a, T b) {
       return a * b;
     case BinaryKind::kDiv:
       return a / b;
+  }
+  return a;
+}
+
+// Wraps around, as a model file may ask for any numbers. Precondition: no division by zero.
+int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
+  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return static_cast<int64_t>(x + y);
+    case BinaryKind::kSub:
+      return static_cast<int64_t>(x - y);
+    case BinaryKind::kMul:
+      return static_cast<int64_t>(x * y);
+    case BinaryKind::kDiv:
+      return b == -1 ? static_cast<int64_t>(0 - x) : a / b;
   }
   return a;
 }
@@ -97,6 +113,24 @@ void CombineAll(BinaryKind kind, const T* a, const T* b, const Shape& a_shape, c
   for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, a[from_a[i]], b[from_b[i]]);
 }
 
+Arithmetic ArithmeticOf(BinaryKind kind) {
+  switch (kind) {
+    case BinaryKind::kAdd:
+      return Arithmetic::kAdd;
+    case BinaryKind::kSub:
+      return Arithmetic::kSub;
+    case BinaryKind::kMul:
+      return Arithmetic::kMul;
+    case BinaryKind::kDiv:
+      return Arithmetic::kDiv;
+  }
+  return Arithmetic::kAdd;
+}
+
+bool AllEqual(std::span<const Shape> shapes) {
+  return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
+}
+
 }  // namespace
 
 std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
@@ -163,6 +197,15 @@ Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
 
 double BinaryOp::Flops(std::span<const Shape> inputs) const { return ElementCount(InferShape(inputs)); }
 
+bool BinaryOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (HasBinaryKernel(inputs) && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> BinaryOp::MakeKernel(const KernelRequest& request) const {
+  if (!HasBinaryKernel(request.inputs)) return Op::MakeKernel(request);
+  return MakeBinaryKernel(request, ArithmeticOf(kind_));
+}
+
 Shape SumOp::InferShape(std::span<const Shape> inputs) const {
   Shape shape = inputs[0];
   for (const Shape& input : inputs.subspan(1)) {
@@ -188,6 +231,14 @@ Tensor SumOp::Reference(std::span<const Tensor* const> inputs) const {
 
 double SumOp::Flops(std::span<const Shape> inputs) const {
   return static_cast<double>(inputs.size() - 1) * ElementCount(InferShape(inputs));
+}
+
+bool SumOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (AllEqual(inputs) && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> SumOp::MakeKernel(const KernelRequest& request) const {
+  return AllEqual(request.inputs) ? MakeSumKernel(request) : Op::MakeKernel(request);
 }
 
 std::vector<OpImporter> BinaryImporters() {

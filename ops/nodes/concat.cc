@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/copying.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 
@@ -53,6 +54,14 @@ Tensor ConcatOp::Reference(std::span<const Tensor* const> inputs) const {
     at += part;
   }
   return output;
+}
+
+bool ConcatOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (axis_ == 1 && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const {
+  return axis_ == 1 ? MakeConcatKernel(request) : Op::MakeKernel(request);
 }
 
 std::vector<OpImporter> ConcatImporters() { return {{"Concat", BuildConcat}}; }

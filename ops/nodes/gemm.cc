@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "ops/kernels/dense.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/import_util.h"
 
@@ -123,6 +124,10 @@ Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
     }
   }
   return output;
+}
+
+std::unique_ptr<Kernel> GemmOp::MakeKernel(const KernelRequest& request) const {
+  return MakeGemmKernel(request, *weights_, bias_.get(), activation_);
 }
 
 double GemmOp::Flops(std::span<const Shape> inputs) const { return 2.0 * ElementCount(inputs[0]) * n(); }

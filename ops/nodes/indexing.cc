@@ -48,6 +48,7 @@ BuiltOp BuildExpand(const NodeSpec& spec) {
 
 // First position and number of positions of a slice of `size` elements.
 std::pair<int64_t, int64_t> Resolve(const SliceRange& range, int64_t size) {
+  if (size == 0) return {0, 0};
   const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
     return std::clamp(at < 0 ? std::max(at, -size - 1) + size : at, low, high);
   };

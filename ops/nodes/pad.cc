@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/copying.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 
@@ -49,15 +50,14 @@ BuiltOp BuildPad(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<PadOp>(ParseMode(spec), begin, end, value), 1);
 }
 
-// Where position `at` of the output reads along an axis of `size`; -1 for the constant.
-int64_t SourceIndex(PadMode mode, int64_t at, int64_t size) {
+}  // namespace
+
+int64_t PadSource(PadMode mode, int64_t at, int64_t size) {
   if (at >= 0 && at < size) return at;
   if (mode == PadMode::kConstant) return -1;
   if (mode == PadMode::kEdge) return std::clamp<int64_t>(at, 0, size - 1);
   return at < 0 ? -at : 2 * (size - 1) - at;
 }
-
-}  // namespace
 
 std::string PadOp::Signature() const {
   constexpr std::string_view kModes[] = {"constant", "reflect", "edge"};
@@ -91,13 +91,17 @@ Tensor PadOp::Reference(std::span<const Tensor* const> inputs) const {
     int64_t rest = i, from = 0;
     bool inside = true;
     for (size_t axis = strides.size(); axis-- > 0; rest /= output.shape()[axis]) {
-      const int64_t at = SourceIndex(mode_, rest % output.shape()[axis] - begin_[axis], input.shape()[axis]);
+      const int64_t at = PadSource(mode_, rest % output.shape()[axis] - begin_[axis], input.shape()[axis]);
       inside = inside && at >= 0;
       from += at * strides[axis];
     }
     output.floats()[i] = inside ? input.floats()[from] : value_;
   }
   return output;
+}
+
+std::unique_ptr<Kernel> PadOp::MakeKernel(const KernelRequest& request) const {
+  return request.output.empty() ? Op::MakeKernel(request) : MakePadKernel(request, *this);
 }
 
 std::vector<OpImporter> PadImporters() { return {{"Pad", BuildPad}}; }

@@ -31,6 +31,9 @@ class PadOp : public Op {
   float value_;
 };
 
+// Where position `at` (from the input's first element) reads along an axis of `size`; -1 for the constant.
+int64_t PadSource(PadMode mode, int64_t at, int64_t size);
+
 std::vector<OpImporter> PadImporters();
 
 }  // namespace tilesmith

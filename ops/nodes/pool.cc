@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/pooling.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {
@@ -142,6 +143,14 @@ Tensor GlobalPoolOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 double GlobalPoolOp::Flops(std::span<const Shape> inputs) const { return ElementCount(inputs[0]); }
+
+std::unique_ptr<Kernel> PoolOp::MakeKernel(const KernelRequest& request) const {
+  return MakePoolKernel(request, window_);
+}
+
+std::unique_ptr<Kernel> GlobalPoolOp::MakeKernel(const KernelRequest& request) const {
+  return MakeGlobalPoolKernel(request, kind_);
+}
 
 std::vector<OpImporter> PoolImporters() {
   return {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {
@@ -49,6 +50,14 @@ Tensor PReluOp::Reference(std::span<const Tensor* const> inputs) const {
     output.floats()[i] = x >= 0 ? x : slopes_[i / plane % channels] * x;
   }
   return output;
+}
+
+bool PReluOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || inputs[0].size() <= 4;
+}
+
+std::unique_ptr<Kernel> PReluOp::MakeKernel(const KernelRequest& request) const {
+  return MakePReluKernel(request, slopes_);
 }
 
 std::vector<OpImporter> PReluImporters() { return {{"PRelu", BuildPRelu}}; }

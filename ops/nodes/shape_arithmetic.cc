@@ -135,6 +135,14 @@ BuiltOp BuildWhere(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
 }
 
+// Toward zero; what no integer can hold becomes the nearest that fits, NaN becomes 0.
+int64_t Truncated(float value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63f) return std::numeric_limits<int64_t>::max();
+  if (value < -0x1p63f) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
+
 Shape BroadcastAll(std::string_view type, std::span<const Shape> inputs) {
   Shape shape = inputs[0];
   for (const Shape& input : inputs.subspan(1)) {
@@ -166,7 +174,7 @@ Tensor CastOp::Reference(std::span<const Tensor* const> inputs) const {
     } else if (to_bool_) {
       output.ints()[i] = from_floats ? input.floats()[i] != 0 : input.ints()[i] != 0;
     } else {
-      output.ints()[i] = from_floats ? static_cast<int64_t>(input.floats()[i]) : input.ints()[i];
+      output.ints()[i] = from_floats ? Truncated(input.floats()[i]) : input.ints()[i];
     }
   }
   return output;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/dense.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {
@@ -54,6 +55,11 @@ Tensor SoftmaxOp::Reference(std::span<const Tensor* const> inputs) const {
     }
   }
   return output;
+}
+
+std::unique_ptr<Kernel> SoftmaxOp::MakeKernel(const KernelRequest& request) const {
+  const bool rows = first_axis_ >= 1 && last_axis_ + 1 == static_cast<int64_t>(request.output.size());
+  return rows ? MakeSoftmaxKernel(request, first_axis_) : Op::MakeKernel(request);
 }
 
 std::vector<OpImporter> SoftmaxImporters() { return {{"Softmax", BuildSoftmax}}; }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/copying.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 
@@ -48,6 +49,10 @@ Tensor TransposeOp::Reference(std::span<const Tensor* const> inputs) const {
     return from;
   });
   return output;
+}
+
+std::unique_ptr<Kernel> TransposeOp::MakeKernel(const KernelRequest& request) const {
+  return request.output.empty() ? Op::MakeKernel(request) : MakeTransposeKernel(request, perm_);
 }
 
 std::vector<OpImporter> TransposeImporters() { return {{"Transpose", BuildTranspose}}; }

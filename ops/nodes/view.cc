@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/copying.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 
@@ -125,6 +126,10 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
 Tensor ViewOp::Reference(std::span<const Tensor* const> inputs) const {
   const Shape shapes[] = {inputs[0]->shape()};
   return inputs[0]->Reshaped(InferShape(shapes));
+}
+
+std::unique_ptr<Kernel> ViewOp::MakeKernel(const KernelRequest& request) const {
+  return MakeViewKernel(request);
 }
 
 std::vector<OpImporter> ViewImporters() {

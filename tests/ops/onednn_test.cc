@@ -85,7 +85,7 @@ TEST(OneDnnConv, DirectAndAutoMatchTheFormula) {
       "g24mb1ic24ih9oc24kh3sh2ph1+bias+clip:0:6",
       "mb1ic5ih6oc7kh3kw1ph1pw0+hard_swish",
       "mb1ic8ih6oc8kh2+bias+hard_sigmoid:0.2:0.5",
-      "mb1ic16ih10oc32oh5kh2sh2ph0+bias+sigmoid",
+      "mb1ic16ih10oc32oh5kh2sh2ph0+bias+clip:-1:1",
       "mb1ic16ih8oh4oc8kh3sh2ph0+bias",  // padded at the bottom and right only
       "mb1ic16ih8oh3oc8kh1sh3",
   };

@@ -27,7 +27,7 @@ TEST(Workload, CanonicalFormsAreFixedPoints) {
            "mb128ic64ih56oc64oh56kh3ph1+bias+sum+relu",
            "mb1ic3ih224oc64oh112kh7sh2ph3+bias+relu",
            "g32mb1ic32ih112oc32oh112kh3ph1+clip:0:6",
-           "mb2ic5ih7iw9oc3oh4ow7kh3kw1sh2sw1ph1pw0dh0dw1",
+           "mb2ic5ih7iw9oc3oh4ow9kh3kw1sh2sw1ph1pw0dh0dw1",
            "mb1ic64ih56oc64oh56kh3",  // all padding at the end
            "mb1ic8ih10oc8oh4kh3sh2",  // the last row goes unread
            "mb1ic8ih17iw9oc8oh17ow9kh1kw7ph0pw3+leaky_relu:0.1",
@@ -48,12 +48,12 @@ TEST(Workload, OptionalPartsAreDeduced) {
 }
 
 TEST(Workload, FieldsLandWhereTheyBelong) {
-  const ConvWorkload w = ParseWorkload("g2mb3ic4ih15iw16oc6oh7ow13kh3kw5sh2sw1ph1pw2dh1dw0+sum+clip:-1:0.5");
+  const ConvWorkload w = ParseWorkload("g2mb3ic4ih15iw16oc6oh7ow13kh3kw5sh2sw1ph1pw1dh1dw0+sum+clip:-1:0.5");
   EXPECT_EQ(w.input_shape(), (Shape{3, 4, 15, 16}));
   EXPECT_EQ(w.output_shape(), (Shape{3, 6, 7, 13}));
   EXPECT_EQ(w.weights_shape(), (Shape{6, 2, 3, 5}));
   EXPECT_EQ(w.pad_bottom(), 1);
-  EXPECT_EQ(w.pad_right(), -1 + 0);
+  EXPECT_EQ(w.pad_right(), 0);
   EXPECT_FALSE(w.post.bias);
   EXPECT_TRUE(w.post.sum);
   EXPECT_EQ(w.post.activation, (Activation{ActivationKind::kClip, -1, 0.5f}));

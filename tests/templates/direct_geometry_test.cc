@@ -132,7 +132,9 @@ TEST(Geometry, KernelRowsAreThoseInsideTheInput) {
     int64_t first = 0, last = 0;
     g.KernelRows(row, &first, &last);
     ASSERT_EQ(last - first, static_cast<int64_t>(inside.size())) << "case " << i;
-    if (!inside.empty()) ASSERT_EQ(first, inside.front()) << "case " << i;
+    if (!inside.empty()) {
+      ASSERT_EQ(first, inside.front()) << "case " << i;
+    }
   }
 }
 

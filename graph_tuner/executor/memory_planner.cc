@@ -1,0 +1,89 @@
+#include "graph_tuner/executor/memory_planner.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tilesmith {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kLarge = 64 << 10;
+
+size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+size_t Alignment(size_t bytes) { return bytes >= kLarge ? kPage : kCacheLine; }
+
+bool LivesBeside(const BufferRequest& a, const BufferRequest& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+struct Span {
+  size_t begin = 0, end = 0;
+};
+
+// Start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; after all of them when no
+// gap does.
+size_t BestFit(std::span<const Span> taken, size_t bytes) {
+  const size_t alignment = Alignment(bytes);
+  size_t best = 0, best_waste = std::numeric_limits<size_t>::max();
+  size_t end = 0;
+  for (const Span& span : taken) {
+    const size_t begin = RoundUp(end, alignment);
+    if (begin + bytes <= span.begin && span.begin - end - bytes < best_waste) {
+      best = begin;
+      best_waste = span.begin - end - bytes;
+    }
+    end = std::max(end, span.end);
+  }
+  return best_waste == std::numeric_limits<size_t>::max() ? RoundUp(end, alignment) : best;
+}
+
+MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const size_t> order) {
+  MemoryPlan plan;
+  plan.offsets.assign(requests.size(), 0);
+  std::vector<size_t> placed;
+  std::vector<Span> taken;
+  for (const size_t index : order) {
+    const BufferRequest& request = requests[index];
+    taken.clear();
+    for (const size_t other : placed) {
+      if (!LivesBeside(request, requests[other])) continue;
+      taken.push_back({plan.offsets[other], plan.offsets[other] + requests[other].bytes});
+    }
+    std::sort(taken.begin(), taken.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    plan.offsets[index] = BestFit(taken, request.bytes);
+    plan.bytes = std::max(plan.bytes, RoundUp(plan.offsets[index] + request.bytes, kCacheLine));
+    placed.push_back(index);
+  }
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan PlanMemory(std::span<const BufferRequest> requests) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].first < requests[b].first; });
+  MemoryPlan by_time = PlaceInOrder(requests, order);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  MemoryPlan by_size = PlaceInOrder(requests, order);
+  return by_size.bytes < by_time.bytes ? by_size : by_time;
+}
+
+size_t LivenessLowerBound(std::span<const BufferRequest> requests) {
+  size_t most = 0;
+  for (const BufferRequest& at : requests) {  // the maximum is reached where some buffer starts
+    size_t live = 0;
+    for (const BufferRequest& request : requests) {
+      if (request.first <= at.first && at.first <= request.last) live += RoundUp(request.bytes, kCacheLine);
+    }
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,110 @@
+#include "graph_tuner/executor/placement.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+class Placer {
+ public:
+  explicit Placer(const Program& program)
+      : program_(program), places_(program.regions.size()), overwrites_(program.regions.size(), false) {
+    FindReaders();
+  }
+
+  // Concats come after their slices and results after what they may overwrite, so going backwards every
+  // region is placed after the one it may lie in.
+  std::vector<Place> Run() {
+    for (int region = static_cast<int>(program_.regions.size()) - 1; region >= 0; --region) {
+      places_[region] = PlaceOf(region);
+    }
+    return std::move(places_);
+  }
+
+ private:
+  void FindReaders() {
+    last_read_.assign(program_.regions.size(), -1);
+    slice_read_.assign(program_.regions.size(), -1);
+    for (size_t step = 0; step < program_.steps.size(); ++step) {
+      for (const int value : program_.steps[step].reads) {
+        last_read_[program_.values[value].region] = static_cast<int>(step);
+      }
+    }
+    for (size_t region = 0; region < program_.regions.size(); ++region) {
+      const int whole = program_.regions[region].slice_of;
+      if (whole < 0) continue;
+      slice_read_[whole] = std::max({slice_read_[whole], last_read_[region], slice_read_[region]});
+    }
+  }
+
+  Place PlaceOf(int index) {
+    const Region& region = program_.regions[index];
+    const Place own{index, 0, region.image_floats};
+    if (region.source != Region::Source::kComputed) return own;
+    if (region.slice_of >= 0) {
+      const Place& whole = places_[region.slice_of];
+      return {whole.root, whole.offset + region.slice_offset, whole.image_stride};
+    }
+    if (region.output >= 0) return own;
+    const std::optional<int> result = InPlaceResult(index);
+    if (!result.has_value()) return own;
+    overwrites_[*result] = true;
+    return places_[*result];
+  }
+
+  // The region that may be written over `index`: the result of its last reader, which must read nothing else
+  // of it and be elementwise in every slot that does.
+  std::optional<int> InPlaceResult(int index) const {
+    const int last = last_read_[index];
+    if (last < 0 || slice_read_[index] >= last) return std::nullopt;
+    const Step& step = program_.steps[last];
+    if (step.in_place.empty()) return std::nullopt;
+    const Value& written = program_.values[step.write];
+    for (size_t slot = 0; slot < step.reads.size(); ++slot) {
+      const Value& read = program_.values[step.reads[slot]];
+      if (read.region != index) continue;
+      if (!step.in_place[slot] || read.layout != written.layout || read.shape != written.shape) {
+        return std::nullopt;
+      }
+    }
+    const Region& region = program_.regions[index];
+    const bool recut = region.dense_only && places_[written.region].image_stride != region.image_floats;
+    if (overwrites_[written.region] || recut) return std::nullopt;
+    return written.region;
+  }
+
+  const Program& program_;
+  std::vector<Place> places_;
+  std::vector<bool> overwrites_;  // by region: it is written over something
+  std::vector<int> last_read_;    // by region: the last step that reads it, not counting slices; -1 for none
+  std::vector<int> slice_read_;   // by region: the last step that reads a slice of it; -1 for none
+};
+
+}  // namespace
+
+std::vector<Place> PlaceRegions(const Program& program) { return Placer(program).Run(); }
+
+std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places) {
+  std::vector<BufferRequest> requests(program.regions.size());
+  const auto touch = [&](int value, int step) {
+    const int root = places[program.values[value].region].root;
+    const Region& region = program.regions[root];
+    if (region.source != Region::Source::kComputed || region.output >= 0) return;
+    BufferRequest& request = requests[root];
+    if (request.bytes == 0) {
+      request.first = step;
+      request.bytes = region.images * region.image_floats * sizeof(float);
+    }
+    request.last = step;
+  };
+  for (size_t step = 0; step < program.steps.size(); ++step) {
+    for (const int value : program.steps[step].reads) touch(value, static_cast<int>(step));
+    touch(program.steps[step].write, static_cast<int>(step));
+  }
+  return requests;
+}
+
+}  // namespace tilesmith

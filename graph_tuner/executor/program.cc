@@ -1,0 +1,206 @@
+#include "graph_tuner/executor/program.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "graph_tuner/concat_slices.h"
+#include "layouts/base/check.h"
+#include "layouts/transform.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/input.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+int64_t Images(const Shape& shape) { return shape.empty() ? 1 : shape[0]; }
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules)
+      : graph_(graph), schedules_(schedules), slices_(ConcatSlices(graph)), primary_(graph.size(), -1) {}
+
+  Program Build() {
+    int inputs = 0;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const bool is_input = dynamic_cast<const InputOp*>(graph_.node(id).op.get()) != nullptr;
+      if (schedules_[id].live) AddNode(id, inputs);
+      inputs += is_input;
+      program_.node_seconds.push_back(schedules_[id].predicted_seconds);
+    }
+    for (size_t k = 0; k < graph_.outputs().size(); ++k) AddOutput(graph_.outputs()[k], static_cast<int>(k));
+    return std::move(program_);
+  }
+
+ private:
+  void AddNode(NodeId id, int next_input) {
+    const Op& op = *graph_.node(id).op;
+    if (dynamic_cast<const InputOp*>(&op) != nullptr) {
+      Region region;
+      region.source = Region::Source::kInput;
+      region.input = next_input;
+      primary_[id] = NewValue(id, Layout::Nchw(), std::move(region));
+    } else if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) {
+      primary_[id] = NewConstant(id, Layout::Nchw(), constant->value());
+    } else if (op.IsView()) {
+      AddView(id);
+    } else if (schedules_[id].sliced) {
+      AddSlicedConcat(id);
+    } else {
+      AddStep(id);
+    }
+  }
+
+  void AddStep(NodeId id) {
+    const Node& node = graph_.node(id);
+    const NodeSchedule& schedule = schedules_[id];
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    Step step{.kind = StepKind::kNode, .node = id, .reads = {}, .write = 0, .in_place = {}};
+    const bool is_conv = schedule.conv_template != nullptr;
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      step.reads.push_back(Need(inputs[slot], schedule.inputs[slot]));
+      const int index = static_cast<int>(slot);
+      step.in_place.push_back(is_conv ? index == 1 : node.op->InPlaceOk(index));
+    }
+    primary_[id] = step.write = NewValue(id, schedule.out, Region());
+    program_.steps.push_back(std::move(step));
+  }
+
+  void AddView(NodeId id) {
+    const Layout& layout = schedules_[id].out;
+    const Shape& shape = graph_.node(id).shape;
+    const Value source = program_.values[Need(graph_.Inputs(id).at(0), layout)];
+    TILESMITH_CHECK(layout.is_nchw() || shape == source.shape, "view \"{}\" in {}", graph_.node(id).name,
+                    layout.ToString());
+    primary_[id] = Alias(id, layout, source.region);
+    Region& region = program_.regions[source.region];
+    if (region.images > 1 && Images(shape) != region.images) region.dense_only = true;
+  }
+
+  void AddSlicedConcat(NodeId id) {
+    const Layout& layout = schedules_[id].out;
+    const Shape& shape = graph_.node(id).shape;
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    const int64_t pixels = ElementCount({shape.begin() + 2, shape.end()});
+    int64_t channel = 0;
+    std::vector<std::pair<int, int64_t>> parts;  // region, offset
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      const int64_t channels = graph_.node(inputs[slot]).shape[1];
+      if (channels > 0) parts.emplace_back(SlicePart(id, slot, layout), channel * pixels);
+      channel += channels;
+    }
+    primary_[id] = NewValue(id, layout, Region());
+    const int whole = program_.values[primary_[id]].region;
+    for (const auto& [region, offset] : parts) {
+      program_.regions[region].slice_of = whole;
+      program_.regions[region].slice_offset = offset;
+    }
+  }
+
+  // The region that holds input `slot` of a sliced concat: the tensor's own where the concat owns it, else
+  // a copy.
+  int SlicePart(NodeId concat, size_t slot, const Layout& layout) {
+    const NodeId input = graph_.Inputs(concat)[slot];
+    const auto& slice = slices_[input];
+    if (slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot)) {
+      const int region = program_.values[Need(input, layout)].region;
+      if (CanBeSlice(input, program_.regions[region])) return region;
+    }
+    const auto existing = values_.find({input, layout});
+    const int source = existing != values_.end() ? existing->second : primary_[input];
+    return program_.values[Convert(source, layout)].region;
+  }
+
+  bool CanBeSlice(NodeId node, const Region& region) const {
+    if (region.source != Region::Source::kComputed || region.slice_of >= 0) return false;
+    return region.images == 1 || !(region.dense_only || HasRecuttingView(node));
+  }
+
+  // Views come after the concat in the program, too late to change where the tensor lies.
+  bool HasRecuttingView(NodeId id) const {
+    for (const NodeId consumer : graph_.Consumers(id)) {
+      const Node& node = graph_.node(consumer);
+      if (!schedules_[consumer].live || !node.op->IsView()) continue;
+      if (Images(node.shape) != Images(graph_.node(id).shape) || HasRecuttingView(consumer)) return true;
+    }
+    return false;
+  }
+
+  void AddOutput(NodeId id, int index) {
+    const int value = Need(id, Layout::Nchw());
+    Region& region = program_.regions[program_.values[value].region];
+    if (region.source == Region::Source::kComputed && region.slice_of < 0 && region.output < 0) {
+      region.output = index;
+    } else {
+      const int copy = Convert(value, Layout::Nchw());
+      program_.regions[program_.values[copy].region].output = index;
+    }
+  }
+
+  // The value of a node in a layout, made now if it does not exist yet.
+  int Need(NodeId id, const Layout& layout) {
+    const auto found = values_.find({id, layout});
+    if (found != values_.end()) return found->second;
+    const Value source = program_.values[primary_[id]];
+    if (SameMemory(source.shape, source.layout, layout)) return Alias(id, layout, source.region);
+    const Region& region = program_.regions[source.region];
+    if (region.source == Region::Source::kConstant && region.constant->layout().is_nchw()) {
+      const Tensor plain = region.constant->Reshaped(source.shape);
+      return NewConstant(id, layout, std::make_shared<const Tensor>(TransformGeneric(plain, layout)));
+    }
+    return values_[{id, layout}] = Convert(primary_[id], layout);
+  }
+
+  // A new value in a region of its own, made from `source` by a transform, or a copy when that is enough.
+  int Convert(int source, const Layout& layout) {
+    const Value from = program_.values[source];
+    const StepKind kind =
+        SameMemory(from.shape, from.layout, layout) ? StepKind::kCopy : StepKind::kTransform;
+    const int value = NewUnsharedValue(from.node, layout, Region());
+    program_.steps.push_back(
+        {.kind = kind, .node = from.node, .reads = {source}, .write = value, .in_place = {}});
+    return value;
+  }
+
+  int NewConstant(NodeId id, const Layout& layout, std::shared_ptr<const Tensor> tensor) {
+    Region region;
+    region.source = Region::Source::kConstant;
+    region.constant = std::move(tensor);
+    return NewValue(id, layout, std::move(region));
+  }
+
+  int NewValue(NodeId id, const Layout& layout, Region region) {
+    return values_[{id, layout}] = NewUnsharedValue(id, layout, std::move(region));
+  }
+
+  int NewUnsharedValue(NodeId id, const Layout& layout, Region region) {
+    const Shape& shape = graph_.node(id).shape;
+    region.images = Images(shape);
+    region.image_floats = BatchStride(shape, layout);
+    program_.regions.push_back(std::move(region));
+    program_.values.push_back({id, layout, shape, static_cast<int>(program_.regions.size()) - 1});
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+
+  int Alias(NodeId id, const Layout& layout, int region) {
+    program_.values.push_back({id, layout, graph_.node(id).shape, region});
+    return values_[{id, layout}] = static_cast<int>(program_.values.size()) - 1;
+  }
+
+  const Graph& graph_;
+  const std::span<const NodeSchedule> schedules_;
+  const std::vector<std::optional<ConcatSlice>> slices_;
+  Program program_;
+  std::vector<int> primary_;                         // by node: the value in the layout it is produced in
+  std::map<std::pair<NodeId, Layout>, int> values_;  // what Need has found or made
+};
+
+}  // namespace
+
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules) {
+  return ProgramBuilder(graph, schedules).Build();
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,67 @@
+// A program: the steps that compute a network, and the values they read and write. No memory yet, no code.
+//
+// A value is the output of a node in one layout. Values that are the same bytes (views such as Flatten, or
+// layouts that coincide for a shape) share a region; each region is written by one step, or is fed by the
+// user, or known beforehand. Where regions lie is decided by placement.h.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph_tuner/executor/schedule.h"
+#include "ops/graph.h"
+
+namespace tilesmith {
+
+struct Value {
+  Graph::NodeId node = 0;
+  Layout layout;
+  Shape shape;
+  int region = 0;
+};
+
+struct Region {
+  enum class Source { kComputed, kInput, kConstant };
+  Source source = Source::kComputed;
+  int input = -1;                          // kInput: which of the graph's inputs
+  std::shared_ptr<const Tensor> constant;  // kConstant
+  int64_t images = 1;
+  int64_t image_floats = 0;  // padding included
+  // Some view of it cuts the batch differently, so its images must lie back to back.
+  bool dense_only = false;
+  // Part of a concat's region, from this offset (in floats) in each image on; -1 for none.
+  int slice_of = -1;
+  int64_t slice_offset = 0;
+  int output = -1;  // which graph output it is written to; -1 for none
+};
+
+enum class StepKind {
+  kNode,       // a conv or another op
+  kTransform,  // the same tensor in another layout
+  kCopy,       // the same tensor and layout in another place
+};
+
+struct Step {
+  StepKind kind = StepKind::kNode;
+  Graph::NodeId node = 0;  // the tensor's producer for transforms and copies
+  std::vector<int> reads;  // values by slot
+  int write = 0;           // value
+  // By slot: the step may write its result over this input. Empty for none.
+  std::vector<bool> in_place;
+};
+
+struct Program {
+  std::vector<Region> regions;
+  std::vector<Value> values;
+  std::vector<Step> steps;           // in the order of execution
+  std::vector<double> node_seconds;  // predicted, by node id
+};
+
+// Each distinct (tensor, layout) is made once, right before its first use. Concats that can be sliced take no
+// step: the inputs they own are written in their slices, and others are transformed or copied there.
+// Constants are converted here, at no cost later. A graph output is a region in NCHW; where that region
+// already has another home (a concat, the user's input, another output) a copy is made last.
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules);
+
+}  // namespace tilesmith

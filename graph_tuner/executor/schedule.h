@@ -1,0 +1,27 @@
+// A plan matched with its graph: for every node, what it reads, what it writes and how it computes.
+#pragma once
+
+#include <vector>
+
+#include "graph_tuner/plan.h"
+#include "ops/graph.h"
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+struct NodeSchedule {
+  bool live = false;  // an output is reachable from it
+  Layout out;
+  std::vector<Layout> inputs;  // by slot
+  bool sliced = false;         // a channel concat whose inputs are written in place
+  // Of convs; null for other nodes.
+  const ConvTemplate* conv_template = nullptr;
+  Config config;
+  double predicted_seconds = 0;
+};
+
+// Indexed by node id. Throws Error(kUsage) naming the node when the plan lacks it, or gives it a layout, a
+// template or a config it cannot have on this CPU; Error(kBadModel) for a tensor that is not of floats.
+std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const CpuInfo& cpu);
+
+}  // namespace tilesmith

@@ -1,0 +1,68 @@
+#include "graph_tuner/executor/step_runner.h"
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The first exception thrown on any thread of a run.
+class FirstError {
+ public:
+  bool raised() const { return raised_.load(std::memory_order_relaxed); }
+  void Capture() noexcept {
+    if (!raised_.exchange(true)) error_ = std::current_exception();
+  }
+  void Rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic<bool> raised_{false};
+  std::exception_ptr error_;  // read only after the team has finished
+};
+
+}  // namespace
+
+StepRunner::StepRunner(int threads) : threads_(threads), barrier_(threads) {
+  std::atomic<int> started{0};
+  RunOnTeam(threads, [&](int) { ++started; });
+  TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
+}
+
+void StepRunner::Run(std::span<const PreparedStep> steps, std::span<double> seconds) {
+  FirstError error;
+  RunOnTeam(threads_, [&](int thread) {
+    const bool timed = thread == 0 && !seconds.empty();
+    Clock::time_point before = timed ? Clock::now() : Clock::time_point();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const PreparedStep& step = steps[i];
+      const KernelArgs args{step.inputs, step.output, step.scratch};
+      const int stages = step.kernel->Stages();
+      for (int stage = 0; stage < stages; ++stage) {
+        const TaskRange range = ShareOf(step.kernel->Tasks(stage), thread, threads_);
+        if (range.begin < range.end && !error.raised()) {
+          try {
+            step.kernel->Run(args, stage, range);
+          } catch (...) {
+            error.Capture();  // the others still expect this thread at every barrier
+          }
+        }
+        barrier_.Wait();
+      }
+      if (timed) {
+        const Clock::time_point after = Clock::now();
+        seconds[i] = std::chrono::duration<double>(after - before).count();
+        before = after;
+      }
+    }
+  });
+  error.Rethrow();
+}
+
+}  // namespace tilesmith

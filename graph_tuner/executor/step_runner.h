@@ -1,0 +1,34 @@
+// Runs prepared steps one after the other on a team of threads.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+
+namespace tilesmith {
+
+struct PreparedStep {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<InputView> inputs;
+  OutputView output;
+  float* scratch = nullptr;
+};
+
+class StepRunner {
+ public:
+  // Starts the team, so that running allocates nothing.
+  explicit StepRunner(int threads);
+
+  // Runs every step in one parallel region, with a barrier after each stage of each step. When a kernel
+  // throws on any thread, the rest is skipped and the first exception is thrown here. `seconds`, when not
+  // empty, gets each step's duration as thread 0 sees it between barriers.
+  void Run(std::span<const PreparedStep> steps, std::span<double> seconds);
+
+ private:
+  const int threads_;
+  SpinBarrier barrier_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,45 @@
+// Graph tuning: from a tuned log to the plan of a whole network.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/costs.h"
+#include "graph_tuner/plan.h"
+#include "graph_tuner/solver.h"
+#include "ops/graph.h"
+
+namespace tilesmith {
+
+struct GraphTuneOptions {
+  CpuInfo cpu;
+  int threads = 1;
+  std::string solver = "dp";
+  SolveLimits limits;
+  // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
+  bool allow_defaults = false;
+  // A baseline for comparison: every conv reads and writes this layout where it has such a candidate (else it
+  // writes it, as a first conv that reads NCHW does; else it is free), other ops run in it or in NCHW.
+  std::optional<Layout> uniform;
+  // How the user named the model, for the command that error messages suggest.
+  std::string model = "MODEL";
+  // Called while costs are asked for, measured ones taking a few milliseconds each.
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+struct GraphTuneResult {
+  Plan plan;
+  SolveStats stats;
+  size_t variables = 0, edges = 0;  // of the layout problem
+};
+
+// `graph` is the network after all passes, `records` a tuning log's. Deterministic. The plan's cost is
+// computed a second time from the plan alone (price_plan.h) and must agree. Throws Error(kNoCandidate) naming
+// every workload without a usable record and the command that fills them, or when the solver refuses.
+// Error(kUsage): unknown solver.
+GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
+                          const GraphTuneOptions& options);
+
+}  // namespace tilesmith

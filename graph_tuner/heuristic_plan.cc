@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/program.h"
+#include "graph_tuner/executor/schedule.h"
+#include "layouts/base/check.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/input.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+bool IsConstant(const Op& op) { return dynamic_cast<const ConstantOp*>(&op) != nullptr; }
+
+Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
+  const auto templates = ConvTemplates();
+  const auto found = std::find_if(templates.begin(), templates.end(), [&](const ConvTemplate* candidate) {
+    return candidate->Supports(workload, cpu).ok;
+  });
+  TILESMITH_CHECK(found != templates.end(), "no template for {}", WorkloadToString(workload));
+  Record record;
+  record.target = TargetOf(cpu);
+  record.workload = workload;
+  record.template_name = (*found)->Name();
+  record.config = (*found)->Default(workload, cpu);
+  record.layouts = (*found)->Layouts(workload, record.config);
+  record.conditions.threads = threads;
+  record.tuner = "default";
+  return record;
+}
+
+// The layout of the first input that is computed, when the op runs in it.
+Layout InheritedLayout(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {
+  const Op& op = *graph.node(id).op;
+  for (const NodeId input : graph.Inputs(id)) {
+    if (IsConstant(*graph.node(input).op)) continue;
+    return op.RunsIn(layouts[input], graph.InputShapes(id)) ? layouts[input] : Layout::Nchw();
+  }
+  return Layout::Nchw();
+}
+
+std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
+  const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, plan, cpu);
+  const Program program = BuildProgram(graph, schedules);
+  std::vector<TransformPlan> transforms;
+  for (const Step& step : program.steps) {
+    if (step.kind != StepKind::kTransform) continue;
+    const Layout& from = program.values[step.reads[0]].layout;
+    const Layout& to = program.values[step.write].layout;
+    const std::string& tensor = graph.node(step.node).name;
+    const bool known = std::any_of(transforms.begin(), transforms.end(), [&](const TransformPlan& other) {
+      return other.tensor == tensor && other.from == from && other.to == to;
+    });
+    if (!known) transforms.push_back({tensor, from, to, 0});
+  }
+  return transforms;
+}
+
+}  // namespace
+
+Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
+  Plan plan;
+  plan.network = graph.name();
+  plan.graph_hash = GraphHash(graph);
+  plan.target = TargetOf(cpu);
+  plan.threads = threads;
+  plan.solver = "heuristic";
+  plan.certificate = "none";
+  std::vector<Layout> layouts(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (dynamic_cast<const InputOp*>(node.op.get()) != nullptr || IsConstant(*node.op)) continue;
+    NodePlan node_plan;
+    node_plan.node = node.name;
+    node_plan.op_type = node.op->Type();
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      node_plan.record = DefaultRecord(conv->workload(), cpu, threads);
+      node_plan.layouts = node_plan.record->layouts;
+    } else {
+      const Layout layout = InheritedLayout(graph, id, layouts);
+      node_plan.layouts = {layout, layout};
+    }
+    layouts[id] = node_plan.layouts.out;
+    plan.nodes.push_back(std::move(node_plan));
+  }
+  plan.transforms = NeededTransforms(graph, plan, cpu);
+  return plan;
+}
+
+}  // namespace tilesmith

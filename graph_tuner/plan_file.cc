@@ -1,0 +1,223 @@
+#include "graph_tuner/plan_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "ops/nodes/conv.h"
+#include "tuner/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormatField = "tilesmith_plan";
+
+[[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
+}
+
+double SecondsOf(const json& object) {
+  const double seconds = JsonGet<double>(object, "predicted_seconds");
+  if (!std::isfinite(seconds) || seconds < 0)
+    throw Error(ErrorCode::kUsage, fmt::format("field \"predicted_seconds\" is {}", seconds));
+  return seconds;
+}
+
+json HeaderToJson(const Plan& plan) {
+  return {{kFormatField, kPlanFormat},       {"network", plan.network},
+          {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
+          {"threads", plan.threads},         {"solver", plan.solver},
+          {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+}
+
+Plan HeaderFromJson(const json& object) {
+  if (!object.is_object() || !object.contains(kFormatField))
+    throw Error(ErrorCode::kUsage, fmt::format("not a plan: the first line lacks \"{}\"", kFormatField));
+  const int format = JsonGet<int>(object, kFormatField);
+  if (format != kPlanFormat)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("plan format {} (this version reads {})", format, kPlanFormat));
+  Plan plan;
+  plan.network = JsonGet<std::string>(object, "network");
+  plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
+  plan.target = TargetFromJson(JsonField(object, "target"));
+  plan.threads = JsonGet<int>(object, "threads");
+  plan.solver = JsonGet<std::string>(object, "solver");
+  plan.certificate = JsonGet<std::string>(object, "certificate");
+  plan.predicted_seconds = SecondsOf(object);
+  return plan;
+}
+
+json NodeToJson(const NodePlan& node) {
+  json object = node.record ? RecordToJson(*node.record) : json::object();
+  if (node.record && node.record->seconds == 0) object["unmeasured"] = true;
+  object["node"] = node.node;
+  object["op"] = node.op_type;
+  object["layouts"] = {node.layouts.in.ToString(), node.layouts.out.ToString()};
+  object["predicted_seconds"] = node.predicted_seconds;
+  return object;
+}
+
+LayoutPair LayoutsFromJson(const json& list) {
+  if (!list.is_array() || list.size() != 2)
+    throw Error(ErrorCode::kUsage, "field \"layouts\" is not a list of two layouts");
+  return {Layout::Parse(JsonValue<std::string>(list[0], "layouts")),
+          Layout::Parse(JsonValue<std::string>(list[1], "layouts"))};
+}
+
+Record RecordOf(json object) {
+  const bool unmeasured = JsonGetOr<bool>(object, "unmeasured", false);
+  if (unmeasured) object["seconds"] = 1.0;  // what RecordFromJson insists on
+  Record record = RecordFromJson(object);
+  if (unmeasured) record.seconds = 0;
+  return record;
+}
+
+NodePlan NodeFromJson(const json& object) {
+  NodePlan node;
+  node.node = JsonGet<std::string>(object, "node");
+  node.op_type = JsonGet<std::string>(object, "op");
+  node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
+  node.predicted_seconds = SecondsOf(object);
+  if (object.contains("workload")) node.record = RecordOf(object);
+  return node;
+}
+
+TransformPlan TransformFromJson(const json& object) {
+  return {JsonGet<std::string>(object, "transform"), Layout::Parse(JsonGet<std::string>(object, "from")),
+          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object)};
+}
+
+void ReadBodyLine(const json& object, Plan& plan) {
+  if (object.is_object() && object.contains("transform"))
+    plan.transforms.push_back(TransformFromJson(object));
+  else
+    plan.nodes.push_back(NodeFromJson(object));
+}
+
+std::string TextOf(const Plan& plan) {
+  std::string text = JsonLine(HeaderToJson(plan)) + "\n";
+  for (const NodePlan& node : plan.nodes) text += JsonLine(NodeToJson(node)) + "\n";
+  for (const TransformPlan& transform : plan.transforms) {
+    text += JsonLine(json{{"transform", transform.tensor},
+                          {"from", transform.from.ToString()},
+                          {"to", transform.to.ToString()},
+                          {"predicted_seconds", transform.predicted_seconds}}) +
+            "\n";
+  }
+  return text;
+}
+
+void WriteAll(int file, const std::string& path, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = write(file, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR) ThrowErrno(path, "write the plan");
+    if (count > 0) done += size_t(count);
+  }
+  if (fsync(file) != 0) ThrowErrno(path, "write the plan");
+}
+
+[[noreturn]] void Refuse(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
+
+void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads) {
+  const std::string hash = GraphHash(graph);
+  if (plan.graph_hash != hash)
+    Refuse(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
+                       plan.graph_hash, graph.name(), hash));
+  const Target target = TargetOf(cpu);
+  if (!SameMachine(plan.target, target))
+    Refuse(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
+                       IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
+  if (plan.threads != threads)
+    Refuse(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
+}
+
+void CheckNode(const Node& node, const NodePlan& plan) {
+  if (plan.op_type != node.op->Type())
+    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
+                       node.op->Type()));
+  const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
+  if (!conv) return;
+  if (!plan.record) Refuse(fmt::format("node \"{}\" has no record", node.name));
+  if (!(plan.record->workload == conv->workload()))
+    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
+                       WorkloadToString(plan.record->workload), WorkloadToString(conv->workload())));
+}
+
+}  // namespace
+
+void WritePlan(const std::string& path, const Plan& plan) {
+  std::string temporary = path + ".XXXXXX";
+  const int file = mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0) ThrowErrno(path, "create the plan");
+  try {
+    WriteAll(file, path, TextOf(plan));
+    if (fchmod(file, 0644) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0)
+      ThrowErrno(path, "write the plan");
+  } catch (...) {
+    close(file);
+    unlink(temporary.c_str());
+    throw;
+  }
+  close(file);
+}
+
+Plan ReadPlan(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) ThrowErrno(path, "read the plan");
+  Plan plan;
+  bool header = false;
+  std::string line;
+  int number = 0;
+  while (std::getline(in, line)) {
+    ++number;
+    if (line.empty()) continue;
+    try {
+      const json object = json::parse(line);
+      if (header)
+        ReadBodyLine(object, plan);
+      else
+        plan = HeaderFromJson(object);
+      header = true;
+    } catch (const json::exception& error) {
+      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: not JSON ({})", path, number, error.what()));
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (in.bad()) ThrowErrno(path, "read the plan");
+  if (!header) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
+  return plan;
+}
+
+void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
+  if (!force) CheckOrigin(plan, graph, cpu, threads);
+  std::map<std::string_view, const NodePlan*> planned;
+  for (const NodePlan& node : plan.nodes) {
+    if (!planned.emplace(node.node, &node).second)
+      Refuse(fmt::format("node \"{}\" appears twice", node.node));
+  }
+  size_t found = 0;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->Type() == "Input" || node.op->Type() == "Constant") continue;
+    const auto entry = planned.find(node.name);
+    if (entry == planned.end()) Refuse(fmt::format("node \"{}\" of the network is missing", node.name));
+    CheckNode(node, *entry->second);
+    ++found;
+  }
+  if (found != planned.size())
+    Refuse(fmt::format("{} nodes that the network does not have", planned.size() - found));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,93 @@
+#include "graph_tuner/price_plan.h"
+
+#include "graph_tuner/build_problem.h"
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+// What each node reads and writes, by node id; graph inputs and constants are NCHW.
+std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
+  std::vector<LayoutPair> layouts(graph.size());
+  size_t next = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const std::string_view type = graph.node(id).op->Type();
+    if (type == "Input" || type == "Constant") continue;
+    TILESMITH_CHECK(next < plan.nodes.size() && plan.nodes[next].node == graph.node(id).name,
+                    "the plan's node {} is not {}", next, graph.node(id).name);
+    layouts[id] = plan.nodes[next++].layouts;
+  }
+  TILESMITH_CHECK(next == plan.nodes.size(), "{} nodes too many", plan.nodes.size() - next);
+  return layouts;
+}
+
+void PriceNodes(const Graph& graph, CostSource& costs, Plan& plan) {
+  for (NodePlan& node : plan.nodes) {
+    const auto id = graph.Find(node.node);
+    node.predicted_seconds =
+        node.record ? node.record->seconds : TolerantSeconds(graph, *id, node.layouts.in, costs);
+  }
+}
+
+class Transforms {
+ public:
+  Transforms(const Graph& graph, CostSource& costs, Plan& plan)
+      : graph_(graph), costs_(costs), plan_(plan), layouts_(LayoutsByNode(graph, plan)) {}
+
+  void AddAll() {
+    const Slices slices = ConcatSlices(graph_);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      std::vector<Layout> made = {layouts_[id].out};
+      const bool constant = graph_.node(id).op->Type() == "Constant";
+      for (NodeId consumer : graph_.Consumers(id)) {
+        const std::vector<NodeId> inputs = graph_.Inputs(consumer);
+        for (size_t slot = 0; slot < inputs.size(); ++slot) {
+          if (inputs[slot] != id) continue;
+          const Layout to = slot == 0 ? layouts_[consumer].in : layouts_[consumer].out;
+          if (MustFillSlice(graph_, slices, {consumer, slot}, to))
+            Fill(id, to);
+          else if (!constant)
+            Read(id, to, made);
+        }
+      }
+      if (graph_.IsOutput(id)) Read(id, Layout::Nchw(), made);
+    }
+  }
+
+ private:
+  void Read(NodeId id, const Layout& to, std::vector<Layout>& made) {
+    const Node& node = graph_.node(id);
+    for (const Layout& known : made)
+      if (SameForm(node.shape, known, to)) return;
+    made.push_back(to);
+    const Layout& from = layouts_[id].out;
+    plan_.transforms.push_back({node.name, from, to, costs_.TransformSeconds(node.shape, from, to)});
+  }
+
+  void Fill(NodeId id, const Layout& to) {
+    const Node& node = graph_.node(id);
+    const Layout from = SameForm(node.shape, layouts_[id].out, to) ? to : layouts_[id].out;
+    plan_.transforms.push_back({node.name, from, to, FillSeconds(node.shape, from, to, costs_)});
+  }
+
+  const Graph& graph_;
+  CostSource& costs_;
+  Plan& plan_;
+  const std::vector<LayoutPair> layouts_;
+};
+
+}  // namespace
+
+void PricePlan(const Graph& graph, CostSource& costs, Plan& plan) {
+  plan.transforms.clear();
+  PriceNodes(graph, costs, plan);
+  Transforms(graph, costs, plan).AddAll();
+  plan.predicted_seconds = 0;
+  for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;
+  for (const TransformPlan& transform : plan.transforms)
+    plan.predicted_seconds += transform.predicted_seconds;
+}
+
+}  // namespace tilesmith

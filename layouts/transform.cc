@@ -1,0 +1,151 @@
+#include "layouts/transform.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
+#include "layouts/transform_moves.h"
+#include "layouts/transform_plan.h"
+
+namespace tilesmith {
+namespace {
+
+class TransformKernel : public Kernel {
+ public:
+  TransformKernel(TransformPlan plan, Isa isa)
+      : plan_(std::move(plan)),
+        interleave_(TILESMITH_DISPATCH(isa, Interleave)),
+        deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave)),
+        copy_runs_(TILESMITH_DISPATCH(isa, CopyRuns)) {}
+
+  int64_t Tasks(int) const override { return plan_.images * plan_.TasksPerImage(); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    TILESMITH_CHECK(args.inputs.size() == 1, "{} inputs", args.inputs.size());
+    const InputView& in = args.inputs[0];
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t image = task / plan_.TasksPerImage();
+      RunTask(in.data + image * in.batch_stride, args.output.data + image * args.output.batch_stride,
+              task % plan_.TasksPerImage());
+    }
+  }
+
+ private:
+  // `in` and `out` are one image's.
+  void RunTask(const float* in, float* out, int64_t task) const {
+    const int64_t groups = plan_.Groups();
+    const int64_t chunk = plan_.chunks_outside ? task / groups : task % plan_.chunks;
+    const int64_t group = plan_.chunks_outside ? task % groups : task / plan_.chunks;
+    const int64_t begin = group * plan_.moves_a_task;
+    const int64_t end = std::min(begin + plan_.moves_a_task, static_cast<int64_t>(plan_.moves.size()));
+    for (int64_t i = begin; i < end; ++i) {
+      const ChannelMove& move = plan_.moves[i];
+      MoveChunk(in + move.in_offset, out + move.out_offset, move, chunk);
+    }
+  }
+
+  void MoveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+    switch (plan_.kind) {
+      case MoveKind::kFlat:
+        return CopyFlat(in, out, move);
+      case MoveKind::kRuns:
+        return CopyChunk(in, out, move, chunk);
+      case MoveKind::kInterleave:
+        return InterleaveChunk(in, out, move, chunk);
+      case MoveKind::kDeinterleave:
+        return DeinterleaveChunk(in, out, move, chunk);
+    }
+  }
+
+  static void CopyFlat(const float* in, float* out, const ChannelMove& move) {
+    if (move.length > 0) std::memcpy(out, in, move.length * sizeof(float));
+    std::fill(out + move.length, out + move.padded, 0.0f);
+  }
+
+  void CopyChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+    const int64_t begin = plan_.ChunkBegin(chunk);
+    copy_runs_({.in = in + begin * plan_.in_pixel_stride,
+                .out = out + begin * plan_.out_pixel_stride,
+                .in_pixel_stride = plan_.in_pixel_stride,
+                .out_pixel_stride = plan_.out_pixel_stride,
+                .in_run_stride = move.in_run_stride,
+                .out_run_stride = move.out_run_stride,
+                .pixels = plan_.ChunkBegin(chunk + 1) - begin,
+                .runs = move.runs,
+                .length = move.length,
+                .padded = move.padded});
+  }
+
+  void InterleaveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+    const int64_t begin = plan_.ChunkBegin(chunk);
+    for (int64_t run = 0; run < move.runs; ++run) {
+      interleave_({.in = in + run * move.in_run_stride + begin,
+                   .out = out + run * move.out_run_stride + begin * plan_.out_pixel_stride,
+                   .plane_stride = plan_.pixels,
+                   .pixel_stride = plan_.out_pixel_stride,
+                   .pixels = plan_.ChunkBegin(chunk + 1) - begin,
+                   .channels = move.length,
+                   .padded = move.padded});
+    }
+  }
+
+  void DeinterleaveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+    const int64_t begin = plan_.ChunkBegin(chunk);
+    for (int64_t run = 0; run < move.runs; ++run) {
+      deinterleave_({.in = in + run * move.in_run_stride + begin * plan_.in_pixel_stride,
+                     .out = out + run * move.out_run_stride + begin,
+                     .plane_stride = plan_.pixels,
+                     .pixel_stride = plan_.in_pixel_stride,
+                     .pixels = plan_.ChunkBegin(chunk + 1) - begin,
+                     .channels = move.length,
+                     .padded = move.length});
+    }
+  }
+
+  const TransformPlan plan_;
+  void (*const interleave_)(const PlaneMove&);
+  void (*const deinterleave_)(const PlaneMove&);
+  void (*const copy_runs_)(const RunMove&);
+};
+
+}  // namespace
+
+Tensor TransformGeneric(const Tensor& source, const Layout& to) {
+  const Shape& shape = source.shape();
+  Tensor result(shape, to);
+  if (shape.size() > 4) {
+    TILESMITH_CHECK(source.layout().is_nchw() && to.is_nchw(), "{} from {} to {}", ShapeToString(shape),
+                    source.layout().ToString(), to.ToString());
+    std::copy_n(source.floats(), source.size(), result.floats());
+    return result;
+  }
+  const Dims4 dims = ToDims4(shape);
+  Dims4 at;
+  for (at.n = 0; at.n < dims.n; ++at.n) {
+    for (at.c = 0; at.c < dims.c; ++at.c) {
+      for (at.h = 0; at.h < dims.h; ++at.h) {
+        for (at.w = 0; at.w < dims.w; ++at.w) {
+          result.floats()[ElementOffset(dims, to, at)] =
+              source.floats()[ElementOffset(dims, source.layout(), at)];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,
+                                            const CpuInfo& cpu) {
+  return std::make_unique<TransformKernel>(PlanTransform(shape, from, to), cpu.isa);
+}
+
+Tensor Transform(const Tensor& source, const Layout& to, const CpuInfo& cpu, int threads) {
+  Tensor result(source.shape(), to);
+  const std::unique_ptr<Kernel> kernel = MakeTransformKernel(source.shape(), source.layout(), to, cpu);
+  const InputView in = source.input_view();
+  RunKernel(*kernel, {.inputs = {&in, 1}, .output = result.output_view(), .scratch = nullptr}, threads);
+  return result;
+}
+
+}  // namespace tilesmith

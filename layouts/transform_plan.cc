@@ -1,0 +1,146 @@
+#include "layouts/transform_plan.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kLineFloats = 16;
+// A task moves 4 KiB, a few times the cost of starting it, and up to 16 KiB (half an L1 cache, with its
+// source) once there are enough tasks to balance any team.
+constexpr int64_t kMinTaskFloats = 1 << 10;
+constexpr int64_t kMaxTaskFloats = 1 << 12;
+constexpr int64_t kEnoughTasks = 256;
+// Channels in one move: several cache lines, yet few enough streams for the L1 cache's associativity. Also
+// the least of a task, so that few lines are shared by tasks.
+constexpr int64_t kMoveChannels = 64;
+// Channels in one run of a transpose: one tile.
+constexpr int64_t kTileChannels = 16;
+
+struct Problem {
+  int64_t images, channels, pixels;
+  int64_t in_block, out_block;
+  int64_t padded_channels;  // of the output
+};
+
+Problem ToProblem(const Shape& shape, const Layout& from, const Layout& to) {
+  if (shape.size() > 4) {
+    TILESMITH_CHECK(from.is_nchw() && to.is_nchw(), "{} from {} to {}", ShapeToString(shape), from.ToString(),
+                    to.ToString());
+    const int64_t floats = BatchStride(shape, from);
+    return {shape[0], floats, 1, 1, 1, floats};
+  }
+  const Dims4 dims = ToDims4(shape);
+  return {
+      dims.n, dims.c, dims.h * dims.w, from.BlockFor(dims.c), to.BlockFor(dims.c), to.PaddedChannels(dims.c)};
+}
+
+int64_t TaskFloats(const Problem& problem) {
+  const int64_t floats = problem.images * problem.padded_channels * problem.pixels;
+  return std::clamp(floats / kEnoughTasks, kMinTaskFloats, kMaxTaskFloats);
+}
+
+// One run per `task_floats` floats; the last runs may be partly or wholly zeros.
+std::vector<ChannelMove> FlatMoves(int64_t floats, int64_t padded, int64_t task_floats) {
+  std::vector<ChannelMove> moves;
+  for (int64_t begin = 0; begin < padded; begin += task_floats) {
+    const int64_t length = std::clamp<int64_t>(floats - begin, 0, task_floats);
+    moves.push_back({.in_offset = length > 0 ? begin : 0,
+                     .out_offset = begin,
+                     .length = length,
+                     .padded = std::min(task_floats, padded - begin)});
+  }
+  return moves;
+}
+
+// Where channel c of pixel 0 lies.
+int64_t ChannelOffset(int64_t c, int64_t block, int64_t pixels) {
+  return c / block * block * pixels + c % block;
+}
+
+// The channels from one cut to the next: single runs, in order.
+std::vector<ChannelMove> CutChannels(const Problem& p, int64_t max_length) {
+  std::vector<ChannelMove> runs;
+  for (int64_t c = 0, end = 0; c < p.channels; c = end) {
+    end = std::min(p.channels, c + max_length);
+    // A side of planes has a cut at every channel, but there the transpose crosses it.
+    if (p.in_block > 1) end = std::min(end, (c / p.in_block + 1) * p.in_block);
+    if (p.out_block > 1) end = std::min(end, (c / p.out_block + 1) * p.out_block);
+    runs.push_back({.in_offset = ChannelOffset(c, p.in_block, p.pixels),
+                    .out_offset = ChannelOffset(c, p.out_block, p.pixels),
+                    .length = end - c,
+                    .padded = (end == p.channels ? p.padded_channels : end) - c});
+  }
+  return runs;
+}
+
+// Whether `next` goes on where `move` leaves off, with the same spacing.
+bool Continues(const ChannelMove& move, const ChannelMove& next) {
+  if (next.length != move.length || next.padded != move.padded || move.length != move.padded) return false;
+  if (move.runs == 1) return true;
+  return next.in_offset == move.in_offset + move.runs * move.in_run_stride &&
+         next.out_offset == move.out_offset + move.runs * move.out_run_stride;
+}
+
+// Neighbouring runs of equal length and spacing become one move of at most `max_channels` channels.
+std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t max_channels) {
+  std::vector<ChannelMove> moves;
+  for (const ChannelMove& run : runs) {
+    if (moves.empty() || (moves.back().runs + 1) * run.length > max_channels ||
+        !Continues(moves.back(), run)) {
+      moves.push_back(run);
+      continue;
+    }
+    ChannelMove& move = moves.back();
+    move.in_run_stride = (run.in_offset - move.in_offset) / move.runs;
+    move.out_run_stride = (run.out_offset - move.out_offset) / move.runs;
+    ++move.runs;
+  }
+  return moves;
+}
+
+}  // namespace
+
+int64_t TransformPlan::ChunkBegin(int64_t chunk) const {
+  if (chunk == chunks) return pixels;
+  return pixels * chunk / chunks / kLineFloats * kLineFloats;
+}
+
+TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {
+  const Problem problem = ToProblem(shape, from, to);
+  const int64_t task_floats = TaskFloats(problem);
+  TransformPlan plan;
+  plan.images = problem.images;
+  if (problem.images * problem.channels * problem.pixels == 0) {
+    plan.images = 0;
+    return plan;
+  }
+  if (problem.in_block == problem.out_block && problem.channels % problem.in_block == 0) {
+    const int64_t floats = problem.channels * problem.pixels;
+    plan.moves = FlatMoves(floats, floats, task_floats);
+    return plan;
+  }
+  if (problem.pixels == 1) {
+    plan.moves = FlatMoves(problem.channels, problem.padded_channels, task_floats);
+    return plan;
+  }
+  plan.kind = problem.in_block == 1    ? MoveKind::kInterleave
+              : problem.out_block == 1 ? MoveKind::kDeinterleave
+                                       : MoveKind::kRuns;
+  plan.pixels = problem.pixels;
+  plan.in_pixel_stride = problem.in_block;
+  plan.out_pixel_stride = problem.out_block;
+  const int64_t max_length = plan.kind == MoveKind::kRuns ? kMoveChannels : kTileChannels;
+  plan.moves = JoinRuns(CutChannels(problem, max_length), kMoveChannels);
+  const int64_t moves = static_cast<int64_t>(plan.moves.size());
+  const int64_t task_channels =
+      std::min(problem.padded_channels, std::max(kMoveChannels, task_floats / problem.pixels));
+  plan.moves_a_task = std::max<int64_t>(1, task_channels * moves / problem.padded_channels);
+  plan.chunks = std::max<int64_t>(1, problem.pixels / std::max(kLineFloats, task_floats / task_channels));
+  plan.chunks_outside = problem.out_block >= problem.channels && problem.out_block > 1;
+  return plan;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,56 @@
+// How a layout transform is cut: which channels move together, and which slabs are tasks.
+//
+// With P = H * W pixels, a tensor in NCHW[x]c is a list of blocks, each a dense P x min(x, C) matrix. A
+// transform from x to y cuts the channels wherever either side starts a block. Between two cuts the channels
+// of a pixel are adjacent on both sides, unless a side has x = 1, where a channel's pixels are. So there are
+// four kinds of movement, and each comes down to one loop of transform_moves.h or to memcpy.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/layout.h"
+
+namespace tilesmith {
+
+enum class MoveKind {
+  kFlat,          // the same order on both sides: one run of floats an image, then zeros
+  kRuns,          // blocks to blocks
+  kInterleave,    // planes to blocks
+  kDeinterleave,  // blocks to planes
+};
+
+// `runs` runs of `length` adjacent channels, equally spaced on either side. Offsets are those of pixel 0
+// within an image, in floats.
+struct ChannelMove {
+  int64_t in_offset = 0, out_offset = 0;
+  int64_t in_run_stride = 0, out_run_stride = 0;
+  int64_t runs = 1;
+  int64_t length = 0;
+  int64_t padded = 0;  // channels written; those from `length` on are zeros
+  friend bool operator==(const ChannelMove&, const ChannelMove&) = default;
+};
+
+// A task is one image, one chunk of pixels and one group of adjacent moves; every output float belongs to
+// exactly one task.
+struct TransformPlan {
+  MoveKind kind = MoveKind::kFlat;
+  int64_t images = 0;
+  int64_t pixels = 1;
+  int64_t chunks = 1;           // of pixels
+  int64_t moves_a_task = 1;     // the last group of moves may be smaller
+  bool chunks_outside = false;  // task order: all groups of a chunk, or all chunks of a group
+  int64_t in_pixel_stride = 0, out_pixel_stride = 0;
+  std::vector<ChannelMove> moves;
+
+  int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
+  int64_t TasksPerImage() const { return chunks * Groups(); }
+  // First pixel of a chunk; chunk == chunks gives the end. Multiples of 16 inside, so that chunks of an
+  // aligned plane are whole cache lines.
+  int64_t ChunkBegin(int64_t chunk) const;
+};
+
+// Precondition: rank <= 4 or both layouts NCHW. Pure.
+TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to);
+
+}  // namespace tilesmith

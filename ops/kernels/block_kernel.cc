@@ -1,0 +1,61 @@
+#include "ops/kernels/block_kernel.h"
+
+#include <algorithm>
+
+namespace tilesmith {
+namespace {
+
+// Enough to hide the cost of a call, little enough to spread a small tensor over threads.
+constexpr int64_t kPieceFloats = 4096;
+
+}  // namespace
+
+BlockDims BlockDimsOf(const Shape& shape, const Layout& layout) {
+  BlockDims dims;
+  if (shape.size() <= 4) {
+    const Dims4 d = ToDims4(shape);
+    dims = {d.n, d.c, layout.Blocks(d.c), layout.BlockFor(d.c), d.h, d.w};
+  } else {
+    dims = {shape[0], shape[1], shape[1], 1, ElementCount(Shape(shape.begin() + 2, shape.end())), 1};
+  }
+  return dims;
+}
+
+BlockDims FlatDimsOf(const Shape& shape, const Layout& layout) {
+  BlockDims dims;
+  dims.images = shape.empty() ? 1 : shape[0];
+  dims.height = BatchStride(shape, layout);
+  return dims;
+}
+
+void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels) {
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    std::fill(out + pixel * lanes + used, out + (pixel + 1) * lanes, 0.0f);
+  }
+}
+
+BlockKernel::BlockKernel(const BlockDims& dims, bool zero_padding)
+    : dims_(dims),
+      zero_padding_(zero_padding && dims.has_padding()),
+      piece_pixels_(std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims.lanes, 1), 1)),
+      pieces_((dims.pixels() + piece_pixels_ - 1) / piece_pixels_) {}
+
+int64_t BlockKernel::Tasks(int) const { return dims_.images * dims_.blocks * pieces_; }
+
+void BlockKernel::Run(const KernelArgs& args, int, TaskRange range) const {
+  for (int64_t task = range.begin; task < range.end; ++task) {
+    const int64_t first = task % pieces_ * piece_pixels_;
+    const int64_t plane = task / pieces_;
+    BlockPiece piece;
+    piece.image = plane / dims_.blocks;
+    piece.block = plane % dims_.blocks;
+    piece.pixels = std::min(piece_pixels_, dims_.pixels() - first);
+    piece.offset = piece.block * dims_.block_floats() + first * dims_.lanes;
+    RunPiece(args, piece);
+    if (zero_padding_ && piece.block == dims_.blocks - 1) {
+      ZeroLanes(At(args.output, piece), dims_.UsedLanes(piece.block), dims_.lanes, piece.pixels);
+    }
+  }
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,61 @@
+// A tensor as kernels walk it, and the kernel skeleton for computations that treat every block alike.
+#pragma once
+
+#include "layouts/base/kernel.h"
+#include "layouts/layout.h"
+
+namespace tilesmith {
+
+// images x blocks x pixels x lanes, the last adjacent in memory; only images may lie apart.
+struct BlockDims {
+  int64_t images = 1, channels = 1, blocks = 1, lanes = 1;
+  int64_t height = 1, width = 1;  // of any rank in plain layout: all trailing sizes are the height
+  int64_t pixels() const { return height * width; }
+  int64_t block_floats() const { return pixels() * lanes; }
+  // Lanes of block `block` that hold channels; the others are padding.
+  int64_t UsedLanes(int64_t block) const {
+    return block + 1 < blocks ? lanes : channels - (blocks - 1) * lanes;
+  }
+  bool has_padding() const { return channels != blocks * lanes; }
+};
+// Precondition: rank <= 4 or plain layout.
+BlockDims BlockDimsOf(const Shape& shape, const Layout& layout);
+// Each image as one run of floats, padding included: for functions that map zeros to zero.
+BlockDims FlatDimsOf(const Shape& shape, const Layout& layout);
+
+// Writes zeros to lanes [used, lanes) of `pixels` pixels.
+void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels);
+
+// Some pixels of one block of one image; `offset` is where they start, in floats from the image's start.
+struct BlockPiece {
+  int64_t image, block, pixels, offset;
+};
+
+// Output and inputs of the same dims, cut into pieces of a few thousand floats: each piece is a task.
+class BlockKernel : public Kernel {
+ public:
+  // zero_padding: RunPiece leaves garbage in padding lanes, which are then overwritten with zeros.
+  BlockKernel(const BlockDims& dims, bool zero_padding);
+  int64_t Tasks(int stage) const override;
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override;
+
+ protected:
+  virtual void RunPiece(const KernelArgs& args, const BlockPiece& piece) const = 0;
+  const BlockDims& dims() const { return dims_; }
+
+ private:
+  const BlockDims dims_;
+  const bool zero_padding_;
+  const int64_t piece_pixels_;
+  const int64_t pieces_;  // of one block
+};
+
+// The address of a piece in an input or in the output.
+inline const float* At(const InputView& view, const BlockPiece& piece) {
+  return view.data + piece.image * view.batch_stride + piece.offset;
+}
+inline float* At(const OutputView& view, const BlockPiece& piece) {
+  return view.data + piece.image * view.batch_stride + piece.offset;
+}
+
+}  // namespace tilesmith

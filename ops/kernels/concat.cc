@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/kernels/block_kernel.h"
+#include "ops/kernels/copying.h"
+
+namespace tilesmith {
+namespace {
+
+// Lanes [lane, lane + count) of one output block come from an input's block, or are padding (input -1).
+struct Segment {
+  int input;
+  int64_t lane, count;
+  int64_t source_offset;  // floats from the input image's start
+  int64_t source_lanes;
+};
+
+class ConcatKernel : public BlockKernel {
+ public:
+  explicit ConcatKernel(const KernelRequest& request)
+      : BlockKernel(BlockDimsOf(request.output, request.layout), false), segments_(dims().blocks) {
+    int64_t channel = 0;
+    for (size_t i = 0; i < request.inputs.size(); ++i) {
+      const BlockDims in = BlockDimsOf(request.inputs[i], request.layout);
+      for (int64_t c = 0; c < in.channels;) {
+        const int64_t lane = channel % dims().lanes, source_lane = c % in.lanes;
+        const int64_t count = std::min({in.channels - c, in.lanes - source_lane, dims().lanes - lane});
+        segments_[channel / dims().lanes].push_back(
+            {static_cast<int>(i), lane, count, c / in.lanes * in.block_floats() + source_lane, in.lanes});
+        c += count;
+        channel += count;
+      }
+    }
+    if (dims().has_padding()) {
+      const int64_t used = dims().UsedLanes(dims().blocks - 1);
+      segments_.back().push_back({-1, used, dims().lanes - used, 0, 0});
+    }
+  }
+
+ private:
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    const int64_t lanes = dims().lanes;
+    const int64_t first = (piece.offset - piece.block * dims().block_floats()) / lanes;
+    for (const Segment& segment : segments_[piece.block]) {
+      float* out = At(args.output, piece) + segment.lane;
+      if (segment.input < 0) {
+        for (int64_t p = 0; p < piece.pixels; ++p) std::fill_n(out + p * lanes, segment.count, 0.0f);
+        continue;
+      }
+      const InputView& view = args.inputs[segment.input];
+      const float* in =
+          view.data + piece.image * view.batch_stride + segment.source_offset + first * segment.source_lanes;
+      CopyLanes(in, segment.source_lanes, out, segment.count, piece.pixels);
+    }
+  }
+
+  void CopyLanes(const float* in, int64_t in_lanes, float* out, int64_t count, int64_t pixels) const {
+    const int64_t lanes = dims().lanes;
+    if (count == lanes && count == in_lanes) {
+      std::memcpy(out, in, pixels * lanes * sizeof(float));
+    } else if (count >= 32) {
+      for (int64_t p = 0; p < pixels; ++p) {
+        std::memcpy(out + p * lanes, in + p * in_lanes, count * sizeof(float));
+      }
+    } else {
+      for (int64_t p = 0; p < pixels; ++p) {
+        for (int64_t l = 0; l < count; ++l) out[p * lanes + l] = in[p * in_lanes + l];
+      }
+    }
+  }
+
+  std::vector<std::vector<Segment>> segments_;  // by output block
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request) {
+  return std::make_unique<ConcatKernel>(request);
+}
+
+}  // namespace tilesmith

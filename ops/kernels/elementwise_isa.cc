@@ -1,0 +1,108 @@
+#include "ops/kernels/elementwise_loops.h"
+#include "ops/kernels/simd.h"
+
+namespace tilesmith::TILESMITH_ISA {
+namespace {
+
+template <Arithmetic kOp, typename V>
+inline V Combine(V a, V b) {
+  if constexpr (kOp == Arithmetic::kAdd) return a + b;
+  if constexpr (kOp == Arithmetic::kSub) return a - b;
+  if constexpr (kOp == Arithmetic::kMul) return a * b;
+  return a / b;
+}
+
+template <typename Body>
+inline void WithArithmetic(Arithmetic op, const Body& body) {
+  switch (op) {
+    case Arithmetic::kAdd:
+      return body.template operator()<Arithmetic::kAdd>();
+    case Arithmetic::kSub:
+      return body.template operator()<Arithmetic::kSub>();
+    case Arithmetic::kMul:
+      return body.template operator()<Arithmetic::kMul>();
+    case Arithmetic::kDiv:
+      return body.template operator()<Arithmetic::kDiv>();
+  }
+}
+
+// out = function(in, a, b) lane by lane: across pixels when there is one lane, else across lanes.
+template <typename Function>
+inline void OverLanes(const LaneLoop& loop, const Function& function) {
+  if (loop.lanes == 1) {
+    const float a = loop.a[0], b = loop.b[0];
+    ForEachVector(loop.pixels, [&]<int kLanes>(int64_t i) {
+      Store<kLanes>(loop.out + i, function.template operator()<kLanes>(Load<kLanes>(loop.in + i),
+                                                                       Splat<kLanes>(a), Splat<kLanes>(b)));
+    });
+    return;
+  }
+  for (int64_t pixel = 0; pixel < loop.pixels; ++pixel) {
+    const float* in = loop.in + pixel * loop.lanes;
+    float* out = loop.out + pixel * loop.lanes;
+    ForEachVector(loop.lanes, [&]<int kLanes>(int64_t i) {
+      Store<kLanes>(out + i, function.template operator()<kLanes>(
+                                 Load<kLanes>(in + i), Load<kLanes>(loop.a + i), Load<kLanes>(loop.b + i)));
+    });
+  }
+}
+
+}  // namespace
+
+void ActivateRun(const float* in, float* out, int64_t count, Activation activation) {
+  WithActivation(activation.kind, [&]<ActivationKind kKind>() {
+    ForEachVector(count, [&]<int kLanes>(int64_t i) {
+      Store<kLanes>(out + i,
+                    Activate<kKind, kLanes>(Load<kLanes>(in + i), activation.alpha, activation.beta));
+    });
+  });
+}
+
+void ScaleShiftLanes(const LaneLoop& loop, Activation activation) {
+  WithActivation(activation.kind, [&]<ActivationKind kKind>() {
+    OverLanes(loop, [&]<int kLanes>(Vector<kLanes> x, Vector<kLanes> scale, Vector<kLanes> shift) {
+      return Activate<kKind, kLanes>(x * scale + shift, activation.alpha, activation.beta);
+    });
+  });
+}
+
+void PReluLanes(const LaneLoop& loop) {
+  OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> slope, Vector<kLanes>) {
+    return x >= Vector<kLanes>{} ? x : x * slope;
+  });
+}
+
+void BinaryRun(Arithmetic op, const float* a, const float* b, float* out, int64_t count) {
+  WithArithmetic(op, [&]<Arithmetic kOp>() {
+    ForEachVector(count, [&]<int kLanes>(int64_t i) {
+      Store<kLanes>(out + i, Combine<kOp, Vector<kLanes>>(Load<kLanes>(a + i), Load<kLanes>(b + i)));
+    });
+  });
+}
+
+void GateLanes(Arithmetic op, bool gate_first, const LaneLoop& loop) {
+  WithArithmetic(op, [&]<Arithmetic kOp>() {
+    if (gate_first) {
+      OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> gate, Vector<kLanes>) {
+        return Combine<kOp, Vector<kLanes>>(gate, x);
+      });
+    } else {
+      OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> gate, Vector<kLanes>) {
+        return Combine<kOp, Vector<kLanes>>(x, gate);
+      });
+    }
+  });
+}
+
+void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t offset, float* out,
+            int64_t count) {
+  ForEachVector(count, [&]<int kLanes>(int64_t i) {
+    Vector<kLanes> sum{};
+    for (int64_t k = 0; k < input_count; ++k) {
+      sum += Load<kLanes>(inputs[k].data + image * inputs[k].batch_stride + offset + i);
+    }
+    Store<kLanes>(out + i, sum);
+  });
+}
+
+}  // namespace tilesmith::TILESMITH_ISA

@@ -1,0 +1,35 @@
+// Inner loops of pooling, one build per instruction set.
+#pragma once
+
+#include "layouts/base/isa_dispatch.h"
+
+namespace tilesmith {
+
+// The taps of an output column that lie inside the input: [first, last).
+struct TapRange {
+  int64_t first, last;
+};
+
+// One output row of one block. `input` points at the first input row that has a tap.
+struct PoolRow {
+  const float* input;
+  float* output;
+  int64_t lanes;
+  int64_t output_width;
+  int64_t row_floats;  // between the input rows of neighbouring taps
+  int64_t rows;        // taps inside the input
+  int64_t stride, dilation, left;
+  const TapRange* columns;       // one per output column
+  const float* column_divisors;  // one per output column, multiplied by row_divisor
+  float row_divisor;
+};
+
+TILESMITH_DECLARE_ISA(void MaxPoolRow(const PoolRow& row))
+TILESMITH_DECLARE_ISA(void AveragePoolRow(const PoolRow& row))
+// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes
+TILESMITH_DECLARE_ISA(void GlobalMaxLanes(const float* in, float* out, int64_t lanes, int64_t stride,
+                                          int64_t pixels))
+TILESMITH_DECLARE_ISA(void GlobalAverageLanes(const float* in, float* out, int64_t lanes, int64_t stride,
+                                              int64_t pixels))
+
+}  // namespace tilesmith

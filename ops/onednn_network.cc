@@ -1,0 +1,114 @@
+#include "ops/onednn_network.h"
+
+#include <fmt/format.h>
+
+#include "ops/nodes/conv.h"
+#include "ops/nodes/input.h"
+#include "ops/onednn_twin.h"
+
+namespace tilesmith {
+namespace {
+
+using Twin = std::unique_ptr<OneDnnPrimitive>;
+
+// The layout in which a layout-tolerant node gets its first input.
+Layout ArrivingLayout(const OneDnnPrimitive& producer) {
+  const std::string name = producer.OutputLayoutName();
+  return name == "plain" || name == "other" ? Layout::Nchw() : Layout::Parse(name);
+}
+
+class Assembler {
+ public:
+  Assembler(const Graph& graph, const OneDnnChoice& choice, std::vector<OneDnnNetwork::Step>& nodes)
+      : graph_(graph), choice_(choice), nodes_(nodes) {}
+
+  Twin Make(Graph::NodeId id, std::string* refusal) const {
+    const Op& op = *graph_.node(id).op;
+    const auto inputs = graph_.Inputs(id);
+    if (dynamic_cast<const InputOp*>(&op) != nullptr) return MakeOneDnnBuffer(graph_.node(id).shape);
+    if (op.IsView()) return MakeView(inputs[0]);
+    if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
+    return MakeOther(op, id, refusal);
+  }
+
+ private:
+  Twin MakeView(Graph::NodeId input) const {
+    Twin twin = MakeOneDnnBuffer(graph_.node(input).shape);
+    twin->Connect(0, *nodes_[input].twin);
+    return twin;
+  }
+
+  Twin MakeConv(const ConvOp& op, Graph::NodeId id, std::string* refusal) const {
+    const ConvWorkload& workload = op.workload();
+    const ConvParams params{op.weights()->floats(), op.bias() == nullptr ? nullptr : op.bias()->floats()};
+    auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal);
+    if (conv == nullptr) conv = OneDnnConv::Create(workload, OneDnnAlgorithm::kDirect, params, refusal);
+    if (conv == nullptr) return nullptr;
+    const auto inputs = graph_.Inputs(id);
+    conv->Connect(0, *nodes_[inputs[0]].twin);
+    if (workload.post.sum) conv->ConnectResidual(*nodes_[inputs[1]].twin, IsLastUse(inputs[1], id));
+    return conv;
+  }
+
+  // A twin in the layout its input arrives in; in NCHW where oneDNN has none there.
+  Twin MakeOther(const Op& op, Graph::NodeId id, std::string* refusal) const {
+    const auto inputs = graph_.Inputs(id);
+    if (inputs.empty()) {
+      *refusal = fmt::format("no oneDNN twin of {}", op.Signature());
+      return nullptr;
+    }
+    const std::vector<Shape> shapes = graph_.InputShapes(id);
+    Twin twin = MakeOneDnnTwin(op, shapes, ArrivingLayout(*nodes_[inputs[0]].twin), refusal);
+    if (twin == nullptr) twin = MakeOneDnnTwin(op, shapes, Layout::Nchw(), refusal);
+    if (twin == nullptr) return nullptr;
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      twin->Connect(static_cast<int>(slot), *nodes_[inputs[slot]].twin);
+    }
+    return twin;
+  }
+
+  // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or
+  // residuals share with other nodes are left alone.
+  bool IsLastUse(Graph::NodeId node, Graph::NodeId user) const {
+    const Op& op = *graph_.node(node).op;
+    if (graph_.IsOutput(node) || op.IsView() || dynamic_cast<const InputOp*>(&op) != nullptr) return false;
+    for (const Graph::NodeId consumer : graph_.Consumers(node)) {
+      if (consumer > user || graph_.node(consumer).op->IsView()) return false;
+    }
+    return graph_.Inputs(user)[0] != node;
+  }
+
+  const Graph& graph_;
+  const OneDnnChoice& choice_;
+  const std::vector<OneDnnNetwork::Step>& nodes_;
+};
+
+}  // namespace
+
+std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
+                                                     std::string* refusal) {
+  auto network = std::make_unique<OneDnnNetwork>();
+  const Assembler assembler(graph, choice, network->nodes_);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    std::string reason;
+    Twin twin = assembler.Make(id, &reason);
+    if (twin == nullptr) {
+      if (refusal != nullptr) *refusal = fmt::format("node \"{}\": {}", graph.node(id).name, reason);
+      return nullptr;
+    }
+    network->nodes_.push_back({graph.node(id).name, std::move(twin)});
+  }
+  network->inputs_ = graph.GraphInputs();
+  for (const Graph::NodeId id : graph.outputs()) {
+    network->outputs_.push_back(MakeOneDnnBuffer(graph.node(id).shape));
+    network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
+  }
+  return network;
+}
+
+void OneDnnNetwork::Run() {
+  for (const Step& node : nodes_) node.twin->Run();
+  for (const auto& output : outputs_) output->Run();
+}
+
+}  // namespace tilesmith

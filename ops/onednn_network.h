@@ -1,0 +1,45 @@
+// The baseline for a whole network: its nodes' oneDNN twins connected, each conv in the layouts oneDNN likes
+// best, everything else in the layout its input arrives in, reorders only where neighbours disagree.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/graph.h"
+#include "ops/onednn.h"
+
+namespace tilesmith {
+
+// Which algorithm a conv shall use; where oneDNN refuses it, direct is used instead.
+using OneDnnChoice = std::function<OneDnnAlgorithm(const ConvWorkload&)>;
+
+// Not thread-safe. See onednn.h about threads.
+class OneDnnNetwork {
+ public:
+  // For a graph as the executor runs it: post-ops fused, constants folded. Null when a node has no twin, with
+  // its name and the reason in *refusal when given.
+  static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
+                                               std::string* refusal = nullptr);
+
+  // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.
+  void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }
+  Tensor GetOutput(int index) const { return outputs_[index]->GetOutput(); }
+  // Inputs plain, outputs plain: the reorders at both ends are part of it.
+  void Run();
+
+  struct Step {
+    std::string name;  // of the graph's node
+    std::unique_ptr<OneDnnPrimitive> twin;
+  };
+  // In execution order, one for each node: to time them in context.
+  const std::vector<Step>& nodes() const { return nodes_; }
+
+ private:
+  std::vector<Step> nodes_;
+  std::vector<std::unique_ptr<OneDnnPrimitive>> outputs_;
+  std::vector<Graph::NodeId> inputs_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,50 @@
+// The two kernels of the portable template, and the geometry they share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "templates/conv_template.h"
+#include "templates/portable/portable_kernels.h"
+
+namespace tilesmith {
+
+// A workload placed in memory: what both kernels derive from layouts.
+struct PortableGeometry {
+  ConvWorkload workload;
+  CpuInfo cpu;
+  int64_t in_block = 1, out_block = 1;           // BlockFor of the channels
+  std::vector<int64_t> in_offsets, out_offsets;  // of each channel at pixel (0, 0), in floats
+  int64_t zero_channels = 0;                     // padding channels behind the last one of the output
+  int64_t rows = 1;                              // output rows per task
+  int64_t row_groups() const { return (workload.oh + rows - 1) / rows; }
+};
+PortableGeometry MakePortableGeometry(const ConvWorkload& workload, const LayoutPair& layouts, int64_t rows,
+                                      const CpuInfo& cpu);
+
+// Indices [begin, end) of the taps (or outputs) that stay inside the input; empty when end <= begin.
+struct PortableRange {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end > begin ? end - begin : 0; }
+};
+// Taps t with 0 <= first + t * step < size.
+PortableRange TapsInside(int64_t first, int64_t step, int64_t taps, int64_t size);
+
+// The activation as the ISA builds know it. Precondition: it is fusable.
+void SetPortableActivation(const Activation& activation, PortableFinish& finish);
+// Zeros the padding channels of output pixels [0, ow) of the row at `row`.
+void ZeroPaddingChannels(const PortableGeometry& geometry, float* row);
+
+// Vectorised over output channels (over channels of a depthwise conv whose blocks are equal and vectors).
+std::unique_ptr<ConvKernel> MakePortableChannelKernel(const PortableGeometry& geometry, int64_t ow_tile,
+                                                      const ConvWeights& weights);
+// Whether that depthwise special case applies.
+bool IsPortableDepthwise(const ConvWorkload& workload, int64_t in_block, int64_t out_block);
+
+// Vectorised over width: input rows are first gathered per group into planar, padded rows, which suits few
+// channels per group. Uses PortablePlaneScratchFloats of scratch per thread.
+std::unique_ptr<ConvKernel> MakePortablePlaneKernel(const PortableGeometry& geometry,
+                                                    const ConvWeights& weights);
+int64_t PortablePlaneScratchFloats(const ConvWorkload& workload, int64_t rows);
+
+}  // namespace tilesmith

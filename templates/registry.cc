@@ -1,0 +1,28 @@
+// The list of templates, best first. A new one is a line here.
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "layouts/base/error.h"
+#include "templates/direct/direct_template.h"
+#include "templates/portable/portable_template.h"
+
+namespace tilesmith {
+
+std::span<const ConvTemplate* const> ConvTemplates() {
+  static const PortableTemplate portable;
+  static const std::array<const ConvTemplate*, 2> templates = {&DirectTemplate(), &portable};
+  return templates;
+}
+
+const ConvTemplate& FindConvTemplate(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const ConvTemplate* candidate : ConvTemplates()) {
+    if (candidate->Name() == name) return *candidate;
+    known.push_back(candidate->Name());
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,120 @@
+// What an executor computes, compared with the reference run; and small networks with plans for them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "graph_tuner/executor.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/input.h"
+#include "ops/reference_run.h"
+#include "tests/support/random.h"
+
+namespace tilesmith {
+
+inline std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (const Graph::NodeId id : graph.GraphInputs()) {
+    Tensor& tensor = inputs.emplace_back(graph.node(id).shape);
+    FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, seed + id);
+  }
+  return inputs;
+}
+
+// Output tensors full of NaN.
+inline std::vector<Tensor> UnwrittenOutputs(const Graph& graph) {
+  std::vector<Tensor> outputs;
+  for (const Graph::NodeId id : graph.outputs()) {
+    Tensor& tensor = outputs.emplace_back(graph.node(id).shape);
+    std::fill_n(tensor.floats(), tensor.size(), std::numeric_limits<float>::quiet_NaN());
+  }
+  return outputs;
+}
+
+inline std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+inline std::vector<Tensor*> Pointers(std::vector<Tensor>& tensors) {
+  std::vector<Tensor*> pointers;
+  for (Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+// The largest difference relative to the largest expected element; infinite when an element is not finite.
+inline double RelativeDifference(const Tensor& actual, const Tensor& expected) {
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    if (!std::isfinite(actual.floats()[i])) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(double{expected.floats()[i]}));
+    difference = std::max(difference, std::abs(double{actual.floats()[i]} - expected.floats()[i]));
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+inline void ExpectOutputs(Executor& executor, const Graph& graph, const std::vector<Tensor>& inputs,
+                          const std::vector<Tensor>& expected, double tolerance) {
+  const std::vector<Tensor> inputs_before = inputs;
+  std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+  const auto output_pointers = Pointers(outputs);
+  executor.Run(Pointers(inputs), output_pointers);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_LE(RelativeDifference(outputs[i], expected[i]), tolerance)
+        << "output " << i << ", " << graph.node(graph.outputs()[i]).name;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_EQ(RelativeDifference(inputs[i], inputs_before[i]), 0) << "input " << i << " was written to";
+  }
+}
+
+// A convolution of size `kernel` with seeded weights, a bias and relu; with a residual when one is given.
+inline Graph::NodeId AddConv(Graph& graph, const std::string& name, std::vector<Graph::NodeId> inputs,
+                             int64_t oc, int64_t kernel = 1) {
+  const Shape in = graph.node(inputs[0]).shape;
+  ConvWorkload w;
+  std::tie(w.mb, w.ic, w.ih, w.iw) = std::tie(in[0], in[1], in[2], in[3]);
+  std::tie(w.oc, w.oh, w.ow) = std::tie(oc, in[2], in[3]);
+  w.kh = w.kw = kernel;
+  w.ph = w.pw = kernel / 2;
+  w.post = {.bias = true, .sum = inputs.size() > 1, .activation = {ActivationKind::kRelu}};
+  auto weights = std::make_shared<Tensor>(w.weights_shape());
+  auto bias = std::make_shared<Tensor>(Shape{oc});
+  FillUniform({weights->floats(), static_cast<size_t>(weights->size())}, graph.size());
+  FillUniform({bias->floats(), static_cast<size_t>(bias->size())}, graph.size() + 1000);
+  return graph.Add(name, std::make_shared<ConvOp>(w, weights, bias), inputs);
+}
+
+// Every node in one layout where it can (`block` channels per block), convs by the portable template.
+inline Plan UniformPlan(const Graph& graph, const CpuInfo& cpu, int64_t block) {
+  const Layout layout = Layout::Blocked(block);
+  Plan plan;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    NodePlan planned;
+    planned.node = node.name;
+    planned.op_type = node.op->Type();
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      const ConvTemplate& conv_template = FindConvTemplate("portable");
+      planned.record.emplace();
+      planned.record->workload = conv->workload();
+      planned.record->template_name = "portable";
+      planned.record->config = conv_template.Default(conv->workload(), cpu);
+      planned.record->config.Set("ic_block", block);
+      planned.record->config.Set("oc_block", block);
+      planned.layouts = {layout, layout};
+    } else {
+      const bool runs = node.op->RunsIn(layout, graph.InputShapes(id));
+      planned.layouts = runs ? LayoutPair{layout, layout} : LayoutPair{};
+    }
+    plan.nodes.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+}  // namespace tilesmith

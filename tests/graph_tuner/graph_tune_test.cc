@@ -1,0 +1,319 @@
+#include "graph_tuner/graph_tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph_tuner/build_problem.h"
+#include "graph_tuner/price_plan.h"
+#include "layouts/base/error.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
+#include "tests/graph_tuner/synthetic.h"
+
+namespace tilesmith {
+namespace {
+
+using Id = Graph::NodeId;
+using testing::HasSubstr;
+
+GraphTuneOptions Options() {
+  GraphTuneOptions options;
+  options.cpu = SyntheticCpu();
+  options.threads = 2;
+  return options;
+}
+
+NodePlan Tolerant(const char* node, const char* type, const char* layout) {
+  return {node, type, {Layout::Parse(layout), Layout::Parse(layout)}, std::nullopt, 0};
+}
+
+NodePlan Chosen(const char* node, const Graph& graph, int64_t in, int64_t out, double seconds) {
+  const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(node)).op);
+  const Record record = SyntheticRecord(conv.workload(), in, out, seconds);
+  return {node, "Conv", record.layouts, record, 0};
+}
+
+// Prices that say what was asked for: transforms 1000, copies 100, ops 10 for any tensor.
+class PlainCosts final : public CostSource {
+ public:
+  double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 1000; }
+  double CopySeconds(const Shape&, const Layout&) override { return 100; }
+  double OpSeconds(const OpUse&) override { return 10; }
+};
+
+TEST(PricePlan, ChargesEachDistinctTransformOnce) {
+  Graph graph("g");
+  const Id input = AddInput(graph, {1, 8, 4, 4});
+  const Id a = AddConv(graph, "a", input, 16);
+  const Id b = AddRelu(graph, "b", a), c = AddRelu(graph, "c", a), d = AddRelu(graph, "d", a);
+  const Id e = AddSum(graph, "e", b, c);
+  const Id f = AddConv(graph, "f", d, 16, 1, &e);
+  graph.MarkOutput(f);
+  graph.MarkOutput(a);
+  Plan plan;
+  plan.nodes = {Chosen("a", graph, 1, 8, 1),     Tolerant("b", "Relu", "NCHW16c"),
+                Tolerant("c", "Relu", "NHWC"),   Tolerant("d", "Relu", "NCHW"),
+                Tolerant("e", "Add", "NCHW16c"), Chosen("f", graph, 1, 8, 2)};
+  PlainCosts costs;
+  PricePlan(graph, costs, plan);
+  // a: 8c -> 16c for b and, being the same memory for 16 channels, NHWC for c; -> NCHW for d and the output.
+  // e: 16c -> 8c as f's residual. f: 8c -> NCHW as output.
+  ASSERT_EQ(plan.transforms.size(), 4u);
+  EXPECT_EQ(plan.transforms[0].tensor, "a");
+  EXPECT_EQ(plan.transforms[0].to.ToString(), "NCHW16c");
+  EXPECT_EQ(plan.transforms[1].to.ToString(), "NCHW");
+  EXPECT_EQ(plan.transforms[2].tensor, "e");
+  EXPECT_EQ(plan.transforms[3].tensor, "f");
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 10 + 10 + 10 + 10 + 2 + 4 * 1000);
+}
+
+TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
+  Graph graph("g");
+  const Id input = AddInput(graph, {1, 8, 4, 4});
+  const Id a = AddConv(graph, "a", input, 8), b = AddConv(graph, "b", input, 8);
+  const Id first = AddConcat(graph, "first", {a, b});
+  const Id second = AddConcat(graph, "second", {a, input, first});
+  graph.MarkOutput(second);
+  auto price = [&](const char* first_layout, const char* second_layout, int64_t a_block) {
+    Plan plan;
+    plan.nodes = {Chosen("a", graph, 1, a_block, 1), Chosen("b", graph, 1, 8, 1),
+                  Tolerant("first", "Concat", first_layout), Tolerant("second", "Concat", second_layout)};
+    PlainCosts costs;
+    PricePlan(graph, costs, plan);
+    return plan.predicted_seconds - 2;
+  };
+  // Copies of a (owned by `first`) and a transform of the input into `second`; the result to NCHW.
+  EXPECT_DOUBLE_EQ(price("NCHW8c", "NCHW8c", 8), 100 + 1000 + 1000);
+  // a comes in NCHW: a transform writes it into `first`, another into `second`.
+  EXPECT_DOUBLE_EQ(price("NCHW8c", "NCHW8c", 1), 1000 + 1000 + 1000 + 1000);
+  // 16c cuts no slices here: a copying kernel, whose inputs are ordinary reads.
+  EXPECT_DOUBLE_EQ(price("NCHW8c", "NCHW16c", 8), 10 + 3 * 1000 + 1000);
+  // All plain: a and b to NCHW in their slices; a (8c) and the input (a copy) into `second`.
+  EXPECT_DOUBLE_EQ(price("NCHW", "NCHW", 8), 2 * 1000 + 1000 + 100);
+}
+
+// The least price over every choice of layouts, without any layout problem.
+double BruteForce(const Graph& graph, const BuiltProblem& built, CostSource& costs) {
+  std::vector<LayoutProblem::VarId> choices;
+  for (const NodeVariables& vars : built.nodes) {
+    if (vars.in) choices.push_back(*vars.in);
+    if (vars.out && vars.out != vars.in) choices.push_back(*vars.out);
+  }
+  Assignment assignment(built.problem.size(), 0);
+  double best = kForbidden;
+  for (bool more = true; more;) {
+    Plan plan;
+    plan.nodes = ChosenNodes(graph, built, assignment);
+    PricePlan(graph, costs, plan);
+    best = std::min(best, plan.predicted_seconds);
+    more = false;
+    for (size_t i = 0; i < choices.size() && !more; ++i) {
+      more = ++assignment[choices[i]] < built.problem.Options(choices[i]);
+      if (!more) assignment[choices[i]] = 0;
+    }
+  }
+  return best;
+}
+
+double Combinations(const BuiltProblem& built) {
+  double count = 1;
+  for (const NodeVariables& vars : built.nodes)
+    count *= double(std::max<size_t>(1, vars.in_layouts.size())) *
+             (vars.in == vars.out ? 1 : double(vars.out_layouts.size()));
+  return count;
+}
+
+TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
+  int concats = 0, two_outputs = 0, residuals = 0, transforms = 0, brute_forced = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
+    const std::vector<Record> log =
+        SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
+    SyntheticCosts costs(seed);
+    GraphTuneOptions options = Options();
+    const GraphTuneResult dp = GraphTune(graph, log, costs, options);
+    options.solver = "exhaustive";
+    const GraphTuneResult exhaustive = GraphTune(graph, log, costs, options);
+    EXPECT_NEAR(dp.plan.predicted_seconds, exhaustive.plan.predicted_seconds,
+                1e-9 * exhaustive.plan.predicted_seconds);
+    EXPECT_EQ(dp.plan.certificate, "optimal");
+
+    const Candidates candidates = FindCandidates(graph, log, options.cpu, options.threads);
+    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+    if (Combinations(built) <= 2000) {
+      ++brute_forced;
+      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, built, costs),
+                  1e-9 * exhaustive.plan.predicted_seconds);
+    }
+    for (Id id = 0; id < graph.size(); ++id) {
+      concats += graph.node(id).op->Type() == "Concat";
+      residuals += graph.node(id).op->Type() == "Conv" && graph.Inputs(id).size() == 2;
+    }
+    two_outputs += graph.outputs().size() == 2;
+    transforms += !dp.plan.transforms.empty();
+  }
+  // The generator makes what it promises.
+  EXPECT_GT(brute_forced, 80);
+  EXPECT_GT(concats, 200);
+  EXPECT_GT(two_outputs, 80);
+  EXPECT_GT(residuals, 80);
+  EXPECT_GT(transforms, 200);
+}
+
+TEST(GraphTune, IsDeterministic) {
+  const Graph graph = RandomNetwork(77, 12);
+  const auto log = SyntheticLog(graph, {1, 8, 16}, 5);
+  SyntheticCosts costs(3);
+  const Plan a = GraphTune(graph, log, costs, Options()).plan;
+  const Plan b = GraphTune(graph, log, costs, Options()).plan;
+  ASSERT_EQ(a.nodes.size(), b.nodes.size());
+  for (size_t i = 0; i < a.nodes.size(); ++i) EXPECT_EQ(a.nodes[i].layouts, b.nodes[i].layouts);
+}
+
+TEST(GraphTune, NamesEveryWorkloadTheLogLacksAndTheCommand) {
+  Graph graph("net");
+  const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16);
+  const Id b = AddConv(graph, "b", a, 16, 3), c = AddConv(graph, "c", b, 24);
+  graph.MarkOutput(c);
+  std::vector<Record> log = SyntheticLog(graph, {1, 8}, 1);
+  const std::string b_workload = dynamic_cast<const ConvOp&>(*graph.node(b).op).Signature().substr(5);
+  const std::string c_workload = dynamic_cast<const ConvOp&>(*graph.node(c).op).Signature().substr(5);
+  for (Record& record : log) {
+    if (WorkloadToString(record.workload) == b_workload) record.conditions.threads = 1;
+    if (WorkloadToString(record.workload) == c_workload) record.target.cpu_model = "another";
+  }
+  SyntheticCosts costs(1);
+  GraphTuneOptions options = Options();
+  options.model = "net.onnx";
+  try {
+    GraphTune(graph, log, costs, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoCandidate);
+    EXPECT_THAT(error.what(), HasSubstr("2 of 3 workloads"));
+    EXPECT_THAT(error.what(), HasSubstr(b_workload));
+    EXPECT_THAT(error.what(), HasSubstr(c_workload));
+    EXPECT_THAT(error.what(), HasSubstr("`tilesmith tune net.onnx -o LOG`"));
+  }
+  EXPECT_EQ(costs.asked, 0);
+  options.allow_defaults = true;
+  const Plan plan = GraphTune(graph, log, costs, options).plan;
+  EXPECT_EQ(plan.certificate, "optimal, but 2 workloads run their unmeasured default schedule");
+  EXPECT_EQ(plan.nodes[1].record->tuner, "default");
+  EXPECT_EQ(plan.nodes[1].predicted_seconds, 0);
+}
+
+TEST(GraphTune, RefusesWhatTheSolverRefusesAndUnknownSolvers) {
+  const Graph graph = RandomNetwork(3, 8);
+  const auto log = SyntheticLog(graph, {1, 8}, 1);
+  SyntheticCosts costs(1);
+  GraphTuneOptions options = Options();
+  options.limits.table_entries = 0;
+  options.solver = "dp";
+  EXPECT_THROW(GraphTune(graph, log, costs, options), Error);
+  options.solver = "guess";
+  EXPECT_THROW(GraphTune(graph, log, costs, options), Error);
+}
+
+TEST(GraphTune, UniformSchedulesKeepToOneLayoutAndCostNoLess) {
+  const Graph graph = RandomNetwork(21, 12);
+  const auto log = SyntheticLog(graph, {1, 8, 16}, 2);
+  SyntheticCosts costs(9);
+  GraphTuneOptions options = Options();
+  const Plan best = GraphTune(graph, log, costs, options).plan;
+  options.uniform = Layout::Blocked(8);
+  const Plan uniform = GraphTune(graph, log, costs, options).plan;
+  for (const NodePlan& node : uniform.nodes) {
+    if (node.record) {
+      EXPECT_EQ(node.layouts, (LayoutPair{Layout::Blocked(8), Layout::Blocked(8)})) << node.node;
+    } else {
+      EXPECT_TRUE(node.layouts.in == Layout::Blocked(8) || node.layouts.in.is_nchw()) << node.node;
+    }
+  }
+  EXPECT_GE(uniform.predicted_seconds, best.predicted_seconds);
+  EXPECT_EQ(uniform.certificate, "optimal among schedules uniformly in NCHW8c");
+}
+
+TEST(GraphTune, ReportsProgressOverDistinctCosts) {
+  const Graph graph = RandomNetwork(5, 8);
+  SyntheticCosts costs(1);
+  GraphTuneOptions options = Options();
+  std::vector<size_t> seen;
+  size_t total = 0;
+  options.progress = [&](size_t done, size_t of) {
+    seen.push_back(done);
+    total = of;
+  };
+  GraphTune(graph, SyntheticLog(graph, {1, 8}, 1), costs, options);
+  ASSERT_EQ(seen.size(), total + 1);
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], i);
+}
+
+// Bounds the work, not the time: a million table entries take some ten milliseconds.
+TEST(GraphTune, SolvesTheBuiltInNetworksExactlyAndQuickly) {
+  for (const char* name : {"resnet50", "densenet121", "inception_v3", "mobilenet_v2"}) {
+    SCOPED_TRACE(name);
+    const Graph graph = OptimizeGraph(BuildNetwork(name));
+    const auto log = SyntheticLog(graph, {1, 8, 16, 32, 0}, 1);
+    SyntheticCosts costs(2);
+    const GraphTuneResult result = GraphTune(graph, log, costs, Options());
+    EXPECT_EQ(result.plan.certificate, "optimal");
+    EXPECT_LT(result.stats.total_entries, 20000000u);
+    RecordProperty(std::string(name) + "_entries", std::to_string(result.stats.total_entries));
+  }
+}
+
+TEST(FindCandidates, PrefersColdRecordsFullMeasurementsAndTheLastOfAConfig) {
+  Graph graph("net");
+  graph.MarkOutput(AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16));
+  const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(1).op);
+  auto find = [&](const std::vector<Record>& log) {
+    return FindCandidates(graph, log, SyntheticCpu(), 2).at(WorkloadToString(conv.workload()));
+  };
+  auto record = [&](int64_t in, int64_t out, double seconds) {
+    return SyntheticRecord(conv.workload(), in, out, seconds);
+  };
+  EXPECT_TRUE(find({}).empty());
+  // NHWC of 8 channels is NCHW8c: one pair.
+  EXPECT_EQ(find({record(8, 8, 2), record(0, 8, 1), record(8, 16, 3)}).size(), 2u);
+  EXPECT_EQ(find({record(8, 8, 2), record(0, 8, 1)})[0].seconds, 1);
+  // The last of one config counts, but an early-stopped one replaces nothing.
+  EXPECT_EQ(find({record(8, 8, 1), record(8, 8, 2)})[0].seconds, 2);
+  Record stopped = record(8, 8, 0.5);
+  stopped.early_stopped = true;
+  EXPECT_EQ(find({record(8, 8, 2), stopped})[0].seconds, 2);
+  EXPECT_EQ(find({stopped})[0].seconds, 0.5);
+  Record cold = record(8, 16, 5);
+  cold.conditions.cold_weights = true;
+  EXPECT_EQ(find({record(8, 8, 1), cold}).size(), 1u);
+  // What no template accepts any more.
+  Record failed = record(8, 8, 1), foreign = failed, odd = failed, moved = failed;
+  failed.status = TrialStatus::kWrongAnswer;
+  foreign.template_name = "of_the_future";
+  odd.config.Set("ic_block", 7);
+  moved.layouts.out = Layout::Nchw();
+  EXPECT_TRUE(find({failed, foreign, odd, moved}).empty());
+}
+
+TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
+  Graph graph("net");
+  const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16);
+  const Id flat = graph.Add("flat", std::make_shared<ViewOp>("Flatten", Shape{1, 256}), {a});
+  const Id relu = AddRelu(graph, "relu", flat);
+  graph.MarkOutput(relu);
+  const auto log = SyntheticLog(graph, {8}, 1);
+  const Candidates candidates = FindCandidates(graph, log, SyntheticCpu(), 2);
+  SyntheticCosts costs(1);
+  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+  EXPECT_EQ(built.nodes[flat].in_layouts, std::vector<Layout>{Layout::Nchw()});
+  EXPECT_EQ(built.nodes[relu].in_layouts, std::vector<Layout>{Layout::Nchw()});
+  const Plan plan = GraphTune(graph, log, costs, Options()).plan;
+  ASSERT_EQ(plan.transforms.size(), 2u);
+  EXPECT_EQ(plan.transforms[0].tensor, "input");
+  EXPECT_EQ(plan.transforms[1].tensor, "a");
+  EXPECT_EQ(plan.nodes[1].predicted_seconds, 0);
+}
+
+}  // namespace
+}  // namespace tilesmith

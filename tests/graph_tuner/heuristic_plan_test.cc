@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "graph_tuner/executor/placement.h"
+#include "ops/networks/networks.h"
+#include "tests/graph_tuner/executor_testing.h"
+
+namespace tilesmith {
+namespace {
+
+NetworkOptions Small(const BuiltInNetwork& network) {
+  const int64_t size = network.size > 224 ? 96 : 64;
+  return {.batch = 1, .height = size, .width = size, .seed = 1};
+}
+
+class HeuristicPlanOf : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(HeuristicPlanOf, ComputesTheReference) {
+  const CpuInfo cpu = DetectCpu();
+  const auto network = std::find_if(BuiltInNetworks().begin(), BuiltInNetworks().end(),
+                                    [](const BuiltInNetwork& other) { return other.name == GetParam(); });
+  const Graph graph = BuildNetwork(network->name, Small(*network));
+  Executor executor(graph, HeuristicPlan(graph, cpu, 2), {cpu, 2});
+  const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+  ExpectOutputs(executor, graph, inputs, RunReference(graph, Pointers(inputs)), 1e-4);
+}
+
+TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
+  const CpuInfo cpu = DetectCpu();
+  const Graph graph = BuildNetwork(GetParam());
+  const Plan plan = HeuristicPlan(graph, cpu, 1);
+  const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
+  const std::vector<BufferRequest> requests = ArenaRequests(program, PlaceRegions(program));
+  const size_t bytes = PlanMemory(requests).bytes;
+  const size_t bound = LivenessLowerBound(requests);
+  EXPECT_LE(bytes, bound + bound / 10) << bound << " bytes are live at once";
+}
+
+TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {
+  const CpuInfo cpu = DetectCpu();
+  const Graph graph = BuildNetwork(GetParam());
+  const Plan plan = HeuristicPlan(graph, cpu, 1);
+  EXPECT_EQ(plan.graph_hash, GraphHash(graph));
+  EXPECT_EQ(plan.solver, "heuristic");
+  std::set<std::string> planned, transformed;
+  for (const NodePlan& node : plan.nodes) planned.insert(node.node);
+  for (const TransformPlan& transform : plan.transforms) transformed.insert(transform.tensor);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    EXPECT_EQ(planned.count(node.name), node.op->Type() == "Input" ? 0u : 1u) << node.name;
+  }
+  const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
+  for (const Step& step : program.steps) {
+    if (step.kind == StepKind::kTransform) {
+      EXPECT_EQ(transformed.count(graph.node(step.node).name), 1u);
+    }
+  }
+}
+
+std::vector<std::string_view> NetworkNames() {
+  std::vector<std::string_view> names;
+  for (const BuiltInNetwork& network : BuiltInNetworks()) names.push_back(network.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(BuiltIn, HeuristicPlanOf, testing::ValuesIn(NetworkNames()),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,63 @@
+#include "layouts/base/cpu.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+TEST(Isa, ParsesWhatItPrints) {
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
+}
+
+TEST(Isa, UnknownNameThrowsNamingTheKnown) {
+  for (const char* text : {"", "AVX2", "sse4", "avx5"}) {
+    try {
+      ParseIsa(text);
+      ADD_FAILURE() << "accepted \"" << text << '"';
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr('"' + std::string(text) + '"'));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("portable, avx2, avx512"));
+    }
+  }
+}
+
+TEST(CapIsa, LowersAndNeverRaises) {
+  CpuInfo cpu;
+  cpu.isa = Isa::kAvx512;
+  cpu.cores = 7;
+  EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).isa, Isa::kAvx2);
+  EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).cores, 7);
+  EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kAvx512);
+  cpu.isa = Isa::kPortable;
+  EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kPortable);
+}
+
+TEST(CpuInfo, VectorsFollowTheIsa) {
+  CpuInfo cpu;
+  for (const auto& [isa, floats, registers] :
+       {std::tuple{Isa::kPortable, 4, 16}, {Isa::kAvx2, 8, 16}, {Isa::kAvx512, 16, 32}}) {
+    cpu.isa = isa;
+    EXPECT_EQ(cpu.vector_floats(), floats);
+    EXPECT_EQ(cpu.vector_registers(), registers);
+  }
+}
+
+TEST(DetectCpu, IsPlausible) {
+  const CpuInfo cpu = DetectCpu();
+  EXPECT_FALSE(cpu.model.empty());
+  EXPECT_GE(cpu.cores, 1);
+  EXPECT_GE(cpu.l1d_bytes, 4 << 10);
+  EXPECT_GE(cpu.l2_bytes, cpu.l1d_bytes);
+#ifdef TILESMITH_X86
+  EXPECT_EQ(cpu.isa >= Isa::kAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#else
+  EXPECT_EQ(cpu.isa, Isa::kPortable);
+#endif
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,114 @@
+#include "layouts/base/thread_team.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace tilesmith {
+namespace {
+
+TEST(ShareOf, CoversEveryTaskOnceInOrderAndEvenly) {
+  for (int threads : {1, 2, 3, 7, 64}) {
+    for (int64_t tasks : {0, 1, 2, 3, 63, 64, 65, 1000}) {
+      int64_t next = 0;
+      for (int thread = 0; thread < threads; ++thread) {
+        const TaskRange share = ShareOf(tasks, thread, threads);
+        EXPECT_EQ(share.begin, next) << tasks << " tasks, thread " << thread << " of " << threads;
+        EXPECT_EQ(share.thread, thread);
+        EXPECT_GE(share.end - share.begin, tasks / threads);
+        EXPECT_LE(share.end - share.begin, tasks / threads + 1);
+        next = share.end;
+      }
+      EXPECT_EQ(next, tasks);
+    }
+  }
+}
+
+TEST(SpinBarrier, NobodyLeavesBeforeAllArrive) {
+  constexpr int kThreads = 3, kRounds = 200;
+  SpinBarrier barrier(kThreads);
+  std::atomic<int> arrived = 0;
+  std::atomic<int> early = 0;
+  std::vector<std::thread> team;
+  for (int i = 0; i < kThreads; ++i) {
+    team.emplace_back([&] {
+      for (int round = 1; round <= kRounds; ++round) {
+        ++arrived;
+        barrier.Wait();
+        if (arrived < round * kThreads) ++early;
+        barrier.Wait();
+      }
+    });
+  }
+  for (std::thread& thread : team) thread.join();
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(arrived, kThreads * kRounds);
+}
+
+TEST(RunOnTeam, RunsEachThreadOnceAndTheCallerIsThreadZero) {
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int threads : {1, 2, 3}) {
+    std::vector<int> runs(threads, 0);
+    std::thread::id first;
+    RunOnTeam(threads, [&](int thread) {
+      ++runs[thread];
+      if (thread == 0) first = std::this_thread::get_id();
+    });
+    EXPECT_EQ(runs, std::vector<int>(threads, 1));
+    EXPECT_EQ(first, caller);
+  }
+}
+
+// Stage 1 sums what stage 0 wrote, each task reading all of it, so it is right only when the stages are
+// apart.
+class TwoStages : public Kernel {
+ public:
+  static constexpr int64_t kFirst = 37, kSecond = 5;
+
+  int Stages() const override { return 2; }
+  int64_t Tasks(int stage) const override { return stage == 0 ? kFirst : kSecond; }
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      if (stage == 0) {
+        args.scratch[task] = args.inputs[0].data[task] + 1;
+      } else {
+        float sum = 0;
+        for (int64_t i = 0; i < kFirst; ++i) sum += args.scratch[i];
+        args.output.data[task] += sum;
+      }
+    }
+  }
+};
+
+TEST(RunKernel, RunsEveryTaskOfEveryStageOnceAndInStageOrder) {
+  std::vector<float> in(TwoStages::kFirst);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  const float want = 37 * 36 / 2 + 37;
+  for (int threads : {1, 2, 3, 8}) {
+    std::vector<float> scratch(TwoStages::kFirst, -1000.0f), out(TwoStages::kSecond, 0.0f);
+    const InputView view = {in.data(), 0};
+    RunKernel(TwoStages(), {.inputs = {&view, 1}, .output = {out.data(), 0}, .scratch = scratch.data()},
+              threads);
+    EXPECT_EQ(out, std::vector<float>(TwoStages::kSecond, want)) << threads << " threads";
+  }
+}
+
+// In a thread of its own, since pinning outlives the call.
+TEST(PinTeam, PinsToOneCoreAndUnpins) {
+  std::thread([] {
+    cpu_set_t before, pinned, after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    PinTeam(1);
+    ASSERT_EQ(sched_getaffinity(0, sizeof(pinned), &pinned), 0);
+    EXPECT_EQ(CPU_COUNT(&pinned), 1);
+    UnpinThisThread();
+    ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    EXPECT_GE(CPU_COUNT(&after), CPU_COUNT(&before));
+  }).join();
+}
+
+}  // namespace
+}  // namespace tilesmith

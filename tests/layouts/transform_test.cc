@@ -1,0 +1,208 @@
+#include "layouts/transform.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+#include "tests/support/guarded_tensor.h"
+#include "tests/support/random.h"
+
+namespace tilesmith {
+namespace {
+
+struct Case {
+  Shape shape;
+  Layout from, to;
+  Isa isa = Isa::kPortable;
+  int threads = 1;
+  int64_t in_gap = 0, out_gap = 0;  // floats between images
+  Guard guard = Guard::kAfter;
+  uint64_t seed = 1;
+};
+
+std::ostream& operator<<(std::ostream& os, const Case& c) {
+  return os << ShapeToString(c.shape) << " " << c.from.ToString() << " -> " << c.to.ToString() << " "
+            << IsaName(c.isa) << " threads " << c.threads << " gaps " << c.in_gap << " " << c.out_gap
+            << " guard " << (c.guard == Guard::kAfter ? "after" : "before") << " seed " << c.seed;
+}
+
+std::vector<Isa> AvailableIsas() {
+  std::vector<Isa> isas;
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa <= DetectCpu().isa) isas.push_back(isa);
+  }
+  return isas;
+}
+
+// Every element distinct, so that a misplaced one shows, and NaN in the padding.
+Tensor MakeSource(const Shape& shape, const Layout& layout, uint64_t seed) {
+  Tensor plain(shape);
+  TestRandom random(seed);
+  const float first = static_cast<float>(random.Integer(1, 1000));
+  for (int64_t i = 0; i < plain.size(); ++i) plain.floats()[i] = first + static_cast<float>(i);
+  Tensor source = TransformGeneric(plain, layout);
+  for (int64_t i = 0; i < source.padded_size(); ++i) {
+    if (source.floats()[i] == 0) source.floats()[i] = NAN;
+  }
+  return source;
+}
+
+// Runs the fast kernel between guarded buffers, one thread's share after the other; "" or what is wrong.
+std::string CheckCase(const Case& c) {
+  const Tensor source = MakeSource(c.shape, c.from, c.seed);
+  const Tensor expected = TransformGeneric(source, c.to);
+  const int64_t images = ToDims4(c.shape).n;
+  const int64_t in_floats = BatchStride(c.shape, c.from), out_floats = BatchStride(c.shape, c.to);
+  const int64_t in_stride = in_floats + c.in_gap, out_stride = out_floats + c.out_gap;
+  GuardedTensor in((images - 1) * in_stride + in_floats, c.guard);
+  GuardedTensor out((images - 1) * out_stride + out_floats, c.guard);
+  for (int64_t n = 0; n < images; ++n) {
+    std::memcpy(in.data() + n * in_stride, source.floats() + n * in_floats, in_floats * sizeof(float));
+  }
+  in.MakeReadOnly();
+
+  const auto kernel = MakeTransformKernel(c.shape, c.from, c.to, CapIsa(DetectCpu(), c.isa));
+  const InputView view = in.input_view(in_stride);
+  const KernelArgs args = {.inputs = {&view, 1}, .output = out.output_view(out_stride), .scratch = nullptr};
+  for (int thread = 0; thread < c.threads; ++thread) {
+    kernel->Run(args, 0, ShareOf(kernel->Tasks(0), thread, c.threads));
+  }
+
+  for (int64_t n = 0; n < images; ++n) {
+    for (int64_t i = 0; i < out_stride && n * out_stride + i < out.size(); ++i) {
+      const float got = out[n * out_stride + i];
+      if (i >= out_floats) {
+        if (!std::isnan(got)) return "wrote between images";
+      } else if (const float want = expected.floats()[n * out_floats + i]; got != want) {
+        return "image " + std::to_string(n) + " offset " + std::to_string(i) + ": got " +
+               std::to_string(got) + ", want " + std::to_string(want);
+      }
+    }
+  }
+  return out.SlackIntact() ? "" : "wrote outside the output";
+}
+
+const std::vector<Layout>& Layouts() {
+  static const std::vector<Layout> layouts = {Layout::Nchw(),      Layout::Nhwc(),      Layout::Blocked(3),
+                                              Layout::Blocked(4),  Layout::Blocked(5),  Layout::Blocked(8),
+                                              Layout::Blocked(16), Layout::Blocked(32), Layout::Blocked(64)};
+  return layouts;
+}
+
+// Every pair of layouts meets every channel count under every ISA; the rest is drawn.
+TEST(TransformKernel, EqualsGenericForEveryPair) {
+  TestRandom random(20240611);
+  const std::vector<std::pair<int64_t, int64_t>> planes = {{1, 1}, {3, 5}, {7, 7}, {1, 17}, {14, 14}};
+  for (const Layout& from : Layouts()) {
+    for (const Layout& to : Layouts()) {
+      for (int64_t channels : {1, 3, 7, 8, 15, 16, 17, 31, 33, 64, 100}) {
+        for (Isa isa : AvailableIsas()) {
+          const auto [height, width] = random.Pick(planes);
+          const bool gaps = random.Integer(0, 1) == 1;
+          const Case c = {.shape = {random.Integer(1, 2), channels, height, width},
+                          .from = from,
+                          .to = to,
+                          .isa = isa,
+                          .threads = static_cast<int>(random.Integer(1, 3)),
+                          .in_gap = gaps ? random.Integer(0, 40) : 0,
+                          .out_gap = gaps ? random.Integer(0, 40) : 0,
+                          .guard = random.Integer(0, 1) == 1 ? Guard::kAfter : Guard::kBefore,
+                          .seed = random.Next()};
+          ASSERT_EQ(CheckCase(c), "") << c;
+        }
+      }
+    }
+  }
+}
+
+// Large enough for several chunks and moves, and for every tile to be whole somewhere.
+TEST(TransformKernel, EqualsGenericOnLargeTensors) {
+  TestRandom random(7);
+  const std::vector<Layout> layouts = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8),
+                                       Layout::Blocked(16), Layout::Blocked(64)};
+  for (const Shape& shape : {Shape{2, 200, 23, 29}, Shape{1, 1030, 3, 3}, Shape{1, 3, 97, 101}}) {
+    for (const Layout& from : layouts) {
+      for (const Layout& to : layouts) {
+        const Case c = {.shape = shape,
+                        .from = from,
+                        .to = to,
+                        .isa = random.Pick(AvailableIsas()),
+                        .threads = 3,
+                        .out_gap = 16,
+                        .seed = random.Next()};
+        ASSERT_EQ(CheckCase(c), "") << c;
+      }
+    }
+  }
+}
+
+TEST(TransformKernel, TasksMayRunOneByOneInAnyOrder) {
+  const Shape shape = {2, 70, 9, 11};
+  const Tensor source = MakeSource(shape, Layout::Nchw(), 3);
+  const Tensor expected = TransformGeneric(source, Layout::Blocked(16));
+  Tensor out(shape, Layout::Blocked(16));
+  const auto kernel = MakeTransformKernel(shape, source.layout(), out.layout(), DetectCpu());
+  const InputView in = source.input_view();
+  ASSERT_EQ(kernel->Stages(), 1);
+  ASSERT_GT(kernel->Tasks(0), 4);
+  for (int64_t task = kernel->Tasks(0) - 1; task >= 0; --task) {
+    kernel->Run({.inputs = {&in, 1}, .output = out.output_view(), .scratch = nullptr}, 0,
+                {task, task + 1, 0});
+  }
+  EXPECT_EQ(std::memcmp(out.floats(), expected.floats(), expected.padded_size() * sizeof(float)), 0);
+}
+
+TEST(Transform, ThreadsTogetherEqualGeneric) {
+  const Tensor source = MakeSource({2, 72, 19, 23}, Layout::Blocked(8), 13);
+  for (const Layout& to : Layouts()) {
+    const Tensor expected = TransformGeneric(source, to);
+    for (int threads : {2, 3}) {
+      const Tensor result = Transform(source, to, DetectCpu(), threads);
+      EXPECT_EQ(std::memcmp(result.floats(), expected.floats(), expected.padded_size() * sizeof(float)), 0)
+          << to.ToString() << " threads " << threads;
+    }
+  }
+}
+
+TEST(TransformKernel, CopiesPlainTensorsOfAnyRank) {
+  for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{3, 2, 5, 2, 7}}) {
+    const Tensor source = MakeSource(shape, Layout::Nchw(), 11);
+    const Tensor copy = Transform(source, Layout::Nchw(), DetectCpu(), 2);
+    ASSERT_EQ(copy.shape(), shape);
+    EXPECT_EQ(std::memcmp(copy.floats(), source.floats(), source.size() * sizeof(float)), 0)
+        << ShapeToString(shape);
+  }
+}
+
+TEST(TransformKernel, EmptyTensorHasNoTasks) {
+  EXPECT_EQ(MakeTransformKernel({0, 8, 2, 2}, Layout::Nchw(), Layout::Nhwc(), DetectCpu())->Tasks(0), 0);
+  EXPECT_EQ(MakeTransformKernel({1, 0, 2, 2}, Layout::Nhwc(), Layout::Nhwc(), DetectCpu())->Tasks(0), 0);
+  EXPECT_EQ(MakeTransformKernel({1, 8, 0, 2}, Layout::Blocked(4), Layout::Nchw(), DetectCpu())->Tasks(0), 0);
+}
+
+TEST(TransformGeneric, PlacesElementsByHand) {
+  Tensor source({1, 3, 1, 2});
+  for (int i = 0; i < 6; ++i) source.floats()[i] = static_cast<float>(i + 1);
+  const Tensor blocked = TransformGeneric(source, Layout::Blocked(2));
+  const std::vector<float> want_blocked = {1, 3, 2, 4, 5, 0, 6, 0};
+  EXPECT_EQ(std::vector<float>(blocked.floats(), blocked.floats() + 8), want_blocked);
+  const Tensor nhwc = TransformGeneric(blocked, Layout::Nhwc());
+  const std::vector<float> want_nhwc = {1, 3, 5, 2, 4, 6};
+  EXPECT_EQ(std::vector<float>(nhwc.floats(), nhwc.floats() + 6), want_nhwc);
+}
+
+TEST(Transform, RoundTripsThroughEveryLayout) {
+  Tensor tensor = MakeSource({2, 19, 5, 6}, Layout::Nchw(), 5);
+  const Tensor original = tensor;
+  for (const Layout& layout : Layouts()) tensor = Transform(tensor, layout, DetectCpu(), 2);
+  tensor = Transform(tensor, Layout::Nchw(), DetectCpu(), 2);
+  EXPECT_EQ(std::memcmp(tensor.floats(), original.floats(), original.size() * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,393 @@
+// Every fast kernel against its op's Reference: in each layout the op claims, for each instruction set up to
+// the machine's, with images spread apart, between guard pages, from NaN-filled outputs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "layouts/base/thread_team.h"
+#include "ops/nodes/activations.h"
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/binary.h"
+#include "ops/nodes/concat.h"
+#include "ops/nodes/gemm.h"
+#include "ops/nodes/pad.h"
+#include "ops/nodes/pool.h"
+#include "ops/nodes/prelu.h"
+#include "ops/nodes/softmax.h"
+#include "ops/nodes/transpose.h"
+#include "ops/nodes/view.h"
+#include "tests/support/guarded_tensor.h"
+#include "tests/support/random.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kGap = 5;  // floats between images, which nobody may touch
+constexpr int64_t kChannels[] = {1, 7, 8, 9, 16, 17, 33};
+
+struct Case {
+  std::shared_ptr<const Op> op;
+  std::vector<Shape> inputs;
+  double tolerance = 0;  // absolute
+  bool integers = false;
+};
+
+// Where a plain element lies in a spread buffer of `layout`.
+class Placement {
+ public:
+  Placement(const Shape& shape, const Layout& layout)
+      : shape_(shape), layout_(layout), image_(BatchStride(shape, layout)) {}
+  int64_t images() const { return shape_.empty() ? 1 : shape_[0]; }
+  int64_t stride() const { return image_ + kGap; }
+  int64_t floats() const { return images() * stride(); }
+  int64_t image() const { return image_; }
+
+  int64_t Offset(int64_t index) const {
+    int64_t dense = index;
+    if (!layout_.is_nchw()) {
+      const Dims4 d = ToDims4(shape_);
+      dense = ElementOffset(
+          d, layout_, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
+    }
+    return dense / image_ * stride() + dense % image_;
+  }
+
+ private:
+  Shape shape_;
+  Layout layout_;
+  int64_t image_;
+};
+
+// The tensor in `layout`, padding zero, gaps NaN.
+std::unique_ptr<GuardedTensor> Spread(const Tensor& tensor, const Layout& layout, Guard guard) {
+  const Placement place(tensor.shape(), layout);
+  auto buffer = std::make_unique<GuardedTensor>(place.floats(), guard);
+  for (int64_t n = 0; n < place.images(); ++n)
+    std::fill_n(buffer->data() + n * place.stride(), place.image(), 0.0f);
+  for (int64_t i = 0; i < tensor.size(); ++i) (*buffer)[place.Offset(i)] = tensor.floats()[i];
+  return buffer;
+}
+
+void ExpectMatches(const Tensor& want, const GuardedTensor& got, const Layout& layout, double tolerance) {
+  const Placement place(want.shape(), layout);
+  std::vector<bool> seen(got.size());
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const int64_t at = place.Offset(i);
+    seen[at] = true;
+    const float expected = want.floats()[i];
+    if (expected == got[at]) continue;
+    ASSERT_LE(std::abs(static_cast<double>(expected) - got[at]), tolerance) << "element " << i;
+  }
+  for (int64_t at = 0; at < got.size(); ++at) {
+    if (seen[at]) continue;
+    if (at % place.stride() < place.image()) {
+      ASSERT_EQ(got[at], 0) << "padding at " << at;
+    } else {
+      ASSERT_TRUE(std::isnan(got[at])) << "gap at " << at;
+    }
+  }
+  ASSERT_TRUE(got.SlackIntact());
+}
+
+// All tasks, as three threads that happen to run one after the other, last first: a parallel region for each
+// of these thousands of tiny runs would cost more than the runs.
+void RunInShares(const Kernel& kernel, const KernelArgs& args) {
+  constexpr int kThreads = 3;
+  for (int stage = 0; stage < kernel.Stages(); ++stage) {
+    for (int thread = kThreads; thread-- > 0;) {
+      const TaskRange range = ShareOf(kernel.Tasks(stage), thread, kThreads);
+      if (range.begin < range.end) kernel.Run(args, stage, range);
+    }
+  }
+}
+
+struct Setting {
+  Layout layout;
+  CpuInfo cpu;
+  Guard guard;
+};
+
+void RunCase(const Case& c, const std::vector<Tensor>& inputs, const Tensor& want, const Setting& setting) {
+  const auto kernel = c.op->MakeKernel({c.inputs, want.shape(), setting.layout, setting.cpu});
+  std::vector<std::unique_ptr<GuardedTensor>> buffers;
+  std::vector<InputView> views;
+  for (const Tensor& input : inputs) {
+    buffers.push_back(Spread(input, setting.layout, setting.guard));
+    views.push_back(buffers.back()->input_view(Placement(input.shape(), setting.layout).stride()));
+  }
+  const Placement place(want.shape(), setting.layout);
+  GuardedTensor output(place.floats(), setting.guard);
+  for (auto& buffer : buffers) buffer->MakeReadOnly();
+  RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr});
+  ExpectMatches(want, output, setting.layout, c.tolerance);
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
+    SCOPED_TRACE("in place of input " + std::to_string(slot));
+    const auto shared = Spread(inputs[slot], setting.layout, setting.guard);
+    std::vector<InputView> in_place = views;
+    in_place[slot] = shared->input_view(place.stride());
+    RunInShares(*kernel, {in_place, shared->output_view(place.stride()), nullptr});
+    ExpectMatches(want, *shared, setting.layout, c.tolerance);
+  }
+}
+
+void Check(const Case& c) {
+  constexpr uint64_t kSeed = 7;
+  std::vector<Tensor> inputs;
+  std::vector<const Tensor*> pointers;
+  for (const Shape& shape : c.inputs) {
+    Tensor& tensor = inputs.emplace_back(shape);
+    const std::span<float> values(tensor.floats(), tensor.size());
+    c.integers ? FillIntegers(values, kSeed + inputs.size())
+               : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
+  }
+  for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
+  const Tensor want = c.op->Reference(pointers);
+  ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
+  const CpuInfo machine = TestCpu();
+  for (const Layout& layout :
+       {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16), Layout::Blocked(32)}) {
+    if (!c.op->RunsIn(layout, c.inputs)) continue;
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      if (isa > machine.isa) continue;
+      for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
+        SCOPED_TRACE(c.op->Signature() + " of " + ShapeToString(c.inputs[0]) + " in " + layout.ToString() +
+                     " on " + std::string(IsaName(isa)) + (guard == Guard::kAfter ? " (end)" : " (start)"));
+        RunCase(c, inputs, want, {layout, CapIsa(machine, isa), guard});
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+void ExpectRunsEverywhere(const Op& op, const std::vector<Shape>& inputs) {
+  for (const char* layout : {"NCHW", "NHWC", "NCHW8c", "NCHW5c"}) {
+    EXPECT_TRUE(op.RunsIn(Layout::Parse(layout), inputs)) << op.Signature() << " in " << layout;
+  }
+}
+
+std::vector<float> Values(int64_t count, uint64_t seed) {
+  std::vector<float> values(count);
+  FillUniform(values, seed, -2.0f, 2.0f);
+  return values;
+}
+
+// Each shape twice: batch 1 and 2.
+template <typename Body>
+void ForEachChannelCount(const Body& body) {
+  for (const int64_t channels : kChannels) {
+    for (const int64_t batch : {1, 2}) body(batch, channels);
+  }
+}
+
+constexpr double kUlp = 0x1p-23;
+
+TEST(Kernels, Activations) {
+  struct Named {
+    const char* text;
+    double tolerance;
+  };
+  // Exact where one rounding happens; x / 6 + 0.5 may be fused; the transcendental ones promise a few ulp.
+  const Named kinds[] = {{"relu", 0},
+                         {"clip:-1:2.5", 0},
+                         {"clip:1:2", 0},
+                         {"leaky_relu:0.1", 0},
+                         {"hard_sigmoid:0.2:0.5", kUlp},
+                         {"hard_swish", 8 * kUlp},
+                         {"sigmoid", 4 * kUlp},
+                         {"tanh", 4 * kUlp}};
+  for (const Named& kind : kinds) {
+    const auto op = std::make_shared<ActivationOp>(ParseActivation(kind.text));
+    ExpectRunsEverywhere(*op, {{1, 9, 3, 3}});
+    ForEachChannelCount([&](int64_t n, int64_t c) { Check({op, {{n, c, 3, 5}}, kind.tolerance}); });
+    Check({op, {{2, 19}}, kind.tolerance});
+    Check({op, {{2, 3, 2, 2, 5}}, kind.tolerance});
+    Check({op, {{1, 9, 60, 61}}, kind.tolerance});
+  }
+}
+
+TEST(Kernels, SigmoidAndTanhAtTheirLimits) {
+  for (const char* text : {"sigmoid", "tanh"}) {
+    const ActivationOp op(ParseActivation(text));
+    const float xs[] = {0,
+                        -0.0f,
+                        1e-20f,
+                        -1e-6f,
+                        0.62f,
+                        0.63f,
+                        20,
+                        -20,
+                        90,
+                        -90,
+                        1e30f,
+                        -1e30f,
+                        std::numeric_limits<float>::infinity(),
+                        -std::numeric_limits<float>::infinity(),
+                        std::numeric_limits<float>::quiet_NaN()};
+    const int64_t count = std::size(xs);
+    for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
+      float got[std::size(xs)];
+      const InputView in{xs, count};
+      RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
+                  {{&in, 1}, {got, count}, nullptr});
+      for (int64_t i = 0; i + 1 < count; ++i) {
+        EXPECT_NEAR(got[i], op.activation().Apply(xs[i]), 4 * kUlp * std::abs(got[i]) + 1e-37)
+            << text << " of " << xs[i];
+      }
+      EXPECT_TRUE(std::isnan(got[count - 1])) << text;
+    }
+  }
+}
+
+TEST(Kernels, ScaleShift) {
+  ForEachChannelCount([](int64_t n, int64_t c) {
+    for (const char* activation : {"", "relu", "sigmoid", "clip:0.5:3"}) {
+      const auto op = std::make_shared<ScaleShiftOp>(Values(c, 1), Values(c, 2), ParseActivation(activation));
+      // |scale * x| <= 8, |shift| <= 2: product and sum round once each.
+      Check({op, {{n, c, 3, 5}}, 20 * kUlp});
+    }
+  });
+  Check({std::make_shared<ScaleShiftOp>(Values(6, 1), Values(6, 2)), {{2, 6}}, 20 * kUlp});
+  Check({std::make_shared<ScaleShiftOp>(Values(6, 1), Values(6, 2)), {{2, 6, 2, 3, 4}}, 20 * kUlp});
+  ExpectRunsEverywhere(ScaleShiftOp({1}, {0}), {{1, 1, 3, 3}});
+}
+
+TEST(Kernels, PRelu) {
+  ForEachChannelCount([](int64_t n, int64_t c) {
+    Check({std::make_shared<PReluOp>(Values(c, 3)), {{n, c, 3, 5}}});
+  });
+  ExpectRunsEverywhere(PReluOp({1}), {{1, 1, 3, 3}});
+}
+
+TEST(Kernels, Binary) {
+  for (const BinaryKind kind : {BinaryKind::kAdd, BinaryKind::kSub, BinaryKind::kMul, BinaryKind::kDiv}) {
+    const auto op = std::make_shared<BinaryOp>(kind);
+    ForEachChannelCount([&](int64_t n, int64_t c) {
+      Check({op, {{n, c, 3, 5}, {n, c, 3, 5}}});
+      Check({op, {{n, c, 3, 5}, {n, c, 1, 1}}});
+      Check({op, {{n, c, 1, 1}, {n, c, 3, 5}}});
+    });
+    ExpectRunsEverywhere(*op, {{1, 9, 3, 3}, {1, 9, 1, 1}});
+    const std::vector<Shape> odd = {{2, 9, 3, 3}, {3}};
+    EXPECT_FALSE(op->RunsIn(Layout::Nhwc(), odd));
+    Check({op, odd});
+  }
+}
+
+TEST(Kernels, Sum) {
+  const auto op = std::make_shared<SumOp>();
+  ForEachChannelCount([&](int64_t n, int64_t c) {
+    const Shape shape{n, c, 3, 5};
+    Check({op, {shape, shape, shape}, 0, true});
+    Check({op, {shape, shape, shape, shape, shape}, 0, true});
+  });
+  EXPECT_FALSE(op->RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}, {4}, {4}}));
+  Check({op, {{1, 2, 3, 4}, {4}, {1, 2, 1, 1}}, 0, true});
+}
+
+TEST(Kernels, Pool) {
+  std::vector<PoolWindow> windows = {
+      {.kh = 3, .kw = 3, .sh = 2, .sw = 2, .top = 1, .left = 1, .bottom = 1, .right = 1},
+      {.kh = 2, .kw = 2, .sh = 2, .sw = 2, .ceil_mode = true},
+      {.kh = 3, .kw = 2, .dh = 2, .dw = 3, .top = 2, .left = 0, .bottom = 1, .right = 3},
+      {.kh = 1, .kw = 1, .sh = 3, .sw = 4},
+      {.kh = 7, .kw = 11},
+      {.kh = 1, .kw = 2, .sh = 1, .sw = 3, .top = 2, .left = 3, .bottom = 1, .right = 4},
+      {.kh = 3, .kw = 3, .sh = 3, .sw = 3, .top = 1, .left = 1, .bottom = 1, .right = 1, .ceil_mode = true},
+  };
+  for (PoolWindow window : windows) {
+    ForEachChannelCount([&](int64_t n, int64_t c) {
+      window.kind = PoolKind::kMax;
+      Check({std::make_shared<PoolOp>(window), {{n, c, 7, 11}}});
+      window.kind = PoolKind::kAverage;
+      for (const bool include : {false, true}) {
+        window.count_include_pad = include;
+        // Integers: the sum is exact, the quotient rounds once (and the reference's twice).
+        Check({std::make_shared<PoolOp>(window), {{n, c, 7, 11}}, 8 * kUlp, true});
+      }
+    });
+  }
+}
+
+TEST(Kernels, GlobalPool) {
+  ForEachChannelCount([](int64_t n, int64_t c) {
+    for (const bool keep : {true, false}) {
+      for (const Shape& shape : {Shape{n, c, 7, 11}, Shape{n, c, 1, 1}, Shape{n, c, 1, 3}}) {
+        Check({std::make_shared<GlobalPoolOp>(PoolKind::kMax, keep), {shape}});
+        Check({std::make_shared<GlobalPoolOp>(PoolKind::kAverage, keep), {shape}, 8 * kUlp, true});
+      }
+    }
+  });
+  Check({std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {{2, 150, 3, 3}}, 8 * kUlp, true});
+}
+
+TEST(Kernels, Concat) {
+  const auto op = std::make_shared<ConcatOp>(1);
+  ForEachChannelCount([&](int64_t n, int64_t c) {
+    Check({op, {{n, c, 3, 5}, {n, 5, 3, 5}, {n, 16, 3, 5}}});
+    Check({op, {{n, 32, 3, 5}, {n, c, 3, 5}}});
+    Check({op, {{n, c, 3, 5}}});
+  });
+  Check({op, {{2, 40, 23, 9}, {2, 64, 23, 9}, {2, 1, 23, 9}}});
+  Check({op, {{2, 5}, {2, 12}}});
+  Check({std::make_shared<ConcatOp>(2), {{2, 5, 3, 2}, {2, 5, 4, 2}}});
+  EXPECT_FALSE(ConcatOp(2).RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}}));
+}
+
+std::shared_ptr<const Tensor> IntegerTensor(const Shape& shape, uint64_t seed) {
+  auto tensor = std::make_shared<Tensor>(shape);
+  FillIntegers({tensor->floats(), static_cast<size_t>(tensor->size())}, seed);
+  return tensor;
+}
+
+TEST(Kernels, Gemm) {
+  for (const int64_t m : {1, 2, 3, 9, 50}) {
+    for (const int64_t k : {1, 17, 515}) {
+      for (const int64_t n : {1, 31, 32, 33, 100}) {
+        const auto weights = IntegerTensor({k, n}, 11);
+        Check({std::make_shared<GemmOp>(weights, IntegerTensor({n}, 12), ParseActivation("relu")),
+               {{m, k}},
+               0,
+               true});
+      }
+    }
+  }
+  const auto weights = IntegerTensor({21, 40}, 13);
+  Check({std::make_shared<GemmOp>(weights, nullptr), {{2, 7, 21}}, 0, true});
+  Check({std::make_shared<GemmOp>(weights, nullptr), {{3, 2, 5, 21}}, 0, true});
+}
+
+TEST(Kernels, Softmax) {
+  for (const int64_t count : {1, 3, 16, 17, 1000}) {
+    Check({std::make_shared<SoftmaxOp>(1, 1), {{2, count}}, 16 * kUlp});
+    Check({std::make_shared<SoftmaxOp>(2, 2), {{2, 3, count}}, 16 * kUlp});
+    Check({std::make_shared<SoftmaxOp>(1, 2), {{2, 3, count}}, 16 * kUlp});
+    Check({std::make_shared<SoftmaxOp>(1, 1), {{2, 3, count}}, 16 * kUlp});
+  }
+  Check({std::make_shared<SoftmaxOp>(0, 0), {{5}}, 16 * kUlp});
+}
+
+TEST(Kernels, PlainCopies) {
+  Check({std::make_shared<TransposeOp>(std::vector<int64_t>{0, 2, 3, 1}), {{2, 3, 5, 7}}});
+  Check({std::make_shared<TransposeOp>(std::vector<int64_t>{0, 2, 1, 3}), {{2, 3, 5, 7}}});
+  Check({std::make_shared<TransposeOp>(std::vector<int64_t>{3, 1, 0, 2}), {{2, 3, 5, 7}}});
+  Check({std::make_shared<TransposeOp>(std::vector<int64_t>{1, 0}), {{4, 6}}});
+  Check({std::make_shared<TransposeOp>(std::vector<int64_t>{0}), {{4}}});
+  for (const PadMode mode : {PadMode::kConstant, PadMode::kReflect, PadMode::kEdge}) {
+    const auto pad = [&](std::vector<int64_t> begin, std::vector<int64_t> end) {
+      return std::make_shared<PadOp>(mode, std::move(begin), std::move(end), 1.5f);
+    };
+    Check({pad({0, 0, 1, 2}, {0, 0, 3, 1}), {{2, 3, 5, 7}}});
+    Check({pad({1, 2, 0, -2}, {1, 0, -1, 3}), {{2, 3, 5, 7}}});
+    Check({pad({0, 0, 0, -3}, {0, 0, 0, -2}), {{2, 3, 5, 7}}});
+    Check({pad({2}, {1}), {{4}}});
+  }
+  Check({std::make_shared<ViewOp>("Reshape", Shape{3, -1}), {{2, 6, 5, 7}}});
+  Check({std::make_shared<ViewOp>("Flatten", Shape{0, -1}), {{2, 6, 50, 70}}});
+  Check({std::make_shared<ViewOp>("Identity"), {{2, 3}}});
+}
+
+}  // namespace
+}  // namespace tilesmith

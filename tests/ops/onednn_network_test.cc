@@ -1,0 +1,90 @@
+// The chain of twins must compute the network, or the baseline of whole networks would be another network's.
+#include "ops/onednn_network.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "ops/networks/networks.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/input.h"
+#include "ops/passes/passes.h"
+#include "ops/reference_run.h"
+
+namespace tilesmith {
+namespace {
+
+std::shared_ptr<const Tensor> RandomTensor(const Shape& shape, unsigned seed) {
+  auto tensor = std::make_shared<Tensor>(shape);
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < tensor->size(); ++i) tensor->floats()[i] = normal(random);
+  return tensor;
+}
+
+// Relative to the largest output, over runs that must agree with each other. Rounding of some ten to a
+// hundred layers, each of relative size sqrt(terms) * eps ~ 1e-5 at most, stays far below; a wrong layer does
+// not.
+void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, double tolerance) {
+  const auto input = RandomTensor(graph.node(graph.GraphInputs()[0]).shape, 1);
+  const Tensor* const inputs[] = {input.get()};
+  const Tensor expected = RunReference(graph, inputs)[0];
+  std::string refusal;
+  const Graph fused = OptimizeGraph(graph);
+  const auto network = OneDnnNetwork::Create(fused, choice, &refusal);
+  ASSERT_NE(network, nullptr) << refusal;
+  EXPECT_EQ(network->nodes().size(), fused.size());
+  double largest = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected.floats()[i])));
+  }
+  for (int run = 0; run < 2; ++run) {  // a second run must not see what the first left in the buffers
+    network->SetInput(0, *input);
+    network->Run();
+    const Tensor output = network->GetOutput(0);
+    ASSERT_EQ(output.shape(), expected.shape());
+    for (int64_t i = 0; i < output.size(); ++i) {
+      ASSERT_NEAR(output.floats()[i], expected.floats()[i], tolerance * largest)
+          << graph.name() << " run " << run;
+    }
+  }
+}
+
+OneDnnAlgorithm Direct(const ConvWorkload&) { return OneDnnAlgorithm::kDirect; }
+OneDnnAlgorithm Winograd(const ConvWorkload&) { return OneDnnAlgorithm::kWinograd; }
+
+TEST(OneDnnNetwork, ComputesEveryKindOfNetwork) {
+  for (const char* name : {"resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121"}) {
+    SCOPED_TRACE(name);
+    ExpectComputesReference(BuildNetwork(name, {.batch = 2, .height = 32, .width = 32}), Direct, 1e-4);
+  }
+}
+
+TEST(OneDnnNetwork, FallsBackToDirectWhereThereIsNoWinograd) {
+  ExpectComputesReference(BuildNetwork("resnet18", {.height = 64, .width = 64}), Winograd, 1e-3);
+}
+
+Graph::NodeId AddConv(Graph& graph, const char* workload, const std::vector<Graph::NodeId>& inputs) {
+  const ConvWorkload w = ParseWorkload(workload);
+  return graph.Add("", std::make_shared<ConvOp>(w, RandomTensor(w.weights_shape(), 7), nullptr), inputs);
+}
+
+// The first sum may overwrite its residual; the second may not, as its residual is read again later; the
+// third adds its own input.
+TEST(OneDnnNetwork, OverwritesAResidualOnlyAtItsLastUse) {
+  Graph graph("residuals");
+  const auto input = graph.Add("input", std::make_shared<InputOp>(Shape{1, 16, 6, 6}), {});
+  const auto a = AddConv(graph, "mb1ic16ih6oc16kh3ph1+relu", {input});
+  const auto b = AddConv(graph, "mb1ic16ih6oc16kh1", {a});
+  const auto c = AddConv(graph, "mb1ic16ih6oc16kh1+sum", {a, b});
+  const auto d = AddConv(graph, "mb1ic16ih6oc16kh3ph1+sum", {c, a});
+  const auto e = AddConv(graph, "mb1ic16ih6oc16kh1+sum+relu", {d, a});
+  const auto f = AddConv(graph, "mb1ic16ih6oc16kh1+sum", {e, e});
+  const auto g = AddConv(graph, "mb1ic16ih6oc16kh1+sum", {f, input});
+  graph.MarkOutput(g);
+  ExpectComputesReference(graph, Direct, 1e-4);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,74 @@
+// Random conv workloads meant to break kernels: channel counts around block sizes and primes, padding beyond
+// the kernel and uneven, strides larger than the kernel, dilation, groups, batches.
+#pragma once
+
+#include "ops/workload.h"
+#include "tests/support/random.h"
+
+namespace tilesmith {
+
+inline Activation RandomFusableActivation(TestRandom& random) {
+  switch (random.Integer(0, 6)) {
+    case 0:
+      return {ActivationKind::kRelu};
+    case 1:
+      return {ActivationKind::kClip, -3, 6};
+    case 2:
+      return {ActivationKind::kClip, 2, 9};  // padding lanes would become 2
+    case 3:
+      return {ActivationKind::kLeakyRelu, 0.5f};
+    case 4:
+      return {ActivationKind::kHardSigmoid, 0.25f, 0.5f};
+    case 5:
+      return {ActivationKind::kHardSwish};
+    default:
+      return {};
+  }
+}
+
+// Always valid; small enough that a naive reference takes a millisecond or so.
+inline ConvWorkload RandomWorkload(TestRandom& random) {
+  const auto pick = [&](std::initializer_list<int64_t> values) { return random.Pick(values); };
+  const auto once_in = [&](int n) { return random.Integer(1, n) == 1; };
+  for (;;) {
+    ConvWorkload w;
+    w.mb = random.Integer(1, 2);
+    if (once_in(5)) {
+      w.g = pick({2, 3, 4, 17});
+      w.ic = w.g * pick({1, 3, 8, 16, 32});
+      w.oc = once_in(2) ? w.ic : w.g * pick({1, 4, 16, 32});
+    } else {
+      w.ic = pick({1, 3, 7, 8, 15, 16, 17, 31, 33, 35, 64, 100});
+      w.oc = pick({1, 3, 15, 16, 17, 31, 33, 48, 64, 77, 100});
+    }
+    if (once_in(3)) {
+      w.kh = w.kw = 1;
+      w.ih = random.Integer(1, 18);
+      w.iw = random.Integer(1, 30);
+      w.oh = w.ih;
+      w.ow = w.iw;
+    } else {
+      w.kh = pick({1, 2, 3, 3, 5, 7});
+      w.kw = once_in(2) ? w.kh : pick({1, 2, 3, 5, 7});
+      w.sh = once_in(2) ? 1 : random.Integer(1, 4);
+      w.sw = once_in(2) ? w.sh : random.Integer(1, 4);
+      w.dh = once_in(4) ? random.Integer(1, 2) : 0;
+      w.dw = once_in(4) ? random.Integer(1, 2) : 0;
+      w.ph = random.Integer(0, w.kh + 1);
+      w.pw = random.Integer(0, w.kw + 1);
+      w.ih = random.Integer(1, 16);
+      w.iw = random.Integer(1, 28);
+      const int64_t rows = w.ih + w.ph + random.Integer(0, 2) - ((w.kh - 1) * (w.dh + 1) + 1);
+      const int64_t columns = w.iw + w.pw + random.Integer(0, 2) - ((w.kw - 1) * (w.dw + 1) + 1);
+      if (rows < 0 || columns < 0) continue;
+      w.oh = rows / w.sh + 1;
+      w.ow = columns / w.sw + 1;
+    }
+    w.post.bias = once_in(2);
+    w.post.sum = once_in(2);
+    w.post.activation = RandomFusableActivation(random);
+    return w;
+  }
+}
+
+}  // namespace tilesmith

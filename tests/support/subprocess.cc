@@ -1,0 +1,129 @@
+#include "tests/support/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+extern char** environ;
+
+namespace tilesmith {
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Files rather than pipes, so that nothing blocks and nobody has to read along.
+int UnlinkedFile() {
+  char path[] = "/tmp/tilesmith-output-XXXXXX";
+  const int fd = mkostemp(path, O_CLOEXEC);
+  if (fd < 0) throw std::runtime_error("cannot create a temporary file");
+  unlink(path);
+  return fd;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+BackgroundProgram::BackgroundProgram(const std::vector<std::string>& argv, const ProgramOptions& options)
+    : out_fd_(UnlinkedFile()), err_fd_(UnlinkedFile()), deadline_(Now() + options.seconds) {
+  std::vector<std::string> arguments = argv;
+  std::vector<std::string> environment = options.environment;  // the first of a name is the one that counts
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, out_fd_, 1);
+  posix_spawn_file_actions_adddup2(&files, err_fd_, 2);
+  if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&files, options.directory.c_str());
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  const int error = posix_spawnp(&pid_, argv[0].c_str(), &files, &attributes, Pointers(arguments).data(),
+                                 Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) throw std::runtime_error("cannot start " + argv[0]);
+}
+
+BackgroundProgram::~BackgroundProgram() {
+  if (pid_ > 0) {
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (out_fd_ >= 0) close(out_fd_);
+  if (err_fd_ >= 0) close(err_fd_);
+}
+
+void BackgroundProgram::Signal(int signal) { kill(pid_, signal); }
+
+ProgramResult BackgroundProgram::Wait() {
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (Now() > deadline_) kill(-pid_, SIGKILL);
+    usleep(2000);
+  }
+  kill(-pid_, SIGKILL);  // whatever it left behind
+  pid_ = -1;
+  ProgramResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = Take(&out_fd_);
+  result.err = Take(&err_fd_);
+  return result;
+}
+
+std::string BackgroundProgram::Take(int* fd) {
+  std::string contents;
+  lseek(*fd, 0, SEEK_SET);
+  char buffer[4096];
+  for (ssize_t bytes; (bytes = read(*fd, buffer, sizeof(buffer))) > 0;)
+    contents.append(buffer, size_t(bytes));
+  close(*fd);
+  *fd = -1;
+  return contents;
+}
+
+ProgramResult RunProgram(const std::vector<std::string>& argv, const ProgramOptions& options) {
+  return BackgroundProgram(argv, options).Wait();
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = std::filesystem::temp_directory_path() / "tilesmith-test-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+  path_ = name;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void WriteFile(const std::string& path, const std::string& contents) {
+  std::ofstream file(path, std::ios::binary);
+  file << contents;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,61 @@
+// Running programs from tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace tilesmith {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + signal when killed by one
+  std::string out, err;
+};
+
+struct ProgramOptions {
+  std::string directory;                 // to run in; empty: the test's own
+  std::vector<std::string> environment;  // "NAME=value", in addition to the test's
+  double seconds = 240;                  // then it is killed, with everything it started
+};
+
+// Runs argv to its end, in a process group of its own. argv[0] is looked up in PATH.
+ProgramResult RunProgram(const std::vector<std::string>& argv, const ProgramOptions& options = {});
+
+// Started and left running; killed with its whole group on destruction.
+class BackgroundProgram {
+ public:
+  BackgroundProgram(const std::vector<std::string>& argv, const ProgramOptions& options = {});
+  ~BackgroundProgram();
+  BackgroundProgram(const BackgroundProgram&) = delete;
+  BackgroundProgram& operator=(const BackgroundProgram&) = delete;
+
+  void Signal(int signal);  // to the program itself, not to what it started
+  ProgramResult Wait();     // to its end; killed when the time is over
+
+ private:
+  std::string Take(int* fd);
+
+  pid_t pid_ = -1;
+  int out_fd_ = -1, err_fd_ = -1;
+  double deadline_ = 0;
+};
+
+// A fresh directory, removed on destruction.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+void WriteFile(const std::string& path, const std::string& contents);
+std::string ReadFile(const std::string& path);  // "" when it cannot be read
+
+}  // namespace tilesmith

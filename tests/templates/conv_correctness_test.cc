@@ -1,0 +1,149 @@
+// Every template against the reference: random workloads and configs, integer data so that results compare
+// exactly. TILESMITH_SWEEP=N makes the sweep N cases per template long.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "ops/nodes/conv.h"
+#include "templates/conv_template.h"
+#include "tests/support/guarded_tensor.h"
+#include "tests/support/random_workload.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith {
+namespace {
+
+struct Case {
+  const ConvTemplate* conv_template;
+  ConvWorkload workload;
+  Config config;
+  CpuInfo cpu;
+  uint64_t seed = 0;
+  std::string Text() const {
+    return fmt::format("{} {} {} {} seed {}", conv_template->Name(), WorkloadToString(workload),
+                       config.ToString(), IsaName(cpu.isa), seed);
+  }
+};
+
+int SweepLength() {
+  constexpr int kDefault = 1200;
+  const char* text = std::getenv("TILESMITH_SWEEP");
+  return text == nullptr ? kDefault : std::atoi(text);
+}
+
+std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& random) {
+  constexpr int kMostTries = 20000;
+  for (int i = 0; i < kMostTries; ++i) {
+    const uint64_t index = random.Next() % space.size();
+    if (space.IsValid(index)) return space.At(index);
+  }
+  return std::nullopt;
+}
+
+Tensor IntegerTensor(const Shape& shape, uint64_t seed) {
+  Tensor tensor(shape);
+  FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, seed);
+  return tensor;
+}
+
+// A copy between unreadable pages, images `gap` floats further apart than they need to be.
+std::unique_ptr<GuardedTensor> Guarded(const Tensor& tensor, int64_t gap, Guard guard) {
+  const int64_t image = BatchStride(tensor.shape(), tensor.layout());
+  const int64_t images = tensor.shape()[0];
+  auto copy = std::make_unique<GuardedTensor>(images * image + (images - 1) * gap, guard);
+  for (int64_t n = 0; n < images; ++n) {
+    std::copy_n(tensor.floats() + n * image, image, copy->data() + n * (image + gap));
+  }
+  return copy;
+}
+
+// Elements that differ, padding included; NaN where nothing was written.
+void ExpectEqual(const Tensor& expected, const GuardedTensor& got, int64_t gap, const Case& c) {
+  const int64_t image = BatchStride(expected.shape(), expected.layout());
+  for (int64_t n = 0; n < expected.shape()[0]; ++n) {
+    for (int64_t i = 0; i < image; ++i) {
+      const float want = expected.floats()[n * image + i];
+      const float have = got[n * (image + gap) + i];
+      // hard_swish and hard_sigmoid round once or twice on the way.
+      ASSERT_NEAR(want, have, 4e-7f * std::abs(want)) << "image " << n << " offset " << i << ": " << c.Text();
+    }
+    for (int64_t i = image; i < image + gap && n + 1 < expected.shape()[0]; ++i) {
+      ASSERT_TRUE(std::isnan(got[n * (image + gap) + i])) << "wrote between images: " << c.Text();
+    }
+  }
+  EXPECT_TRUE(got.SlackIntact()) << c.Text();
+}
+
+void Check(const Case& c) {
+  const ConvWorkload& w = c.workload;
+  TestRandom random(c.seed);
+  const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
+  const Tensor input = IntegerTensor(w.input_shape(), c.seed + 1);
+  const Tensor weights = IntegerTensor(w.weights_shape(), c.seed + 2);
+  const Tensor bias = IntegerTensor({w.oc}, c.seed + 3);
+  const Tensor residual = IntegerTensor(w.output_shape(), c.seed + 4);
+  const Tensor expected =
+      ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr);
+
+  const int64_t gap = random.Integer(0, 1) * 32;
+  const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
+  auto source = Guarded(TransformGeneric(input, layouts.in), gap, guard);
+  source->MakeReadOnly();
+  auto sum = Guarded(TransformGeneric(residual, layouts.out), gap, guard);
+  const Tensor wanted = TransformGeneric(expected, layouts.out);
+  const int64_t image = BatchStride(wanted.shape(), layouts.out);
+  GuardedTensor fresh(w.mb * image + (w.mb - 1) * gap, guard);
+  const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
+  GuardedTensor& target = in_place ? *sum : fresh;
+
+  const auto kernel =
+      c.conv_template->Build(w, c.config, c.cpu, {weights.floats(), w.post.bias ? bias.floats() : nullptr});
+  const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
+                              sum->input_view(image + gap)};
+  AlignedBuffer scratch(kernel->ScratchFloats(3) * sizeof(float));
+  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
+            static_cast<int>(random.Integer(1, 3)));
+  ExpectEqual(wanted, target, gap, c);
+}
+
+class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
+
+TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
+  const ConvTemplate& conv_template = *GetParam();
+  if (&conv_template != ConvTemplates().back() && TestCpu().isa == Isa::kPortable) {
+    GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
+  }
+  const int cases = SweepLength();
+  int supported = 0;
+  for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
+    Case c{&conv_template, {}, {}, TestCpu(), static_cast<uint64_t>(i) * 16 + 5};
+    TestRandom random(c.seed);
+    if (i % 2 == 1) c.cpu = CapIsa(c.cpu, Isa::kAvx2);
+    c.workload = RandomWorkload(random);
+    if (!conv_template.Supports(c.workload, c.cpu).ok) continue;
+    const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
+    c.config = conv_template.Default(c.workload, c.cpu);
+    ASSERT_EQ(space.WhyInvalid(c.config), "") << c.Text();
+    if (i % 8 != 0) {
+      const std::optional<Config> config = RandomValidConfig(space, random);
+      if (!config) continue;
+      c.config = *config;
+    }
+    ++supported;
+    SCOPED_TRACE(c.Text());
+    Check(c);
+  }
+  EXPECT_GT(supported, cases / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, ConvCorrectness,
+                         testing::ValuesIn(ConvTemplates().begin(), ConvTemplates().end()),
+                         [](const auto& info) { return std::string(info.param->Name()); });
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,34 @@
+// Shared by the tests of the command line.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/subprocess.h"
+
+namespace tilesmith {
+
+inline ProgramResult Tilesmith(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
+  arguments.insert(arguments.begin(), TILESMITH_BINARY);
+  return RunProgram(arguments, options);
+}
+
+inline auto Lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+// Nothing on stdout, one line on stderr that names command and problem, and the exit code.
+inline void ExpectRefusal(const std::vector<std::string>& arguments, int exit_code,
+                          const std::string& mentions, const ProgramOptions& options = {}) {
+  const ProgramResult result = Tilesmith(arguments, options);
+  SCOPED_TRACE(result.err);
+  EXPECT_EQ(result.exit_code, exit_code);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(Lines(result.err), 1);
+  EXPECT_THAT(result.err, testing::StartsWith("tilesmith " + arguments[0] + ": "));
+  EXPECT_THAT(result.err, testing::HasSubstr(mentions));
+}
+
+}  // namespace tilesmith

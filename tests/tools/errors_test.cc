@@ -1,0 +1,136 @@
+// What a user gets wrong: one clear line on stderr, and the right exit code.
+#include "tests/tools/cli.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kUsage = 2, kBadModel = 3, kNoCandidate = 4, kEnvironment = 7;
+
+class ErrorsTest : public testing::Test {
+ protected:
+  std::string File(const std::string& name, const std::string& contents) {
+    WriteFile(directory_.File(name), contents);
+    return directory_.File(name);
+  }
+  std::string Missing(const std::string& name) const { return directory_.File(name); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ErrorsTest, NoCommandShowsTheOverviewAndFails) {
+  const ProgramResult result = Tilesmith({});
+  EXPECT_EQ(result.exit_code, kUsage);
+  EXPECT_THAT(result.err, testing::HasSubstr("graph-tune"));
+}
+
+TEST_F(ErrorsTest, UnknownCommand) {
+  const ProgramResult result = Tilesmith({"frobnicate"});
+  EXPECT_EQ(result.exit_code, kUsage);
+  EXPECT_EQ(Lines(result.err), 1);
+  EXPECT_THAT(result.err, testing::HasSubstr("unknown command frobnicate (known: tasks, "));
+}
+
+TEST_F(ErrorsTest, Numbers) {
+  const std::string log = Missing("log.jsonl");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "-3"}, kUsage,
+                "--trials must be a positive number, got -3");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials=-3"}, kUsage,
+                "--trials must be a positive number, got -3");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "0"}, kUsage, "got 0");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "12x"}, kUsage, "got 12x");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "99999999999999999999"}, kUsage, "--trials");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--trials"}, kUsage, "--trials needs a value");
+  ExpectRefusal({"tune", "resnet18", "-o", log, "--time-budget", "8 minutes"}, kUsage,
+                "--time-budget must be a duration");
+  ExpectRefusal({"tasks", "resnet18", "--batch", "-1"}, kUsage, "--batch must be a positive number, got -1");
+  ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
+                "--fail-below must be a number, got fast");
+  ExpectRefusal({"run", "resnet18", "--threads", "4096"}, kUsage, "--threads must be at most");
+}
+
+TEST_F(ErrorsTest, Options) {
+  ExpectRefusal({"tasks"}, kUsage, "MODEL is required");
+  ExpectRefusal({"tasks", "resnet18", "--frobnicate"}, kUsage, "unexpected argument --frobnicate");
+  ExpectRefusal({"tasks", "resnet18", "resnet34"}, kUsage, "unexpected argument resnet34");
+  ExpectRefusal({"tune", "resnet18"}, kUsage, "-o LOG is required");
+  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--tuner", "magic"}, kUsage,
+                "--tuner must be one of");
+  ExpectRefusal({"tune", "resnet18", "-o", Missing("l"), "--resume", "--overwrite"}, kUsage,
+                "exclude each other");
+  ExpectRefusal({"tasks", "resnet18", "--max-isa", "sse9"}, kUsage, "--max-isa must be one of");
+  ExpectRefusal({"tasks", "resnet18"}, kUsage, "sse9", {.environment = {"TILESMITH_MAX_ISA=sse9"}});
+  ExpectRefusal({"tasks", "resnet18", "--input-shape", "input=3x"}, kUsage, "--input-shape must be");
+  ExpectRefusal({"tasks", "resnet18", "--input-shape", "picture=1x3x64x64"}, kUsage, "input=Nx3xHxW");
+  ExpectRefusal({"bench"}, kUsage, "MODEL, a WORKLOAD, or --suite");
+}
+
+TEST_F(ErrorsTest, ModelsThatAreNone) {
+  ExpectRefusal({"tasks", "resnet5000"}, kUsage, "resnet5000 is neither an ONNX file nor a built-in network");
+  ExpectRefusal({"tasks", Missing("missing.onnx")}, kUsage, "missing.onnx");
+  ExpectRefusal({"tasks", File("empty.onnx", "")}, kBadModel, "empty.onnx");
+  ExpectRefusal({"tasks", File("text.onnx", "This is no model.\nIt is a text.\n")}, kBadModel, "text.onnx");
+  ExpectRefusal({"run", File("notes.txt", "This is no model either.\n")}, kBadModel, "notes.txt");
+  // An IR version and a graph whose length promises 4 KiB that are not there.
+  ExpectRefusal({"tasks", File("cut.onnx", std::string("\x08\x08\x3a\x80\x20\x0a\x10garbage", 14))},
+                kBadModel, "cut.onnx");
+}
+
+TEST_F(ErrorsTest, Workloads) {
+  ExpectRefusal({"space", "ic64ih56oc64kh3px1"}, kUsage, "unknown field \"px\"");
+  ExpectRefusal({"bench", "ic64ih56oc64kh3ph1+relux"}, kUsage, "relux");
+  ExpectRefusal({"tune", "ic64ih56oc64kh99", "-o", Missing("l")}, kUsage, "ic64ih56oc64kh99");
+  ExpectRefusal({"bench", "--suite", File("suite.txt", "# two\nic8ih8oc8kh1\nic8ih8oc8kz1\n")}, kUsage,
+                "suite.txt:3: ");
+  ExpectRefusal({"bench", "--suite", File("none.txt", "# none\n")}, kUsage, "none.txt: no workloads");
+  ExpectRefusal({"bench", "--suite", Missing("suite")}, kEnvironment, "cannot read");
+}
+
+TEST_F(ErrorsTest, Logs) {
+  const std::string garbage = File("garbage.jsonl", "garbage\nmore garbage\n");
+  const std::string plan = Missing("plan.jsonl");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", garbage, "-o", plan}, kUsage, "garbage.jsonl:1: ");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", Missing("missing.jsonl"), "-o", plan}, kEnvironment,
+                "missing.jsonl");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "-o", plan}, kUsage, "--log LOG is required");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
+                "tilesmith tune squeezenet1_1");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage}, kUsage,
+                "give --resume to go on with it, or --overwrite");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", Missing("no/such/folder/log")}, kEnvironment, "cannot write");
+}
+
+TEST_F(ErrorsTest, Plans) {
+  const std::vector<std::string> small{"--input-shape", "input=1x3x64x64"};
+  const auto with_small = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), small.begin(), small.end());
+    return arguments;
+  };
+  ExpectRefusal(with_small({"run", "squeezenet1_1", "--plan", Missing("p")}), kEnvironment, "cannot read");
+  ExpectRefusal(with_small({"run", "squeezenet1_1", "--plan", File("garbage", "garbage\n")}), kUsage,
+                "garbage:1: ");
+  const std::string plan = Missing("plan.jsonl");
+  ASSERT_EQ(
+      Tilesmith(with_small({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", plan})).exit_code, 0);
+  ExpectRefusal({"run", "squeezenet1_1", "--input-shape", "input=1x3x96x96", "--plan", plan}, kUsage,
+                "plan.jsonl: ");
+  ExpectRefusal({"bench", "resnet18", "--plan", plan}, kUsage, "plan.jsonl: ");
+  ExpectRefusal({"bench", "ic8ih8oc8kh1", "--plan", plan}, kUsage, "--plan needs a MODEL");
+}
+
+TEST_F(ErrorsTest, InputFiles) {
+  const std::vector<std::string> run{"run", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "--input"};
+  const auto with = [&](const std::string& input) {
+    std::vector<std::string> arguments = run;
+    arguments.push_back(input);
+    return arguments;
+  };
+  ExpectRefusal(with("input=picture.png"), kUsage, "--input must be");
+  ExpectRefusal(with("input=" + Missing("a.npy")), kEnvironment, "cannot read");
+  ExpectRefusal(with("input=" + File("text.npy", "no array")), kUsage, "not a .npy array");
+  ExpectRefusal(with(File("text.npz", "no archive")), kUsage, "not a .npz archive");
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,125 @@
+// Whole networks from the command line: plan, run, compare, report.
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli.h"
+#include "tools/cli/npy.h"
+
+namespace tilesmith {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> Small(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--input-shape", "input=1x3x64x64", "--json"});
+  return arguments;
+}
+
+TEST(NetworkTest, TasksAsJson) {
+  const ProgramResult result = Tilesmith({"tasks", "resnet18", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["convs"], 20);
+  EXPECT_EQ(json["distinct"], json["tasks"].size());
+  EXPECT_NEAR(json["total_gflop"], 3.63, 0.02);
+  int64_t count = 0;
+  for (const Json& task : json["tasks"]) count += task["count"].get<int64_t>();
+  EXPECT_EQ(count, 20);
+}
+
+TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const ProgramResult planned =
+      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", plan}));
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const Json summary = Json::parse(planned.out);
+  EXPECT_EQ(summary["convs"], 26);
+  EXPECT_EQ(summary["unmeasured"], 26);
+  EXPECT_GT(summary["measured_seconds"], 0);
+
+  const std::string trace = directory.File("trace.json"), csv = directory.File("steps.csv");
+  const ProgramResult run = Tilesmith(Small({"run", "squeezenet1_1", "--plan", plan, "--check", "--runs", "3",
+                                             "--profile", "--trace", trace, "--csv", csv}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json json = Json::parse(run.out);
+  EXPECT_LE(json["difference"], 1e-4);
+  EXPECT_EQ(json["runs"], 3);
+  EXPECT_GE(json["steps"].size(), 26u);
+  EXPECT_EQ(Json::parse(ReadFile(trace))["traceEvents"].size(), json["steps"].size());
+  EXPECT_EQ(size_t(Lines(ReadFile(csv))), json["steps"].size() + 1);
+}
+
+TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
+  const TemporaryDirectory directory;
+  Tensor input({1, 3, 64, 64});
+  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = float(i % 17) / 8 - 1;
+  WriteNpy(directory.File("in.npy"), input);
+  WriteNpz(directory.File("in.npz"), {{"input", input}});
+  const auto run = [&](const std::string& argument, const std::string& output) {
+    const ProgramResult result = Tilesmith(Small(
+        {"run", "squeezenet1_1", "--runs", "1", "--input", argument, "--output", directory.File(output)}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  };
+  run("input=" + directory.File("in.npy"), "a.npz");
+  run(directory.File("in.npz"), "b.npz");
+  run(directory.File("in.npy"), "folder");
+  const std::vector<NamedTensor> outputs = ReadNpz(directory.File("a.npz"));
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].second.shape(), (Shape{1, 1000}));
+  EXPECT_EQ(ReadFile(directory.File("a.npz")), ReadFile(directory.File("b.npz")));
+  const Tensor single = ReadNpy(directory.File("folder/" + outputs[0].first + ".npy"));
+  EXPECT_EQ(single.floats()[7], outputs[0].second.floats()[7]);
+}
+
+TEST(NetworkTest, BenchTable) {
+  const TemporaryDirectory directory;
+  const std::string csv = directory.File("rows.csv");
+  const ProgramResult result = Tilesmith(Small({"bench", "squeezenet1_1", "--time", "1ms", "--csv", csv}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(size_t(Lines(ReadFile(csv))), json["rows"].size() + 1);
+  for (const Json& row : json["rows"]) {
+    EXPECT_GT(row["ours_seconds"], 0);
+    EXPECT_GT(row["onednn_seconds"], 0);
+    EXPECT_LE(row["ratio_p10"], row["ratio"]);
+    EXPECT_LE(row["ratio"], row["ratio_p90"]);
+  }
+  EXPECT_GT(json["network_seconds"], 0);
+}
+
+TEST(NetworkTest, BenchFailsBelowTheLimit) {
+  const ProgramResult result = Tilesmith(
+      {"bench", "ic8ih8oc8kh1+bias", "--time", "1ms", "--against", "direct", "--fail-below", "1e9"});
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("is below"));
+}
+
+TEST(NetworkTest, SpaceNamesKnobsAndRefusals) {
+  const ProgramResult result = Tilesmith({"space", "g32ic32ih16oc32kh3ph1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  ASSERT_GE(json["templates"].size(), 2u);
+  EXPECT_EQ(json["templates"].back()["template"], "portable");
+  EXPECT_EQ(json["templates"].back()["supported"], true);
+  EXPECT_FALSE(json["portable_knobs"].empty());
+}
+
+TEST(NetworkTest, EveryCommandExplainsItself) {
+  for (const char* command : {"tasks", "space", "tune", "graph-tune", "bench", "run", "doctor"}) {
+    const ProgramResult result = Tilesmith({command, "--help"});
+    EXPECT_EQ(result.exit_code, 0) << command;
+    EXPECT_THAT(result.out, testing::HasSubstr("Examples:\n  tilesmith " + std::string(command)));
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST(NetworkTest, DoctorAsJson) {
+  const ProgramResult result = Tilesmith({"doctor", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_GE(json["checks"].size(), 10u);
+  for (const Json& check : json["checks"]) EXPECT_THAT(check["verdict"], testing::AnyOf("ok", "warn"));
+}
+
+}  // namespace
+}  // namespace tilesmith

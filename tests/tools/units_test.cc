@@ -1,0 +1,249 @@
+// The pieces under the commands.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "layouts/base/error.h"
+#include "tests/support/subprocess.h"
+#include "tools/bench/duel.h"
+#include "tools/bench/random_tensor.h"
+#include "tools/cli/args.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/npy.h"
+#include "tools/cli/records.h"
+#include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
+#include "tools/cli/time_share.h"
+
+namespace tilesmith {
+namespace {
+
+// The message of the Error(kUsage) that `action` throws; "" when it throws none.
+template <typename Action>
+std::string UsageError(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ArgsTest, ValuesReachTheirVariables) {
+  Args args;
+  std::string model, log;
+  std::vector<std::string> shapes;
+  int64_t trials = 7, seed = 1;
+  double budget = 0;
+  bool json = false;
+  args.Positional("MODEL", &model, "");
+  args.Text("-o,--output", &log, "");
+  args.Texts("--shape", &shapes, "");
+  args.Positive("--trials", &trials, "");
+  args.NonNegative("--seed", &seed, "");
+  args.Duration("--budget", &budget, "");
+  args.Flag("--json", &json, "");
+  args.Parse({"--shape", "a=1", "resnet18", "-o", "x.jsonl", "--seed=0", "--shape", "b=2", "--budget",
+              "1h2m3s", "--json"});
+  EXPECT_EQ(model, "resnet18");
+  EXPECT_EQ(log, "x.jsonl");
+  EXPECT_EQ(shapes, (std::vector<std::string>{"a=1", "b=2"}));
+  EXPECT_EQ(trials, 7);
+  EXPECT_EQ(seed, 0);
+  EXPECT_EQ(budget, 3723);
+  EXPECT_TRUE(json);
+  EXPECT_TRUE(args.Given("--seed"));
+  EXPECT_FALSE(args.Given("--trials"));
+}
+
+TEST(ArgsTest, RepeatedOptionsAreRefused) {
+  Args args;
+  int64_t trials = 0;
+  args.Positive("--trials", &trials, "");
+  EXPECT_EQ(UsageError([&] {
+              args.Parse({"--trials", "1", "--trials", "2"});
+            }),
+            "--trials may be given only once");
+}
+
+TEST(ArgsTest, Durations) {
+  EXPECT_DOUBLE_EQ(ParseDuration("--t", "90"), 90);
+  EXPECT_DOUBLE_EQ(ParseDuration("--t", "90s"), 90);
+  EXPECT_DOUBLE_EQ(ParseDuration("--t", "1.5m"), 90);
+  EXPECT_DOUBLE_EQ(ParseDuration("--t", "500ms"), 0.5);
+  for (const char* text : {"", "-1s", "0", "8x", "m", "1m30", "inf", "nan", "1e3s", "8 m", "0s"}) {
+    EXPECT_THAT(UsageError([&] { ParseDuration("--t", text); }), testing::HasSubstr("--t must be a duration"))
+        << text;
+  }
+}
+
+Report SampleReport() {
+  Report report;
+  Table& table = report.AddTable({"rows", "", {{"name", "name"}, {"seconds", "ms"}, {"ok", "ok"}}});
+  table.AddRow({TextCell("a,\"b\""), MillisecondsCell(0.00123456), {true, "yes"}});
+  table.AddRow({TextCell("long name"), NoCell(), {false, "no"}});
+  report.Fact("count", "how many", CountCell(2));
+  report.Note("a note");
+  return report;
+}
+
+TEST(ReportTest, TextIsAligned) {
+  EXPECT_EQ(SampleReport().ToText(),
+            "\n"
+            "name          ms   ok\n"
+            "a,\"b\"      1.235  yes\n"
+            "long name      -   no\n"
+            "\n"
+            "how many  2\n"
+            "a note\n");
+}
+
+TEST(ReportTest, JsonHoldsValuesAndNulls) {
+  const auto json = nlohmann::json::parse(SampleReport().ToJson());
+  EXPECT_EQ(json["count"], 2);
+  EXPECT_EQ(json["rows"][0]["seconds"], 0.00123456);
+  EXPECT_EQ(json["rows"][0]["ok"], true);
+  EXPECT_TRUE(json["rows"][1]["seconds"].is_null());
+}
+
+TEST(ReportTest, CsvQuotesAndKeepsPrecision) {
+  Table table("t", "", {{"name", "n"}, {"seconds", "s"}});
+  table.AddRow({TextCell("a,\"b\""), MillisecondsCell(0.00123456)});
+  table.AddRow({TextCell("c"), NoCell()});
+  EXPECT_EQ(table.ToCsv(), "name,seconds\n\"a,\"\"b\"\"\",0.00123456\nc,\n");
+}
+
+TEST(NpyTest, RoundTrips) {
+  const TemporaryDirectory directory;
+  const Tensor floats = RandomTensor({2, 3, 5}, 1);
+  Tensor ints({4}, Layout::Nchw(), DataType::kI64);
+  ints.ints()[2] = -7;
+  const Tensor scalar = RandomTensor({}, 2);
+  WriteNpz(directory.File("a.npz"), {{"floats", floats}, {"ints", ints}, {"scalar", scalar}});
+  const auto read = ReadNpz(directory.File("a.npz"));
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read[0].first, "floats");
+  EXPECT_EQ(read[0].second.shape(), (Shape{2, 3, 5}));
+  for (int64_t i = 0; i < floats.size(); ++i) EXPECT_EQ(read[0].second.floats()[i], floats.floats()[i]);
+  EXPECT_EQ(read[1].second.type(), DataType::kI64);
+  EXPECT_EQ(read[1].second.ints()[2], -7);
+  EXPECT_EQ(read[2].second.shape(), Shape{});
+  WriteNpy(directory.File("f.npy"), floats);
+  EXPECT_EQ(ReadNpy(directory.File("f.npy")).shape(), floats.shape());
+  EXPECT_EQ(ReadFile(directory.File("f.npy")).find('\n') % 64, 63u);
+}
+
+TEST(NpyTest, ConvertsOtherTypesAndRefusesWhatItCannotRead) {
+  const TemporaryDirectory directory;
+  const auto file = [&](const std::string& descr, const std::string& order, const std::string& data) {
+    const std::string header =
+        "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': (2,), }\n";
+    const std::string path = directory.File("x.npy");
+    WriteFile(path, std::string("\x93NUMPY\x01\x00", 8) + char(header.size()) + '\0' + header + data);
+    return path;
+  };
+  const double doubles[] = {0.5, -2};
+  const std::string eight(reinterpret_cast<const char*>(doubles), sizeof(doubles));
+  EXPECT_EQ(ReadNpy(file("<f8", "False", eight)).floats()[1], -2);
+  EXPECT_EQ(ReadNpy(file("|u1", "False", "\x05\xff")).ints()[1], 255);
+  EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "True", eight)); }), testing::HasSubstr("Fortran"));
+  EXPECT_THAT(UsageError([&] { ReadNpy(file(">f8", "False", eight)); }), testing::HasSubstr(">f8"));
+  EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "False", "short")); }),
+              testing::HasSubstr("needs 16 bytes"));
+}
+
+TEST(NpyTest, DamagedArchivesAreRefusedAtEveryLength) {
+  const TemporaryDirectory directory;
+  WriteNpz(directory.File("a.npz"), {{"x", RandomTensor({3}, 1)}});
+  const std::string whole = ReadFile(directory.File("a.npz"));
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    WriteFile(directory.File("cut.npz"), whole.substr(0, bytes));
+    EXPECT_NE(UsageError([&] { ReadNpz(directory.File("cut.npz")); }), "") << bytes;
+  }
+}
+
+TEST(TimeShareTest, EveryTaskGetsSomeAndTheWholeIsUsedUp) {
+  const std::vector<double> weights{1, 100, 1, 50};
+  double left = 60;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double share = TimeShare(left, std::span(weights).subspan(i));
+    EXPECT_GT(share, 1) << i;
+    left -= share;
+  }
+  EXPECT_NEAR(left, 0, 1e-9);
+  EXPECT_GT(TimeShare(60, std::vector<double>{100, 1}), TimeShare(60, std::vector<double>{1, 100}));
+  EXPECT_EQ(TimeShare(-5, weights), 0);
+}
+
+// A contestant that takes what the clock says, so that ratios are known whatever else the machine does.
+TEST(DuelTest, ContestantsAlternateAndRatiosArePaired) {
+  std::vector<int> order;
+  const std::vector<Contestant> contestants{{"a", [&] { order.push_back(0); }, {}},
+                                            {"b", [&] { order.push_back(1); }, {}},
+                                            {"c", [&] { order.push_back(2); }, {}}};
+  const DuelRounds rounds = RunDuel(contestants, {1e-9, false});
+  EXPECT_EQ(int(rounds.size()), kMinRounds);
+  std::vector<int> blocks;
+  for (int who : order) {
+    if (blocks.empty() || blocks.back() != who) blocks.push_back(who);
+  }
+  // One block each to begin with, then rounds that start with a, b, c, a, b; neighbours of a kind merge.
+  EXPECT_EQ(blocks, (std::vector<int>{0, 1, 2, 0, 1, 2, 1, 2, 0, 2, 0, 1, 0, 1, 2, 1, 2, 0}));
+}
+
+TEST(DuelTest, MedianRatioSurvivesDisturbedRounds) {
+  DuelRounds rounds;
+  for (int i = 0; i < 21; ++i) {
+    const double drift = 1 + 0.5 * i;  // the machine slows down; both suffer alike
+    rounds.push_back({drift, 1.25 * drift});
+  }
+  rounds[3][0] *= 10;
+  rounds[7][1] *= 10;
+  const PairedRatio ratio = RatioOf(rounds, 0, 1);
+  EXPECT_DOUBLE_EQ(ratio.median, 1.25);
+  EXPECT_DOUBLE_EQ(ratio.p10, 1.25);
+  EXPECT_DOUBLE_EQ(ratio.p90, 1.25);
+  EXPECT_DOUBLE_EQ(Quantile({3, 1, 2}, 0.25), 1.5);
+}
+
+TEST(TasksTest, WorkloadsAreToldFromModels) {
+  for (const char* text : {"ic64ih56oc64kh3ph1", "mb1ic3", "g2ic64", "n\"x\"ic64", "ic64ih56oc64kz1"}) {
+    EXPECT_TRUE(LooksLikeWorkload(text)) << text;
+  }
+  for (const char* text : {"resnet50", "vgg16", "net", "", "../ic64", "mobilenet_v1"}) {
+    EXPECT_FALSE(LooksLikeWorkload(text)) << text;
+  }
+}
+
+TEST(TasksTest, TheSuiteHoldsEveryConvOfTheResnets) {
+  const std::vector<ConvTask> suite = ReadSuite(TILESMITH_SOURCE_DIR "/tools/suites/dense.txt");
+  int named = 0;
+  for (const ConvTask& task : suite) named += task.name.empty() ? 0 : 1;
+  EXPECT_EQ(named, 3);
+  EXPECT_GT(suite.size(), 30u);
+  EXPECT_EQ(suite[suite.size() - 2].name, "oc386");
+  EXPECT_EQ(suite[suite.size() - 2].workload.oc, 386);
+  EXPECT_EQ(suite.back().workload.mb, 128);
+}
+
+TEST(ConditionsTest, AutoIsColdForNetworksLargerThanTheCache) {
+  CpuInfo cpu;
+  cpu.l3_bytes = 32 << 20;
+  const std::vector<ConvTask> large{{"", ParseWorkload("ic512ih7oc512kh3ph1"), 2}};
+  EXPECT_TRUE(ColdWeights("auto", large, true, cpu));
+  EXPECT_FALSE(ColdWeights("auto", large, false, cpu));
+  cpu.l3_bytes = 64 << 20;
+  EXPECT_FALSE(ColdWeights("auto", large, true, cpu));
+  EXPECT_TRUE(ColdWeights("cold", large, false, cpu));
+}
+
+TEST(RecordsTest, CostsLieBesideTheLog) {
+  EXPECT_EQ(CostsPathFor("a/b.jsonl"), "a/b.costs.jsonl");
+  EXPECT_EQ(CostsPathFor("log"), "log.costs.jsonl");
+}
+
+}  // namespace
+}  // namespace tilesmith

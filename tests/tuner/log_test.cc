@@ -1,0 +1,130 @@
+#include "tuner/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "layouts/base/error.h"
+#include "tests/tuner/support/sample_records.h"
+
+namespace tilesmith {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LogTest : public ::testing::Test {
+ protected:
+  LogTest() : path_(testing::TempDir() + "tilesmith_log_" + std::to_string(getpid()) + ".jsonl") { Remove(); }
+  ~LogTest() override { Remove(); }
+  void Remove() { std::filesystem::remove(path_); }
+  void Write(const std::string& text) { std::ofstream(path_, std::ios::app | std::ios::binary) << text; }
+  std::string Text() {
+    std::stringstream text;
+    text << std::ifstream(path_, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  const std::string path_;
+};
+
+TEST_F(LogTest, AppendsOneLineARecord) {
+  LogWriter(path_).Append(SampleRecord(0.5));
+  const std::string first = Text();
+  EXPECT_EQ(first.back(), '\n');
+  LogWriter writer(path_);
+  writer.Append(SampleRecord(0.25));
+  EXPECT_EQ(Text().substr(0, first.size()), first) << "append-only";
+  const LogContents contents = ReadLog(path_);
+  EXPECT_TRUE(contents.problems.empty());
+  ASSERT_EQ(contents.records.size(), 2u);
+  EXPECT_EQ(contents.records[0].seconds, 0.5);
+  EXPECT_EQ(contents.records[1].seconds, 0.25);
+}
+
+TEST_F(LogTest, ATornLineCostsThatLine) {
+  LogWriter(path_).Append(SampleRecord(0.5));
+  const std::string line = Text();
+  Write(line.substr(0, line.size() / 2));  // as after kill -9 in the middle of a write
+  LogWriter(path_).Append(SampleRecord(0.25));
+  Write("\n\r\n");
+  const LogContents contents = ReadLog(path_);
+  ASSERT_EQ(contents.records.size(), 2u);
+  EXPECT_EQ(contents.records[1].seconds, 0.25);
+  ASSERT_EQ(contents.problems.size(), 1u);
+  EXPECT_EQ(contents.problems[0].line, 2);
+  EXPECT_THAT(contents.problems[0].message, HasSubstr("torn"));
+}
+
+TEST_F(LogTest, ForeignLinesAreReportedByNumber) {
+  Write("{\"tilesmith\":99}\n{\"i\":[\"llvm\",1]}\n");
+  LogWriter(path_).Append(SampleRecord());
+  Write(std::string("\0\xff\xfe garbage", 11) + "\n[1,2]\n\"text\"\n");
+  const LogContents contents = ReadLog(path_);
+  EXPECT_EQ(contents.records.size(), 1u);
+  ASSERT_EQ(contents.problems.size(), 5u);
+  EXPECT_EQ(contents.problems[0].line, 1);
+  EXPECT_THAT(contents.problems[0].message, HasSubstr("record format 99"));
+  EXPECT_THAT(contents.problems[1].message, HasSubstr("\"tilesmith\" is missing"));
+  EXPECT_EQ(contents.problems[2].line, 4);
+  EXPECT_THAT(contents.problems[2].message, HasSubstr("not JSON"));
+  EXPECT_EQ(contents.problems[4].line, 6);
+}
+
+TEST_F(LogTest, AGarbageFileHasNoRecordsOnlyProblems) {
+  for (int i = 0; i < 100; ++i)
+    Write(
+        "\x7f"
+        "ELF\x02 binary\n");
+  const LogContents contents = ReadLog(path_);
+  EXPECT_TRUE(contents.records.empty());
+  EXPECT_EQ(contents.problems.size(), 100u);
+  Remove();
+  Write("");
+  EXPECT_TRUE(ReadLog(path_).problems.empty());
+}
+
+TEST_F(LogTest, ConcurrentWritersDoNotInterleave) {
+  constexpr int kWriters = 4;
+  constexpr int kRecords = 100;
+  std::vector<std::thread> threads;
+  for (int w = 0; w < kWriters; ++w) {
+    threads.emplace_back([this, w] {
+      LogWriter writer(path_);
+      Record record = SampleRecord();
+      record.seed = w;
+      record.detail = std::string(5000 * (w + 1), 'x');  // beyond what a pipe or a page writes at once
+      for (int i = 0; i < kRecords; ++i) writer.Append(record);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const LogContents contents = ReadLog(path_);
+  EXPECT_TRUE(contents.problems.empty());
+  std::map<uint64_t, int> by_writer;
+  for (const Record& record : contents.records) ++by_writer[record.seed];
+  EXPECT_EQ(by_writer.size(), static_cast<size_t>(kWriters));
+  for (const auto& [writer, count] : by_writer) EXPECT_EQ(count, kRecords) << writer;
+}
+
+TEST_F(LogTest, EnvironmentErrorsNameThePath) {
+  const auto why = [](auto&& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(why([] { ReadLog("/nonexistent/a.jsonl"); }), HasSubstr("/nonexistent/a.jsonl"));
+  EXPECT_THAT(why([] { LogWriter("/nonexistent/a.jsonl"); }), HasSubstr("/nonexistent/a.jsonl"));
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full to stand for a full disk";
+  EXPECT_THAT(why([] { LogWriter("/dev/full").Append(SampleRecord()); }), HasSubstr("No space left"));
+}
+
+}  // namespace
+}  // namespace tilesmith

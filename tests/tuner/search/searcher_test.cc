@@ -1,0 +1,135 @@
+#include "tuner/search/searcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "layouts/base/error.h"
+#include "tests/tuner/support/fake_template.h"
+
+namespace tilesmith {
+namespace {
+
+SearchProblem Problem(const ConvTemplate& conv_template, uint64_t seed) {
+  SearchProblem problem;
+  problem.workload = ParseWorkload("mb1ic64ih14oc64oh14kh3ph1");
+  problem.conv_template = &conv_template;
+  problem.space = conv_template.Space(problem.workload, problem.cpu);
+  problem.seed = seed;
+  return problem;
+}
+
+std::vector<Config> Drain(Searcher& searcher, const FakeTemplate& fake, size_t limit, size_t batch) {
+  std::vector<Config> all;
+  while (all.size() < limit) {
+    const std::vector<Config> configs = searcher.NextBatch(std::min(batch, limit - all.size()));
+    if (configs.empty()) break;
+    std::vector<TrialOutcome> outcomes;
+    for (const Config& config : configs) outcomes.push_back({config, fake.Seconds(config), false});
+    searcher.Update(outcomes);
+    all.insert(all.end(), configs.begin(), configs.end());
+  }
+  return all;
+}
+
+class EverySearcher : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  std::unique_ptr<Searcher> Make(const ConvTemplate& conv_template, uint64_t seed = 1) {
+    return FindSearcher(GetParam()).make(Problem(conv_template, seed));
+  }
+};
+
+TEST_P(EverySearcher, VisitsEveryValidConfigOfASmallSpaceOnce) {
+  const FakeTemplate fake;
+  const ConfigSpace space = fake.Space({}, {});
+  const auto searcher = Make(fake);
+  const std::vector<Config> all = Drain(*searcher, fake, 1000000, 7);
+  std::set<std::string> distinct;
+  for (const Config& config : all) {
+    EXPECT_EQ(space.WhyInvalid(config), "");
+    distinct.insert(config.ToString());
+  }
+  EXPECT_EQ(distinct.size(), all.size()) << "none twice";
+  EXPECT_EQ(all.size(), *space.CountValid());
+}
+
+TEST_P(EverySearcher, ReturnsNothingItWasToldAbout) {
+  const FakeTemplate fake;
+  const auto scout = Make(fake);
+  const std::vector<Config> known = Drain(*scout, fake, 40, 8);
+  std::vector<TrialOutcome> outcomes;
+  for (const Config& config : known) outcomes.push_back({config, fake.Seconds(config), false});
+  Config foreign;
+  foreign.Set("no_such_knob", 1);
+  outcomes.push_back({foreign, 1.0, false});
+  const auto searcher = Make(fake);
+  searcher->Update(outcomes);
+  const std::vector<Config> all = Drain(*searcher, fake, 1000000, 16);
+  EXPECT_EQ(all.size() + known.size(), *fake.Space({}, {}).CountValid());
+  for (const Config& config : all) EXPECT_EQ(std::count(known.begin(), known.end(), config), 0);
+}
+
+TEST_P(EverySearcher, IsDeterministicGivenSeedAndOutcomes) {
+  const FakeTemplate fake;
+  EXPECT_EQ(Drain(*Make(fake, 5), fake, 100, 10), Drain(*Make(fake, 5), fake, 100, 10));
+  if (GetParam() != "grid") {
+    EXPECT_NE(Drain(*Make(fake, 5), fake, 100, 10), Drain(*Make(fake, 6), fake, 100, 10));
+  }
+}
+
+TEST_P(EverySearcher, FindsValidConfigsInAHugeSparseSpace) {
+  const FakeTemplate huge(FakeTemplate::Size::kHugeSparse);
+  const ConfigSpace space = huge.Space({}, {});
+  ASSERT_GT(space.size(), uint64_t{1} << 26);
+  const std::vector<Config> found = Drain(*Make(huge), huge, 200, 20);
+  EXPECT_EQ(found.size(), 200u);
+  for (const Config& config : found) EXPECT_EQ(space.WhyInvalid(config), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Searchers, EverySearcher, ::testing::Values("grid", "random", "ga"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Searchers, AreListedAndFound) {
+  EXPECT_EQ(Searchers().size(), 3u) << "add new ones to EverySearcher above";
+  try {
+    FindSearcher("annealing");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("unknown tuner \"annealing\" (known: ga, random, grid)"));
+  }
+}
+
+TEST(GeneticSearcher, BeatsRandomOnAStructuredSpace) {
+  const FakeTemplate huge(FakeTemplate::Size::kHugeSparse);
+  int better = 0;
+  constexpr int kSeeds = 10;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto best = [&](std::string_view name) {
+      const auto searcher = FindSearcher(name).make(Problem(huge, seed));
+      double seconds = 1e9;
+      for (const Config& config : Drain(*searcher, huge, 200, 16))
+        seconds = std::min(seconds, huge.Seconds(config));
+      return seconds;
+    };
+    better += best("ga") < best("random");
+  }
+  EXPECT_GE(better, 8);
+}
+
+TEST(GeneticSearcher, CopesWithFailuresOnly) {
+  const FakeTemplate fake;
+  const auto searcher = MakeGeneticSearcher(Problem(fake, 3));
+  for (int i = 0; i < 5; ++i) {
+    std::vector<TrialOutcome> outcomes;
+    for (const Config& config : searcher->NextBatch(16)) outcomes.push_back({config, std::nullopt, false});
+    EXPECT_EQ(outcomes.size(), 16u);
+    searcher->Update(outcomes);
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith

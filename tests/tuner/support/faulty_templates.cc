@@ -1,0 +1,114 @@
+#include "tests/tuner/support/faulty_templates.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "templates/portable/portable_template.h"
+
+namespace tilesmith {
+namespace {
+
+[[noreturn]] void HangForever() {
+  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+class FaultyKernel : public ConvKernel {
+ public:
+  FaultyKernel(Fault fault, const ConvWorkload& workload, std::unique_ptr<ConvKernel> conv)
+      : fault_(fault), workload_(workload), conv_(std::move(conv)) {}
+
+  int64_t Tasks(int stage) const override { return conv_->Tasks(stage); }
+  int64_t ScratchFloats(int threads) const override { return conv_->ScratchFloats(threads); }
+  std::span<const float> PackedWeights() const override { return conv_->PackedWeights(); }
+
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
+    if (fault_ == Fault::kWritesNothing) return;
+    conv_->Run(args, stage, range);
+    if (range.end == Tasks(stage)) Spoil(args.output.data);  // once, by whoever runs the last task
+  }
+
+ private:
+  void Spoil(float* output) const {
+    const Shape shape = workload_.output_shape();
+    const Layout layout = PortableTemplate().Layouts(workload_, conv_config_).out;
+    switch (fault_) {
+      case Fault::kRunCrashes:
+        raise(SIGSEGV);
+        break;
+      case Fault::kRunHangs:
+        HangForever();
+      case Fault::kRunExits:
+        _exit(3);
+      case Fault::kIsKilled:
+        raise(SIGKILL);
+        break;
+      case Fault::kWrongValue:
+        output[0] += 0.01f;
+        break;
+      case Fault::kPaddingNotZero:
+        output[PaddedElementCount(shape, layout) - 1] = 1;
+        break;
+      case Fault::kWritesOutside:
+        output[PaddedElementCount(shape, layout) + 5] = 0;
+        break;
+      case Fault::kSlow:
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        break;
+      default:
+        break;
+    }
+  }
+
+  const Fault fault_;
+  const ConvWorkload workload_;
+  const std::unique_ptr<ConvKernel> conv_;
+  const Config conv_config_ = PortableTemplate().Default(workload_, DetectCpu());
+};
+
+class FaultyTemplate : public ConvTemplate {
+ public:
+  std::string_view Name() const override { return "faulty"; }
+  Support Supports(const ConvWorkload&, const CpuInfo&) const override { return Support::Yes(); }
+  ConfigSpace Space(const ConvWorkload&, const CpuInfo&) const override {
+    std::vector<int64_t> faults;
+    for (int64_t f = 0; f <= static_cast<int64_t>(Fault::kSlow); ++f) faults.push_back(f);
+    return ConfigSpace({{"fault", faults, "what goes wrong"}}, nullptr);
+  }
+  Config Default(const ConvWorkload&, const CpuInfo&) const override { return FaultConfig(Fault::kNone); }
+  LayoutPair Layouts(const ConvWorkload& workload, const Config&) const override {
+    return PortableTemplate().Layouts(workload, PortableTemplate().Default(workload, DetectCpu()));
+  }
+
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo&,
+                                    const ConvWeights& weights) const override {
+    const Fault fault = static_cast<Fault>(config.Get("fault"));
+    if (fault == Fault::kBuildThrows) throw std::runtime_error("no registers left");
+    if (fault == Fault::kBuildCrashes) raise(SIGILL);
+    if (fault == Fault::kBuildHangs) HangForever();
+    if (fault == Fault::kBuildNeedsTerabytes) std::vector<char>(size_t{1} << 42).data()[1 << 20] = 1;
+    const PortableTemplate portable;
+    const CpuInfo cpu = DetectCpu();
+    auto conv = portable.Build(workload, portable.Default(workload, cpu), cpu, weights);
+    return std::make_unique<FaultyKernel>(fault, workload, std::move(conv));
+  }
+};
+
+}  // namespace
+
+Config FaultConfig(Fault fault) {
+  Config config;
+  config.Set("fault", static_cast<int64_t>(fault));
+  return config;
+}
+
+const ConvTemplate& FindFaultyTemplate(std::string_view name) {
+  static const FaultyTemplate faulty;
+  if (name == faulty.Name()) return faulty;
+  return FindConvTemplate(name);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,29 @@
+// Templates that misbehave on purpose. They exist only in the tests' own measuring worker.
+#pragma once
+
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+// One knob, "fault", whose value is a Fault; the conv itself is the portable template's default.
+enum class Fault : int64_t {
+  kNone,
+  kBuildThrows,
+  kBuildCrashes,
+  kBuildHangs,
+  kBuildNeedsTerabytes,
+  kRunCrashes,
+  kRunHangs,
+  kRunExits,
+  kIsKilled,  // by SIGKILL, which only comes from outside
+  kWrongValue,
+  kPaddingNotZero,
+  kWritesOutside,
+  kWritesNothing,
+  kSlow,  // 20 ms a run
+};
+
+const ConvTemplate& FindFaultyTemplate(std::string_view name);  // "faulty", else the registered ones
+Config FaultConfig(Fault fault);
+
+}  // namespace tilesmith

@@ -1,0 +1,48 @@
+#include "tuner/template_race.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace tilesmith {
+namespace {
+
+std::array<int, 3> Turns(TemplateRace& race, std::array<double, 3> seconds, int turns) {
+  std::array<int, 3> counts = {};
+  for (int i = 0; i < turns; ++i) {
+    const std::optional<size_t> runner = race.Next();
+    if (!runner) break;
+    ++counts[*runner];
+    race.Tried(*runner, seconds[*runner]);
+  }
+  return counts;
+}
+
+TEST(TemplateRace, FavoursTheLeaderKeepsTheCloseAndDropsTheRest) {
+  TemplateRace race(3);
+  const std::array<int, 3> counts = Turns(race, {1.2, 1.0, 9.0}, 33);
+  EXPECT_EQ(counts[2], 1) << "far behind after its first batch";
+  EXPECT_GE(counts[0], 8);
+  EXPECT_GE(counts[1], 18);
+}
+
+TEST(TemplateRace, ExhaustionLeavesTheTurnsToTheOthers) {
+  TemplateRace race(3);
+  Turns(race, {1.2, 1.0, 9.0}, 6);
+  race.Exhausted(1);
+  race.Exhausted(0);
+  EXPECT_EQ(race.Next(), 2u);
+  race.Exhausted(2);
+  EXPECT_EQ(race.Next(), std::nullopt);
+}
+
+TEST(TemplateRace, GoesOnWhileNothingWorks) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  TemplateRace race(3);
+  const std::array<int, 3> counts = Turns(race, {kNever, kNever, kNever}, 9);
+  EXPECT_EQ(counts[0] + counts[1] + counts[2], 9);
+  for (int count : counts) EXPECT_GE(count, 1);
+}
+
+}  // namespace
+}  // namespace tilesmith

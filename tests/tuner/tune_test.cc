@@ -1,0 +1,235 @@
+#include "tuner/tune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "layouts/base/error.h"
+#include "tests/support/test_cpu.h"
+#include "tests/tuner/support/fake_template.h"
+#include "tuner/best_records.h"
+#include "tuner/measure/process_measurer.h"
+
+namespace tilesmith {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TuneTest : public ::testing::Test {
+ protected:
+  TuneTest() {
+    request_.workload = ParseWorkload("mb1ic64ih14oc64oh14kh3ph1");
+    request_.templates = {&fake_};
+    request_.options.trials = 40;
+    request_.options.batch = 8;
+    sinks_.on_record = [this](const Record& record) { logged_.push_back(record); };
+  }
+  TuneResult Tune() { return TuneTask(request_, measurer_, sinks_); }
+
+  FakeTemplate fake_;
+  FakeMeasurer measurer_{{&fake_}};
+  TuneRequest request_;
+  TuneSinks sinks_;
+  std::vector<Record> logged_;
+};
+
+TEST_F(TuneTest, SpendsItsTrialsOnDistinctConfigsAndFindsTheBest) {
+  request_.options.trials = 150;
+  const TuneResult result = Tune();
+  EXPECT_EQ(result.trials_measured, 150);
+  EXPECT_EQ(result.records.size(), 150u);
+  std::set<std::string> keys;
+  for (const Record& record : result.records) keys.insert(RecordKey(record));
+  EXPECT_EQ(keys.size(), 150u);
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_EQ(result.best->config.Get("tile"), 8);
+  EXPECT_EQ(result.best->config.Get("rows"), 4);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_FALSE(result.out_of_time);
+  EXPECT_EQ(measurer_.sessions.size(), 1u);
+  EXPECT_GT(measurer_.sessions[0].limits.memory_bytes, 0);
+}
+
+TEST_F(TuneTest, LogsEveryTrialAtOnceAndWithAllItNeeds) {
+  sinks_.on_record = [this](const Record& record) {
+    logged_.push_back(record);
+    if (logged_.size() <= 40) {
+      EXPECT_EQ(logged_.size(), measurer_.requests.size()) << "before the next trial";
+    }
+  };
+  request_.options.seed = 9;
+  Tune();
+  ASSERT_GT(logged_.size(), 40u);
+  const Record& record = logged_[0];
+  EXPECT_EQ(record.workload, request_.workload);
+  EXPECT_EQ(record.template_name, "fake");
+  EXPECT_EQ(record.layouts, fake_.Layouts(request_.workload, record.config));
+  EXPECT_EQ(record.statistic, "p25");
+  EXPECT_EQ(record.tuner, "ga");
+  EXPECT_EQ(record.seed, 9u);
+  EXPECT_EQ(record.time.size(), std::string("2025-01-02T03:04:05Z").size());
+}
+
+TEST_F(TuneTest, CoversEveryPairOfLayouts) {
+  Tune();
+  const BestByWorkload best = BestRecords(logged_, TargetOf(request_.cpu));
+  EXPECT_EQ(best.begin()->second.size(), 12u) << "4 input by 3 output blocks";
+  for (const auto& [layouts, record] : best.begin()->second) {
+    EXPECT_FALSE(record.early_stopped) << layouts.in.ToString() << " " << layouts.out.ToString();
+  }
+}
+
+TEST_F(TuneTest, RetimesTheBestInterleaved) {
+  request_.options.retime_top = 3;
+  request_.options.retime_rounds = 2;
+  Tune();
+  const size_t retimed = (measurer_.requests.size() - 40) / 2;
+  EXPECT_GE(retimed, 12u) << "the best of each pair of layouts";
+  for (size_t i = 0; i < retimed; ++i) {
+    EXPECT_EQ(measurer_.requests[40 + i].config, measurer_.requests[40 + retimed + i].config)
+        << "round robin";
+    EXPECT_TRUE(std::isinf(measurer_.requests[40 + i].stop_above_seconds));
+  }
+  ASSERT_EQ(logged_.size(), 40 + retimed);
+  EXPECT_EQ(logged_.back().sample_seconds.size(), 10u) << "of both rounds";
+}
+
+TEST_F(TuneTest, StopsHopelessConfigsEarly) {
+  request_.options.early_stop_factor = 1.2;
+  double best = std::numeric_limits<double>::infinity();
+  Tune();
+  for (size_t i = 0; i < 20; ++i) {  // the search comes first
+    EXPECT_DOUBLE_EQ(measurer_.requests[i].stop_above_seconds, 1.2 * best);
+    if (!logged_[i].early_stopped) best = std::min(best, logged_[i].seconds);
+  }
+}
+
+TEST_F(TuneTest, ResumesWithoutMeasuringAgain) {
+  const TuneResult first = Tune();
+  request_.resume = logged_;
+  Record foreign = logged_[0];
+  foreign.conditions.cold_weights = true;
+  foreign.seconds = 1e-9;
+  request_.resume.push_back(foreign);
+  std::set<std::string> known;
+  for (const Record& record : logged_) known.insert(record.config.ToString());
+  measurer_.requests.clear();
+  request_.options.trials = 60;
+  request_.options.retime_rounds = 0;
+  const TuneResult second = Tune();
+  EXPECT_EQ(second.trials_measured, 20);
+  EXPECT_EQ(second.records.size(), 60u);
+  for (const TrialRequest& trial : measurer_.requests) EXPECT_FALSE(known.contains(trial.config.ToString()));
+  EXPECT_LE(second.best->seconds, first.best->seconds);
+  EXPECT_GT(second.best->seconds, 1e-9) << "other conditions are no knowledge";
+}
+
+TEST_F(TuneTest, AfterAKillAtAnyTrialAResumedRunEndsWithAllTrials) {
+  int asked = 0;
+  sinks_.should_stop = [&] { return ++asked > 13; };
+  const TuneResult cut = Tune();
+  EXPECT_TRUE(cut.interrupted);
+  EXPECT_LT(cut.trials_measured, 14);
+  EXPECT_EQ(static_cast<int>(logged_.size()), cut.trials_measured);
+  sinks_.should_stop = {};
+  request_.resume = logged_;
+  const TuneResult rest = Tune();
+  EXPECT_FALSE(rest.interrupted);
+  EXPECT_EQ(rest.trials_measured + cut.trials_measured, 40);
+}
+
+TEST_F(TuneTest, FailuresAreCountedLoggedAndSurvived) {
+  const ConfigSpace space = fake_.Space(request_.workload, request_.cpu);
+  for (uint64_t i = 0; i < space.size(); i += 2) {
+    measurer_.failures[space.At(i).ToString()] = TrialStatus::kRunCrash;
+  }
+  TuneProgress last;
+  sinks_.on_progress = [&](const TuneProgress& progress) { last = progress; };
+  request_.options.searcher = "random";
+  const TuneResult result = Tune();
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_GT(result.failures.at(TrialStatus::kRunCrash), 5);
+  EXPECT_EQ(last.failures, result.failures);
+  EXPECT_EQ(last.trials_done, 40);
+  EXPECT_DOUBLE_EQ(last.best_gflops, request_.workload.flops() / result.best->seconds * 1e-9);
+  EXPECT_EQ(logged_[0].detail, "told to fail");
+}
+
+TEST_F(TuneTest, EndsWhenTheSpaceIsExhausted) {
+  request_.options.trials = 100000;
+  request_.options.retime_rounds = 0;
+  const TuneResult result = Tune();
+  EXPECT_EQ(result.trials_measured, static_cast<int>(*fake_.Space({}, {}).CountValid()));
+}
+
+TEST_F(TuneTest, StopsWhenOutOfTime) {
+  request_.options.seconds_budget = 0;
+  const TuneResult result = Tune();
+  EXPECT_TRUE(result.out_of_time);
+  EXPECT_EQ(result.trials_measured, 0);
+  EXPECT_FALSE(result.best.has_value());
+}
+
+TEST_F(TuneTest, SharesTrialsAmongTemplatesByPromise) {
+  const FakeTemplate slow(FakeTemplate::Size::kSmall, "slow", 10);
+  FakeMeasurer measurer({&fake_, &slow});
+  request_.templates = {&slow, &fake_};
+  request_.options.trials = 80;
+  const TuneResult result = TuneTask(request_, measurer, sinks_);
+  EXPECT_EQ(result.best->template_name, "fake");
+  int slow_trials = 0;
+  for (const Record& record : result.records) slow_trials += record.template_name == "slow";
+  EXPECT_GE(slow_trials, 8) << "a batch";
+  EXPECT_LE(slow_trials, 30);
+}
+
+TEST_F(TuneTest, RefusesSenselessRequests) {
+  const auto why = [&](ErrorCode code) {
+    try {
+      Tune();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  request_.options.trials = -3;
+  EXPECT_THAT(why(ErrorCode::kUsage), HasSubstr("trials is -3 (allowed: at least 1)"));
+  request_.options.trials = 10;
+  request_.options.searcher = "annealing";
+  EXPECT_THAT(why(ErrorCode::kUsage), HasSubstr("annealing"));
+  request_.options.searcher = "ga";
+  request_.templates.clear();
+  EXPECT_THAT(why(ErrorCode::kNoCandidate), HasSubstr("mb1ic64"));
+}
+
+TEST(TuneTask, TunesARealConvEndToEnd) {
+  TuneRequest request;
+  request.workload = ParseWorkload("mb1ic20ih9oc40oh9kh3ph1+bias+relu");
+  request.cpu = TestCpu();
+  request.templates = {&FindConvTemplate("portable")};
+  request.options.trials = 60;
+  ProcessMeasurer measurer({TILESMITH_TEST_WORKER});
+  const TuneResult result = TuneTask(request, measurer, {});
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_EQ(result.trials_measured, 60);
+  EXPECT_TRUE(result.failures.empty()) << TrialStatusName(result.failures.begin()->first);
+  EXPECT_GE(result.best->sample_seconds.size(), 15u) << "re-timed";
+}
+
+TEST(TemplatesToTune, LeavesThePortableOneForWhatNoOtherSupports) {
+  const ConvWorkload workload = ParseWorkload("mb1ic64ih56oc64oh56kh3ph1");
+  const CpuInfo portable = CapIsa(TestCpu(), Isa::kPortable);
+  ASSERT_EQ(TemplatesToTune(workload, portable).size(), 1u);
+  EXPECT_EQ(TemplatesToTune(workload, portable)[0]->Name(), "portable");
+  for (const ConvTemplate* conv_template : TemplatesToTune(workload, TestCpu())) {
+    EXPECT_TRUE(conv_template->Supports(workload, TestCpu()).ok);
+    if (TestCpu().isa > Isa::kPortable) {
+      EXPECT_NE(conv_template->Name(), "portable");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith

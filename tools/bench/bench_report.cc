@@ -1,0 +1,123 @@
+#include "tools/bench/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/cli/targets.h"
+
+namespace tilesmith {
+namespace {
+
+const OneDnnSide* SideOf(const BenchRow& row, const BenchView& view) {
+  return view.against_direct ? row.bench.Direct() : row.bench.Fastest();
+}
+
+// "64x56x56 -> 64x56x56, 3x3 s1", and what else is unusual.
+std::string ShapeText(const ConvWorkload& w) {
+  std::string text = fmt::format("{}{}x{}x{} -> {}x{}x{}, {}x{}", w.mb > 1 ? fmt::format("{}x", w.mb) : "",
+                                 w.ic, w.ih, w.iw, w.oc, w.oh, w.ow, w.kh, w.kw);
+  if (w.sh > 1 || w.sw > 1) text += fmt::format(" /{}", w.sh);
+  if (w.dh > 0 || w.dw > 0) text += fmt::format(" d{}", w.dh + 1);
+  if (w.g > 1) text += fmt::format(" g{}", w.g);
+  if (w.post.sum) text += " +sum";
+  return text;
+}
+
+std::vector<Cell> SideCells(const OneDnnSide* side) {
+  if (side == nullptr) return {NoCell(), NoCell(), NoCell(), NoCell(), NoCell()};
+  return {MillisecondsCell(side->seconds), TextCell(std::string(OneDnnAlgorithmName(side->algorithm))),
+          RatioCell(side->ratio.median), RatioCell(side->ratio.p10), RatioCell(side->ratio.p90)};
+}
+
+BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view) {
+  BenchTotals totals;
+  double log_sum = 0;
+  int compared = 0;
+  for (const BenchRow& row : rows) {
+    const OneDnnSide* side = SideOf(row, view);
+    if (side == nullptr) continue;
+    totals.ours_seconds += row.bench.seconds * double(row.task.count);
+    totals.onednn_seconds += side->seconds * double(row.task.count);
+    log_sum += std::log(side->ratio.median);
+    ++compared;
+  }
+  if (compared > 0) totals.geomean = std::exp(log_sum / compared);
+  return totals;
+}
+
+void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchView& view) {
+  std::vector<const BenchRow*> losses;
+  for (const BenchRow& row : rows) {
+    const OneDnnSide* side = SideOf(row, view);
+    if (side != nullptr && side->ratio.median < 1) losses.push_back(&row);
+  }
+  std::sort(losses.begin(), losses.end(), [&](const BenchRow* a, const BenchRow* b) {
+    return SideOf(*a, view)->ratio.median < SideOf(*b, view)->ratio.median;
+  });
+  Table table("losses", fmt::format("Losses: {} of {} rows", losses.size(), rows.size()),
+              {{"workload", "workload"},
+               {"ratio", "ratio"},
+               {"lost_seconds", "lost ms"},
+               {"implementation", "oneDNN's implementation"},
+               {"onednn_layouts", "its layouts"}});
+  for (const BenchRow* row : losses) {
+    const OneDnnSide& side = *SideOf(*row, view);
+    table.AddRow({TextCell(WorkloadToString(row->bench.workload)), RatioCell(side.ratio.median),
+                  MillisecondsCell((row->bench.seconds - side.seconds) * double(row->task.count)),
+                  TextCell(side.implementation), TextCell(side.layouts)});
+  }
+  report.AddTable(std::move(table));
+}
+
+}  // namespace
+
+Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view) {
+  Table table("rows", "",
+              {{"workload", "workload"},
+               {"shape", "shape"},
+               {"count", "count"},
+               {"gflop", "GFLOP"},
+               {"ours_seconds", "ours ms"},
+               {"onednn_seconds", "oneDNN ms"},
+               {"onednn_algorithm", "its algorithm"},
+               {"ratio", "ratio"},
+               {"ratio_p10", "p10"},
+               {"ratio_p90", "p90"},
+               {"peak_share", "% of peak"},
+               {"template", "template"},
+               {"layouts", "layouts"},
+               {"schedule", "schedule"}});
+  for (const BenchRow& row : rows) {
+    const ConvWorkload& workload = row.bench.workload;
+    const double flops = workload.flops();
+    const std::string text = WorkloadToString(workload);
+    std::vector<Cell> cells{TextCell(row.task.name.empty() ? text : row.task.name + " " + text),
+                            TextCell(ShapeText(workload)), CountCell(row.task.count),
+                            RealCell(flops * 1e-9, 3), MillisecondsCell(row.bench.seconds)};
+    for (Cell& cell : SideCells(SideOf(row, view))) cells.push_back(std::move(cell));
+    cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops)
+                                        : NoCell());
+    cells.push_back(TextCell(row.bench.schedule.template_name));
+    cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
+    cells.push_back(TextCell(row.bench.schedule.origin));
+    table.AddRow(std::move(cells));
+  }
+  return table;
+}
+
+BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view) {
+  report.AddTable(BenchTable(rows, view));
+  const BenchTotals totals = TotalsOf(rows, view);
+  report.Fact("ours_total_seconds", "ours, all convs ms", MillisecondsCell(totals.ours_seconds));
+  report.Fact("onednn_total_seconds", "oneDNN, all convs ms", MillisecondsCell(totals.onednn_seconds));
+  report.Fact("total_ratio", "ratio of totals",
+              totals.ours_seconds > 0 ? RatioCell(totals.onednn_seconds / totals.ours_seconds) : NoCell());
+  report.Fact("geomean_ratio", "geometric mean ratio",
+              totals.geomean > 0 ? RatioCell(totals.geomean) : NoCell());
+  AddLosses(report, rows, view);
+  return totals;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,32 @@
+// The comparison table.
+#pragma once
+
+#include <vector>
+
+#include "tools/bench/conv_bench.h"
+#include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
+
+namespace tilesmith {
+
+struct BenchRow {
+  ConvTask task;
+  ConvBench bench;
+};
+
+struct BenchView {
+  bool against_direct = false;  // else against oneDNN's fastest
+  double peak_flops = 0;        // 0: unknown
+};
+
+// Over the rows that oneDNN can do.
+struct BenchTotals {
+  double ours_seconds = 0, onednn_seconds = 0;  // times counts
+  double geomean = 0;                           // of the rows' ratios; 0 without rows
+};
+
+Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view);
+// The table, the totals, and every row where oneDNN is the faster one.
+BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view);
+
+}  // namespace tilesmith

@@ -1,0 +1,200 @@
+#include "tools/bench/conv_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "tools/bench/random_tensor.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr OneDnnAlgorithm kAlgorithms[] = {OneDnnAlgorithm::kDirect, OneDnnAlgorithm::kAuto,
+                                           OneDnnAlgorithm::kWinograd};
+
+// What both sides compute on.
+struct Problem {
+  explicit Problem(const ConvWorkload& workload)
+      : input(RandomTensor(workload.input_shape(), 1)), weights(RandomTensor(workload.weights_shape(), 2)) {
+    if (workload.post.bias) bias = RandomTensor({workload.oc}, 3);
+    if (workload.post.sum) residual = RandomTensor(workload.output_shape(), 4);
+  }
+  const float* bias_data() const { return bias ? bias->floats() : nullptr; }
+
+  Tensor input, weights;
+  std::optional<Tensor> bias, residual;
+};
+
+// Our side: kernel, buffers, and what they need to stay alive.
+class OurConv {
+ public:
+  OurConv(const ConvWorkload& workload, const Schedule& schedule, const Problem& problem,
+          const Machine& machine)
+      : workload_(workload), problem_(problem), machine_(machine) {
+    const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
+    const Support support = conv_template.Supports(workload, machine.cpu);
+    if (!support.ok) {
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("template {} does not support {}: {}", schedule.template_name,
+                              WorkloadToString(workload), support.reason));
+    }
+    layouts_ = conv_template.Layouts(workload, schedule.config);
+    kernel_ = conv_template.Build(workload, schedule.config, machine.cpu,
+                                  {problem.weights.floats(), problem.bias_data()});
+    input_ = Transform(problem.input, layouts_.in, machine.cpu, machine.threads);
+    output_ = Tensor(workload.output_shape(), layouts_.out);
+    scratch_ = AlignedBuffer(size_t(kernel_->ScratchFloats(machine.threads)) * sizeof(float));
+    views_.push_back(input_.input_view());
+    if (workload.post.sum) views_.push_back({output_.floats(), output_.input_view().batch_stride});
+  }
+
+  const LayoutPair& layouts() const { return layouts_; }
+  std::span<const float> weights() const { return kernel_->PackedWeights(); }
+  void Run() { RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads); }
+  Tensor Answer() {
+    if (problem_.residual) output_ = Transform(*problem_.residual, layouts_.out, machine_.cpu, 1);
+    if (workload_.post.sum) views_[1].data = output_.floats();
+    Run();
+    return TransformGeneric(output_, Layout::Nchw());
+  }
+
+ private:
+  ConvWorkload workload_;
+  const Problem& problem_;
+  Machine machine_;
+  LayoutPair layouts_;
+  std::unique_ptr<ConvKernel> kernel_;
+  Tensor input_, output_;
+  AlignedBuffer scratch_;
+  std::vector<InputView> views_;
+};
+
+struct Twin {
+  OneDnnAlgorithm algorithm;
+  std::unique_ptr<OneDnnConv> conv;
+};
+
+std::vector<Twin> MakeTwins(const ConvWorkload& workload, const Problem& problem,
+                            std::vector<std::string>* refusals) {
+  std::vector<Twin> twins;
+  for (OneDnnAlgorithm algorithm : kAlgorithms) {
+    std::string refusal;
+    auto conv =
+        OneDnnConv::Create(workload, algorithm, {problem.weights.floats(), problem.bias_data()}, &refusal);
+    if (conv == nullptr) {
+      if (refusals) refusals->push_back(fmt::format("{}: {}", OneDnnAlgorithmName(algorithm), refusal));
+      continue;
+    }
+    conv->SetInput(problem.input);
+    if (problem.residual) conv->SetResidual(*problem.residual);
+    twins.push_back({algorithm, std::move(conv)});
+  }
+  return twins;
+}
+
+OneDnnSide SideOf(const Twin& twin) {
+  return {twin.algorithm,
+          twin.conv->ImplName(),
+          fmt::format("{} -> {}", twin.conv->InputLayoutName(), twin.conv->OutputLayoutName()),
+          0,
+          {}};
+}
+
+// Largest difference, relative to the largest value of `expected`.
+double RelativeDifference(const Tensor& actual, const Tensor& expected) {
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(double(expected.floats()[i])));
+    const double error = std::abs(double(actual.floats()[i]) - double(expected.floats()[i]));
+    difference = std::isnan(error) ? INFINITY : std::max(difference, error);
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& bench, const Problem& problem) {
+  const Tensor answer = ours.Answer();
+  for (Twin& twin : twins) {
+    twin.conv->Run();
+    const double difference = RelativeDifference(answer, twin.conv->GetOutput());
+    if (problem.residual) twin.conv->SetResidual(*problem.residual);
+    const double allowed = twin.algorithm == OneDnnAlgorithm::kWinograd ? 1e-3 : 1e-4;
+    if (difference <= allowed) continue;
+    throw Error(
+        ErrorCode::kWrongAnswer,
+        fmt::format("{}: template {} [{}] differs from oneDNN's {} by {:.1e} of the largest output",
+                    WorkloadToString(bench.workload), bench.schedule.template_name,
+                    bench.schedule.config.ToString(), OneDnnAlgorithmName(twin.algorithm), difference));
+  }
+}
+
+}  // namespace
+
+const OneDnnSide* ConvBench::Fastest() const {
+  const auto found = std::min_element(sides.begin(), sides.end(),
+                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  return found == sides.end() ? nullptr : &*found;
+}
+
+const OneDnnSide* ConvBench::Direct() const {
+  const auto found = std::find_if(sides.begin(), sides.end(), [](const OneDnnSide& side) {
+    return side.algorithm == OneDnnAlgorithm::kDirect;
+  });
+  return found == sides.end() ? nullptr : &*found;
+}
+
+ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
+                    const DuelOptions& options) {
+  const Problem problem(workload);
+  OurConv ours(workload, schedule, problem, machine);
+  ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}};
+  std::vector<Twin> twins = MakeTwins(workload, problem, &bench.refusals);
+  CheckAgreement(ours, twins, bench, problem);
+
+  std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, ours.weights()}};
+  for (Twin& twin : twins) {
+    contestants.push_back({std::string(OneDnnAlgorithmName(twin.algorithm)),
+                           [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
+  }
+  const DuelRounds rounds = RunDuel(contestants, options);
+  bench.seconds = DuelSeconds(rounds, 0);
+  for (size_t i = 0; i < twins.size(); ++i) {
+    OneDnnSide side = SideOf(twins[i]);
+    side.seconds = DuelSeconds(rounds, i + 1);
+    side.ratio = RatioOf(rounds, 0, i + 1);
+    bench.sides.push_back(std::move(side));
+  }
+  return bench;
+}
+
+std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options) {
+  const Problem problem(workload);
+  const std::vector<Twin> twins = MakeTwins(workload, problem, nullptr);
+  if (twins.empty()) return {};
+  std::vector<Contestant> contestants;
+  for (const Twin& twin : twins) {
+    contestants.push_back({"", [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
+  }
+  const DuelRounds rounds = RunDuel(contestants, options);
+  std::vector<OneDnnSide> sides;
+  for (size_t i = 0; i < twins.size(); ++i) {
+    sides.push_back(SideOf(twins[i]));
+    sides.back().seconds = DuelSeconds(rounds, i);
+  }
+  return sides;
+}
+
+Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu) {
+  for (const ConvTemplate* candidate : ConvTemplates()) {
+    if (!candidate->Supports(workload, cpu).ok) continue;
+    return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
+  }
+  throw Error(ErrorCode::kNoCandidate, "no template supports " + WorkloadToString(workload));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,76 @@
+#include "tools/bench/duel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layouts/base/check.h"
+#include "tools/cli/progress.h"
+#include "tuner/measure/cache_eviction.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kMaxRounds = 400;
+
+double TimeRuns(const Contestant& contestant, int runs) {
+  const double begin = NowSeconds();
+  for (int i = 0; i < runs; ++i) contestant.run();
+  return (NowSeconds() - begin) / runs;
+}
+
+double TimeColdRuns(const Contestant& contestant, int runs) {
+  double total = 0;
+  for (int i = 0; i < runs; ++i) {
+    EvictFromCaches(contestant.weights);
+    total += TimeRuns(contestant, 1);
+  }
+  return total / runs;
+}
+
+}  // namespace
+
+DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& options) {
+  TILESMITH_CHECK(!contestants.empty());
+  std::vector<int> runs;
+  for (const Contestant& contestant : contestants) {
+    contestant.run();
+    runs.push_back(int(std::clamp(std::ceil(kBlockSeconds / TimeRuns(contestant, 1)), 1.0, 100.0)));
+  }
+  DuelRounds rounds;
+  const double begin = NowSeconds();
+  while (int(rounds.size()) < kMinRounds ||
+         (NowSeconds() - begin < options.seconds && int(rounds.size()) < kMaxRounds)) {
+    std::vector<double> seconds(contestants.size());
+    for (size_t i = 0; i < contestants.size(); ++i) {
+      const size_t turn = (rounds.size() + i) % contestants.size();
+      const Contestant& contestant = contestants[turn];
+      contestant.run();
+      seconds[turn] = options.cold ? TimeColdRuns(contestant, runs[turn]) : TimeRuns(contestant, runs[turn]);
+    }
+    rounds.push_back(std::move(seconds));
+  }
+  return rounds;
+}
+
+double DuelSeconds(const DuelRounds& rounds, size_t contestant) {
+  std::vector<double> seconds;
+  for (const auto& round : rounds) seconds.push_back(round[contestant]);
+  return Quantile(std::move(seconds), 0.5);
+}
+
+PairedRatio RatioOf(const DuelRounds& rounds, size_t a, size_t b) {
+  std::vector<double> ratios;
+  for (const auto& round : rounds) ratios.push_back(round[b] / round[a]);
+  return {Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9)};
+}
+
+double Quantile(std::vector<double> values, double q) {
+  TILESMITH_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const double position = q * double(values.size() - 1);
+  const auto below = size_t(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - double(below)) * (values[above] - values[below]);
+}
+
+}  // namespace tilesmith

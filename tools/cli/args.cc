@@ -1,0 +1,190 @@
+#include "tools/cli/args.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+[[noreturn]] void Reject(const std::string& name, const std::string& wanted, const std::string& got) {
+  throw Error(ErrorCode::kUsage, fmt::format("{} must be {}, got {}", name, wanted, got));
+}
+
+int64_t ParseInteger(const std::string& name, const std::string& text, int64_t minimum) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || value < minimum) {
+    Reject(name, minimum > 0 ? "a positive number" : "a number of at least 0", text);
+  }
+  return value;
+}
+
+double ParseReal(const std::string& name, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    Reject(name, "a number", text);
+  }
+  return value;
+}
+
+// "-o,--output" -> "--output"
+std::string LongName(const std::string& names) {
+  const size_t at = names.find("--");
+  return at == std::string::npos ? names : names.substr(at);
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+double ParseDuration(const std::string& name, const std::string& text) {
+  static constexpr const char* kWanted = "a duration such as 90s, 8m or 1h30m";
+  double total = 0;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at == end) Reject(name, kWanted, "nothing");
+  while (at != end) {
+    double value = 0;
+    const auto [after, error] = std::from_chars(at, end, value, std::chars_format::fixed);
+    if (error != std::errc() || !(value >= 0)) Reject(name, kWanted, text);
+    const char* const unit_end = std::find_if(after, end, [](char c) { return c < 'a' || c > 'z'; });
+    const std::string_view unit(after, size_t(unit_end - after));
+    if (unit == "ms") {
+      total += value * 1e-3;
+    } else if (unit == "s" || (unit.empty() && unit_end == end && at == text.data())) {
+      total += value;
+    } else if (unit == "m") {
+      total += value * 60;
+    } else if (unit == "h") {
+      total += value * 3600;
+    } else {
+      Reject(name, kWanted, text);
+    }
+    at = unit_end;
+  }
+  if (total <= 0) Reject(name, kWanted, text);
+  return total;
+}
+
+struct Args::Impl {
+  CLI::App app;
+  CLI::Option* help = nullptr;
+  // Texts as given; converted after parsing, so that every complaint is ours.
+  struct Pending {
+    CLI::Option* option;
+    std::function<void(const std::string&)> convert;
+  };
+  std::vector<Pending> pending;
+
+  CLI::Option* Add(const std::string& names, const std::string& type, const std::string& help_text,
+                   std::function<void(const std::string&)> convert) {
+    CLI::Option* option = app.add_option(names)->description(help_text)->type_name(type)->expected(1);
+    option->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+    pending.push_back({option, std::move(convert)});
+    return option;
+  }
+};
+
+Args::Args() : impl_(std::make_unique<Impl>()) {
+  impl_->app.set_help_flag();
+  impl_->help = impl_->app.add_flag("-h,--help")->description("Print this help");
+}
+Args::~Args() = default;
+
+void Args::Positional(const std::string& name, std::string* value, const std::string& help) {
+  impl_->Add(name, "", help, [value](const std::string& text) { *value = text; })->required();
+}
+
+void Args::OptionalPositional(const std::string& name, std::string* value, const std::string& help) {
+  impl_->Add(name, "", help, [value](const std::string& text) { *value = text; });
+}
+
+void Args::Flag(const std::string& names, bool* value, const std::string& help) {
+  impl_->app.add_flag(names, *value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void Args::Text(const std::string& names, std::string* value, const std::string& help) {
+  impl_->Add(names, "TEXT", help, [value](const std::string& text) { *value = text; });
+}
+
+void Args::Texts(const std::string& names, std::vector<std::string>* values, const std::string& help) {
+  CLI::Option* option =
+      impl_->Add(names, "TEXT", help, [values](const std::string& text) { values->push_back(text); });
+  option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+}
+
+void Args::Positive(const std::string& names, int64_t* value, const std::string& help) {
+  impl_->Add(names, "N", help, [value, name = LongName(names)](const std::string& text) {
+    *value = ParseInteger(name, text, 1);
+  });
+}
+
+void Args::NonNegative(const std::string& names, int64_t* value, const std::string& help) {
+  impl_->Add(names, "N", help, [value, name = LongName(names)](const std::string& text) {
+    *value = ParseInteger(name, text, 0);
+  });
+}
+
+void Args::Real(const std::string& names, double* value, const std::string& help) {
+  impl_->Add(names, "X", help,
+             [value, name = LongName(names)](const std::string& text) { *value = ParseReal(name, text); });
+}
+
+void Args::Duration(const std::string& names, double* seconds, const std::string& help) {
+  impl_->Add(names, "TIME", help, [seconds, name = LongName(names)](const std::string& text) {
+    *seconds = ParseDuration(name, text);
+  });
+}
+
+void Args::Choice(const std::string& names, std::string* value, const std::vector<std::string>& choices,
+                  const std::string& help) {
+  const std::string type = fmt::format("{{{}}}", fmt::join(choices, ","));
+  impl_->Add(names, type, help, [value, choices, name = LongName(names)](const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      Reject(name, fmt::format("one of {}", fmt::join(choices, ", ")), text);
+    }
+    *value = text;
+  });
+}
+
+void Args::Parse(const std::vector<std::string>& arguments) {
+  const bool asked = std::any_of(arguments.begin(), arguments.end(),
+                                 [](const std::string& text) { return text == "-h" || text == "--help"; });
+  try {
+    impl_->app.parse(asked ? std::vector<std::string>{"--help"}
+                           : std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::RequiredError& error) {
+    if (!asked) throw Error(ErrorCode::kUsage, FirstLine(error.what()));
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> unexpected = impl_->app.remaining();
+    throw Error(ErrorCode::kUsage,
+                fmt::format("unexpected argument {}", unexpected.empty() ? "" : unexpected.front()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = FirstLine(error.what());  // "--batch: 1 required N missing"
+    const std::string name = message.substr(0, message.find(':'));
+    const bool missing = message.ends_with("missing");
+    throw Error(ErrorCode::kUsage, name + (missing ? " needs a value" : " may be given only once"));
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::kUsage, FirstLine(error.what()));
+  }
+  for (const Impl::Pending& pending : impl_->pending) {
+    for (const std::string& text : pending.option->results()) pending.convert(text);
+  }
+}
+
+bool Args::Given(const std::string& name) const { return impl_->app.count(name) > 0; }
+
+bool Args::help_asked() const { return impl_->help->count() > 0; }
+
+std::string Args::Help(const std::string& command) const { return impl_->app.help(command); }
+
+}  // namespace tilesmith

@@ -1,0 +1,55 @@
+// The arguments of one command: declared once, parsed, checked, and explained in --help.
+//
+// Values land in variables of the caller, which hold the defaults beforehand and outlive parsing. Whatever is
+// wrong is an Error(kUsage) whose message names the option, what was allowed, and what was given.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tilesmith {
+
+class Args {
+ public:
+  Args();
+  ~Args();
+  Args(const Args&) = delete;
+  Args& operator=(const Args&) = delete;
+
+  // A required argument without a name: MODEL.
+  void Positional(const std::string& name, std::string* value, const std::string& help);
+  void OptionalPositional(const std::string& name, std::string* value, const std::string& help);
+  // Options are written "--name" or "-o,--output".
+  void Flag(const std::string& names, bool* value, const std::string& help);
+  void Text(const std::string& names, std::string* value, const std::string& help);
+  // May be given several times.
+  void Texts(const std::string& names, std::vector<std::string>* values, const std::string& help);
+  // An integer of at least 1.
+  void Positive(const std::string& names, int64_t* value, const std::string& help);
+  // An integer of at least 0.
+  void NonNegative(const std::string& names, int64_t* value, const std::string& help);
+  void Real(const std::string& names, double* value, const std::string& help);
+  // "90s", "8m", "1h30m", "500ms", or a bare number of seconds.
+  void Duration(const std::string& names, double* seconds, const std::string& help);
+  void Choice(const std::string& names, std::string* value, const std::vector<std::string>& choices,
+              const std::string& help);
+
+  // The arguments after the command's name.
+  void Parse(const std::vector<std::string>& arguments);
+  bool Given(const std::string& name) const;  // "--resume", after Parse
+  bool help_asked() const;
+  // The list of arguments and options, for below the command's purpose.
+  std::string Help(const std::string& command) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The number of seconds of a text such as "1h30m". Throws Error(kUsage).
+double ParseDuration(const std::string& name, const std::string& text);
+
+}  // namespace tilesmith

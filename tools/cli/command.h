@@ -1,0 +1,32 @@
+// A command of the command line: `tilesmith NAME ...`. A new one is a pair of files in tools/commands and a
+// line in command_list.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/cli/args.h"
+
+namespace tilesmith {
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual std::string_view Name() const = 0;
+  virtual std::string_view Purpose() const = 0;   // one line
+  virtual std::string_view Examples() const = 0;  // whole command lines, one a line
+  virtual bool Hidden() const { return false; }   // not in the list: for other programs than people
+  virtual void Declare(Args& args) = 0;
+  // Called after the arguments are parsed. Returns the exit code; throws Error.
+  virtual int Run() = 0;
+};
+
+std::vector<std::unique_ptr<Command>> MakeCommands();
+
+// Finds the command, parses, runs, and turns errors into one line on stderr and an exit code: an Error's own
+// code, 1 for any other exception.
+int RunCommandLine(const std::vector<std::string>& arguments);
+
+}  // namespace tilesmith

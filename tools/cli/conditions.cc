@@ -1,0 +1,21 @@
+#include "tools/cli/conditions.h"
+
+namespace tilesmith {
+
+void DeclareConditions(Args& args, std::string* conditions) {
+  args.Choice("--conditions", conditions, {"auto", "warm", "cold"},
+              "Weights warm in cache or from memory; auto: cold for networks larger than the cache");
+}
+
+bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tasks, bool is_network,
+                 const CpuInfo& cpu) {
+  if (conditions != "auto") return conditions == "cold";
+  if (!is_network) return false;
+  int64_t bytes = 0;
+  for (const ConvTask& task : tasks) {
+    bytes += task.count * ElementCount(task.workload.weights_shape()) * int64_t(sizeof(float));
+  }
+  return bytes > cpu.l3_bytes / 2;
+}
+
+}  // namespace tilesmith

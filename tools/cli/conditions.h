@@ -1,0 +1,21 @@
+// Warm or cold weights: which of them a measurement should reflect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "tools/cli/args.h"
+#include "tools/cli/tasks.h"
+
+namespace tilesmith {
+
+// Declares --conditions {auto,warm,cold}; *conditions must hold "auto" beforehand.
+void DeclareConditions(Args& args, std::string* conditions);
+
+// "auto" is cold for a network whose weights cannot all stay in the last-level cache (more than half of it,
+// activations needing room too): every layer's then come from memory in each run. Otherwise it is warm.
+bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tasks, bool is_network,
+                 const CpuInfo& cpu);
+
+}  // namespace tilesmith

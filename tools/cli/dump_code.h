@@ -1,0 +1,17 @@
+// --dump-code and --perf-map.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "layouts/base/cpu.h"
+#include "ops/workload.h"
+#include "templates/code_sink.h"
+
+namespace tilesmith {
+
+// Builds one config and writes its code into directory/WORKLOAD. Throws Error(kEnvironment).
+void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
+              const CpuInfo& cpu, const std::string& directory);
+
+}  // namespace tilesmith

@@ -1,0 +1,12 @@
+// Ctrl-C: the first one asks the command to finish what it is at and report; the second one ends it.
+#pragma once
+
+namespace tilesmith {
+
+// SIGINT and SIGTERM set the flag from now on, once.
+void CatchInterrupts();
+bool Interrupted();
+// For child processes: Ctrl-C reaches them too, but it is their parent's to act on.
+void IgnoreInterrupts();
+
+}  // namespace tilesmith

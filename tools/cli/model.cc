@@ -1,0 +1,110 @@
+#include "tools/cli/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "layouts/base/error.h"
+#include "ops/networks/networks.h"
+#include "ops/onnx_import.h"
+#include "ops/passes/passes.h"
+
+namespace tilesmith {
+namespace {
+
+std::vector<std::string_view> BuiltInNames() {
+  std::vector<std::string_view> names;
+  for (const BuiltInNetwork& network : BuiltInNetworks()) names.push_back(network.name);
+  return names;
+}
+
+// "name=1x3x224x224" or "name=224".
+struct NamedSize {
+  std::string name;
+  Shape sizes;
+};
+
+NamedSize ParseNamedSize(const std::string& text) {
+  const auto reject = [&]() -> Error {
+    return Error(ErrorCode::kUsage,
+                 fmt::format("--input-shape must be INPUT=1x3x224x224 or DIMENSION=224, got {}", text));
+  };
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) throw reject();
+  NamedSize named{text.substr(0, equals), {}};
+  const char* at = text.data() + equals + 1;
+  const char* const end = text.data() + text.size();
+  while (true) {
+    int64_t size = 0;
+    const auto [after, error] = std::from_chars(at, end, size);
+    if (error != std::errc() || size < 1) throw reject();
+    named.sizes.push_back(size);
+    if (after == end) return named;
+    if (*after != 'x') throw reject();
+    at = after + 1;
+  }
+}
+
+Graph LoadBuiltIn(const ModelOptions& options) {
+  NetworkOptions network;
+  if (options.batch > 0) network.batch = options.batch;
+  for (const std::string& text : options.input_shapes) {
+    const NamedSize named = ParseNamedSize(text);
+    const Shape& sizes = named.sizes;
+    const bool matches = named.name == "input" && sizes.size() == 4 && sizes[1] == 3 &&
+                         (options.batch == 0 || sizes[0] == options.batch);
+    if (!matches) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("the input of {} is input=Nx3xHxW (N as --batch says, if given), got "
+                              "--input-shape {}",
+                              options.model, text));
+    }
+    network.batch = sizes[0];
+    network.height = sizes[2];
+    network.width = sizes[3];
+  }
+  return BuildNetwork(options.model, network);
+}
+
+Graph LoadOnnx(const ModelOptions& options) {
+  ImportOptions import;
+  if (options.batch > 0) import.batch = options.batch;
+  for (const std::string& text : options.input_shapes) {
+    const NamedSize named = ParseNamedSize(text);
+    if (named.sizes.size() == 1) {
+      import.dims[named.name] = named.sizes[0];
+    } else {
+      import.input_shapes[named.name] = named.sizes;
+    }
+  }
+  return ImportOnnx(options.model, import);
+}
+
+}  // namespace
+
+void DeclareModelOptions(Args& args, ModelOptions* options) {
+  args.Positional("MODEL", &options->model,
+                  fmt::format("An ONNX file, or one of {}", fmt::join(BuiltInNames(), ", ")));
+  DeclareInputOptions(args, options);
+}
+
+void DeclareInputOptions(Args& args, ModelOptions* options) {
+  args.Positive("--batch", &options->batch, "First size of every input");
+  args.Texts("--input-shape", &options->input_shapes,
+             "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated");
+}
+
+bool LooksLikeModel(const std::string& text) {
+  return IsBuiltInNetwork(text) || text.ends_with(".onnx") || std::filesystem::exists(text);
+}
+
+Graph LoadModel(const ModelOptions& options) {
+  if (IsBuiltInNetwork(options.model)) return OptimizeGraph(LoadBuiltIn(options));
+  if (LooksLikeModel(options.model)) return OptimizeGraph(LoadOnnx(options));
+  throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
+                                             options.model, fmt::join(BuiltInNames(), ", ")));
+}
+
+}  // namespace tilesmith

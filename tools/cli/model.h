@@ -1,0 +1,30 @@
+// MODEL arguments: a built-in network by name, or an ONNX file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/graph.h"
+#include "tools/cli/args.h"
+
+namespace tilesmith {
+
+struct ModelOptions {
+  std::string model;
+  int64_t batch = 0;                      // 0: the model's own, or 1 where it leaves it open
+  std::vector<std::string> input_shapes;  // "input=1x3x224x224", or "height=224" for a named open size
+};
+// Declares the positional MODEL and the options.
+void DeclareModelOptions(Args& args, ModelOptions* options);
+// The options alone, for commands whose positional may be something else too.
+void DeclareInputOptions(Args& args, ModelOptions* options);
+
+// Whether the text can only mean a model: a built-in name, an existing file, or something that ends in .onnx.
+bool LooksLikeModel(const std::string& text);
+
+// Reads or generates the network and optimizes it: what tasks, plans and the executor see. Throws
+// Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
+// network.
+Graph LoadModel(const ModelOptions& options);
+
+}  // namespace tilesmith

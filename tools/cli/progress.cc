@@ -1,0 +1,61 @@
+#include "tools/cli/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+
+namespace tilesmith {
+namespace {
+
+constexpr double kTerminalPeriod = 0.1;
+constexpr double kFilePeriod = 5;
+
+}  // namespace
+
+double NowSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string DurationText(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f}s", seconds);
+  const auto whole = int64_t(seconds);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+}
+
+ProgressLine::ProgressLine() {
+  const char* term = std::getenv("TERM");
+  terminal_ = isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+  const char* no_color = std::getenv("NO_COLOR");
+  dim_ = terminal_ && (no_color == nullptr || *no_color == '\0');
+  winsize size{};
+  if (terminal_ && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) columns_ = size.ws_col;
+}
+
+void ProgressLine::Show(const std::string& text) {
+  const double now = NowSeconds();
+  if (now < next_seconds_) return;
+  next_seconds_ = now + (terminal_ ? kTerminalPeriod : kFilePeriod);
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
+  fmt::print(stderr, "\r{}{}{}\033[K", dim_ ? "\033[2m" : "", text.substr(0, columns_ - 1),
+             dim_ ? "\033[0m" : "");
+  drawn_ = true;
+}
+
+void ProgressLine::Say(const std::string& text) {
+  Clear();
+  fmt::print(stderr, "{}\n", text);
+}
+
+void ProgressLine::Clear() {
+  if (drawn_) fmt::print(stderr, "\r\033[K");
+  drawn_ = false;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,37 @@
+// Progress on stderr: one line that is rewritten on a terminal, a line every few seconds elsewhere.
+#pragma once
+
+#include <string>
+
+namespace tilesmith {
+
+// Call only between measurements: drawing takes time. One at a time per process.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { Clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // Shows `text`; cheap when called more often than people can read.
+  void Show(const std::string& text);
+  // A line that stays.
+  void Say(const std::string& text);
+  // Takes the rewritten line away.
+  void Clear();
+
+ private:
+  bool terminal_ = false;
+  bool dim_ = false;
+  size_t columns_ = 80;
+  bool drawn_ = false;
+  double next_seconds_ = 0;
+};
+
+// "3m07s", "12.3s".
+std::string DurationText(double seconds);
+
+// Seconds of a monotonic clock.
+double NowSeconds();
+
+}  // namespace tilesmith

@@ -1,0 +1,36 @@
+#include "tools/cli/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layouts/base/error.h"
+#include "tuner/log.h"
+
+namespace tilesmith {
+
+std::vector<Record> LoadRecords(const std::string& path) {
+  LogContents contents = ReadLog(path);
+  const std::vector<LogProblem>& problems = contents.problems;
+  if (contents.records.empty() && !problems.empty()) {
+    throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {} (no line of this file is a tuning record)", path,
+                                               problems[0].line, problems[0].message));
+  }
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) {
+    fmt::print(stderr, "{}:{}: skipped: {}\n", path, problems[i].line, problems[i].message);
+  }
+  if (problems.size() > kShown) {
+    fmt::print(stderr, "{}: {} more lines skipped\n", path, problems.size() - kShown);
+  }
+  return std::move(contents.records);
+}
+
+std::string CostsPathFor(const std::string& log_path) {
+  static constexpr std::string_view kSuffix = ".jsonl";
+  const std::string stem =
+      log_path.ends_with(kSuffix) ? log_path.substr(0, log_path.size() - kSuffix.size()) : log_path;
+  return stem + ".costs.jsonl";
+}
+
+}  // namespace tilesmith

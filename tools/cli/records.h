@@ -1,0 +1,18 @@
+// Tuning logs as commands read them: what is wrong with a log is said once, on stderr.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// Prints a line for the first few skipped lines. Throws Error(kEnvironment) when the file cannot be read, and
+// Error(kUsage) when it has lines but no record at all: then it is no tuning log.
+std::vector<Record> LoadRecords(const std::string& path);
+
+// Where measured costs are kept beside a log: "a.jsonl" -> "a.costs.jsonl".
+std::string CostsPathFor(const std::string& log_path);
+
+}  // namespace tilesmith

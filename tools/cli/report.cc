@@ -1,0 +1,173 @@
+#include "tools/cli/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJsonValue(const Cell& cell) {
+  return std::visit(
+      [](const auto& value) -> Json {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return nullptr;
+        } else {
+          return value;
+        }
+      },
+      cell.value);
+}
+
+bool IsText(const Cell& cell) { return std::holds_alternative<std::string>(cell.value); }
+
+std::string CsvField(const Cell& cell) {
+  if (std::holds_alternative<std::monostate>(cell.value)) return "";
+  if (!IsText(cell)) return ToJsonValue(cell).dump();
+  const std::string& text = std::get<std::string>(cell.value);
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Cell TextCell(std::string text) { return {text, text}; }
+Cell CountCell(int64_t value) { return {value, fmt::format("{}", value)}; }
+Cell RealCell(double value, int decimals) { return {value, fmt::format("{:.{}f}", value, decimals)}; }
+Cell MillisecondsCell(double seconds) {
+  const double ms = seconds * 1e3;
+  const int decimals = ms >= 1000 ? 0 : ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
+  return {seconds, fmt::format("{:.{}f}", ms, decimals)};
+}
+Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
+Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
+Cell NoCell() { return {std::monostate(), "-"}; }
+
+void Table::AddRow(std::vector<Cell> cells) {
+  TILESMITH_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::ToText() const {
+  std::vector<size_t> widths;
+  std::vector<bool> left;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    size_t width = columns_[c].title.size();
+    bool text = !rows_.empty();
+    for (const auto& row : rows_) {
+      width = std::max(width, row[c].text.size());
+      text = text && (IsText(row[c]) || std::holds_alternative<std::monostate>(row[c].value));
+    }
+    widths.push_back(width);
+    left.push_back(text);
+  }
+  const auto line = [&](const auto& text_of) {
+    std::string out;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const std::string& text = text_of(c);
+      out += c == 0 ? "" : "  ";
+      out += left[c] ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+  };
+  std::string out = title_.empty() ? "" : title_ + "\n";
+  out += line([&](size_t c) -> const std::string& { return columns_[c].title; });
+  for (const auto& row : rows_) {
+    out += line([&](size_t c) -> const std::string& { return row[c].text; });
+  }
+  return out;
+}
+
+std::string Table::ToCsv() const {
+  std::string out;
+  for (size_t c = 0; c < columns_.size(); ++c) out += (c == 0 ? "" : ",") + columns_[c].key;
+  out += "\n";
+  for (const auto& row : rows_) {
+    for (size_t c = 0; c < row.size(); ++c) out += (c == 0 ? "" : ",") + CsvField(row[c]);
+    out += "\n";
+  }
+  return out;
+}
+
+void Report::Fact(std::string key, std::string label, Cell value) {
+  items_.emplace_back(FactItem{std::move(key), std::move(label), std::move(value)});
+}
+
+Table& Report::AddTable(Table table) {
+  items_.emplace_back(std::move(table));
+  return std::get<Table>(items_.back());
+}
+
+void Report::Note(std::string text) { items_.emplace_back(std::move(text)); }
+
+std::string Report::ToText() const {
+  size_t label_width = 0;
+  for (const auto& item : items_) {
+    if (const auto* fact = std::get_if<FactItem>(&item)) {
+      label_width = std::max(label_width, fact->label.size());
+    }
+  }
+  std::string out;
+  for (const auto& item : items_) {
+    if (const auto* fact = std::get_if<FactItem>(&item)) {
+      out += fmt::format("{:<{}}  {}\n", fact->label, label_width, fact->value.text);
+    } else if (const auto* table = std::get_if<Table>(&item)) {
+      out += (out.empty() ? "" : "\n") + table->ToText() + "\n";
+    } else {
+      out += std::get<std::string>(item) + "\n";
+    }
+  }
+  return out;
+}
+
+std::string Report::ToJson() const {
+  Json json = Json::object();
+  for (const auto& item : items_) {
+    if (const auto* fact = std::get_if<FactItem>(&item)) {
+      json[fact->key] = ToJsonValue(fact->value);
+    } else if (const auto* table = std::get_if<Table>(&item)) {
+      Json rows = Json::array();
+      for (const auto& cells : table->rows()) {
+        Json row = Json::object();
+        for (size_t c = 0; c < cells.size(); ++c) row[table->columns()[c].key] = ToJsonValue(cells[c]);
+        rows.push_back(std::move(row));
+      }
+      json[table->key()] = std::move(rows);
+    }
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void Report::Print(bool json) const {
+  fmt::print("{}", json ? ToJson() : ToText());
+  std::fflush(stdout);
+}
+
+void WriteTextFile(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) {
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string cause = std::strerror(errno);
+    std::remove(temporary.c_str());
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot write {}: {}", path, cause));
+  }
+}
+
+}  // namespace tilesmith

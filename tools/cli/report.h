@@ -1,0 +1,74 @@
+// What a command has found out, printed as aligned text for people or as JSON for programs.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tilesmith {
+
+// One value and how people read it. Text columns are aligned left, numbers right.
+struct Cell {
+  std::variant<std::monostate, bool, int64_t, double, std::string> value;  // monostate: null
+  std::string text;
+};
+Cell TextCell(std::string text);
+Cell CountCell(int64_t value);
+Cell RealCell(double value, int decimals);
+Cell MillisecondsCell(double seconds);  // the JSON value is in seconds; text has four significant digits
+Cell RatioCell(double ratio);           // "1.23"
+Cell PercentCell(double fraction);      // the JSON value is the fraction
+Cell NoCell();                          // "-"
+
+struct Column {
+  std::string key;    // in JSON and CSV; carries the unit of the value there: "ours_seconds"
+  std::string title;  // in text: "ours ms"
+};
+
+class Table {
+ public:
+  Table(std::string key, std::string title, std::vector<Column> columns)
+      : key_(std::move(key)), title_(std::move(title)), columns_(std::move(columns)) {}
+  void AddRow(std::vector<Cell> cells);  // precondition: as many as columns
+
+  const std::string& key() const { return key_; }
+  const std::string& title() const { return title_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+  std::string ToText() const;
+  std::string ToCsv() const;  // full-precision values under the keys, RFC 4180
+
+ private:
+  std::string key_, title_;
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+// Facts, tables and notes in the order they were added; JSON is one object with a member per fact and per
+// table (an array of objects), notes left out.
+class Report {
+ public:
+  void Fact(std::string key, std::string label, Cell value);
+  // The reference stays valid until the report goes.
+  Table& AddTable(Table table);
+  void Note(std::string text);
+  void Print(bool json) const;  // to stdout
+  std::string ToText() const;
+  std::string ToJson() const;
+
+ private:
+  struct FactItem {
+    std::string key, label;
+    Cell value;
+  };
+  std::deque<std::variant<FactItem, Table, std::string>> items_;
+};
+
+// Replaces the file in one step. Throws Error(kEnvironment) naming it.
+void WriteTextFile(const std::string& path, std::string_view text);
+
+}  // namespace tilesmith

@@ -1,0 +1,31 @@
+// MODEL, WORKLOAD or --suite FILE: what tune and bench work on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/cli/model.h"
+#include "tools/cli/tasks.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+struct TargetOptions {
+  ModelOptions model;  // model.model holds the positional, whichever it is
+  std::string suite;
+};
+void DeclareTargets(Args& args, TargetOptions* options);
+
+struct Targets {
+  std::vector<ConvTask> tasks;
+  std::optional<Graph> graph;  // of a MODEL
+  bool is_network() const { return graph.has_value(); }
+};
+// Throws Error(kUsage) when it is neither of them, or both are given.
+Targets LoadTargets(const TargetOptions& options);
+
+// "NCHW16c -> NCHW32c".
+std::string LayoutsText(const LayoutPair& layouts);
+
+}  // namespace tilesmith

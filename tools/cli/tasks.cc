@@ -1,0 +1,83 @@
+#include "tools/cli/tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "layouts/base/error.h"
+#include "ops/nodes/conv.h"
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+namespace {
+
+std::string Trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// The text between the quotes of n"...", or "".
+std::string NameIn(const std::string& text) {
+  const size_t begin = text.find("n\"");
+  if (begin == std::string::npos) return "";
+  const size_t end = text.find('"', begin + 2);
+  return end == std::string::npos ? "" : text.substr(begin + 2, end - begin - 2);
+}
+
+}  // namespace
+
+std::vector<ConvTask> TasksOf(const Graph& graph) {
+  std::vector<ConvTask> tasks;
+  std::map<std::string, size_t> by_workload;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    if (conv == nullptr) continue;
+    const auto [found, added] = by_workload.try_emplace(WorkloadToString(conv->workload()), tasks.size());
+    if (added) {
+      tasks.push_back({"", conv->workload(), 1});
+    } else {
+      ++tasks[found->second].count;
+    }
+  }
+  return tasks;
+}
+
+bool LooksLikeWorkload(const std::string& text) {
+  const size_t letters = size_t(
+      std::find_if(text.begin(), text.end(), [](char c) { return c < 'a' || c > 'z'; }) - text.begin());
+  if (letters == 1 && text.starts_with("n\"")) return true;
+  return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' &&
+         text[letters] <= '9';
+}
+
+std::vector<ConvTask> ReadSuite(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}", path));
+  std::vector<ConvTask> tasks;
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line); ++number) {
+    const std::string text = Trimmed(line.substr(0, line.find('#')));
+    if (text.empty()) continue;
+    try {
+      tasks.push_back({NameIn(text), ParseWorkload(text), 1});
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (tasks.empty()) throw Error(ErrorCode::kUsage, fmt::format("{}: no workloads", path));
+  return tasks;
+}
+
+std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu) {
+  std::string names;
+  for (const ConvTemplate* candidate : ConvTemplates()) {
+    if (!candidate->Supports(workload, cpu).ok) continue;
+    names += (names.empty() ? "" : ", ") + std::string(candidate->Name());
+  }
+  return names;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,27 @@
+// Every command, in the order of the overview.
+#include "tools/cli/command.h"
+#include "tools/commands/bench.h"
+#include "tools/commands/doctor.h"
+#include "tools/commands/graph_tune.h"
+#include "tools/commands/measure_worker.h"
+#include "tools/commands/run.h"
+#include "tools/commands/space.h"
+#include "tools/commands/tasks.h"
+#include "tools/commands/tune.h"
+
+namespace tilesmith {
+
+std::vector<std::unique_ptr<Command>> MakeCommands() {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeTasksCommand());
+  commands.push_back(MakeSpaceCommand());
+  commands.push_back(MakeTuneCommand());
+  commands.push_back(MakeGraphTuneCommand());
+  commands.push_back(MakeBenchCommand());
+  commands.push_back(MakeRunCommand());
+  commands.push_back(MakeDoctorCommand());
+  commands.push_back(MakeMeasureWorkerCommand());
+  return commands;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,51 @@
+#include "tools/commands/doctor.h"
+
+#include "tools/cli/machine.h"
+#include "tools/cli/report.h"
+#include "tools/doctor/checkup.h"
+
+namespace tilesmith {
+namespace {
+
+class DoctorCommand : public Command {
+ public:
+  std::string_view Name() const override { return "doctor"; }
+  std::string_view Purpose() const override {
+    return "Find out whether this machine's timings can be trusted";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith doctor\n"
+           "tilesmith doctor --threads 1 --json";
+  }
+  void Declare(Args& args) override {
+    DeclareMachineOptions(args, &machine_options_);
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    const Machine machine = OpenMachine(machine_options_);
+    const PinnedTeam team(machine);
+    Report report;
+    Table& table = report.AddTable(
+        {"checks", "", {{"check", "check"}, {"verdict", ""}, {"value", "value"}, {"advice", "advice"}}});
+    int64_t warnings = 0;
+    for (const Finding& finding : Checkup(machine, team.cores_before())) {
+      warnings += finding.advice.empty() ? 0 : 1;
+      table.AddRow({TextCell(finding.check), TextCell(finding.advice.empty() ? "ok" : "warn"),
+                    TextCell(finding.value), TextCell(finding.advice)});
+    }
+    report.Fact("warnings", "warnings", CountCell(warnings));
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  MachineOptions machine_options_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeDoctorCommand() { return std::make_unique<DoctorCommand>(); }
+
+}  // namespace tilesmith

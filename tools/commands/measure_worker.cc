@@ -1,0 +1,28 @@
+#include "tools/commands/measure_worker.h"
+
+#include <unistd.h>
+
+#include "tools/cli/interrupt.h"
+#include "tuner/measure/worker.h"
+
+namespace tilesmith {
+namespace {
+
+class MeasureWorkerCommand : public Command {
+ public:
+  std::string_view Name() const override { return "measure-worker"; }
+  std::string_view Purpose() const override { return "Measure trials for a tuner, which starts this itself"; }
+  std::string_view Examples() const override { return "tilesmith measure-worker"; }
+  bool Hidden() const override { return true; }
+  void Declare(Args&) override {}
+  int Run() override {
+    IgnoreInterrupts();
+    return MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeMeasureWorkerCommand() { return std::make_unique<MeasureWorkerCommand>(); }
+
+}  // namespace tilesmith

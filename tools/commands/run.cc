@@ -1,0 +1,121 @@
+#include "tools/commands/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layouts/base/error.h"
+#include "templates/code_sink.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/model.h"
+#include "tools/cli/report.h"
+#include "tools/network/input_files.h"
+#include "tools/network/network_run.h"
+#include "tools/network/profile_report.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr double kAllowedDifference = 1e-4;  // of the largest output
+
+class RunNetworkCommand : public Command {
+ public:
+  std::string_view Name() const override { return "run"; }
+  std::string_view Purpose() const override { return "Run a network, and say how long it takes and where"; }
+  std::string_view Examples() const override {
+    return "tilesmith run resnet50 --plan resnet50.plan.jsonl --runs 100 --profile\n"
+           "tilesmith run model.onnx --input data=image.npy --output result.npz --check\n"
+           "tilesmith run resnet18 --trace trace.json --csv steps.csv";
+  }
+  void Declare(Args& args) override {
+    DeclareModelOptions(args, &model_);
+    args.Text("--plan", &plan_path_, "From graph-tune (default: a decent schedule without tuning)");
+    args.Flag("--force", &force_,
+              "Use the plan though it was made for another network, machine or thread count");
+    args.Texts("--input", &inputs_,
+               "NAME=FILE.npy or FILE.npz; may be repeated (default: seeded random data)");
+    args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");
+    args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output");
+    args.Positive("--runs", &runs_, "Timed runs (default 20)");
+    args.Flag("--check", &check_, "Compare with the reference executor; exit 5 when they differ");
+    args.Flag("--profile", &profile_, "Print every step with its time");
+    args.Text("--csv", &csv_path_, "Write the profile as CSV");
+    args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace");
+    args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here");
+    args.Flag("--perf-map", &perf_map_, "Name the generated code for perf, in /tmp/perf-PID.map");
+    DeclareMachineOptions(args, &machine_options_);
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    const Machine machine = OpenMachine(machine_options_);
+    const Graph graph = LoadModel(model_);
+    const Plan plan = LoadPlan(plan_path_, graph, machine, force_);
+    std::vector<Tensor> inputs = LoadInputs(graph, inputs_, uint64_t(seed_));
+    const PinnedTeam team(machine);
+    CatchInterrupts();
+    NetworkRun run(graph, plan, machine, std::move(inputs));
+    if (perf_map_) WritePerfMap(run.executor().Code());
+    if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
+
+    Report report;
+    AddTimes(report, plan, run.Time(runs_, 0), run.executor());
+    if (profile_ || !csv_path_.empty() || !trace_path_.empty()) AddProfile(report, run);
+    if (!output_path_.empty()) {
+      run.Run();
+      SaveOutputs(output_path_, run.Outputs());
+    }
+    const double difference = check_ ? run.CompareWithReference() : 0;
+    if (check_) report.Fact("difference", "difference", {difference, fmt::format("{:.1e}", difference)});
+    report.Print(json_);
+    if (!(difference <= kAllowedDifference)) {
+      throw Error(ErrorCode::kWrongAnswer,
+                  fmt::format("outputs differ from the reference by {:.1e} of the largest (allowed: {:.0e})",
+                              difference, kAllowedDifference));
+    }
+    return Interrupted() ? int(ErrorCode::kInterrupted) : 0;
+  }
+
+ private:
+  static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
+    report.Fact("network", "network", TextCell(plan.network));
+    report.Fact("threads", "threads", CountCell(plan.threads));
+    report.Fact("schedule", "schedule", TextCell(plan.solver));
+    report.Fact("runs", "runs", CountCell(int64_t(times.seconds.size())));
+    report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));
+    report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
+    report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
+    const bool predicted = plan.predicted_seconds > 0;
+    report.Fact("predicted_seconds", "predicted ms",
+                predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
+    report.Fact("activation_bytes", "activations MB",
+                {int64_t(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
+    report.Fact("weight_bytes", "weights MB",
+                {int64_t(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
+  }
+
+  static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }
+
+  void AddProfile(Report& report, NetworkRun& run) {
+    const std::vector<StepProfile> steps = run.Profile(int(std::min<int64_t>(runs_, 1000)));
+    const Table table = ProfileTable(steps);
+    if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
+    if (!trace_path_.empty()) WriteTextFile(trace_path_, ChromeTrace(steps));
+    if (!profile_) return;
+    report.AddTable(table);
+    report.AddTable(KindTable(steps));
+  }
+
+  ModelOptions model_;
+  MachineOptions machine_options_;
+  std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
+  std::vector<std::string> inputs_;
+  int64_t runs_ = 20, seed_ = 1;
+  bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRunCommand() { return std::make_unique<RunNetworkCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,132 @@
+#include "tools/commands/space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "templates/conv_template.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/report.h"
+
+namespace tilesmith {
+namespace {
+
+// Configs looked at to find out which layouts a space contains: all of a small one; of a large one, those
+// that golden-ratio steps reach, which spread evenly over every knob.
+constexpr uint64_t kLayoutSamples = 1 << 16;
+constexpr uint64_t kGoldenStep = 0x9E3779B97F4A7C15u;
+
+struct SpaceSample {
+  std::set<LayoutPair> pairs;
+  double valid_share = 0;
+};
+
+SpaceSample Sample(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                   const ConfigSpace& space) {
+  SpaceSample sample;
+  const bool all = space.size() <= kLayoutSamples;
+  const uint64_t looked_at = std::min(space.size(), kLayoutSamples);
+  uint64_t valid = 0;
+  for (uint64_t i = 0; i < looked_at; ++i) {
+    const Config config = space.At(all ? i : i * kGoldenStep % space.size());
+    if (!space.WhyInvalid(config).empty()) continue;
+    ++valid;
+    sample.pairs.insert(conv_template.Layouts(workload, config));
+  }
+  sample.valid_share = double(valid) / double(looked_at);
+  return sample;
+}
+
+// "NHWC NCHW16c -> NHWC NCHW32c" when every combination is there, else the pairs.
+std::string PairsText(const std::set<LayoutPair>& pairs) {
+  std::set<std::string> in, out;
+  std::vector<std::string> texts;
+  for (const LayoutPair& pair : pairs) {
+    in.insert(pair.in.ToString());
+    out.insert(pair.out.ToString());
+    texts.push_back(fmt::format("{} -> {}", pair.in.ToString(), pair.out.ToString()));
+  }
+  if (in.size() * out.size() == pairs.size())
+    return fmt::format("{} -> {}", fmt::join(in, " "), fmt::join(out, " "));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+class SpaceCommand : public Command {
+ public:
+  std::string_view Name() const override { return "space"; }
+  std::string_view Purpose() const override {
+    return "Show what can be tuned about a convolution, template by template";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith space ic64ih56oc64oh56kh3ph1+bias+relu\n"
+           "tilesmith space g32ic32ih112oc32oh112kh3ph1 --max-isa avx2";
+  }
+  void Declare(Args& args) override {
+    args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
+    args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    const ConvWorkload workload = ParseWorkload(workload_);
+    const CpuInfo cpu = CappedCpu(max_isa_);
+    Report report;
+    report.Fact("workload", "workload", TextCell(WorkloadToString(workload)));
+    report.Fact("isa", "ISA", TextCell(std::string(IsaName(cpu.isa))));
+    Table& summary = report.AddTable({"templates",
+                                      "",
+                                      {{"template", "template"},
+                                       {"supported", "supported"},
+                                       {"combinations", "combinations"},
+                                       {"valid", "valid"},
+                                       {"note", "layouts (in -> out), or why not"}}});
+    for (const ConvTemplate* conv_template : ConvTemplates())
+      Add(*conv_template, workload, cpu, report, summary);
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  static void Add(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu,
+                  Report& report, Table& summary) {
+    const std::string name(conv_template.Name());
+    const Support support = conv_template.Supports(workload, cpu);
+    if (!support.ok) {
+      summary.AddRow({TextCell(name), {false, "no"}, NoCell(), NoCell(), TextCell(support.reason)});
+      return;
+    }
+    const ConfigSpace space = conv_template.Space(workload, cpu);
+    const SpaceSample sample = Sample(conv_template, workload, space);
+    const std::optional<uint64_t> counted = space.CountValid();
+    const auto estimate = int64_t(sample.valid_share * double(space.size()));
+    summary.AddRow(
+        {TextCell(name),
+         {true, "yes"},
+         CountCell(int64_t(space.size())),
+         counted ? CountCell(int64_t(*counted)) : Cell{estimate, fmt::format("~{:.2g}", double(estimate))},
+         TextCell(PairsText(sample.pairs))});
+    const Config preset = conv_template.Default(workload, cpu);
+    Table& knobs =
+        report.AddTable({name + "_knobs",
+                         fmt::format("Knobs of {}:", name),
+                         {{"knob", "knob"}, {"values", "values"}, {"default", "default"}, {"help", ""}}});
+    for (const Knob& knob : space.knobs()) {
+      knobs.AddRow({TextCell(knob.name), TextCell(fmt::format("{}", fmt::join(knob.values, " "))),
+                    CountCell(preset.Get(knob.name)), TextCell(knob.help)});
+    }
+  }
+
+  std::string workload_, max_isa_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeSpaceCommand() { return std::make_unique<SpaceCommand>(); }
+
+}  // namespace tilesmith

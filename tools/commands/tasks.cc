@@ -1,0 +1,62 @@
+#include "tools/commands/tasks.h"
+
+#include "tools/cli/machine.h"
+#include "tools/cli/model.h"
+#include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
+
+namespace tilesmith {
+namespace {
+
+class TasksCommand : public Command {
+ public:
+  std::string_view Name() const override { return "tasks"; }
+  std::string_view Purpose() const override { return "List a network's distinct convolutions"; }
+  std::string_view Examples() const override {
+    return "tilesmith tasks resnet50\n"
+           "tilesmith tasks resnet18 --batch 8 --json\n"
+           "tilesmith tasks model.onnx --input-shape input=1x3x256x256";
+  }
+  void Declare(Args& args) override {
+    DeclareModelOptions(args, &model_);
+    args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    const Graph graph = LoadModel(model_);
+    const CpuInfo cpu = CappedCpu(max_isa_);
+    Report report;
+    Table& table = report.AddTable(
+        {"tasks",
+         "",
+         {{"workload", "workload"}, {"count", "count"}, {"gflop", "GFLOP"}, {"templates", "templates"}}});
+    double total = 0;
+    int64_t convs = 0;
+    const std::vector<ConvTask> tasks = TasksOf(graph);
+    for (const ConvTask& task : tasks) {
+      const double gflop = task.workload.flops() * 1e-9;
+      total += gflop * double(task.count);
+      convs += task.count;
+      table.AddRow({TextCell(WorkloadToString(task.workload)), CountCell(task.count), RealCell(gflop, 3),
+                    TextCell(SupportingTemplates(task.workload, cpu))});
+    }
+    report.Fact("network", "network", TextCell(graph.name()));
+    report.Fact("convs", "convolutions", CountCell(convs));
+    report.Fact("distinct", "distinct", CountCell(int64_t(tasks.size())));
+    report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  ModelOptions model_;
+  std::string max_isa_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTasksCommand() { return std::make_unique<TasksCommand>(); }
+
+}  // namespace tilesmith

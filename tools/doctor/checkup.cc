@@ -1,0 +1,158 @@
+#include "tools/doctor/checkup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ops/onednn.h"
+#include "templates/fma_peak.h"
+#include "tools/bench/duel.h"
+#include "tools/doctor/measurements.h"
+#include "tools/doctor/system_files.h"
+
+namespace tilesmith {
+namespace {
+
+std::string Bytes(int64_t bytes) {
+  if (bytes <= 0) return "unknown";
+  if (bytes >= 1 << 20) return fmt::format("{:.4g} MiB", double(bytes) / (1 << 20));
+  return fmt::format("{} KiB", bytes >> 10);
+}
+
+Finding CheckIsa(const Machine& machine) {
+  const Isa detected = DetectCpu().isa;
+  Finding finding{"ISA", std::string(IsaName(machine.cpu.isa)), ""};
+  if (machine.cpu.isa < detected) {
+    finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
+  } else if (machine.cpu.isa == Isa::kPortable) {
+    finding.advice = "no AVX2 with FMA: only the portable template runs, slowly";
+  }
+  return finding;
+}
+
+Finding CheckThreads(const Machine& machine, const cpu_set_t& usable) {
+  const CpuInfo& cpu = machine.cpu;
+  Finding finding{"threads", fmt::format("{} of {} usable cores", machine.threads, cpu.cores), ""};
+  const int siblings = CoresSharedBy(usable);
+  if (siblings > 0) {
+    finding.advice = fmt::format(
+        "{} usable CPUs are hyper-threads of another usable one: run on one per core (taskset -c)", siblings);
+  }
+  if (const auto quota = CgroupCpuQuota(); quota && *quota < machine.threads) {
+    finding.advice = fmt::format("the control group grants {:.2f} CPUs: use --threads {}", *quota,
+                                 std::max(1, int(*quota)));
+  }
+  return finding;
+}
+
+Finding CheckGovernor() {
+  const std::string governor = CpuGovernor();
+  if (governor.empty()) return {"governor", "not visible (a virtual machine?)", ""};
+  if (governor == "performance") return {"governor", governor, ""};
+  return {"governor", governor, "clocks vary with load: cpupower frequency-set -g performance"};
+}
+
+Finding CheckOpenMp() {
+  Finding finding{"OpenMP", "default waiting", ""};
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string policy = variable("OMP_WAIT_POLICY");
+  if (!policy.empty()) finding.value = "OMP_WAIT_POLICY=" + policy;
+  if (policy == "passive" || policy == "PASSIVE") {
+    finding.advice = "threads sleep between regions, which costs some 50 us each: unset OMP_WAIT_POLICY";
+  }
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "OMP_THREAD_LIMIT"}) {
+    if (variable(name).empty()) continue;
+    finding.value += fmt::format(", {}={}", name, variable(name));
+    finding.advice = fmt::format("unset {}: threads are pinned by tilesmith itself", name);
+  }
+  return finding;
+}
+
+Finding CheckHugePages() {
+  const std::string mode = TransparentHugePages();
+  if (mode.empty()) return {"huge pages", "not visible", ""};
+  return {"huge pages", mode, mode == "never" ? "large weights cost TLB misses: set them to madvise" : ""};
+}
+
+Finding CheckLoad() {
+  const double load = LoadAverage();
+  return {"load", fmt::format("{:.2f} (1 minute)", load),
+          load > 0.5 ? "something else has been running: stop it, or wait" : ""};
+}
+
+// p50 to p99 of fixed work, and what the hypervisor took meanwhile.
+std::vector<Finding> CheckNoise(int threads) {
+  constexpr double kSeconds = 1.0, kQuiet = 1.05, kStolen = 0.002;
+  const CpuTicks before = ReadCpuTicks();
+  const std::vector<double> samples = FixedWorkSeconds(threads, kSeconds);
+  const CpuTicks after = ReadCpuTicks();
+  const double p50 = Quantile(samples, 0.5);
+  const double spread = Quantile(samples, 0.99) / p50;
+  Finding noise{"noise", fmt::format("p99 is {:.1f}% above p50 of {:.0f} us", (spread - 1) * 100, p50 * 1e6),
+                ""};
+  if (spread > kQuiet) noise.advice = "timings vary: close other programs, or expect to measure longer";
+  const double ticks = double(after.total - before.total);
+  const double stolen = ticks > 0 ? double(after.steal - before.steal) / ticks : 0;
+  Finding steal{"steal", fmt::format("{:.2f}%", stolen * 100), ""};
+  if (stolen > kStolen) steal.advice = "the hypervisor gives these CPUs to others: prefer dedicated ones";
+  return {noise, steal};
+}
+
+Finding CheckForkJoin(int threads) {
+  const double region = ForkJoinSeconds(threads), barrier = BarrierSeconds(threads);
+  return {"fork-join", fmt::format("region {:.2f} us, barrier {:.2f} us", region * 1e6, barrier * 1e6),
+          region > 10e-6
+              ? "threads fall asleep between regions: see OpenMP above, and use no more threads than cores"
+              : ""};
+}
+
+Finding CheckPeak(const Machine& machine) {
+  const double peak = MeasureFmaPeak(machine.cpu, machine.threads);
+  if (peak == 0) return {"FMA peak", "no code for this ISA", ""};
+  const double one = MeasureFmaPeak(machine.cpu, 1);
+  Finding finding{"FMA peak", fmt::format("{:.0f} GFLOP/s, {:.0f} with one thread", peak * 1e-9, one * 1e-9),
+                  ""};
+  if (peak < 0.85 * one * machine.threads) {
+    finding.advice = "threads slow each other down: shared cores, or clocks that drop under load";
+  }
+  return finding;
+}
+
+Finding CheckBandwidth(const Machine& machine) {
+  constexpr int64_t kLeast = 256 << 20, kMost = int64_t{1} << 30;
+  const int64_t bytes = std::clamp(4 * machine.cpu.l3_bytes, kLeast, kMost);
+  return {"memory reads", fmt::format("{:.1f} GB/s", ReadBandwidth(machine.threads, bytes) * 1e-9), ""};
+}
+
+}  // namespace
+
+std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable) {
+  const CpuInfo& cpu = machine.cpu;
+  std::vector<Finding> findings;
+  findings.push_back(CheckLoad());
+  findings.push_back({"CPU", cpu.model, ""});
+  findings.push_back(CheckIsa(machine));
+  findings.push_back(
+      {"caches",
+       fmt::format("L1d {}, L2 {}, L3 {}", Bytes(cpu.l1d_bytes), Bytes(cpu.l2_bytes), Bytes(cpu.l3_bytes)),
+       ""});
+  findings.push_back(CheckThreads(machine, usable));
+  findings.push_back(CheckGovernor());
+  findings.push_back(CheckOpenMp());
+  findings.push_back(CheckHugePages());
+  for (Finding& finding : CheckNoise(machine.threads)) findings.push_back(std::move(finding));
+  findings.push_back(CheckForkJoin(machine.threads));
+  findings.push_back(CheckPeak(machine));
+  findings.push_back(CheckBandwidth(machine));
+  findings.push_back({"versions",
+                      fmt::format("tilesmith {}, oneDNN {}, GCC {}, OpenMP {}", TILESMITH_VERSION,
+                                  OneDnnVersion(), __VERSION__, _OPENMP),
+                      ""});
+  return findings;
+}
+
+}  // namespace tilesmith

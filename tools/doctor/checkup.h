@@ -1,0 +1,21 @@
+// What `tilesmith doctor` looks at.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/cli/machine.h"
+
+namespace tilesmith {
+
+struct Finding {
+  std::string check;
+  std::string value;
+  std::string advice;  // empty when all is well
+};
+
+// Takes about two seconds. `usable` are the CPUs this process was given. Precondition: a PinnedTeam lives;
+// nothing else measures.
+std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable);
+
+}  // namespace tilesmith

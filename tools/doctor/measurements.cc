@@ -1,0 +1,96 @@
+#include "tools/doctor/measurements.h"
+
+#include <cstring>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/tensor.h"
+#include "tools/bench/duel.h"
+#include "tools/cli/progress.h"
+
+namespace tilesmith {
+namespace {
+
+// The result depends on every step, so that none can be left out.
+double DependentChain(double x) {
+  constexpr int kSteps = 60000;
+  for (int i = 0; i < kSteps; ++i) x = x * 0.999 + 0.001;
+  return x;
+}
+
+// Low quartile of the seconds per call of `body`, called in blocks.
+template <typename Body>
+double SecondsPerCall(const Body& body) {
+  constexpr int kBlocks = 40, kCalls = 100;
+  std::vector<double> seconds;
+  for (int block = 0; block < kBlocks; ++block) {
+    const double begin = NowSeconds();
+    for (int i = 0; i < kCalls; ++i) body();
+    seconds.push_back((NowSeconds() - begin) / kCalls);
+  }
+  return Quantile(std::move(seconds), 0.25);
+}
+
+}  // namespace
+
+std::vector<double> FixedWorkSeconds(int threads, double seconds) {
+  std::vector<std::vector<double>> samples;
+  samples.resize(size_t(threads));
+  for (auto& list : samples) list.reserve(size_t(seconds / 50e-6) + 1);
+  std::vector<double> results;
+  results.assign(size_t(threads), 1.0);
+  RunOnTeam(threads, [&](int thread) {
+    std::vector<double>& list = samples[size_t(thread)];
+    const double begin = NowSeconds();
+    for (double last = begin; last - begin < seconds && list.size() < list.capacity();) {
+      results[size_t(thread)] = DependentChain(results[size_t(thread)]);
+      const double now = NowSeconds();
+      list.push_back(now - last);
+      last = now;
+    }
+  });
+  std::vector<double> all;
+  for (const auto& list : samples) all.insert(all.end(), list.begin(), list.end());
+  [[maybe_unused]] const volatile double used = results[0];  // or the chains could be left out
+  return all;
+}
+
+double ForkJoinSeconds(int threads) {
+  std::atomic<int> entered = 0;
+  return SecondsPerCall(
+      [&] { RunOnTeam(threads, [&](int) { entered.fetch_add(1, std::memory_order_relaxed); }); });
+}
+
+double BarrierSeconds(int threads) {
+  constexpr int kBarriers = 100;
+  SpinBarrier barrier(threads);
+  return SecondsPerCall([&] {
+           RunOnTeam(threads, [&](int) {
+             for (int i = 0; i < kBarriers; ++i) barrier.Wait();
+           });
+         }) /
+         kBarriers;
+}
+
+double ReadBandwidth(int threads, int64_t bytes) {
+  const AlignedBuffer buffer{size_t(bytes)};
+  std::memset(buffer.data(), 1, size_t(bytes));  // pages of its own
+  const auto* begin = static_cast<const char*>(buffer.data());
+  std::atomic<int> found = 0;
+  // memchr looks at every byte with the widest vectors the C library knows, and stores nothing.
+  const auto read = [&] {
+    RunOnTeam(threads, [&](int thread) {
+      const TaskRange share = ShareOf(bytes, thread, threads);
+      if (std::memchr(begin + share.begin, 2, size_t(share.end - share.begin)) != nullptr) ++found;
+    });
+  };
+  read();
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const double start = NowSeconds();
+    read();
+    seconds.push_back(NowSeconds() - start);
+  }
+  return double(bytes) / Quantile(seconds, 0.25);
+}
+
+}  // namespace tilesmith

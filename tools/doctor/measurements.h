@@ -1,0 +1,21 @@
+// The doctor's own measurements. None may run while anything else measures.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tilesmith {
+
+// Seconds of a fixed chain of dependent multiply-adds, about 0.2 ms each, repeated for `seconds` on every
+// thread of the team at once; all threads' samples. The work is the same each time, so all spread is noise.
+std::vector<double> FixedWorkSeconds(int threads, double seconds);
+
+// Seconds for an empty parallel region; low quartile of many.
+double ForkJoinSeconds(int threads);
+// Seconds for a SpinBarrier inside a region; low quartile of many.
+double BarrierSeconds(int threads);
+
+// Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
+double ReadBandwidth(int threads, int64_t bytes);
+
+}  // namespace tilesmith

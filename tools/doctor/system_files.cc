@@ -1,0 +1,72 @@
+#include "tools/doctor/system_files.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace tilesmith {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The first number of a list such as "0,4" or "0-1".
+int FirstOfList(const std::string& list) { return list.empty() ? -1 : std::atoi(list.c_str()); }
+
+}  // namespace
+
+std::string CpuGovernor() { return FirstLine("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); }
+
+std::string TransparentHugePages() {
+  const std::string line =
+      FirstLine("/sys/kernel/mm/transparent_hugepage/enabled");  // "always [madvise] never"
+  const size_t open = line.find('['), close = line.find(']');
+  if (open == std::string::npos || close == std::string::npos) return "";
+  return line.substr(open + 1, close - open - 1);
+}
+
+double LoadAverage() {
+  double load = 0;
+  std::istringstream(FirstLine("/proc/loadavg")) >> load;
+  return load;
+}
+
+std::optional<double> CgroupCpuQuota() {
+  std::istringstream line(FirstLine("/sys/fs/cgroup/cpu.max"));  // "200000 100000", or "max 100000"
+  double quota = 0, period = 0;
+  if (!(line >> quota >> period) || period <= 0) return std::nullopt;
+  return quota / period;
+}
+
+int CoresSharedBy(const cpu_set_t& usable) {
+  int shared = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &usable)) continue;
+    const int first = FirstOfList(
+        FirstLine(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu)));
+    if (first >= 0 && first < cpu && CPU_ISSET(first, &usable)) ++shared;
+  }
+  return shared;
+}
+
+CpuTicks ReadCpuTicks() {
+  std::istringstream line(
+      FirstLine("/proc/stat"));  // "cpu user nice system idle iowait irq softirq steal ..."
+  std::string label;
+  line >> label;
+  CpuTicks ticks;
+  int64_t value = 0;
+  for (int field = 0; field < 8 && line >> value; ++field) {
+    ticks.total += value;
+    if (field == 7) ticks.steal = value;
+  }
+  return ticks;
+}
+
+}  // namespace tilesmith

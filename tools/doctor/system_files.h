@@ -1,0 +1,26 @@
+// What Linux says about the machine in /proc and /sys. Where a file is missing the answer is "nothing known".
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tilesmith {
+
+std::string CpuGovernor();           // "performance"; "" when not visible
+std::string TransparentHugePages();  // "always", "madvise", "never"; ""
+double LoadAverage();                // of the last minute; 0 when unknown
+// CPUs' worth of time per second that the control group grants; nullopt when it sets no limit.
+std::optional<double> CgroupCpuQuota();
+// How many of the CPUs share their core with another of them that has a lower number.
+int CoresSharedBy(const cpu_set_t& usable);
+
+struct CpuTicks {
+  int64_t total = 0;
+  int64_t steal = 0;  // runnable, but the hypervisor ran something else
+};
+CpuTicks ReadCpuTicks();
+
+}  // namespace tilesmith

@@ -1,0 +1,77 @@
+#include "tools/network/input_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cctype>
+#include <filesystem>
+
+#include "layouts/base/error.h"
+#include "tools/network/network_run.h"
+
+namespace tilesmith {
+namespace {
+
+void Assign(const Graph& graph, std::vector<Tensor>& inputs, NamedTensor given, const std::string& argument) {
+  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Node& node = graph.node(ids[i]);
+    names.push_back(node.name);
+    if (node.name != given.first && !(given.first.empty() && ids.size() == 1)) continue;
+    if (given.second.shape() != node.shape || given.second.type() != node.type) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--input {}: input {} is {}{}, the file holds {}{}", argument, node.name,
+                              ShapeToString(node.shape), node.type == DataType::kI64 ? " of integers" : "",
+                              ShapeToString(given.second.shape()),
+                              given.second.type() == DataType::kI64 ? " of integers" : ""));
+    }
+    inputs[i] = std::move(given.second);
+    return;
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("--input {}: no input named \"{}\" (the network's: {})",
+                                             argument, given.first, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string>& arguments, uint64_t seed) {
+  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  for (const std::string& argument : arguments) {
+    if (argument.ends_with(".npz")) {
+      for (NamedTensor& named : ReadNpz(argument)) Assign(graph, inputs, std::move(named), argument);
+    } else if (argument.ends_with(".npy")) {
+      const size_t equals = argument.find('=');
+      const bool has_name = equals != std::string::npos;
+      Assign(graph, inputs,
+             {has_name ? argument.substr(0, equals) : "",
+              ReadNpy(has_name ? argument.substr(equals + 1) : argument)},
+             argument);
+    } else {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--input must be NAME=FILE.npy or FILE.npz, got {}", argument));
+    }
+  }
+  return inputs;
+}
+
+void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs) {
+  if (path.ends_with(".npz")) {
+    WriteNpz(path, outputs);
+    return;
+  }
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot make directory {}: {}", path, error.message()));
+  }
+  for (const auto& [name, tensor] : outputs) {
+    std::string file = name;
+    for (char& c : file) {
+      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
+    }
+    WriteNpy(path + "/" + file + ".npy", tensor);
+  }
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,21 @@
+// Inputs and outputs of `run` as files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/graph.h"
+#include "tools/cli/npy.h"
+
+namespace tilesmith {
+
+// Each of `arguments` is NAME=FILE.npy or FILE.npz, whose entries are named after the inputs; NAME may be
+// left out when there is one input. Inputs not given are random, seeded. Throws Error(kUsage) when a name,
+// shape or type is not the network's.
+std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string>& arguments, uint64_t seed);
+
+// FILE.npz, or a directory that gets one NAME.npy per output, characters unfit for file names replaced by
+// '_'.
+void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs);
+
+}  // namespace tilesmith

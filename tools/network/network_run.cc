@@ -1,0 +1,118 @@
+#include "tools/network/network_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph_tuner/plan_file.h"
+#include "layouts/base/error.h"
+#include "ops/reference_run.h"
+#include "tools/bench/duel.h"
+#include "tools/bench/random_tensor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
+
+namespace tilesmith {
+namespace {
+
+std::vector<Tensor> MakeOutputs(const Graph& graph) {
+  std::vector<Tensor> outputs;
+  for (Graph::NodeId id : graph.outputs()) {
+    outputs.emplace_back(graph.node(id).shape, Layout::Nchw(), graph.node(id).type);
+  }
+  return outputs;
+}
+
+template <typename T, typename Pointer>
+std::vector<Pointer> PointersTo(std::vector<T>& values) {
+  std::vector<Pointer> pointers;
+  for (T& value : values) pointers.push_back(&value);
+  return pointers;
+}
+
+}  // namespace
+
+NetworkRun::NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine,
+                       std::vector<Tensor> inputs)
+    : graph_(graph),
+      inputs_(std::move(inputs)),
+      outputs_(MakeOutputs(graph)),
+      input_pointers_(PointersTo<Tensor, const Tensor*>(inputs_)),
+      output_pointers_(PointersTo<Tensor, Tensor*>(outputs_)),
+      executor_(graph, plan, {machine.cpu, machine.threads}) {}
+
+void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
+
+RunTimes NetworkRun::Time(int64_t runs, double seconds) {
+  constexpr int kWarmUps = 2;
+  for (int i = 0; i < kWarmUps; ++i) Run();
+  RunTimes times;
+  const double begin = NowSeconds();
+  double last = begin;
+  while ((int64_t(times.seconds.size()) < runs || last - begin < seconds) && !Interrupted()) {
+    Run();
+    const double now = NowSeconds();
+    times.seconds.push_back(now - last);
+    last = now;
+  }
+  if (times.seconds.empty()) throw Error(ErrorCode::kInterrupted, "interrupted before the first run");
+  times.median = Quantile(times.seconds, 0.5);
+  times.p10 = Quantile(times.seconds, 0.1);
+  times.p90 = Quantile(times.seconds, 0.9);
+  times.minimum = Quantile(times.seconds, 0);
+  return times;
+}
+
+std::vector<StepProfile> NetworkRun::Profile(int runs) {
+  return executor_.Profile(input_pointers_, output_pointers_, runs);
+}
+
+double NetworkRun::CompareWithReference() {
+  Run();
+  const std::vector<Tensor> expected = RunReference(graph_, input_pointers_);
+  double worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].type() != DataType::kF32) continue;
+    double largest = 0, difference = 0;
+    for (int64_t k = 0; k < expected[i].size(); ++k) {
+      const double want = expected[i].floats()[k];
+      const double error = std::abs(outputs_[i].floats()[k] - want);
+      largest = std::max(largest, std::abs(want));
+      difference = std::isnan(error) ? INFINITY : std::max(difference, error);
+    }
+    worst = std::max(worst, largest > 0 ? difference / largest : difference);
+  }
+  return worst;
+}
+
+std::vector<NamedTensor> NetworkRun::Outputs() const {
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    named.emplace_back(graph_.node(graph_.outputs()[i]).name, outputs_[i]);
+  }
+  return named;
+}
+
+std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
+  std::vector<Tensor> inputs;
+  for (Graph::NodeId id : graph.GraphInputs()) {
+    const Node& node = graph.node(id);
+    inputs.push_back(node.type == DataType::kF32 ? RandomTensor(node.shape, seed + inputs.size())
+                                                 : Tensor(node.shape, Layout::Nchw(), node.type));
+  }
+  return inputs;
+}
+
+Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
+  if (path.empty()) return HeuristicPlan(graph, machine.cpu, machine.threads);
+  Plan plan = ReadPlan(path);
+  try {
+    CheckPlan(plan, graph, machine.cpu, machine.threads, force);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
+  return plan;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,49 @@
+// A network made ready to run: executor, inputs, outputs, and how long runs take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph_tuner/executor.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/npy.h"
+
+namespace tilesmith {
+
+struct RunTimes {
+  std::vector<double> seconds;  // of each run, in order
+  double median = 0, p10 = 0, p90 = 0, minimum = 0;
+};
+
+class NetworkRun {
+ public:
+  // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order. The graph must
+  // outlive this.
+  NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
+
+  void Run();
+  // Runs at least `runs` times and, when seconds > 0, on until they are over; two untimed runs first.
+  RunTimes Time(int64_t runs, double seconds);
+  std::vector<StepProfile> Profile(int runs);
+  // Largest difference of any output to the reference executor's, relative to that output's largest value.
+  double CompareWithReference();
+
+  Executor& executor() { return executor_; }
+  std::vector<NamedTensor> Outputs() const;  // after a run
+
+ private:
+  const Graph& graph_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<const Tensor*> input_pointers_;
+  std::vector<Tensor*> output_pointers_;
+  Executor executor_;
+};
+
+// Seeded data for every graph input.
+std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
+
+// The plan at `path`, checked against graph and machine; without a path the heuristic one. Throws
+// Error(kUsage).
+Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force);
+
+}  // namespace tilesmith

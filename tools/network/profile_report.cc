@@ -1,0 +1,94 @@
+#include "tools/network/profile_report.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+namespace {
+
+double Total(std::span<const StepProfile> steps) {
+  double total = 0;
+  for (const StepProfile& step : steps) total += step.seconds;
+  return total;
+}
+
+bool IsConv(const StepProfile& step) {
+  const auto templates = ConvTemplates();
+  return std::any_of(templates.begin(), templates.end(),
+                     [&](const ConvTemplate* conv) { return conv->Name() == step.kind; });
+}
+
+}  // namespace
+
+Table ProfileTable(std::span<const StepProfile> steps) {
+  Table table("steps", "",
+              {{"name", "step"},
+               {"kind", "kind"},
+               {"layouts", "layouts"},
+               {"seconds", "ms"},
+               {"predicted_seconds", "predicted ms"},
+               {"share", "share"}});
+  const double total = Total(steps);
+  for (const StepProfile& step : steps) {
+    table.AddRow({TextCell(step.name), TextCell(step.kind), TextCell(step.layouts),
+                  MillisecondsCell(step.seconds), MillisecondsCell(step.predicted_seconds),
+                  PercentCell(total > 0 ? step.seconds / total : 0)});
+  }
+  return table;
+}
+
+Table KindTable(std::span<const StepProfile> steps) {
+  struct Sum {
+    int64_t steps = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const StepProfile& step : steps) {
+    Sum& sum = sums[step.kind];
+    ++sum.steps;
+    sum.seconds += step.seconds;
+  }
+  std::vector<std::pair<std::string, Sum>> ordered(sums.begin(), sums.end());
+  std::sort(ordered.begin(), ordered.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  Table table("kinds", "", {{"kind", "kind"}, {"steps", "steps"}, {"seconds", "ms"}, {"share", "share"}});
+  const double total = Total(steps);
+  for (const auto& [kind, sum] : ordered) {
+    table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
+                  PercentCell(total > 0 ? sum.seconds / total : 0)});
+  }
+  return table;
+}
+
+std::string ChromeTrace(std::span<const StepProfile> steps) {
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  double begin = 0;
+  for (const StepProfile& step : steps) {
+    events.push_back({{"name", step.name},
+                      {"cat", step.kind},
+                      {"ph", "X"},
+                      {"ts", begin * 1e6},
+                      {"dur", step.seconds * 1e6},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"args", {{"layouts", step.layouts}, {"predicted_us", step.predicted_seconds * 1e6}}}});
+    begin += step.seconds;
+  }
+  return nlohmann::ordered_json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(
+             1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+double NonConvSeconds(std::span<const StepProfile> steps) {
+  double seconds = 0;
+  for (const StepProfile& step : steps) {
+    if (!IsConv(step)) seconds += step.seconds;
+  }
+  return seconds;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,21 @@
+// Per-step profiles of a network: as a table, by kind of step, and as a Chrome trace.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "graph_tuner/executor.h"
+#include "tools/cli/report.h"
+
+namespace tilesmith {
+
+// Every step, in order of execution.
+Table ProfileTable(std::span<const StepProfile> steps);
+// Total time and share by kind, largest first.
+Table KindTable(std::span<const StepProfile> steps);
+// Trace Event Format, for chrome://tracing or Perfetto: the steps one after the other.
+std::string ChromeTrace(std::span<const StepProfile> steps);
+// Seconds of the steps that are no convolutions.
+double NonConvSeconds(std::span<const StepProfile> steps);
+
+}  // namespace tilesmith

@@ -1,0 +1,91 @@
+#include "tuner/log.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "tuner/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+[[noreturn]] void Fail(const std::string& path, const char* what, int error) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(error)));
+}
+
+class FileLock {
+ public:
+  FileLock(int fd, const std::string& path) : fd_(fd) {
+    while (flock(fd_, LOCK_EX) != 0) {
+      if (errno != EINTR) Fail(path, "cannot lock", errno);
+    }
+  }
+  ~FileLock() { flock(fd_, LOCK_UN); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+bool EndsInNewline(int fd, off_t size) {
+  char last = '\n';
+  return size == 0 || (pread(fd, &last, 1, size - 1) == 1 && last == '\n');
+}
+
+}  // namespace
+
+LogWriter::LogWriter(std::string path) : path_(std::move(path)) {
+  fd_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) Fail(path_, "cannot open for appending", errno);
+}
+
+LogWriter::~LogWriter() { close(fd_); }
+
+void LogWriter::Append(const Record& record) {
+  std::string line = JsonLine(RecordToJson(record)) + '\n';
+  const FileLock lock(fd_, path_);
+  struct stat status;
+  if (fstat(fd_, &status) != 0) Fail(path_, "cannot stat", errno);
+  // Devices and pipes have neither an end to look at nor one to go back to.
+  const bool regular = S_ISREG(status.st_mode);
+  if (regular && !EndsInNewline(fd_, status.st_size)) line.insert(line.begin(), '\n');
+  ssize_t written;
+  do {
+    written = write(fd_, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(line.size())) return;
+  const int error = written < 0 ? errno : ENOSPC;
+  if (written > 0 && regular && ftruncate(fd_, status.st_size) != 0)
+    Fail(path_, "cannot undo a torn write", errno);
+  Fail(path_, "cannot write a record", error);
+}
+
+LogContents ReadLog(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) Fail(path, "cannot open", errno);
+  LogContents contents;
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_discarded()) {
+      contents.problems.push_back({number, "not JSON (a torn line, or not a tuning log)"});
+      continue;
+    }
+    try {
+      contents.records.push_back(RecordFromJson(json));
+    } catch (const Error& error) {
+      contents.problems.push_back({number, error.what()});
+    }
+  }
+  if (file.bad()) Fail(path, "cannot read", errno);
+  return contents;
+}
+
+}  // namespace tilesmith

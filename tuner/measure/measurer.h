@@ -1,0 +1,64 @@
+// Measuring: what a trial is, what comes back, and the interface a simulation can stand behind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// How many runs a contender gets: at least min_samples, then more until max_samples or the time is used up.
+struct SamplingPlan {
+  int min_samples = 5;
+  int max_samples = 20;
+  double seconds = 3e-3;
+};
+
+struct TrialLimits {
+  double build_seconds = 10;
+  double run_seconds = 10;   // for all runs of a trial together
+  int64_t memory_bytes = 0;  // address space of the worker; 0: no limit
+};
+
+// What all trials of a workload share. Input data, weights and reference answers follow from the seed.
+struct MeasureSession {
+  ConvWorkload workload;
+  CpuInfo cpu;  // as templates see it: an ISA below the machine's is honoured
+  MeasureConditions conditions;
+  SamplingPlan sampling;
+  TrialLimits limits;
+  uint64_t seed = 1;
+};
+
+struct TrialRequest {
+  std::string template_name;
+  Config config;
+  // A config whose first run takes longer is hopeless: its trial ends there, early_stopped.
+  double stop_above_seconds = std::numeric_limits<double>::infinity();
+};
+
+struct TrialResult {
+  TrialStatus status = TrialStatus::kOk;
+  std::string detail;                  // of a failure, in words
+  std::vector<double> sample_seconds;  // in the order taken
+  double seconds = 0;                  // Estimate(sample_seconds); 0 unless ok
+  bool early_stopped = false;
+  double build_seconds = 0;
+};
+
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  // From now on trials are of this workload under these conditions.
+  virtual void Begin(const MeasureSession& session) = 0;
+  // One trial. Failures of the config are statuses; throws Error(kEnvironment) when measuring itself is
+  // impossible (no worker can be started). Precondition: Begin was called.
+  virtual TrialResult Measure(const TrialRequest& request) = 0;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,146 @@
+#include "tuner/measure/problem_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "layouts/transform.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr float kGuardValue = 1.2345e30f;
+constexpr int kRandomAnswers = 48;  // beside the 16 corners
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 1) {}
+  uint64_t Next() {  // splitmix64
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  float Unit() { return static_cast<float>(static_cast<int64_t>(Next() >> 40) - (1 << 23)) / (1 << 23); }
+  int64_t Below(int64_t limit) { return static_cast<int64_t>(Next() % static_cast<uint64_t>(limit)); }
+
+ private:
+  uint64_t state_;
+};
+
+Tensor RandomTensor(const Shape& shape, Random& random) {
+  Tensor tensor(shape);
+  std::generate_n(tensor.floats(), tensor.size(), [&] { return random.Unit(); });
+  return tensor;
+}
+
+// Rounding of a float computation with `terms` additions in any order, Winograd's transforms included: its
+// error grows with its tile rather than with the terms, hence the floor. Post-ops at most double it
+// (hard_swish has slope 1.5).
+double Tolerance(const ConvWorkload& w, double magnitude) {
+  constexpr double kFloorTerms = 256;
+  const double terms = static_cast<double>(w.ic / w.g * w.kh * w.kw) + 2;
+  return 2 * std::max(terms, kFloorTerms) * std::numeric_limits<float>::epsilon() * magnitude + 1e-30;
+}
+
+}  // namespace
+
+GuardedOutput::GuardedOutput(const Shape& shape, const Layout& layout)
+    : shape_(shape),
+      layout_(layout),
+      size_(PaddedElementCount(shape, layout)),
+      buffer_((size_ + 2 * kGuardFloats) * sizeof(float)) {}
+
+OutputView GuardedOutput::view() { return {data(), BatchStride(shape_, layout_)}; }
+
+void GuardedOutput::ResetGuards() {
+  std::fill_n(buffer_.floats(), kGuardFloats, kGuardValue);
+  std::fill_n(buffer_.floats() + kGuardFloats + size_, kGuardFloats, kGuardValue);
+}
+
+bool GuardedOutput::GuardsIntact() const {
+  const auto intact = [](float value) { return value == kGuardValue; };
+  const float* before = buffer_.floats();
+  const float* after = before + kGuardFloats + size_;
+  return std::all_of(before, before + kGuardFloats, intact) &&
+         std::all_of(after, after + kGuardFloats, intact);
+}
+
+ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads)
+    : workload_(workload), cpu_(cpu), threads_(threads) {
+  Random random(seed);
+  input_ = RandomTensor(workload.input_shape(), random);
+  weights_ = RandomTensor(workload.weights_shape(), random);
+  if (workload.post.bias) bias_ = RandomTensor({workload.oc}, random);
+  if (workload.post.sum) residual_ = RandomTensor(workload.output_shape(), random);
+  MakeAnswers(random.Next());
+}
+
+void ProblemData::MakeAnswers(uint64_t seed) {
+  const ConvWorkload& w = workload_;
+  const auto add = [&](const Dims4& index) {
+    const ConvSample sample = ReferenceConvAt(w, input_, weights_, bias_ ? &*bias_ : nullptr,
+                                              residual_ ? &*residual_ : nullptr, index);
+    answers_.push_back({index, sample.value, Tolerance(w, sample.magnitude)});
+  };
+  for (int corner = 0; corner < 16; ++corner) {
+    add({corner & 1 ? w.mb - 1 : 0, corner & 2 ? w.oc - 1 : 0, corner & 4 ? w.oh - 1 : 0,
+         corner & 8 ? w.ow - 1 : 0});
+  }
+  Random random(seed);
+  for (int i = 0; i < kRandomAnswers; ++i) {
+    add({random.Below(w.mb), random.Below(w.oc), random.Below(w.oh), random.Below(w.ow)});
+  }
+}
+
+const Tensor& ProblemData::InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain,
+                                    const Layout& layout) {
+  const auto found = cache.find(layout);
+  if (found != cache.end()) return found->second;
+  return cache.emplace(layout, Transform(plain, layout, cpu_, threads_)).first->second;
+}
+
+const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, input_, layout); }
+const Tensor& ProblemData::Residual(const Layout& layout) { return InLayout(residuals_, *residual_, layout); }
+
+GuardedOutput& ProblemData::Output(const Layout& layout) {
+  return outputs_.try_emplace(layout, workload_.output_shape(), layout).first->second;
+}
+
+void ProblemData::Poison(const Layout& layout) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Dims4 dims = ToDims4(workload_.output_shape());
+  GuardedOutput& output = Output(layout);
+  output.ResetGuards();
+  const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
+  for (const Answer& answer : answers_) {
+    output.data()[ElementOffset(dims, layout, answer.index)] = kNan;
+    const Dims4 last = {answer.index.n, dims.c - 1, answer.index.h, answer.index.w};
+    std::fill_n(output.data() + ElementOffset(dims, layout, last) + 1, padding, kNan);
+  }
+}
+
+std::string ProblemData::CheckAnswer(const Layout& layout) {
+  const Dims4 dims = ToDims4(workload_.output_shape());
+  GuardedOutput& output = Output(layout);
+  const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
+  for (const Answer& answer : answers_) {
+    const Dims4& at = answer.index;
+    const float got = output.data()[ElementOffset(dims, layout, at)];
+    if (!(std::abs(got - answer.value) <= answer.tolerance)) {
+      return fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c, at.h,
+                         at.w, got, answer.value, answer.tolerance);
+    }
+    const float* tail = output.data() + ElementOffset(dims, layout, {at.n, dims.c - 1, at.h, at.w}) + 1;
+    const float* wrong = std::find_if(tail, tail + padding, [](float value) { return !(value == 0); });
+    if (wrong != tail + padding) {
+      return fmt::format("padding channel {} at (n={}, h={}, w={}) is {}, should be 0",
+                         dims.c + (wrong - tail), at.n, at.h, at.w, *wrong);
+    }
+  }
+  return output.GuardsIntact() ? "" : "wrote outside its output";
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,67 @@
+// The data a worker computes on, and the answers it must get: made once per session.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layouts/tensor.h"
+#include "ops/nodes/conv.h"
+
+namespace tilesmith {
+
+// Memory of one output with guard floats on both sides.
+class GuardedOutput {
+ public:
+  GuardedOutput(const Shape& shape, const Layout& layout);
+  OutputView view();
+  float* data() { return buffer_.floats() + kGuardFloats; }
+  void ResetGuards();
+  bool GuardsIntact() const;
+
+ private:
+  static constexpr int64_t kGuardFloats = 1024;
+  Shape shape_;
+  Layout layout_;
+  int64_t size_ = 0;
+  AlignedBuffer buffer_;
+};
+
+// Inputs in any layout (converted once), weights, and the sampled reference answers.
+class ProblemData {
+ public:
+  // Values are uniform in [-1, 1), a function of the seed alone.
+  ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads);
+
+  const Tensor& Input(const Layout& layout);
+  const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
+  GuardedOutput& Output(const Layout& layout);
+  const float* weights() const { return weights_.floats(); }
+  const float* bias() const { return bias_ ? bias_->floats() : nullptr; }
+
+  // Puts NaN where answers are looked at, and sets the guards.
+  void Poison(const Layout& layout);
+  // "" or what is wrong with the output: a value, a padding channel that is not zero, a write outside.
+  std::string CheckAnswer(const Layout& layout);
+
+ private:
+  struct Answer {
+    Dims4 index;
+    double value = 0;
+    double tolerance = 0;
+  };
+  void MakeAnswers(uint64_t seed);
+  const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
+
+  ConvWorkload workload_;
+  CpuInfo cpu_;
+  int threads_;
+  Tensor input_, weights_;
+  std::optional<Tensor> bias_, residual_;
+  std::map<Layout, Tensor> inputs_, residuals_;
+  std::map<Layout, GuardedOutput> outputs_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,132 @@
+#include "tuner/measure/trial_runner.h"
+
+#include <chrono>
+#include <new>
+
+#include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
+#include "tuner/measure/cache_eviction.h"
+#include "tuner/measure/estimator.h"
+
+namespace tilesmith {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Fail(TrialResult& result, TrialStatus status, std::string detail) {
+  result.status = status;
+  result.detail = std::move(detail);
+  result.seconds = 0;
+}
+
+// Affinity masks are inherited, and whoever started us may have pinned itself to one core.
+int PreparedThreads(const MeasureConditions& conditions) {
+  UnpinThisThread();
+  if (conditions.pinned) PinTeam(conditions.threads);
+  return conditions.threads;
+}
+
+}  // namespace
+
+TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
+    : session_(session),
+      find_(std::move(find)),
+      data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)) {}
+
+std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, LayoutPair& layouts,
+                                               TrialResult& result) {
+  try {
+    const ConvTemplate& conv_template = find_(request.template_name);
+    const Support support = conv_template.Supports(session_.workload, session_.cpu);
+    const std::string why_invalid =
+        support.ok ? conv_template.Space(session_.workload, session_.cpu).WhyInvalid(request.config)
+                   : support.reason;
+    if (!why_invalid.empty()) {
+      Fail(result, TrialStatus::kInvalidConfig, why_invalid);
+      return nullptr;
+    }
+    layouts = conv_template.Layouts(session_.workload, request.config);
+    const Clock::time_point start = Clock::now();
+    auto kernel =
+        conv_template.Build(session_.workload, request.config, session_.cpu, {data_.weights(), data_.bias()});
+    result.build_seconds = SecondsSince(start);
+    const size_t scratch_bytes = kernel->ScratchFloats(session_.conditions.threads) * sizeof(float);
+    if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
+    return kernel;
+  } catch (const std::bad_alloc&) {
+    Fail(result, TrialStatus::kOutOfMemory, "out of memory while building");
+  } catch (const Error& error) {
+    const bool memory = error.code() == ErrorCode::kEnvironment;
+    Fail(result, memory ? TrialStatus::kOutOfMemory : TrialStatus::kBuildError, error.what());
+  } catch (const std::exception& error) {
+    Fail(result, TrialStatus::kBuildError, error.what());
+  }
+  return nullptr;
+}
+
+double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold) {
+  if (cold) EvictFromCaches(kernel.PackedWeights());
+  const Clock::time_point start = Clock::now();
+  RunKernel(kernel, args, session_.conditions.threads);
+  return SecondsSince(start);
+}
+
+void TrialRunner::TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
+                              TrialResult& result) {
+  const SamplingPlan& plan = session_.sampling;
+  const bool cold = session_.conditions.cold_weights;
+  std::vector<double>& samples = result.sample_seconds;
+  const Clock::time_point start = Clock::now();
+  samples.push_back(RunOnce(kernel, args, cold));
+  // One run may have been disturbed; two in a row are believed.
+  if (samples.back() > stop_above) samples.push_back(RunOnce(kernel, args, cold));
+  result.early_stopped = samples.back() > stop_above;
+  while (!result.early_stopped && static_cast<int>(samples.size()) < plan.max_samples &&
+         (static_cast<int>(samples.size()) < plan.min_samples || SecondsSince(start) < plan.seconds)) {
+    samples.push_back(RunOnce(kernel, args, cold));
+  }
+  result.seconds = Estimate(samples);
+}
+
+TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<void()>& before_run) {
+  TrialResult result;
+  LayoutPair layouts;
+  const std::unique_ptr<ConvKernel> kernel = Build(request, layouts, result);
+  if (kernel == nullptr) return result;
+  try {
+    std::vector<InputView> inputs = {data_.Input(layouts.in).input_view()};
+    if (session_.workload.post.sum) inputs.push_back(data_.Residual(layouts.out).input_view());
+    data_.Poison(layouts.out);
+    const KernelArgs args = {inputs, data_.Output(layouts.out).view(), scratch_.floats()};
+    before_run();
+    // The run that is checked also warms caches, pages and the thread team, so it is no sample. A config this
+    // far from the best needs no sample either.
+    constexpr double kHopeless = 4;
+    const double first = RunOnce(*kernel, args, false);
+    const std::string wrong = data_.CheckAnswer(layouts.out);
+    if (!wrong.empty()) {
+      Fail(result, TrialStatus::kWrongAnswer, wrong);
+    } else if (first > kHopeless * request.stop_above_seconds) {
+      result.early_stopped = true;
+      result.sample_seconds = {first};
+      result.seconds = first;
+    } else {
+      TakeSamples(*kernel, args, request.stop_above_seconds, result);
+    }
+  } catch (const std::bad_alloc&) {
+    Fail(result, TrialStatus::kOutOfMemory, "out of memory while running");
+  } catch (const Error& error) {
+    // Tensors for these layouts did not fit; anything else is a bug of ours, but still only one trial's.
+    const bool memory = error.code() == ErrorCode::kEnvironment;
+    Fail(result, memory ? TrialStatus::kOutOfMemory : TrialStatus::kRunCrash, error.what());
+  } catch (const std::exception& error) {
+    Fail(result, TrialStatus::kRunCrash, error.what());
+  }
+  return result;
+}
+
+}  // namespace tilesmith

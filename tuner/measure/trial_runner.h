@@ -1,0 +1,35 @@
+// Runs trials inside this process: what a measuring worker does between two messages.
+#pragma once
+
+#include <functional>
+
+#include "tuner/measure/measurer.h"
+#include "tuner/measure/problem_data.h"
+
+namespace tilesmith {
+
+// Finds a template by name; throws Error(kUsage) when there is none.
+using TemplateFinder = std::function<const ConvTemplate&(std::string_view name)>;
+
+// Allocates the session's data and makes the reference answers on construction; pins the team when the
+// conditions say so. One thread at a time.
+class TrialRunner {
+ public:
+  TrialRunner(const MeasureSession& session, TemplateFinder find);
+
+  // Builds, checks the answer, and times one config. `before_run` is called once, when building is over and
+  // running begins. Exceptions of the build become statuses; a crash or hang is the caller's to survive.
+  TrialResult Run(const TrialRequest& request, const std::function<void()>& before_run);
+
+ private:
+  std::unique_ptr<ConvKernel> Build(const TrialRequest& request, LayoutPair& layouts, TrialResult& result);
+  double RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold);
+  void TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above, TrialResult& result);
+
+  MeasureSession session_;
+  TemplateFinder find_;
+  ProblemData data_;
+  AlignedBuffer scratch_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,100 @@
+#include "tuner/measure/worker.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "tuner/json_fields.h"
+#include "tuner/measure/protocol.h"
+
+namespace tilesmith {
+namespace {
+
+using nlohmann::json;
+
+// Sanitizers reserve terabytes of address space, which no limit may then cap.
+constexpr bool kCanLimitAddressSpace =
+#ifdef __SANITIZE_ADDRESS__
+    false;
+#else
+    true;
+#endif
+
+void LimitMemory(int64_t bytes) {
+  if (bytes <= 0 || !kCanLimitAddressSpace) return;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0) return;
+  const rlim_t wanted = static_cast<rlim_t>(bytes);
+  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(limit.rlim_max, wanted);
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+// A worker that hangs kills itself some time after its tuner would have, in case the tuner is gone.
+class Watchdog {
+ public:
+  explicit Watchdog(const TrialLimits& limits) {
+    constexpr double kGraceSeconds = 10;
+    alarm(static_cast<unsigned>(std::ceil(limits.build_seconds + limits.run_seconds + kGraceSeconds)));
+  }
+  ~Watchdog() { alarm(0); }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+};
+
+class Worker {
+ public:
+  Worker(LineChannel channel, TemplateFinder find) : channel_(std::move(channel)), find_(std::move(find)) {}
+
+  int Serve() {
+    if (!Send({{"ready", 1}})) return static_cast<int>(ErrorCode::kEnvironment);
+    std::string line;
+    while (channel_.ReadLine(line) == LineChannel::Read::kLine) {
+      if (!Send(Answer(line))) break;
+    }
+    return 0;
+  }
+
+ private:
+  json Answer(const std::string& line) {
+    try {
+      const json message = json::parse(line);
+      if (message.contains("session")) return BeginSession(SessionFromJson(message["session"]));
+      return RunTrial(TrialFromJson(JsonField(message, "trial")));
+    } catch (const std::exception& error) {
+      return {{"error", error.what()}};
+    }
+  }
+
+  json BeginSession(const MeasureSession& session) {
+    runner_.reset();
+    LimitMemory(session.limits.memory_bytes);
+    limits_ = session.limits;
+    runner_.emplace(session, find_);
+    return {{"session", "ok"}};
+  }
+
+  json RunTrial(const TrialRequest& request) {
+    if (!runner_) return {{"error", "a trial before any session"}};
+    const Watchdog watchdog(limits_);
+    return {{"result", ResultToJson(runner_->Run(request, [&] { Send({{"running", true}}); }))}};
+  }
+
+  bool Send(const json& message) { return channel_.WriteLine(JsonLine(message)); }
+
+  LineChannel channel_;
+  TemplateFinder find_;
+  TrialLimits limits_;
+  std::optional<TrialRunner> runner_;
+};
+
+}  // namespace
+
+int MeasureWorkerMain(int in_fd, int out_fd, const TemplateFinder& find) {
+  return Worker(LineChannel(in_fd, out_fd), find).Serve();
+}
+
+}  // namespace tilesmith

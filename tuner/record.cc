@@ -1,0 +1,123 @@
+#include "tuner/record.h"
+
+#include "tuner/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+using nlohmann::json;
+
+MeasureConditions ConditionsFromJson(const json& object) {
+  return {.threads = JsonGet<int>(object, "threads"),
+          .pinned = JsonGet<bool>(object, "pinned"),
+          .cold_weights = JsonGet<bool>(object, "cold_weights")};
+}
+
+json ConfigToJson(const Config& config) {
+  json object = json::object();
+  for (const auto& [name, value] : config.knobs()) object[name] = value;
+  return object;
+}
+
+Config ConfigFromJson(const json& object) {
+  if (!object.is_object()) throw Error(ErrorCode::kUsage, "field \"config\" is not an object");
+  Config config;
+  for (const auto& [name, value] : object.items()) config.Set(name, JsonValue<int64_t>(value, name.c_str()));
+  return config;
+}
+
+LayoutPair LayoutsFromJson(const json& list) {
+  if (!list.is_array() || list.size() != 2) {
+    throw Error(ErrorCode::kUsage, "field \"layouts\" is not a list of two layouts");
+  }
+  return {Layout::Parse(JsonValue<std::string>(list[0], "layouts")),
+          Layout::Parse(JsonValue<std::string>(list[1], "layouts"))};
+}
+
+std::vector<double> SamplesFromJson(const json& list) {
+  if (!list.is_array()) throw Error(ErrorCode::kUsage, "field \"samples\" is not a list");
+  std::vector<double> samples;
+  samples.reserve(list.size());
+  for (const json& sample : list) samples.push_back(JsonValue<double>(sample, "samples"));
+  return samples;
+}
+
+void CheckFormat(const json& object) {
+  const int format = JsonGet<int>(object, "tilesmith");
+  if (format < 1 || format > kRecordFormat) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("record format {} (this version reads up to {})", format, kRecordFormat));
+  }
+}
+
+void CheckTiming(const Record& record) {
+  if (record.status == TrialStatus::kOk && !(record.seconds > 0)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("field \"seconds\" is {} in a record that is ok (allowed: > 0)", record.seconds));
+  }
+}
+
+}  // namespace
+
+json TargetToJson(const Target& target) {
+  return {{"cpu", target.cpu_model},       {"isa", IsaName(target.isa)},  {"cores", target.cores},
+          {"l1d_bytes", target.l1d_bytes}, {"l2_bytes", target.l2_bytes}, {"l3_bytes", target.l3_bytes},
+          {"version", target.tool_version}};
+}
+
+Target TargetFromJson(const json& object) {
+  return {.cpu_model = JsonGet<std::string>(object, "cpu"),
+          .isa = ParseIsa(JsonGet<std::string>(object, "isa")),
+          .cores = JsonGet<int>(object, "cores"),
+          .l1d_bytes = JsonGet<int64_t>(object, "l1d_bytes"),
+          .l2_bytes = JsonGet<int64_t>(object, "l2_bytes"),
+          .l3_bytes = JsonGet<int64_t>(object, "l3_bytes"),
+          .tool_version = JsonGet<std::string>(object, "version")};
+}
+
+json RecordToJson(const Record& record) {
+  json object = {{"tilesmith", kRecordFormat},
+                 {"target", TargetToJson(record.target)},
+                 {"workload", WorkloadToString(record.workload)},
+                 {"template", record.template_name},
+                 {"config", ConfigToJson(record.config)},
+                 {"layouts", {record.layouts.in.ToString(), record.layouts.out.ToString()}},
+                 {"conditions",
+                  {{"threads", record.conditions.threads},
+                   {"pinned", record.conditions.pinned},
+                   {"cold_weights", record.conditions.cold_weights}}},
+                 {"status", TrialStatusName(record.status)},
+                 {"samples", record.sample_seconds},
+                 {"seconds", record.seconds},
+                 {"statistic", record.statistic},
+                 {"early_stopped", record.early_stopped},
+                 {"tuner", record.tuner},
+                 {"seed", record.seed},
+                 {"time", record.time}};
+  if (!record.detail.empty()) object["detail"] = record.detail;
+  return object;
+}
+
+Record RecordFromJson(const json& object) {
+  CheckFormat(object);
+  Record record;
+  record.target = TargetFromJson(JsonField(object, "target"));
+  record.workload = ParseWorkload(JsonGet<std::string>(object, "workload"));
+  record.template_name = JsonGet<std::string>(object, "template");
+  record.config = ConfigFromJson(JsonField(object, "config"));
+  record.layouts = LayoutsFromJson(JsonField(object, "layouts"));
+  record.conditions = ConditionsFromJson(JsonField(object, "conditions"));
+  record.status = ParseTrialStatus(JsonGet<std::string>(object, "status"));
+  record.detail = JsonGetOr<std::string>(object, "detail", "");
+  record.sample_seconds = SamplesFromJson(JsonField(object, "samples"));
+  record.seconds = JsonGet<double>(object, "seconds");
+  record.statistic = JsonGet<std::string>(object, "statistic");
+  record.early_stopped = JsonGetOr<bool>(object, "early_stopped", false);
+  record.tuner = JsonGet<std::string>(object, "tuner");
+  record.seed = JsonGet<uint64_t>(object, "seed");
+  record.time = JsonGet<std::string>(object, "time");
+  CheckTiming(record);
+  return record;
+}
+
+}  // namespace tilesmith

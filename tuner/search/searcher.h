@@ -1,0 +1,58 @@
+// Searchers: who decides which configs to try. A searcher only chooses; the loop (tune.h) measures and logs.
+// A searcher has no clock and prints nothing: what it chooses follows from the space, the seed and the
+// outcomes it was told, in their order.
+//
+// A new searcher is one file, plus one line in searcher_list.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+struct TrialOutcome {
+  Config config;
+  std::optional<double> seconds;  // absent when the trial failed
+  bool early_stopped = false;     // hopeless: seconds is rough
+};
+
+class Searcher {
+ public:
+  virtual ~Searcher() = default;
+  // Up to n configs, valid, distinct, neither returned before nor told by Update. Fewer when the space holds
+  // no more that can be found; none means exhausted.
+  virtual std::vector<Config> NextBatch(size_t n) = 0;
+  // Results of configs, its own or from a log. Configs outside the space are ignored.
+  virtual void Update(std::span<const TrialOutcome> outcomes) = 0;
+};
+
+struct SearchProblem {
+  ConvWorkload workload;
+  CpuInfo cpu;
+  const ConvTemplate* conv_template = nullptr;
+  ConfigSpace space;  // conv_template->Space(workload, cpu)
+  uint64_t seed = 1;
+};
+
+struct SearcherInfo {
+  std::string_view name;
+  std::string_view help;
+  std::unique_ptr<Searcher> (*make)(const SearchProblem& problem);
+};
+// Every searcher.
+std::span<const SearcherInfo> Searchers();
+// Throws Error(kUsage) naming the known searchers.
+const SearcherInfo& FindSearcher(std::string_view name);
+
+std::unique_ptr<Searcher> MakeGridSearcher(const SearchProblem& problem);
+std::unique_ptr<Searcher> MakeRandomSearcher(const SearchProblem& problem);
+std::unique_ptr<Searcher> MakeGeneticSearcher(const SearchProblem& problem);
+
+}  // namespace tilesmith

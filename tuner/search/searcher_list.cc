@@ -1,0 +1,30 @@
+// The list of searchers. A new one is a line here.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "layouts/base/error.h"
+#include "tuner/search/searcher.h"
+
+namespace tilesmith {
+
+std::span<const SearcherInfo> Searchers() {
+  static constexpr std::array<SearcherInfo, 3> kSearchers = {
+      {{"ga", "genetic: recombines and mutates the best configs so far", MakeGeneticSearcher},
+       {"random", "valid configs uniformly, without replacement", MakeRandomSearcher},
+       {"grid", "all valid configs in order", MakeGridSearcher}}};
+  return kSearchers;
+}
+
+const SearcherInfo& FindSearcher(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const SearcherInfo& searcher : Searchers()) {
+    if (searcher.name == name) return searcher;
+    known.push_back(searcher.name);
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("unknown tuner \"{}\" (known: {})", name, fmt::join(known, ", ")));
+}
+
+}  // namespace tilesmith

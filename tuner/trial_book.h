@@ -1,0 +1,34 @@
+// What is known about the configs of one task: one record per config, the latest that counts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+class TrialBook {
+ public:
+  // Replaces what was known of the same config.
+  void Enter(const Record& record);
+  bool Knows(std::string_view template_name, const Config& config) const;
+
+  int size() const { return static_cast<int>(records_.size()); }
+  const std::vector<Record>& records() const { return records_; }
+
+  // The fastest full measurement; nullptr while there is none.
+  const Record* Best() const;
+  // Full measurements, fastest first, at most n.
+  std::vector<const Record*> Top(size_t n) const;
+  // The best of each layout pair, an early-stopped one only where there is nothing better.
+  std::map<LayoutPair, const Record*> BestOfPairs() const;
+
+ private:
+  static std::string Key(std::string_view template_name, const Config& config);
+  std::vector<Record> records_;
+  std::map<std::string, size_t> by_key_;
+};
+
+}  // namespace tilesmith

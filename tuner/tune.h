@@ -1,0 +1,81 @@
+// Tuning one task: search, then coverage of the layouts a graph tuner may ask for, then re-timing.
+//
+// The loop owns measuring and logging; a Searcher only chooses. Every record reaches the sink as soon as it
+// is known, so a killed process loses only the trial in flight.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/measure/measurer.h"
+
+namespace tilesmith {
+
+struct TuneOptions {
+  int trials = 256;  // distinct configs in all, those known from `resume` and the coverage included
+  double seconds_budget = std::numeric_limits<double>::infinity();  // for this call
+  int batch = 16;
+  uint64_t seed = 1;
+  std::string searcher = "ga";
+  double early_stop_factor = 1.5;   // a first run this much slower than the best is hopeless
+  double coverage_fraction = 0.33;  // of the trials, for layout pairs beside the best
+  int retime_top = 12;              // configs measured again side by side at the end
+  int retime_rounds = 3;            // 0: none
+};
+
+struct TuneRequest {
+  ConvWorkload workload;
+  CpuInfo cpu;
+  std::vector<const ConvTemplate*> templates;  // all support the workload; see TemplatesToTune
+  MeasureConditions conditions;
+  SamplingPlan sampling;
+  TrialLimits limits;  // memory_bytes 0: a generous limit that follows from the workload
+  TuneOptions options;
+  // Records of earlier runs. Those of this workload, machine and conditions are not measured again, and teach
+  // the searcher.
+  std::vector<Record> resume;
+};
+
+enum class TunePhase { kSearch, kLayouts, kRetime };
+std::string_view TunePhaseName(TunePhase phase);  // "search", "layouts", "re-timing"
+
+struct TuneProgress {
+  TunePhase phase = TunePhase::kSearch;
+  int trials_done = 0;
+  int trials_planned = 0;
+  double best_seconds = 0;  // 0 while nothing has worked
+  double best_gflops = 0;   // GFLOP/s
+  std::map<TrialStatus, int> failures;
+  double elapsed_seconds = 0;
+  double left_seconds = 0;  // estimated
+};
+
+// Called on the tuning thread and never while a sample is taken. Any may be empty.
+struct TuneSinks {
+  std::function<void(const Record&)> on_record = {};          // each new record, at once
+  std::function<void(const TuneProgress&)> on_progress = {};  // between batches
+  std::function<bool()> should_stop = {};                     // asked before every trial
+};
+
+struct TuneResult {
+  std::vector<Record> records;  // what is now known of every config tried or resumed, one each
+  std::optional<Record> best;
+  std::map<TrialStatus, int> failures;
+  int trials_measured = 0;    // by this call, re-timing not counted
+  double search_seconds = 0;  // what they took
+  bool interrupted = false;   // should_stop said so
+  bool out_of_time = false;   // the budget cut a phase short
+};
+
+// Throws Error(kUsage) for senseless options and unknown searchers, Error(kNoCandidate) when no template is
+// given, and whatever the measurer throws.
+TuneResult TuneTask(const TuneRequest& request, Measurer& measurer, const TuneSinks& sinks);
+
+// The registered templates that support the workload; the portable one only where no other does.
+std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu);
+
+}  // namespace tilesmith
