@@ -65,7 +65,7 @@ void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchVie
   for (const BenchRow* row : losses) {
     const OneDnnSide& side = *SideOf(*row, view);
     table.AddRow({TextCell(WorkloadToString(row->bench.workload)), RatioCell(side.ratio.median),
-                  MillisecondsCell((row->bench.seconds - side.seconds) * double(row->task.count)),
+                  MillisecondsCell(row->bench.seconds * (1 - side.ratio.median) * double(row->task.count)),
                   TextCell(side.implementation), TextCell(side.layouts)});
   }
   report.AddTable(std::move(table));

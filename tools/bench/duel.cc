@@ -11,6 +11,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int kMaxRounds = 400;
+constexpr int kBlockParts = 5;
 
 double TimeRuns(const Contestant& contestant, int runs) {
   const double begin = NowSeconds();
@@ -18,13 +19,15 @@ double TimeRuns(const Contestant& contestant, int runs) {
   return (NowSeconds() - begin) / runs;
 }
 
-double TimeColdRuns(const Contestant& contestant, int runs) {
-  double total = 0;
-  for (int i = 0; i < runs; ++i) {
-    EvictFromCaches(contestant.weights);
-    total += TimeRuns(contestant, 1);
+// Seconds per run of a block: the median of its parts, so that an interrupt in one of them does not count.
+double TimeBlock(const Contestant& contestant, int runs, bool cold) {
+  std::vector<double> parts;
+  const int part_runs = cold ? 1 : (runs + kBlockParts - 1) / kBlockParts;
+  for (int done = 0; done < runs; done += part_runs) {
+    if (cold) EvictFromCaches(contestant.weights);
+    parts.push_back(TimeRuns(contestant, part_runs));
   }
-  return total / runs;
+  return Quantile(std::move(parts), 0.5);
 }
 
 }  // namespace
@@ -34,7 +37,7 @@ DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& o
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
     contestant.run();
-    runs.push_back(int(std::clamp(std::ceil(kBlockSeconds / TimeRuns(contestant, 1)), 1.0, 100.0)));
+    runs.push_back(int(std::clamp(std::ceil(kBlockSeconds / TimeRuns(contestant, 1)), 1.0, 1000.0)));
   }
   DuelRounds rounds;
   const double begin = NowSeconds();
