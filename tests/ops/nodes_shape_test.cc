@@ -1,0 +1,137 @@
+// Importers and references of the ops that only move elements or compute shapes, by hand.
+#include <gmock/gmock.h>
+
+#include "ops/nodes/pool.h"
+#include "tests/ops/test_node.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Nodes, Views) {
+  const Tensor x = Counting({2, 1, 3});
+  const auto shape = [](const TestNode& node) { return node.Evaluate().shape(); };
+  EXPECT_EQ(shape(TestNode("Reshape").Input(x).Const(Ints({3}, {0, -1, 1}))), (Shape{2, 3, 1}));
+  EXPECT_EQ(shape(TestNode("Flatten").Attr("axis", int64_t{-1}).Input(x)), (Shape{2, 3}));
+  EXPECT_EQ(shape(TestNode("Flatten").Attr("axis", int64_t{0}).Input(x)), (Shape{1, 6}));
+  EXPECT_EQ(shape(TestNode("Squeeze", 11).Attr("axes", IntList{1}).Input(x)), (Shape{2, 3}));
+  EXPECT_EQ(shape(TestNode("Squeeze").Input(x).Const(Ints({1}, {-2}))), (Shape{2, 3}));
+  EXPECT_EQ(shape(TestNode("Squeeze").Input(x)), (Shape{2, 3}));
+  EXPECT_EQ(shape(TestNode("Unsqueeze").Input(x).Const(Ints({2}, {-1, 0}))), (Shape{1, 2, 1, 3, 1}));
+  EXPECT_EQ(shape(TestNode("Dropout").Input(x).Const(Floats({}, {0.5f}))), x.shape());
+  EXPECT_THAT(I(TestNode("Unsqueeze", 11).Attr("axes", IntList{0}).Input(Ints({}, {4})).Evaluate()),
+              ElementsAre(4));
+  EXPECT_THAT(TestNode("Reshape").Input(x).Const(Ints({2}, {4, -1})).Refusal(),
+              HasSubstr("cannot view 2x1x3"));
+  EXPECT_THAT(TestNode("Reshape").Input(x).Input(Ints({1}, {6})).Refusal(), HasSubstr("must be constant"));
+  EXPECT_THAT(TestNode("Squeeze").Input(x).Const(Ints({1}, {0})).Refusal(), HasSubstr("not of size 1"));
+}
+
+TEST(Nodes, PadModes) {
+  const Tensor x = Counting({3});
+  EXPECT_THAT(F(TestNode("Pad").Input(x).Const(Ints({2}, {1, 2})).Const(Floats({}, {9})).Evaluate()),
+              ElementsAre(9, 1, 2, 3, 9, 9));
+  EXPECT_THAT(F(TestNode("Pad", 10)
+                    .Attr("mode", std::string("reflect"))
+                    .Attr("pads", IntList{2, 2})
+                    .Input(x)
+                    .Evaluate()),
+              ElementsAre(3, 2, 1, 2, 3, 2, 1));
+  EXPECT_THAT(
+      F(TestNode("Pad").Attr("mode", std::string("edge")).Input(x).Const(Ints({2}, {1, -1})).Evaluate()),
+      ElementsAre(1, 1, 2));
+  const TestNode axes =
+      TestNode("Pad", 18).Input(Counting({1, 2})).Const(Ints({2}, {1, 0})).Absent().Const(Ints({1}, {-1}));
+  EXPECT_THAT(F(axes.Evaluate()), ElementsAre(0, 1, 2));
+  EXPECT_THAT(TestNode("Pad").Attr("mode", std::string("wrap")).Input(x).Const(Ints({2}, {1, 1})).Refusal(),
+              HasSubstr("wrap"));
+  EXPECT_THAT(
+      TestNode("Pad").Attr("mode", std::string("reflect")).Input(x).Const(Ints({2}, {3, 0})).Refusal(),
+      HasSubstr("cannot apply"));
+}
+
+TEST(Nodes, TransposeAndReduceMean) {
+  EXPECT_THAT(F(TestNode("Transpose").Input(Counting({2, 3})).Evaluate()), ElementsAre(1, 4, 2, 5, 3, 6));
+  const Tensor t = TestNode("Transpose").Attr("perm", IntList{1, 2, 0}).Input(Counting({2, 1, 3})).Evaluate();
+  EXPECT_EQ(t.shape(), (Shape{1, 3, 2}));
+  EXPECT_THAT(F(t), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(TestNode("Transpose").Attr("perm", IntList{0, 0}).Input(Counting({1, 1})).Refusal(),
+              HasSubstr("twice"));
+  const Tensor x = Counting({2, 2, 2});
+  EXPECT_THAT(
+      F(TestNode("ReduceMean").Attr("axes", IntList{0, -1}).Attr("keepdims", int64_t{0}).Input(x).Evaluate()),
+      ElementsAre(3.5f, 5.5f));
+  EXPECT_THAT(F(TestNode("ReduceMean", 18).Input(x).Const(Ints({1}, {1})).Evaluate()),
+              ElementsAre(2, 3, 6, 7));
+  EXPECT_THAT(F(TestNode("ReduceMean").Input(x).Evaluate()), ElementsAre(4.5f));
+  const TestNode global = TestNode("ReduceMean")
+                              .Attr("axes", IntList{2, 3})
+                              .Attr("keepdims", int64_t{0})
+                              .Input(Counting({1, 2, 1, 2}));
+  EXPECT_NE(dynamic_cast<const GlobalPoolOp*>(global.Build().op.get()), nullptr);
+  EXPECT_THAT(F(global.Evaluate()), ElementsAre(1.5f, 3.5f));
+}
+
+TEST(Nodes, Indexing) {
+  const Tensor x = Ints({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(I(TestNode("Gather").Attr("axis", int64_t{1}).Input(x).Const(Ints({2}, {-1, 0})).Evaluate()),
+              ElementsAre(3, 1, 6, 4));
+  EXPECT_EQ(TestNode("Gather").Input(x).Const(Ints({}, {1})).Evaluate().shape(), (Shape{3}));
+  EXPECT_THAT(TestNode("Gather").Input(x).Const(Ints({}, {2})).Refusal(), HasSubstr("outside axis 0"));
+  const auto slice = [&](IntList starts, IntList ends, IntList steps) {
+    const Shape one{1};
+    return I(TestNode("Slice")
+                 .Input(x)
+                 .Const(Ints(one, starts))
+                 .Const(Ints(one, ends))
+                 .Const(Ints(one, {1}))
+                 .Const(Ints(one, steps))
+                 .Evaluate());
+  };
+  EXPECT_THAT(slice({1}, {1 << 30}, {1}), ElementsAre(2, 3, 5, 6));
+  EXPECT_THAT(slice({-1}, {INT64_MIN}, {-2}), ElementsAre(3, 1, 6, 4));
+  EXPECT_THAT(slice({2}, {1}, {1}), ElementsAre());
+  EXPECT_THAT(slice({0}, {-1}, {1}), ElementsAre(1, 2, 4, 5));
+  const TestNode old = TestNode("Slice", 9)
+                           .Attr("starts", IntList{1})
+                           .Attr("ends", IntList{2})
+                           .Attr("axes", IntList{0})
+                           .Input(x);
+  EXPECT_THAT(I(old.Evaluate()), ElementsAre(4, 5, 6));
+  EXPECT_THAT(F(TestNode("Expand").Input(Counting({2, 1})).Const(Ints({1}, {2})).Evaluate()),
+              ElementsAre(1, 1, 2, 2));
+}
+
+TEST(Nodes, ShapeArithmetic) {
+  EXPECT_THAT(I(TestNode("Shape").Input(Counting({2, 3, 4})).Evaluate()), ElementsAre(2, 3, 4));
+  EXPECT_THAT(I(TestNode("Shape", 15).Attr("start", int64_t{-2}).Input(Counting({2, 3, 4})).Evaluate()),
+              ElementsAre(3, 4));
+  EXPECT_THAT(I(TestNode("Size").Input(Counting({2, 3})).Evaluate()), ElementsAre(6));
+  EXPECT_THAT(F(TestNode("Constant").Attr("value", Counting({2})).Evaluate()), ElementsAre(1, 2));
+  EXPECT_THAT(I(TestNode("Constant").Attr("value_ints", IntList{4, 5}).Evaluate()), ElementsAre(4, 5));
+  EXPECT_THAT(TestNode("Constant").Refusal(), HasSubstr("no value"));
+  EXPECT_THAT(
+      I(TestNode("ConstantOfShape").Attr("value", Ints({1}, {7})).Const(Ints({2}, {1, 2})).Evaluate()),
+      ElementsAre(7, 7));
+  EXPECT_THAT(F(TestNode("ConstantOfShape").Const(Ints({1}, {2})).Evaluate()), ElementsAre(0, 0));
+  EXPECT_THAT(TestNode("ConstantOfShape").Const(Ints({1}, {-2})).Refusal(), HasSubstr("impossible"));
+  EXPECT_THAT(I(TestNode("Range").Const(Ints({}, {5})).Const(Ints({}, {0})).Const(Ints({}, {-2})).Evaluate()),
+              ElementsAre(5, 3, 1));
+  EXPECT_THAT(I(TestNode("Cast").Attr("to", int64_t{7}).Input(Floats({2}, {1.7f, -1.7f})).Evaluate()),
+              ElementsAre(1, -1));
+  EXPECT_THAT(I(TestNode("Cast").Attr("to", int64_t{9}).Input(Floats({2}, {0.5f, 0})).Evaluate()),
+              ElementsAre(1, 0));
+  EXPECT_THAT(F(TestNode("Cast").Attr("to", int64_t{1}).Input(Ints({1}, {3})).Evaluate()), ElementsAre(3));
+  EXPECT_THAT(TestNode("Cast").Attr("to", int64_t{10}).Input(Ints({1}, {3})).Refusal(),
+              HasSubstr("to is 10"));
+  EXPECT_THAT(I(TestNode("Equal").Input(Ints({2}, {3, 4})).Input(Ints({}, {4})).Evaluate()),
+              ElementsAre(0, 1));
+  EXPECT_THAT(
+      I(TestNode("Where").Input(Ints({2}, {1, 0})).Input(Ints({}, {8})).Input(Ints({2}, {5, 6})).Evaluate()),
+      ElementsAre(8, 6));
+}
+
+}  // namespace
+}  // namespace tilesmith
