@@ -167,6 +167,7 @@ TEST(OnnxWeights, RefusesWhatDoesNotFit) {
   EXPECT_THAT(RefusedModel(model), AllOf(HasSubstr("\"w\""), HasSubstr("1 values"), HasSubstr("needs 2")));
   tensor.set_dims(0, int64_t{1} << 40);
   EXPECT_THAT(RefusedModel(model), HasSubstr("more values than there are"));
+  tensor.set_dims(0, 2);
   tensor.set_data_location(TensorProto::EXTERNAL);
   auto* entry = tensor.add_external_data();
   entry->set_key("location"), entry->set_value("weights.bin");
