@@ -242,7 +242,7 @@ namespace {
 constexpr double kTolerance = 1e-4;
 
 TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
-  const CpuInfo cpu = DetectCpu();
+  const CpuInfo cpu = TestCpu();
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestRandom random(seed);

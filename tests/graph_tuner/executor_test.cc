@@ -29,7 +29,7 @@ OpPtr Concat() { return std::make_shared<ConcatOp>(1); }
 
 // Checks the answers of one plan and returns the steps it took.
 std::vector<std::string> StepsOf(const Graph& graph, const Plan& plan, int threads = 2) {
-  const CpuInfo cpu = DetectCpu();
+  const CpuInfo cpu = TestCpu();
   Executor executor(graph, plan, {cpu, threads});
   const std::vector<Tensor> inputs = RandomInputs(graph, 7);
   ExpectOutputs(executor, graph, inputs, RunReference(graph, Pointers(inputs)), kTolerance);
@@ -56,7 +56,7 @@ TEST(Executor, OneTransformServesAllConsumers) {
   const NodeId a = AddConv(graph, "a", {x}, 16);
   const NodeId b = AddConv(graph, "b", {x}, 16, 3);
   graph.MarkOutput(graph.Add("sum", Add(), {a, b}));
-  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, DetectCpu(), 8)),
+  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "sum", "sum: NCHW8c -> NCHW"));
 }
 
@@ -68,7 +68,7 @@ TEST(Executor, ConcatOfWholeBlocksTakesNoStep) {
   const NodeId inner = graph.Add("inner", Concat(), {a, b});
   const NodeId c = AddConv(graph, "c", {inner}, 16);
   graph.MarkOutput(graph.Add("outer", Concat(), {c, inner}));
-  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, DetectCpu(), 8)),
+  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "c", "outer: NCHW8c -> NCHW"));
 }
 
@@ -78,7 +78,7 @@ TEST(Executor, ConcatAcrossBlocksIsComputed) {
   const NodeId a = AddConv(graph, "a", {x}, 11);
   const NodeId b = AddConv(graph, "b", {x}, 8);
   graph.MarkOutput(graph.Add("cat", Concat(), {a, b}));
-  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, DetectCpu(), 8)),
+  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "cat", "cat: NCHW8c -> NCHW"));
 }
 
@@ -89,7 +89,7 @@ TEST(Executor, TensorsConcatenatedTwiceAreCopiedOnce) {
   const NodeId b = AddConv(graph, "b", {x}, 8);
   graph.MarkOutput(graph.Add("ab", Concat(), {a, b}));
   graph.MarkOutput(graph.Add("xb", Concat(), {x, b}));
-  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, DetectCpu(), 8)),
+  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "x: NCHW8c -> NCHW8c", "b: NCHW8c -> NCHW8c",
                           "ab: NCHW8c -> NCHW", "xb: NCHW8c -> NCHW"));
 }
@@ -100,13 +100,13 @@ TEST(Executor, OutputsThatAreInputsOrViewsAreCopied) {
   const NodeId y = graph.Add("y", Relu(), {x});
   const NodeId flat = graph.Add("flat", std::make_shared<ViewOp>("Reshape", Shape{6, 4}), {y});
   for (const NodeId id : {flat, x, y}) graph.MarkOutput(id);
-  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, DetectCpu(), 1)),
+  EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 1)),
               ElementsAre("y", "x: NCHW -> NCHW", "y: NCHW -> NCHW"));
 }
 
 // The root regions of the values the nodes write, by name.
 std::vector<int> RootsOf(const Graph& graph, const Plan& plan, const std::vector<std::string>& names) {
-  const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, DetectCpu()));
+  const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, TestCpu()));
   const std::vector<Place> places = PlaceRegions(program);
   std::vector<int> roots;
   for (const std::string& name : names) {
@@ -127,7 +127,7 @@ TEST(Executor, ResidualsAndActivationsWorkInPlace) {
   const NodeId d = graph.Add("d", Relu(), {c});     // over c
   const NodeId e = AddConv(graph, "e", {d, d}, 8);  // not over d, which it convolves
   graph.MarkOutput(e);
-  const Plan plan = UniformPlan(graph, DetectCpu(), 8);
+  const Plan plan = UniformPlan(graph, TestCpu(), 8);
   const std::vector<int> roots = RootsOf(graph, plan, {"a", "b", "c", "d", "e"});
   ASSERT_EQ(roots.size(), 5u);
   EXPECT_EQ(roots[2], roots[0]);
@@ -146,10 +146,25 @@ TEST(Executor, NothingIsWrittenOverWhatIsStillRead) {
   const NodeId relu = graph.Add("relu", Relu(), {cat});  // over the concat were it not for c
   const NodeId c = AddConv(graph, "c", {a}, 16);
   graph.MarkOutput(graph.Add("sum", Add(), {relu, c}));
-  const Plan plan = UniformPlan(graph, DetectCpu(), 8);
+  const Plan plan = UniformPlan(graph, TestCpu(), 8);
   const std::vector<int> roots = RootsOf(graph, plan, {"a", "b", "relu"});
   EXPECT_EQ(roots[0], roots[1]);
   EXPECT_NE(roots[2], roots[0]);
+  StepsOf(graph, plan);
+}
+
+TEST(Executor, TensorsWhoseBatchIsRecutStayDense) {
+  Graph graph("g");
+  const NodeId x = graph.Add("x", Input({2, 3, 4, 4}), {});
+  const NodeId a = AddConv(graph, "a", {x}, 4);
+  const NodeId flat = graph.Add("flat", std::make_shared<ViewOp>("Reshape", Shape{1, -1}), {a});
+  graph.MarkOutput(graph.Add("recut", Relu(), {flat}));
+  const NodeId b = graph.Add("b", Relu(), {a});  // lies in the concat, where images are apart: not over a
+  const NodeId cat = graph.Add("cat", Concat(), {b, x});
+  graph.MarkOutput(graph.Add("z", Relu(), {cat}));
+  const Plan plan = UniformPlan(graph, TestCpu(), 1);
+  const std::vector<int> roots = RootsOf(graph, plan, {"a", "b"});
+  EXPECT_NE(roots[0], roots[1]);
   StepsOf(graph, plan);
 }
 
@@ -174,7 +189,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
   const NodeId y = graph.Add("y", std::make_shared<ThrowingOp>(armed), {x});
   graph.MarkOutput(AddConv(graph, "z", {y}, 8));
-  const CpuInfo cpu = DetectCpu();
+  const CpuInfo cpu = TestCpu();
   Executor executor(graph, UniformPlan(graph, cpu, 8), {cpu, 3});
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
@@ -189,7 +204,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
 
 class ExecutorErrors : public testing::Test {
  protected:
-  ExecutorErrors() : graph_("g"), cpu_(DetectCpu()) {
+  ExecutorErrors() : graph_("g"), cpu_(TestCpu()) {
     const NodeId x = graph_.Add("x", Input({1, 8, 4, 4}), {});
     const NodeId y = AddConv(graph_, "y", {x}, 8);
     graph_.MarkOutput(graph_.Add("z", Relu(), {y}));

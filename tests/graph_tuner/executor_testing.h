@@ -14,6 +14,7 @@
 #include "ops/nodes/input.h"
 #include "ops/reference_run.h"
 #include "tests/support/random.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 
