@@ -14,9 +14,9 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::string directory;                 // to run in; empty: the test's own
-  std::vector<std::string> environment;  // "NAME=value", in addition to the test's
-  double seconds = 240;                  // then it is killed, with everything it started
+  std::string directory = {};                 // to run in; empty: the test's own
+  std::vector<std::string> environment = {};  // "NAME=value", in addition to the test's
+  double seconds = 240;                       // then it is killed, with everything it started
 };
 
 // Runs argv to its end, in a process group of its own. argv[0] is looked up in PATH.

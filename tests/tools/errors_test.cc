@@ -79,7 +79,7 @@ TEST_F(ErrorsTest, ModelsThatAreNone) {
 TEST_F(ErrorsTest, Workloads) {
   ExpectRefusal({"space", "ic64ih56oc64kh3px1"}, kUsage, "unknown field \"px\"");
   ExpectRefusal({"bench", "ic64ih56oc64kh3ph1+relux"}, kUsage, "relux");
-  ExpectRefusal({"tune", "ic64ih56oc64kh99", "-o", Missing("l")}, kUsage, "ic64ih56oc64kh99");
+  ExpectRefusal({"tune", "ic64ih56oc64kh99", "-o", Missing("l")}, kUsage, "the kernel does not fit");
   ExpectRefusal({"bench", "--suite", File("suite.txt", "# two\nic8ih8oc8kh1\nic8ih8oc8kz1\n")}, kUsage,
                 "suite.txt:3: ");
   ExpectRefusal({"bench", "--suite", File("none.txt", "# none\n")}, kUsage, "none.txt: no workloads");

@@ -92,7 +92,6 @@ Report SampleReport() {
 
 TEST(ReportTest, TextIsAligned) {
   EXPECT_EQ(SampleReport().ToText(),
-            "\n"
             "name          ms   ok\n"
             "a,\"b\"      1.235  yes\n"
             "long name      -   no\n"

@@ -71,7 +71,7 @@ double ParseDuration(const std::string& name, const std::string& text) {
     }
     at = unit_end;
   }
-  if (total <= 0) Reject(name, kWanted, text);
+  if (total <= 0 || !std::isfinite(total)) Reject(name, kWanted, text);
   return total;
 }
 
