@@ -10,6 +10,7 @@
 #include "graph_tuner/costs_timing.h"
 #include "layouts/transform.h"
 #include "tests/graph_tuner/synthetic.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -143,7 +144,7 @@ TEST_F(CostsTest, QuestionsAreAskedOnce) {
 
 // The real thing, on tiny tensors: positive times, and a cache that answers without measuring.
 TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
-  const CpuInfo cpu = CapIsa(DetectCpu(), Isa::kPortable);
+  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kPortable);
   const Shape shape = {1, 20, 6, 6};
   const OpPtr relu = std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu, 0, 0});
   std::vector<double> answers[2];

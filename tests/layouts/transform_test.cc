@@ -11,6 +11,7 @@
 #include "layouts/base/thread_team.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -34,7 +35,7 @@ std::ostream& operator<<(std::ostream& os, const Case& c) {
 std::vector<Isa> AvailableIsas() {
   std::vector<Isa> isas;
   for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-    if (isa <= DetectCpu().isa) isas.push_back(isa);
+    if (isa <= TestCpu().isa) isas.push_back(isa);
   }
   return isas;
 }
@@ -66,7 +67,7 @@ std::string CheckCase(const Case& c) {
   }
   in.MakeReadOnly();
 
-  const auto kernel = MakeTransformKernel(c.shape, c.from, c.to, CapIsa(DetectCpu(), c.isa));
+  const auto kernel = MakeTransformKernel(c.shape, c.from, c.to, CapIsa(TestCpu(), c.isa));
   const InputView view = in.input_view(in_stride);
   const KernelArgs args = {.inputs = {&view, 1}, .output = out.output_view(out_stride), .scratch = nullptr};
   for (int thread = 0; thread < c.threads; ++thread) {
@@ -146,7 +147,7 @@ TEST(TransformKernel, TasksMayRunOneByOneInAnyOrder) {
   const Tensor source = MakeSource(shape, Layout::Nchw(), 3);
   const Tensor expected = TransformGeneric(source, Layout::Blocked(16));
   Tensor out(shape, Layout::Blocked(16));
-  const auto kernel = MakeTransformKernel(shape, source.layout(), out.layout(), DetectCpu());
+  const auto kernel = MakeTransformKernel(shape, source.layout(), out.layout(), TestCpu());
   const InputView in = source.input_view();
   ASSERT_EQ(kernel->Stages(), 1);
   ASSERT_GT(kernel->Tasks(0), 4);
@@ -162,7 +163,7 @@ TEST(Transform, ThreadsTogetherEqualGeneric) {
   for (const Layout& to : Layouts()) {
     const Tensor expected = TransformGeneric(source, to);
     for (int threads : {2, 3}) {
-      const Tensor result = Transform(source, to, DetectCpu(), threads);
+      const Tensor result = Transform(source, to, TestCpu(), threads);
       EXPECT_EQ(std::memcmp(result.floats(), expected.floats(), expected.padded_size() * sizeof(float)), 0)
           << to.ToString() << " threads " << threads;
     }
@@ -172,7 +173,7 @@ TEST(Transform, ThreadsTogetherEqualGeneric) {
 TEST(TransformKernel, CopiesPlainTensorsOfAnyRank) {
   for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{3, 2, 5, 2, 7}}) {
     const Tensor source = MakeSource(shape, Layout::Nchw(), 11);
-    const Tensor copy = Transform(source, Layout::Nchw(), DetectCpu(), 2);
+    const Tensor copy = Transform(source, Layout::Nchw(), TestCpu(), 2);
     ASSERT_EQ(copy.shape(), shape);
     EXPECT_EQ(std::memcmp(copy.floats(), source.floats(), source.size() * sizeof(float)), 0)
         << ShapeToString(shape);
@@ -180,9 +181,9 @@ TEST(TransformKernel, CopiesPlainTensorsOfAnyRank) {
 }
 
 TEST(TransformKernel, EmptyTensorHasNoTasks) {
-  EXPECT_EQ(MakeTransformKernel({0, 8, 2, 2}, Layout::Nchw(), Layout::Nhwc(), DetectCpu())->Tasks(0), 0);
-  EXPECT_EQ(MakeTransformKernel({1, 0, 2, 2}, Layout::Nhwc(), Layout::Nhwc(), DetectCpu())->Tasks(0), 0);
-  EXPECT_EQ(MakeTransformKernel({1, 8, 0, 2}, Layout::Blocked(4), Layout::Nchw(), DetectCpu())->Tasks(0), 0);
+  EXPECT_EQ(MakeTransformKernel({0, 8, 2, 2}, Layout::Nchw(), Layout::Nhwc(), TestCpu())->Tasks(0), 0);
+  EXPECT_EQ(MakeTransformKernel({1, 0, 2, 2}, Layout::Nhwc(), Layout::Nhwc(), TestCpu())->Tasks(0), 0);
+  EXPECT_EQ(MakeTransformKernel({1, 8, 0, 2}, Layout::Blocked(4), Layout::Nchw(), TestCpu())->Tasks(0), 0);
 }
 
 TEST(TransformGeneric, PlacesElementsByHand) {
@@ -199,8 +200,8 @@ TEST(TransformGeneric, PlacesElementsByHand) {
 TEST(Transform, RoundTripsThroughEveryLayout) {
   Tensor tensor = MakeSource({2, 19, 5, 6}, Layout::Nchw(), 5);
   const Tensor original = tensor;
-  for (const Layout& layout : Layouts()) tensor = Transform(tensor, layout, DetectCpu(), 2);
-  tensor = Transform(tensor, Layout::Nchw(), DetectCpu(), 2);
+  for (const Layout& layout : Layouts()) tensor = Transform(tensor, layout, TestCpu(), 2);
+  tensor = Transform(tensor, Layout::Nchw(), TestCpu(), 2);
   EXPECT_EQ(std::memcmp(tensor.floats(), original.floats(), original.size() * sizeof(float)), 0);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -104,17 +103,6 @@ OneDnnSide SideOf(const Twin& twin) {
           fmt::format("{} -> {}", twin.conv->InputLayoutName(), twin.conv->OutputLayoutName()),
           0,
           {}};
-}
-
-// Largest difference, relative to the largest value of `expected`.
-double RelativeDifference(const Tensor& actual, const Tensor& expected) {
-  double largest = 0, difference = 0;
-  for (int64_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::abs(double(expected.floats()[i])));
-    const double error = std::abs(double(actual.floats()[i]) - double(expected.floats()[i]));
-    difference = std::isnan(error) ? INFINITY : std::max(difference, error);
-  }
-  return largest > 0 ? difference / largest : difference;
 }
 
 void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& bench, const Problem& problem) {

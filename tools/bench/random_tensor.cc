@@ -1,5 +1,9 @@
 #include "tools/bench/random_tensor.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace tilesmith {
 
 Tensor RandomTensor(const Shape& shape, uint64_t seed) {
@@ -13,6 +17,18 @@ Tensor RandomTensor(const Shape& shape, uint64_t seed) {
     data[i] = float(int32_t(uint32_t((mixed ^ (mixed >> 31)) >> 32))) * 0x1p-31f;
   }
   return tensor;
+}
+
+double RelativeDifference(const Tensor& actual, const Tensor& expected) {
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double want = expected.floats()[i];
+    const double error = std::abs(actual.floats()[i] - want);
+    if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(want));
+    difference = std::max(difference, error);
+  }
+  return largest > 0 ? difference / largest : difference;
 }
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-// Seeded data for measurements and for inputs nobody gave.
+// Seeded data for measurements and for inputs nobody gave, and how far answers are apart.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +9,9 @@ namespace tilesmith {
 
 // Plain layout, uniform in [-1, 1]: the same for the same seed everywhere.
 Tensor RandomTensor(const Shape& shape, uint64_t seed);
+
+// Largest difference of two plain tensors of one shape, relative to the largest magnitude in `expected`
+// (absolute when that is zero); infinite when anything is not a number.
+double RelativeDifference(const Tensor& actual, const Tensor& expected);
 
 }  // namespace tilesmith

@@ -15,6 +15,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/targets.h"
+#include "tools/network/network_bench.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
 #include "tuner/best_records.h"
@@ -70,7 +71,7 @@ class BenchCommand : public Command {
     report.Fact("peak_flops", "FMA peak", {peak, fmt::format("{:.0f} GFLOP/s", peak * 1e-9)});
     report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
     const BenchTotals totals = AddBenchRows(report, rows, {against_ == "direct", peak});
-    if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph);
+    if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
     report.Print(json_);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, {against_ == "direct", peak}).ToCsv());
     if (Interrupted()) return int(ErrorCode::kInterrupted);
@@ -136,22 +137,20 @@ class BenchCommand : public Command {
     return rows;
   }
 
-  void AddNetwork(Report& report, const Graph& graph) {
-    constexpr double kSeconds = 1;
-    constexpr int kProfiledRuns = 20;
+  void AddNetwork(Report& report, const Graph& graph, const std::vector<BenchRow>& rows) {
+    constexpr double kSeconds = 2;
+    std::map<std::string, OneDnnAlgorithm> fastest;
+    for (const BenchRow& row : rows) {
+      if (const OneDnnSide* side = row.bench.Fastest()) {
+        fastest[WorkloadToString(row.bench.workload)] = side->algorithm;
+      }
+    }
+    const auto choose = [&](const ConvWorkload& workload) {
+      const auto found = fastest.find(WorkloadToString(workload));
+      return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
+    };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    const RunTimes times = run.Time(5, kSeconds);
-    const std::vector<StepProfile> steps = run.Profile(kProfiledRuns);
-    double profiled = 0;
-    for (const StepProfile& step : steps) profiled += step.seconds;
-    const double others = NonConvSeconds(steps);
-    report.Fact("network_seconds", "whole network ms", MillisecondsCell(times.median));
-    report.Fact("network_predicted_seconds", "  predicted ms",
-                plan_.predicted_seconds > 0 ? MillisecondsCell(plan_.predicted_seconds) : NoCell());
-    report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
-    report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
-    report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));
-    report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan_.solver, plan_.certificate)));
+    AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, {std::max(kSeconds, seconds_), false}));
   }
 
   TargetOptions target_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
@@ -74,14 +73,7 @@ double NetworkRun::CompareWithReference() {
   double worst = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i].type() != DataType::kF32) continue;
-    double largest = 0, difference = 0;
-    for (int64_t k = 0; k < expected[i].size(); ++k) {
-      const double want = expected[i].floats()[k];
-      const double error = std::abs(outputs_[i].floats()[k] - want);
-      largest = std::max(largest, std::abs(want));
-      difference = std::isnan(error) ? INFINITY : std::max(difference, error);
-    }
-    worst = std::max(worst, largest > 0 ? difference / largest : difference);
+    worst = std::max(worst, RelativeDifference(outputs_[i], expected[i]));
   }
   return worst;
 }

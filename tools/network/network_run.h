@@ -29,6 +29,7 @@ class NetworkRun {
   double CompareWithReference();
 
   Executor& executor() { return executor_; }
+  const std::vector<Tensor>& inputs() const { return inputs_; }
   std::vector<NamedTensor> Outputs() const;  // after a run
 
  private:

@@ -1,0 +1,102 @@
+#include "tools/network/network_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "layouts/base/error.h"
+#include "tools/bench/random_tensor.h"
+#include "tools/network/profile_report.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kProfiledRuns = 20;
+constexpr double kAllowedDifference = 1e-3;
+
+struct Chain {
+  std::string variant;
+  std::unique_ptr<OneDnnNetwork> network;
+};
+
+std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const OneDnnChoice& fastest,
+                              std::string* refusal) {
+  const auto automatic = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
+  std::vector<Chain> chains;
+  chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, refusal)});
+  if (chains[0].network == nullptr) return {};
+  chains.push_back({"fastest of each layer", OneDnnNetwork::Create(graph, fastest, refusal)});
+  if (chains[1].network == nullptr) chains.pop_back();
+  for (Chain& chain : chains) {
+    for (size_t i = 0; i < run.inputs().size(); ++i) chain.network->SetInput(int(i), run.inputs()[i]);
+  }
+  return chains;
+}
+
+void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
+  run.Run();
+  chain.Run();
+  const std::vector<NamedTensor> ours = run.Outputs();
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i].second.type() != DataType::kF32) continue;
+    const double difference = RelativeDifference(ours[i].second, chain.GetOutput(int(i)));
+    if (difference <= kAllowedDifference) continue;
+    throw Error(ErrorCode::kWrongAnswer,
+                fmt::format("output {} differs from oneDNN's by {:.1e} of the largest value", ours[i].first,
+                            difference));
+  }
+}
+
+}  // namespace
+
+NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
+                          const DuelOptions& options) {
+  NetworkBench bench;
+  std::vector<Chain> chains = MakeChains(graph, run, fastest, &bench.refusal);
+  if (!chains.empty()) CheckAgreement(run, *chains[0].network);
+  std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
+  for (Chain& chain : chains) {
+    contestants.push_back({chain.variant, [network = chain.network.get()] { network->Run(); }, {}});
+  }
+  const DuelRounds rounds = RunDuel(contestants, options);
+  bench.seconds = DuelSeconds(rounds, 0);
+  for (size_t i = 1; i < contestants.size(); ++i) {
+    const double seconds = DuelSeconds(rounds, i);
+    if (bench.onednn_seconds > 0 && seconds >= bench.onednn_seconds) continue;
+    bench.onednn_seconds = seconds;
+    bench.onednn_variant = contestants[i].name;
+    bench.ratio = RatioOf(rounds, 0, i);
+  }
+  bench.steps = run.Profile(kProfiledRuns);
+  return bench;
+}
+
+void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench) {
+  double profiled = 0;
+  for (const StepProfile& step : bench.steps) profiled += step.seconds;
+  const double others = NonConvSeconds(bench.steps);
+  report.Fact("network_seconds", "whole network, ours ms", MillisecondsCell(bench.seconds));
+  if (bench.onednn_seconds > 0) {
+    report.Fact("network_onednn_seconds", "  oneDNN ms", MillisecondsCell(bench.onednn_seconds));
+    report.Fact("network_onednn_variant", "  its algorithms", TextCell(bench.onednn_variant));
+    report.Fact("network_ratio", "  ratio",
+                {bench.ratio.median, fmt::format("{:.2f} ({:.2f} to {:.2f})", bench.ratio.median,
+                                                 bench.ratio.p10, bench.ratio.p90)});
+  } else {
+    report.Fact("network_onednn_refusal", "  oneDNN", TextCell(bench.refusal));
+  }
+  const bool predicted = plan.predicted_seconds > 0;
+  report.Fact("network_predicted_seconds", "  predicted ms",
+              predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
+  report.Fact("network_gap", "  gap",
+              predicted ? Cell{bench.seconds / plan.predicted_seconds - 1,
+                               fmt::format("{:+.1f}%", (bench.seconds / plan.predicted_seconds - 1) * 100)}
+                        : NoCell());
+  report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
+  report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
+  report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));
+  report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,33 @@
+// A whole network, ours beside a chain of oneDNN primitives, alternating in one process.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/onednn_network.h"
+#include "tools/bench/duel.h"
+#include "tools/cli/report.h"
+#include "tools/network/network_run.h"
+
+namespace tilesmith {
+
+struct NetworkBench {
+  double seconds = 0;         // ours
+  double onednn_seconds = 0;  // of its faster variant; 0 when there is none
+  std::string onednn_variant;
+  PairedRatio ratio;    // its seconds / ours
+  std::string refusal;  // why there is no chain
+  std::vector<StepProfile> steps;
+};
+
+// oneDNN runs twice: with its automatic choice of algorithms, and with `fastest`, the choice that won layer
+// by layer (which may lose in context). Both sides begin and end with plain tensors. Throws
+// Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output.
+NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
+                          const DuelOptions& options);
+
+// The network's lines of the report, the share of its other layers than convs among them.
+void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench);
+
+}  // namespace tilesmith
