@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
+#include "layouts/producer_state.h"
 #include "layouts/transform.h"
 
 namespace tilesmith {
@@ -23,23 +24,36 @@ double LowerQuartile(std::vector<double> samples) {
 // A kernel with all that it needs to run again and again.
 class Run {
  public:
-  Run(const Kernel& kernel, std::span<const Tensor* const> inputs, Tensor& output, int threads)
+  Run(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads)
       : kernel_(kernel),
+        tensors_(inputs.begin(), inputs.end()),
         output_(output.output_view()),
         threads_(threads),
         scratch_(size_t(kernel.ScratchFloats(threads)) * sizeof(float)) {
     for (const Tensor* input : inputs) inputs_.push_back(input->input_view());
+    tensors_.push_back(&output);
   }
 
   double Once() {
     using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    RunKernel(kernel_, {inputs_, output_, scratch_.floats()}, threads_);
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    const KernelArgs args{inputs_, output_, scratch_.floats()};
+    double seconds = 0;
+    SpinBarrier barrier(threads_);
+    RunOnTeam(threads_, [&](int thread) {
+      for (Tensor* tensor : tensors_)
+        WriteAsProducer(tensor->floats(), tensor->padded_size(), thread, threads_);
+      barrier.Wait();
+      const auto start = Clock::now();
+      RunShare(kernel_, args, thread, threads_, barrier);
+      barrier.Wait();
+      if (thread == 0) seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    });
+    return seconds;
   }
 
  private:
   const Kernel& kernel_;
+  std::vector<Tensor*> tensors_;
   const OutputView output_;
   const int threads_;
   AlignedBuffer scratch_;
@@ -48,7 +62,7 @@ class Run {
 
 }  // namespace
 
-double TimeKernel(const Kernel& kernel, std::span<const Tensor* const> inputs, Tensor& output, int threads) {
+double TimeKernel(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads) {
   Run run(kernel, inputs, output, threads);
   for (int i = 0; i < kWarmUps; ++i) {
     const double seconds = run.Once();
@@ -63,7 +77,7 @@ double TimeKernel(const Kernel& kernel, std::span<const Tensor* const> inputs, T
   return LowerQuartile(std::move(samples));
 }
 
-double TimeOnce(const Kernel& kernel, std::span<const Tensor* const> inputs, Tensor& output, int threads) {
+double TimeOnce(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads) {
   return Run(kernel, inputs, output, threads).Once();
 }
 

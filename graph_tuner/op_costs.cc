@@ -23,8 +23,8 @@ OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
     const auto kernel = use.op->MakeKernel({use.inputs, use.output, use.layout, cpu});
     std::vector<Tensor> inputs;
     for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));
-    std::vector<const Tensor*> pointers;
-    for (const Tensor& input : inputs) pointers.push_back(&input);
+    std::vector<Tensor*> pointers;
+    for (Tensor& input : inputs) pointers.push_back(&input);
     Tensor output(use.output, use.layout);
     return use.op->HasFastKernel() ? TimeKernel(*kernel, pointers, output, threads)
                                    : TimeOnce(*kernel, pointers, output, threads);

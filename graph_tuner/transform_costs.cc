@@ -47,9 +47,9 @@ double TransformCosts::Cached(const Shape& shape, const Layout& from, const Layo
 TransformCosts::Measure TransformMeasure(const CpuInfo& cpu, int threads) {
   return [=](const Shape& shape, const Layout& from, const Layout& to) {
     if (from != to) return MeasureTransform(shape, from, to, cpu, threads).seconds;
-    const Tensor source = TimingInput(shape, from);
+    Tensor source = TimingInput(shape, from);
     Tensor copy(shape, to);
-    const Tensor* inputs[] = {&source};
+    Tensor* const inputs[] = {&source};
     return TimeKernel(*MakeTransformKernel(shape, from, to, cpu), inputs, copy, threads);
   };
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
+#include "layouts/producer_state.h"
 #include "layouts/transform.h"
 
 namespace tilesmith {
@@ -36,9 +37,9 @@ struct Samples {
 };
 
 // One parallel region takes all samples, as the executor runs all nodes in one. Each sample starts as a node
-// does after its producer: every thread has just written its share of the source, and all have met at a
-// barrier. It ends when all threads have met again. Transform and memcpy alternate, so that both see the same
-// weather.
+// does after its producer: the source has just been written and the result's memory used for something else
+// (producer_state.h), and all threads have met at a barrier. It ends when all have met again. Transform and
+// memcpy alternate, so that both see the same weather.
 class Sampler {
  public:
   Sampler(const Kernel& kernel, const Shape& shape, const Layout& from, const Layout& to)
@@ -62,9 +63,9 @@ class Sampler {
       for (int sample = 0; !done; ++sample) {
         const auto transform = [&] { RunShare(kernel_, Args(), thread, threads, barrier); };
         const auto copy = [&] { CopyShare(thread, threads); };
-        WriteShare(thread, threads, static_cast<float>(sample));
+        Prepare(thread, threads);
         const double transform_seconds = Time(barrier, transform);
-        WriteShare(thread, threads, static_cast<float>(-sample));
+        Prepare(thread, threads);
         const double copy_seconds = Time(barrier, copy);
         if (thread == 0) {
           samples_.transform.push_back(transform_seconds);
@@ -90,9 +91,9 @@ class Sampler {
 
   KernelArgs Args() const { return {.inputs = {&in_, 1}, .output = out_, .scratch = nullptr}; }
 
-  void WriteShare(int thread, int threads, float value) {
-    const TaskRange share = ShareOf(static_cast<int64_t>(source_.bytes() / sizeof(float)), thread, threads);
-    std::fill(source_.floats() + share.begin, source_.floats() + share.end, value);
+  void Prepare(int thread, int threads) {
+    WriteAsProducer(result_.floats(), static_cast<int64_t>(result_.bytes() / sizeof(float)), thread, threads);
+    WriteAsProducer(source_.floats(), static_cast<int64_t>(source_.bytes() / sizeof(float)), thread, threads);
   }
 
   void CopyShare(int thread, int threads) {

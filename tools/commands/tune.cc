@@ -51,7 +51,9 @@ class TuneCommand : public Command {
   void Declare(Args& args) override {
     DeclareTargets(args, &target_);
     args.Text("-o,--output", &log_path_, "Tuning log to write (JSON lines, appended to)");
-    args.Positive("--trials", &trials_, fmt::format("Configs to try per task (default {})", trials_));
+    args.Positive("--trials", &trials_,
+                  fmt::format("Configs to try per task (default {}; with --time-budget, as many as fit)",
+                              TuneOptions().trials));
     args.Duration("--time-budget", &time_budget_, "For all tasks together, such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
@@ -126,7 +128,7 @@ class TuneCommand : public Command {
       request.templates = TemplatesToTune(workload, machine_.cpu);
       request.conditions = conditions_;
       request.options = options_;
-      request.options.trials = int(trials_);
+      request.options.trials = PlannedTrials();
       request.options.seed = uint64_t(seed_);
       if (std::isfinite(time_budget_)) {
         const double left = time_budget_ - (NowSeconds() - begin_);
@@ -140,6 +142,12 @@ class TuneCommand : public Command {
       outcome.result = TuneTask(request, measurer, sinks);
     }
     progress_.Clear();
+  }
+
+  // A time budget without a number of trials is spent whole.
+  int PlannedTrials() const {
+    if (trials_ > 0) return int(trials_);
+    return std::isfinite(time_budget_) ? kAsManyAsFit : TuneOptions().trials;
   }
 
   std::string ProgressText(size_t task, const TuneProgress& at) const {
@@ -156,9 +164,11 @@ class TuneCommand : public Command {
     const double left = std::isfinite(time_budget_) && outcomes_.size() > 1
                             ? std::max(time_budget_ - elapsed, 0.0)
                             : at.left_seconds;
-    return fmt::format("[{}/{}] {} {}/{}  best {}  failed {}  left {}  {}", task + 1, outcomes_.size(),
-                       TunePhaseName(at.phase), at.trials_done, at.trials_planned, best, failures,
-                       DurationText(left), WorkloadToString(outcome.task.workload));
+    const std::string planned =
+        at.trials_planned == kAsManyAsFit ? " trials" : fmt::format("/{}", at.trials_planned);
+    return fmt::format("[{}/{}] {} {}{}  best {}  failed {}  left {}  {}", task + 1, outcomes_.size(),
+                       TunePhaseName(at.phase), at.trials_done, planned, best, failures, DurationText(left),
+                       WorkloadToString(outcome.task.workload));
   }
 
   int Finish() {
@@ -221,10 +231,12 @@ class TuneCommand : public Command {
     }
   }
 
+  static constexpr int kAsManyAsFit = 1'000'000;
+
   TargetOptions target_;
   MachineOptions machine_options_;
   TuneOptions options_;
-  int64_t trials_ = TuneOptions().trials;
+  int64_t trials_ = 0;  // 0: not given
   int64_t seed_ = 1;
   double time_budget_ = std::numeric_limits<double>::infinity();
   bool resume_ = false, overwrite_ = false, json_ = false;
