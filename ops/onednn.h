@@ -1,5 +1,5 @@
 // The baseline: the same computations by oneDNN, each in the memory layouts oneDNN itself likes best, with
-// weights packed beforehand and post-ops fused. This pair of files is the only place that knows oneDNN.
+// weights packed beforehand and post-ops fused. Only ops/onednn*.cc know oneDNN itself.
 //
 // A twin is prepared once (primitive, packed parameters, buffers); then SetInput fills its source buffers,
 // Run computes, GetOutput reads the result back. Run is one execution and one wait and nothing else (but for

@@ -48,7 +48,7 @@ DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& o
       const size_t turn = (rounds.size() + i) % contestants.size();
       const Contestant& contestant = contestants[turn];
       contestant.run();
-      seconds[turn] = options.cold ? TimeColdRuns(contestant, runs[turn]) : TimeRuns(contestant, runs[turn]);
+      seconds[turn] = TimeBlock(contestant, runs[turn], options.cold);
     }
     rounds.push_back(std::move(seconds));
   }
