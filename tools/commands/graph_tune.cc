@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph_tuner/candidates.h"
 #include "graph_tuner/costs.h"
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
@@ -73,6 +74,9 @@ class GraphTuneCommand : public Command {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked = NowSeconds();
     };
+    for (const auto& [workload, choices] : FindCandidates(graph, records, machine.cpu, machine.threads)) {
+      candidates_ += int64_t(choices.size());
+    }
     GraphTuneResult result = GraphTune(graph, records, *costs, options_);
     solve_seconds_ = NowSeconds() - asked;
     return result;
@@ -101,6 +105,7 @@ class GraphTuneCommand : public Command {
                 MillisecondsCell(plan.predicted_seconds - conv_seconds - transform_seconds));
     report.Fact("solver", "solver", TextCell(plan.solver));
     report.Fact("certificate", "certificate", TextCell(plan.certificate));
+    report.Fact("candidates", "candidates", CountCell(candidates_));
     report.Fact("variables", "variables", CountCell(int64_t(result.variables)));
     report.Fact("edges", "edges", CountCell(int64_t(result.edges)));
     report.Fact("induced_width", "induced width", CountCell(result.stats.induced_width));
@@ -122,6 +127,7 @@ class GraphTuneCommand : public Command {
   std::string log_path_, plan_path_, costs_path_;
   bool json_ = false;
   double solve_seconds_ = 0;
+  int64_t candidates_ = 0;
 };
 
 }  // namespace
