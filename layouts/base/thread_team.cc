@@ -1,8 +1,11 @@
 #include "layouts/base/thread_team.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <vector>
+
+#include "layouts/base/error.h"
 
 #ifdef TILESMITH_X86
 #include <immintrin.h>
@@ -53,6 +56,12 @@ void SpinBarrier::Wait() {
   }
 }
 
+void ThrowTooFewThreads(int granted, int wanted) {
+  throw Error(ErrorCode::kEnvironment,
+              fmt::format("OpenMP grants {} of {} threads (is OMP_THREAD_LIMIT or OMP_DYNAMIC set?)", granted,
+                          wanted));
+}
+
 TaskRange ShareOf(int64_t tasks, int thread, int threads) {
   return {tasks * thread / threads, tasks * (thread + 1) / threads, thread};
 }
@@ -85,7 +94,7 @@ void PinTeam(int threads) {
 void UnpinThisThread() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &set);
+  for (int cpu : ProcessCores()) CPU_SET(cpu, &set);
   sched_setaffinity(0, sizeof(set), &set);
 }
 

@@ -23,7 +23,7 @@ void Fail(TrialResult& result, TrialStatus status, std::string detail) {
   result.seconds = 0;
 }
 
-// Affinity masks are inherited, and whoever started us may have pinned itself to one core.
+// The team stays pinned for the life of the worker, or until a session asks for another.
 int PreparedThreads(const MeasureConditions& conditions) {
   UnpinThisThread();
   if (conditions.pinned) PinTeam(conditions.threads);
