@@ -3,30 +3,20 @@
 #include <immintrin.h>
 #endif
 
+#include "layouts/base/simd.h"
 #include "layouts/transform_moves.h"
 
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWidest = 16;
-#elif defined(__AVX2__)
-constexpr int kWidest = 8;
-#else
-constexpr int kWidest = 4;
-#endif
-
 template <int kFloats>
 inline void CopyVector(const float* in, float* out) {
-  typedef float Vector __attribute__((vector_size(kFloats * sizeof(float))));
-  Vector v;
-  __builtin_memcpy(&v, in, sizeof(v));
-  __builtin_memcpy(out, &v, sizeof(v));
+  Store<kFloats>(out, Load<kFloats>(in));
 }
 
 template <int kLength>
 inline void CopyFixed(const float* in, float* out) {
-  constexpr int kStep = kLength < kWidest ? kLength : kWidest;
+  constexpr int kStep = kLength < kWidth ? kLength : kWidth;
 #pragma GCC unroll 16
   for (int i = 0; i < kLength; i += kStep) CopyVector<kStep>(in + i, out + i);
 }
@@ -45,8 +35,8 @@ inline void CopyPadded(const float* in, float* out, int64_t length, int64_t padd
 #else
 inline void CopyPadded(const float* in, float* out, int64_t length, int64_t padded) {
   int64_t i = 0;
-  for (; i + kWidest <= length; i += kWidest) CopyVector<kWidest>(in + i, out + i);
-  if (kWidest > 4 && i + 4 <= length) {
+  for (; i + kWidth <= length; i += kWidth) CopyVector<kWidth>(in + i, out + i);
+  if (kWidth > 4 && i + 4 <= length) {
     CopyVector<4>(in + i, out + i);
     i += 4;
   }

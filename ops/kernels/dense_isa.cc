@@ -1,5 +1,5 @@
 #include "ops/kernels/dense_loops.h"
-#include "ops/kernels/simd.h"
+#include "ops/kernels/vector_math.h"
 
 namespace tilesmith::TILESMITH_ISA {
 namespace {

@@ -1,46 +1,16 @@
+#include "layouts/base/simd.h"
 #include "templates/portable/portable_kernels.h"
 
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-#if defined(TILESMITH_ISA_avx512)
-constexpr int kVectorFloats = 16;
-#elif defined(TILESMITH_ISA_avx2)
-constexpr int kVectorFloats = 8;
-#else
-constexpr int kVectorFloats = 4;
-#endif
-
-// Vector types rather than plain arrays: the accumulators of a tile then stay in registers.
-template <int kFloats>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(kFloats * 4)));
-  typedef float Unaligned __attribute__((vector_size(kFloats * 4), aligned(4), may_alias));
-};
-template <>
-struct VectorOf<1> {
-  typedef float Type;
-  typedef float Unaligned;
-};
-
-constexpr int VectorFloatsFor(int lanes) { return lanes < kVectorFloats ? lanes : kVectorFloats; }
-
-template <int kFloats>
-inline typename VectorOf<kFloats>::Type Load(const float* p) {
-  return *reinterpret_cast<const typename VectorOf<kFloats>::Unaligned*>(p);
-}
-
-template <int kFloats>
-inline void Store(float* p, typename VectorOf<kFloats>::Type value) {
-  *reinterpret_cast<typename VectorOf<kFloats>::Unaligned*>(p) = value;
-}
+constexpr int VectorFloatsFor(int lanes) { return lanes < kWidth ? lanes : kWidth; }
 
 template <int kPositions>
 void ChannelTile(const PortableTile& t) {
-  constexpr int kFloats = kVectorFloats;
+  constexpr int kFloats = kWidth;
   constexpr int kVectors = kPortableLanes / kFloats;
-  using Vector = typename VectorOf<kFloats>::Type;
-  Vector acc[kPositions][kVectors];
+  Vector<kFloats> acc[kPositions][kVectors];
 #pragma GCC unroll 16
   for (int p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 16
@@ -53,7 +23,7 @@ void ChannelTile(const PortableTile& t) {
       const float* tap = t.input + i * t.tap_row_stride + j * t.tap_col_stride;
       for (int64_t c = 0; c < t.channels; ++c, w += kPortableLanes) {
         const float* x = tap + t.channel_offsets[c];
-        Vector weights[kVectors];
+        Vector<kFloats> weights[kVectors];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) weights[v] = Load<kFloats>(w + v * kFloats);
 #pragma GCC unroll 16
@@ -75,8 +45,7 @@ template <int kLanes, int kPositions>
 void DepthwiseTile(const PortableTile& t) {
   constexpr int kFloats = VectorFloatsFor(kLanes);
   constexpr int kVectors = kLanes / kFloats;
-  using Vector = typename VectorOf<kFloats>::Type;
-  Vector acc[kPositions][kVectors];
+  Vector<kFloats> acc[kPositions][kVectors];
 #pragma GCC unroll 16
   for (int p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 16
@@ -88,7 +57,7 @@ void DepthwiseTile(const PortableTile& t) {
       const float* w = t.weights + i * t.weight_row_stride + j * kPortableLanes;
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) {
-        const Vector weights = Load<kFloats>(w + v * kFloats);
+        const Vector<kFloats> weights = Load<kFloats>(w + v * kFloats);
 #pragma GCC unroll 16
         for (int p = 0; p < kPositions; ++p) {
           acc[p][v] += Load<kFloats>(x + p * t.position_stride + v * kFloats) * weights;
@@ -105,14 +74,13 @@ void DepthwiseTile(const PortableTile& t) {
 
 template <int kPlanes, int kBlocks>
 void PlaneTile(const PortablePlaneTile& t) {
-  constexpr int kFloats = kVectorFloats;
+  constexpr int kFloats = kWidth;
   constexpr int kVectors = kBlocks * kPortableLanes / kFloats;
-  using Vector = typename VectorOf<kFloats>::Type;
-  Vector acc[kPlanes][kVectors];
+  Vector<kFloats> acc[kPlanes][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kPlanes; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = Vector{} + t.bias[r];
+    for (int v = 0; v < kVectors; ++v) acc[r][v] = Vector<kFloats>{} + t.bias[r];
   }
   const float* w = t.weights;
   for (int64_t c = 0; c < t.channels; ++c) {
@@ -122,7 +90,7 @@ void PlaneTile(const PortablePlaneTile& t) {
         const float* x = row + t.tap_offsets[j];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) {
-          const Vector values = Load<kFloats>(x + v * kFloats);
+          const Vector<kFloats> values = Load<kFloats>(x + v * kFloats);
 #pragma GCC unroll 16
           for (int r = 0; r < kPlanes; ++r) acc[r][v] += values * w[r];
         }
