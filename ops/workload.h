@@ -45,7 +45,10 @@ struct ConvWorkload {
   int64_t pad_bottom() const { return (oh - 1) * sh + (kh - 1) * (dh + 1) + 1 - ih - ph; }
   int64_t pad_right() const { return (ow - 1) * sw + (kw - 1) * (dw + 1) + 1 - iw - pw; }
   // Multiplications and additions of the conv alone, padding taps counted, as benchdnn counts them.
-  double flops() const { return 2.0 * mb * oc * oh * ow * (ic / g) * kh * kw; }
+  double flops() const {
+    const int64_t channels_per_group = ic / g;
+    return 2.0 * mb * oc * oh * ow * channels_per_group * kh * kw;
+  }
 };
 
 // The canonical form: fields in the order g mb ic ih iw oc oh ow kh kw sh sw ph pw dh dw; g and mb only when

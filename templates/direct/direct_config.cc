@@ -199,7 +199,7 @@ Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   for (int64_t unroll : {4, 2, 1}) {
     for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
       for (int64_t vectors : {wide && width < 8 ? 4 : 2, 3, 2, 1}) {
-        const Config config = make(vectors, width, unroll);
+        Config config = make(vectors, width, unroll);
         if (vectors * width >= (wide ? 12 : 6) && space.WhyInvalid(config).empty()) return config;
       }
     }
@@ -207,7 +207,7 @@ Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   for (int64_t unroll : {4, 2, 1}) {
     for (int64_t width : {8, 7, 6, 5, 4, 3, 2, 1}) {
       for (int64_t vectors : {2, 1}) {
-        const Config config = make(vectors, width, unroll);
+        Config config = make(vectors, width, unroll);
         if (space.WhyInvalid(config).empty()) return config;
       }
     }

@@ -26,8 +26,12 @@ class DirectKernel : public ConvKernel {
         EstimateCodeBytes(geometry_.workload, geometry_.config, geometry_.vector_floats) + kFixedBytes;
     code_ = std::make_unique<RowGenerator>(geometry_, cpu, variants.size() * estimate * 2);
     std::vector<size_t> starts;
+    starts.reserve(variants.size());
     for (const RowVariant& variant : variants) starts.push_back(code_->Emit(variant));
-    for (size_t& index : kernel_of_) kernels_.push_back(code_->getCode<const uint8_t*>() + starts[index]);
+    kernels_.reserve(kernel_of_.size());
+    for (size_t index : kernel_of_) {
+      kernels_.push_back(reinterpret_cast<RowKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[index]));
+    }
   }
 
   int64_t Tasks(int) const override {
@@ -124,7 +128,7 @@ class DirectKernel : public ConvKernel {
     row_args.next_block = geometry_.in_block_bytes - (last - first) * (w.dh + 1) * geometry_.in_row_bytes;
     row_args.skipped_weights = (w.kh - (last - first)) * row_weights * kFloatBytes;
     row_args.tail_weights = first * (tail_row_weights - row_weights) * kFloatBytes;
-    reinterpret_cast<RowKernel>(reinterpret_cast<uintptr_t>(kernels_[kernel]))(&row_args);
+    kernels_[kernel](&row_args);
   }
 
   template <typename T>
@@ -136,7 +140,7 @@ class DirectKernel : public ConvKernel {
   struct PackedWeights packed_;
   std::vector<size_t> kernel_of_;
   std::unique_ptr<RowGenerator> code_;
-  std::vector<const uint8_t*> kernels_;  // at chunk * passes + pass
+  std::vector<RowKernel> kernels_;  // at chunk * passes + pass
 };
 
 }  // namespace

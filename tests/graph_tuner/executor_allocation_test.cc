@@ -42,6 +42,12 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return CountedNew(bytes, static_cast<size_t>(alignment));
 }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return CountedAlloc(bytes, alignof(std::max_align_t));
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return CountedAlloc(bytes, alignof(std::max_align_t));
+}
 void operator delete(void* memory) noexcept { Release(memory); }
 void operator delete[](void* memory) noexcept { Release(memory); }
 void operator delete(void* memory, size_t) noexcept { Release(memory); }
