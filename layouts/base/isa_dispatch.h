@@ -31,5 +31,5 @@
   namespace portable {             \
   __VA_ARGS__;                     \
   }
-#define TILESMITH_DISPATCH(isa, function) (&::tilesmith::portable::function)
+#define TILESMITH_DISPATCH(isa, function) (static_cast<void>(isa), &::tilesmith::portable::function)
 #endif
