@@ -26,6 +26,11 @@ struct Support {
   static Support No(std::string reason) { return {false, std::move(reason)}; }
 };
 
+// Knobs that are the x of NCHW[x]c use 0 for NHWC and 1 for NCHW.
+inline Layout LayoutOfBlockKnob(int64_t block) {
+  return block == 0 ? Layout::Nhwc() : Layout::Blocked(block);
+}
+
 struct LayoutPair {
   Layout in, out;
   auto operator<=>(const LayoutPair&) const = default;

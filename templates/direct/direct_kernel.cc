@@ -28,6 +28,7 @@ class DirectKernel : public ConvKernel {
     std::vector<size_t> starts;
     starts.reserve(variants.size());
     for (const RowVariant& variant : variants) starts.push_back(code_->Emit(variant));
+    code_->Finish();
     kernels_.reserve(kernel_of_.size());
     for (size_t index : kernel_of_) {
       kernels_.push_back(reinterpret_cast<RowKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[index]));

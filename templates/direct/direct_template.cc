@@ -41,8 +41,7 @@ class Direct : public ConvTemplate {
   }
 
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
-    const auto layout = [](int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); };
-    return {layout(config.Get("ic_block")), layout(config.Get("oc_block"))};
+    return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
 
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,

@@ -2,13 +2,12 @@
 
 #ifdef TILESMITH_X86
 
-#include <bit>
-
 #include "layouts/base/check.h"
 
 namespace tilesmith::direct {
 namespace {
 
+using x86::Offset;
 using Xbyak::Address;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
@@ -25,7 +24,6 @@ const Reg64 kWeightsNow(Xbyak::Operand::R12);
 const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
 const Reg64 kKernelRows(Xbyak::Operand::R14);
 const Reg64 kTilesLeft(Xbyak::Operand::R15);
-const Reg64 kScratch(Xbyak::Operand::RAX);
 const Reg64 kSource(Xbyak::Operand::RBX);
 const Reg64 kBias(Xbyak::Operand::RSI);
 const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
@@ -36,27 +34,10 @@ const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), 
 // register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
 constexpr int64_t kUnit = 1024;
 
-// The constants behind the code, each one full vector.
-enum Constant { kMask, kAlpha, kBeta, kZero, kOne, kSixth, kHalf, kConstants };
-
-int Offset(int64_t bytes) {
-  TILESMITH_CHECK(bytes >= INT32_MIN && bytes <= INT32_MAX, "{}", bytes);
-  return static_cast<int>(bytes);
-}
-
 }  // namespace
 
 RowGenerator::RowGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
-    : CodeGenerator(buffer_bytes),
-      geometry_(geometry),
-      wide_(cpu.isa == Isa::kAvx512),
-      registers_(cpu.vector_registers()),
-      vector_bytes_(cpu.vector_floats() * static_cast<int64_t>(sizeof(float))) {}
-
-Xmm RowGenerator::Vector(int index) const {
-  if (wide_) return Xbyak::Zmm(index);
-  return Xbyak::Ymm(index);
-}
+    : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
 Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {
   return ptr[base + Offset(variant_->vector_offsets[v] + w * geometry_.out_pixel_bytes)];
@@ -66,7 +47,7 @@ Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
   constexpr int64_t kReach = kUnit / 2;
   for (int scale : {1, 2, 4}) {
     const int64_t rest = offset - scale * kUnit;
-    if (!wide_ || rest < -kReach || rest >= kReach) continue;
+    if (!wide() || rest < -kReach || rest >= kReach) continue;
     const auto address = kSourceNow + kDisplacementUnit * scale + Offset(rest);
     return embedded ? ptr_b[address] : ptr[address];
   }
@@ -76,8 +57,6 @@ Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
 
 size_t RowGenerator::Emit(const RowVariant& variant) {
   variant_ = &variant;
-  Xbyak::Label constants;
-  constants_ = &constants;
   align(64);
   const size_t start = getSize();
   for (const Reg64& reg : kSaved) push(reg);
@@ -88,15 +67,11 @@ size_t RowGenerator::Emit(const RowVariant& variant) {
   mov(kBias, ptr[kArgs + offsetof(RowArgs, bias)]);
   mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
   mov(kDisplacementUnit, kUnit);
-  if (wide_ && variant.chunk.partial_lanes > 0) {
-    mov(kScratch.cvt32(), (1 << variant.chunk.partial_lanes) - 1);
-    kmovw(k1, kScratch.cvt32());
-  }
+  if (wide() && variant.chunk.partial_lanes > 0) LoadMask(variant.chunk.partial_lanes, Vector(0));
   EmitRow();
   for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
   vzeroupper();
   ret();
-  EmitConstants();
   variant_ = nullptr;
   return start;
 }
@@ -127,7 +102,7 @@ void RowGenerator::EmitTile(const TileRun& tile) {
                         variant_->chunk.vectors == 1 && geometry_.config.broadcast == Broadcast::kMixed
                             ? Broadcast::kRegister
                             : geometry_.config.broadcast,
-                        registers_);
+                        registers());
   TILESMITH_CHECK(plan_.fits);
   next_broadcast_ = 0;
   EmitStart();
@@ -142,26 +117,26 @@ void RowGenerator::EmitTile(const TileRun& tile) {
 }
 
 void RowGenerator::EmitStart() {
+  const Xmm mask = Vector(plan_.first_broadcast);
   const bool add_residual = variant_->first && geometry_.workload.post.sum;
   const bool masked = geometry_.out.is_nhwc() && (add_residual || !variant_->first);
   for (int v = 0; v < variant_->chunk.vectors; ++v) {
     const bool partial = masked && IsPartial(v);
-    if (partial) LoadMask();
+    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
       if (!variant_->first) {
-        partial ? LoadPartial(acc, OutputAt(kOutput, v, w)) : vmovups(acc, OutputAt(kOutput, v, w));
+        partial ? LoadPartial(acc, OutputAt(kOutput, v, w), mask) : vmovups(acc, OutputAt(kOutput, v, w));
         continue;
       }
       if (geometry_.workload.post.bias) {
-        vmovups(acc, ptr[kBias + Offset(v * vector_bytes_)]);
+        vmovups(acc, ptr[kBias + Offset(v * vector_bytes())]);
       } else {
-        acc.getIdx() > 15 ? vpxord(acc, acc, acc)
-                          : vxorps(Xmm(acc.getIdx()), Xmm(acc.getIdx()), Xmm(acc.getIdx()));
+        Zero(acc);
       }
       if (add_residual && partial) {
         const Xmm loaded = Vector(plan_.first_broadcast + 1);
-        LoadPartial(loaded, OutputAt(kResidual, v, w));
+        LoadPartial(loaded, OutputAt(kResidual, v, w), mask);
         vaddps(acc, acc, loaded);
       } else if (add_residual) {
         vaddps(acc, acc, OutputAt(kResidual, v, w));
@@ -203,7 +178,7 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
   const int64_t unroll = std::min(geometry_.config.ic_unroll, channels);
   const int64_t times = channels / unroll, rest = channels % unroll;
   const int64_t channel_bytes = sizeof(float);
-  const int64_t weights_per_channel = w.kw * variant_->chunk.vectors * vector_bytes_;
+  const int64_t weights_per_channel = w.kw * variant_->chunk.vectors * vector_bytes();
   Xbyak::Label next_row, next_unroll;
   if (w.kh > 1) {
     mov(kRowsLeft, kKernelRows);
@@ -242,11 +217,11 @@ void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
   const int64_t ahead = geometry_.config.prefetch;
   for (int64_t column = 0; column < w.kw; ++column) {
     for (int64_t c = 0; c < channels; ++c) {
-      const int64_t base = (column * channels + c) * vectors * vector_bytes_;
-      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes_)]; };
+      const int64_t base = (column * channels + c) * vectors * vector_bytes();
+      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes())]; };
       for (int v = 0; v < plan_.weights; ++v) vmovups(Vector(plan_.first_weight + v), weights_at(v));
       for (int v = 0; ahead > 0 && v < vectors; ++v) {
-        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * vector_bytes_)]);
+        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * vector_bytes())]);
       }
       for (int position = 0; position < positions_; ++position) {
         const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
@@ -276,92 +251,29 @@ void RowGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
   const bool pads_with_nonzero = variant_->last && activation.Apply(0.0F) != 0.0F;
   const bool nhwc = geometry_.out.is_nhwc();
+  const Xmm mask = Vector(plan_.first_broadcast);
   for (int v = 0; v < variant_->chunk.vectors; ++v) {
     const bool partial = IsPartial(v);
-    if (partial && nhwc) LoadMask();
+    if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
-      if (variant_->last) EmitActivation(acc);
+      if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
-        StorePartial(OutputAt(kOutput, v, w), acc);
+        StorePartial(OutputAt(kOutput, v, w), acc, mask);
         continue;
       }
       if (partial && pads_with_nonzero) {
-        wide_ ? vmovups(acc | k1 | T_z, acc)
-              : vandps(acc, acc, ptr[rip + *constants_ + kMask * vector_bytes_]);
+        ClearLanesFrom(variant_->chunk.partial_lanes, acc);
       }
       vmovups(OutputAt(kOutput, v, w), acc);
     }
   }
   if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
   const Xmm zero = Vector(plan_.first_broadcast);
-  vmovups(zero, ptr[rip + *constants_ + kZero * vector_bytes_]);
+  Zero(zero);
   for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
     for (int w = 0; w < positions_; ++w) vmovups(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero);
   }
-}
-
-void RowGenerator::EmitActivation(const Xmm& value) {
-  const Activation& activation = geometry_.workload.post.activation;
-  const Xmm scratch = Vector(plan_.first_broadcast + 1);
-  const auto constant = [&](Constant c) { return ptr[rip + *constants_ + c * vector_bytes_]; };
-  switch (activation.kind) {
-    case ActivationKind::kNone:
-      return;
-    case ActivationKind::kRelu:
-      vmaxps(value, value, constant(kZero));
-      return;
-    case ActivationKind::kClip:
-      vmaxps(value, value, constant(kAlpha));
-      vminps(value, value, constant(kBeta));
-      return;
-    case ActivationKind::kLeakyRelu:
-      vmulps(scratch, value, constant(kAlpha));
-      activation.alpha <= 1 ? vmaxps(value, value, scratch) : vminps(value, value, scratch);
-      return;
-    case ActivationKind::kHardSigmoid:
-      vmulps(value, value, constant(kAlpha));
-      vaddps(value, value, constant(kBeta));
-      vmaxps(value, value, constant(kZero));
-      vminps(value, value, constant(kOne));
-      return;
-    case ActivationKind::kHardSwish:
-      vmulps(scratch, value, constant(kSixth));
-      vaddps(scratch, scratch, constant(kHalf));
-      vmaxps(scratch, scratch, constant(kZero));
-      vminps(scratch, scratch, constant(kOne));
-      vmulps(value, value, scratch);
-      return;
-    case ActivationKind::kSigmoid:
-    case ActivationKind::kTanh:
-      break;
-  }
-  TILESMITH_CHECK(false, "activation {} is not fusable", ActivationToString(activation));
-}
-
-// With AVX2 the mask lives in the first scratch register; with AVX-512 in k1 all along.
-void RowGenerator::LoadMask() {
-  if (!wide_) vmovups(Vector(plan_.first_broadcast), ptr[rip + *constants_ + kMask * vector_bytes_]);
-}
-
-void RowGenerator::LoadPartial(const Xmm& to, const Address& from) {
-  wide_ ? vmovups(to | k1 | T_z, from) : vmaskmovps(to, Vector(plan_.first_broadcast), from);
-}
-
-void RowGenerator::StorePartial(const Address& to, const Xmm& from) {
-  wide_ ? vmovups(to | k1, from) : vmaskmovps(to, Vector(plan_.first_broadcast), from);
-}
-
-void RowGenerator::EmitConstants() {
-  align(64);
-  L(*constants_);
-  const Activation& activation = geometry_.workload.post.activation;
-  const int lanes = static_cast<int>(vector_bytes_ / sizeof(float));
-  for (int lane = 0; lane < lanes; ++lane) dd(lane < variant_->chunk.partial_lanes ? 0xFFFFFFFF : 0);
-  for (float value : {activation.alpha, activation.beta, 0.0F, 1.0F, 1.0F / 6.0F, 0.5F}) {
-    for (int lane = 0; lane < lanes; ++lane) dd(std::bit_cast<uint32_t>(value));
-  }
-  static_assert(kConstants == 7);
 }
 
 }  // namespace tilesmith::direct

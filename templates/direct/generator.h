@@ -10,13 +10,11 @@
 
 #ifdef TILESMITH_X86
 
-#include <xbyak/xbyak.h>
-
 #include <vector>
 
-#include "layouts/base/cpu.h"
 #include "templates/direct/geometry.h"
 #include "templates/direct/register_plan.h"
+#include "templates/x86/vector_code.h"
 
 namespace tilesmith::direct {
 
@@ -43,15 +41,16 @@ struct RowVariant {
 };
 
 // All kernels of one conv, in one code buffer.
-class RowGenerator : public Xbyak::CodeGenerator {
+class RowGenerator : public x86::VectorCode {
  public:
   RowGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes);
 
   // Emits a kernel and returns its offset in the code.
   size_t Emit(const RowVariant& variant);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
 
  private:
-  Xbyak::Xmm Vector(int index) const;
   Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
   bool IsPartial(int v) const {
     return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
@@ -66,21 +65,12 @@ class RowGenerator : public Xbyak::CodeGenerator {
   void EmitBlock(const TileRun& tile, int64_t channels);
   void EmitChannels(const TileRun& tile, int64_t channels);
   void EmitFinish();
-  void EmitActivation(const Xbyak::Xmm& value);
-  void LoadPartial(const Xbyak::Xmm& to, const Xbyak::Address& from);
-  void StorePartial(const Xbyak::Address& to, const Xbyak::Xmm& from);
-  void LoadMask();
-  void EmitConstants();
 
   const Geometry& geometry_;
-  const bool wide_;  // AVX-512
-  const int registers_;
-  const int64_t vector_bytes_;
   const RowVariant* variant_ = nullptr;  // while emitting
   int positions_ = 0;                    // of the tile being emitted
   RegisterPlan plan_;
   int next_broadcast_ = 0;
-  Xbyak::Label* constants_ = nullptr;  // where EmitConstants puts them
 };
 
 }  // namespace tilesmith::direct

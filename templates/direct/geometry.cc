@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "templates/conv_template.h"
+
 namespace tilesmith::direct {
 namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-Layout LayoutOfBlock(int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); }
 
 // A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
 std::vector<Pass> CutChannels(int64_t channels, int64_t block, int64_t per_pass) {
@@ -77,8 +77,8 @@ Geometry MakeGeometry(const ConvWorkload& w, const DirectConfig& config, int vec
   Geometry g;
   g.workload = w;
   g.config = config;
-  g.in = LayoutOfBlock(config.ic_block);
-  g.out = LayoutOfBlock(config.oc_block);
+  g.in = LayoutOfBlockKnob(config.ic_block);
+  g.out = LayoutOfBlockKnob(config.oc_block);
   g.vector_floats = vector_floats;
   const bool flat = config.flat_width > 0;
   g.iw = flat ? config.flat_width : w.iw;

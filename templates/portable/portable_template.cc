@@ -39,8 +39,6 @@ bool FewChannelsPerGroup(const ConvWorkload& w) { return w.oc / w.g < 8 && w.oc 
 
 }  // namespace
 
-Layout LayoutOfBlockKnob(int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); }
-
 Support PortableTemplate::Supports(const ConvWorkload&, const CpuInfo&) const { return Support::Yes(); }
 
 ConfigSpace PortableTemplate::Space(const ConvWorkload& workload, const CpuInfo& cpu) const {

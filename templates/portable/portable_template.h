@@ -10,9 +10,6 @@
 
 namespace tilesmith {
 
-// A layout from the knob's value: 0 is NHWC, 1 NCHW, x otherwise NCHW[x]c. Shared by all templates.
-Layout LayoutOfBlockKnob(int64_t block);
-
 class PortableTemplate : public ConvTemplate {
  public:
   std::string_view Name() const override { return "portable"; }

@@ -1,0 +1,113 @@
+#include "templates/x86/vector_code.h"
+
+#ifdef TILESMITH_X86
+
+#include <bit>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith::x86 {
+
+using Xbyak::Address;
+using Xbyak::Xmm;
+
+int Offset(int64_t bytes) {
+  TILESMITH_CHECK(bytes >= INT32_MIN && bytes <= INT32_MAX, "{}", bytes);
+  return static_cast<int>(bytes);
+}
+
+VectorCode::VectorCode(const CpuInfo& cpu, size_t buffer_bytes)
+    : CodeGenerator(buffer_bytes),
+      wide_(cpu.isa == Isa::kAvx512),
+      registers_(cpu.vector_registers()),
+      vector_bytes_(cpu.vector_floats() * static_cast<int64_t>(sizeof(float))) {}
+
+Xmm VectorCode::Vector(int index) const {
+  if (wide_) return Xbyak::Zmm(index);
+  return Xbyak::Ymm(index);
+}
+
+void VectorCode::Zero(const Xmm& value) {
+  const Xmm low(value.getIdx());
+  value.getIdx() > 15 ? vpxord(value, value, value) : vxorps(low, low, low);
+}
+
+Address VectorCode::Constant(const std::vector<uint32_t>& pattern) {
+  TILESMITH_CHECK(static_cast<int>(pattern.size()) == vector_floats());
+  return ptr[rip + constants_[pattern]];
+}
+
+Address VectorCode::Splat(float value) {
+  return Constant(std::vector<uint32_t>(vector_floats(), std::bit_cast<uint32_t>(value)));
+}
+
+Address VectorCode::Lanes(int count) {
+  std::vector<uint32_t> pattern(vector_floats(), 0);
+  for (int lane = 0; lane < count; ++lane) pattern[lane] = UINT32_MAX;
+  return Constant(pattern);
+}
+
+void VectorCode::LoadMask(int count, const Xmm& register_for_avx2) {
+  if (!wide_) return vmovups(register_for_avx2, Lanes(count));
+  mov(eax, static_cast<uint32_t>((1ULL << count) - 1));
+  kmovw(k1, eax);
+}
+
+void VectorCode::LoadPartial(const Xmm& to, const Address& from, const Xmm& mask) {
+  wide_ ? vmovups(to | k1 | T_z, from) : vmaskmovps(to, mask, from);
+}
+
+void VectorCode::StorePartial(const Address& to, const Xmm& from, const Xmm& mask) {
+  wide_ ? vmovups(to | k1, from) : vmaskmovps(to, mask, from);
+}
+
+void VectorCode::ClearLanesFrom(int count, const Xmm& value) {
+  wide_ ? vpandd(value, value, Lanes(count)) : vandps(value, value, Lanes(count));
+}
+
+void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm& scratch) {
+  switch (activation.kind) {
+    case ActivationKind::kNone:
+      return;
+    case ActivationKind::kRelu:
+      vmaxps(value, value, Splat(0.0F));
+      return;
+    case ActivationKind::kClip:
+      vmaxps(value, value, Splat(activation.alpha));
+      vminps(value, value, Splat(activation.beta));
+      return;
+    case ActivationKind::kLeakyRelu:
+      vmulps(scratch, value, Splat(activation.alpha));
+      activation.alpha <= 1 ? vmaxps(value, value, scratch) : vminps(value, value, scratch);
+      return;
+    case ActivationKind::kHardSigmoid:
+      vmulps(value, value, Splat(activation.alpha));
+      vaddps(value, value, Splat(activation.beta));
+      vmaxps(value, value, Splat(0.0F));
+      vminps(value, value, Splat(1.0F));
+      return;
+    case ActivationKind::kHardSwish:
+      vmulps(scratch, value, Splat(1.0F / 6.0F));
+      vaddps(scratch, scratch, Splat(0.5F));
+      vmaxps(scratch, scratch, Splat(0.0F));
+      vminps(scratch, scratch, Splat(1.0F));
+      vmulps(value, value, scratch);
+      return;
+    case ActivationKind::kSigmoid:
+    case ActivationKind::kTanh:
+      break;
+  }
+  TILESMITH_CHECK(false, "activation {} is not fusable", ActivationToString(activation));
+}
+
+void VectorCode::EmitConstants() {
+  align(64);
+  for (auto& [pattern, label] : constants_) {
+    L(label);
+    for (const uint32_t word : pattern) dd(word);
+  }
+}
+
+}  // namespace tilesmith::x86
+
+#endif  // TILESMITH_X86

@@ -1,0 +1,62 @@
+// What every generated conv kernel shares: vectors of the CPU's width, constants, the lanes of a vector that
+// is not full, activations. One generator serves AVX-512 and AVX2: Vector(i) is zmm or ymm register i.
+#pragma once
+
+#ifdef TILESMITH_X86
+
+#include <xbyak/xbyak.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "ops/activation.h"
+
+namespace tilesmith::x86 {
+
+class VectorCode : public Xbyak::CodeGenerator {
+ protected:
+  // Precondition: cpu.isa is AVX2 or AVX-512.
+  VectorCode(const CpuInfo& cpu, size_t buffer_bytes);
+
+  bool wide() const { return wide_; }  // AVX-512
+  int registers() const { return registers_; }
+  int64_t vector_bytes() const { return vector_bytes_; }
+  int vector_floats() const { return static_cast<int>(vector_bytes_ / sizeof(float)); }
+  Xbyak::Xmm Vector(int index) const;
+
+  void Zero(const Xbyak::Xmm& value);
+
+  // Memory operands of one vector, placed behind the code by EmitConstants. Valid anywhere in the buffer.
+  Xbyak::Address Splat(float value);  // every lane `value`
+  Xbyak::Address Lanes(int count);    // all ones in the first `count` lanes, else zero
+  Xbyak::Address Constant(const std::vector<uint32_t>& pattern);  // precondition: one word per lane
+
+  // Vectors of which only the first `count` lanes are real. LoadMask says which; AVX-512 keeps the mask in k1
+  // (so one LoadMask may serve a whole kernel), AVX2 in `register` until that is overwritten.
+  void LoadMask(int count, const Xbyak::Xmm& register_for_avx2);
+  void LoadPartial(const Xbyak::Xmm& to, const Xbyak::Address& from, const Xbyak::Xmm& mask);  // rest zeros
+  void StorePartial(const Xbyak::Address& to, const Xbyak::Xmm& from, const Xbyak::Xmm& mask);
+  // Zeroes the lanes from `count` on; needs no mask.
+  void ClearLanesFrom(int count, const Xbyak::Xmm& value);
+
+  // value = activation(value). Precondition: activation.fusable().
+  void Apply(const Activation& activation, const Xbyak::Xmm& value, const Xbyak::Xmm& scratch);
+
+  // Once, after the last instruction.
+  void EmitConstants();
+
+ private:
+  const bool wide_;
+  const int registers_;
+  const int64_t vector_bytes_;
+  std::map<std::vector<uint32_t>, Xbyak::Label> constants_;
+};
+
+// A displacement or immediate; more than 32 bits is a bug.
+int Offset(int64_t bytes);
+
+}  // namespace tilesmith::x86
+
+#endif  // TILESMITH_X86
