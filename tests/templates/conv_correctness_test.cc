@@ -87,8 +87,19 @@ void Check(const Case& c) {
   const Tensor weights = IntegerTensor(w.weights_shape(), c.seed + 2);
   const Tensor bias = IntegerTensor({w.oc}, c.seed + 3);
   const Tensor residual = IntegerTensor(w.output_shape(), c.seed + 4);
-  const Tensor expected =
-      ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr);
+  const Tensor scale = IntegerTensor({w.ic}, c.seed + 5), shift = IntegerTensor({w.ic}, c.seed + 6);
+  const bool pair = !w.before.empty(), scaled = w.pre.scale_shift;
+  const Tensor before_weights = IntegerTensor(pair ? w.before[0].weights_shape() : Shape{1}, c.seed + 7);
+  const Tensor before_bias = IntegerTensor({w.ic}, c.seed + 8);
+  const bool before_biased = pair && w.before[0].post.bias;
+  const Tensor expected = ReferenceConv(w, {.input = &input,
+                                            .weights = &weights,
+                                            .bias = w.post.bias ? &bias : nullptr,
+                                            .residual = w.post.sum ? &residual : nullptr,
+                                            .scale = scaled ? &scale : nullptr,
+                                            .shift = scaled ? &shift : nullptr,
+                                            .before_weights = pair ? &before_weights : nullptr,
+                                            .before_bias = before_biased ? &before_bias : nullptr});
 
   const int64_t gap = random.Integer(0, 1) * 32;
   const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
@@ -101,14 +112,29 @@ void Check(const Case& c) {
   const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
   GuardedTensor& target = in_place ? *sum : fresh;
 
-  const auto kernel =
-      c.conv_template->Build(w, c.config, c.cpu, {weights.floats(), w.post.bias ? bias.floats() : nullptr});
+  const auto kernel = c.conv_template->Build(w, c.config, c.cpu,
+                                             {.weights = weights.floats(),
+                                              .bias = w.post.bias ? bias.floats() : nullptr,
+                                              .scale = scaled ? scale.floats() : nullptr,
+                                              .shift = scaled ? shift.floats() : nullptr,
+                                              .before_weights = pair ? before_weights.floats() : nullptr,
+                                              .before_bias = before_biased ? before_bias.floats() : nullptr});
   const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
                               sum->input_view(image + gap)};
   AlignedBuffer scratch(kernel->ScratchFloats(3) * sizeof(float));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
             static_cast<int>(random.Integer(1, 3)));
   ExpectEqual(wanted, target, gap, c);
+}
+
+// Every fourth one fused, where the template computes that one; all of them where it computes nothing else.
+ConvWorkload RandomSupportedWorkload(const ConvTemplate& conv_template, const CpuInfo& cpu, int number,
+                                     TestRandom& random) {
+  const ConvWorkload plain = RandomWorkload(random);
+  const bool plain_ok = conv_template.Supports(plain, cpu).ok;
+  if (plain_ok && number % 4 != 2) return plain;
+  const ConvWorkload fused = RandomFusedWorkload(random);
+  return conv_template.Supports(fused, cpu).ok || !plain_ok ? fused : plain;
 }
 
 class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
@@ -124,7 +150,7 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     Case c{&conv_template, {}, {}, TestCpu(), static_cast<uint64_t>(i) * 16 + 5};
     TestRandom random(c.seed);
     if (i % 2 == 1) c.cpu = CapIsa(c.cpu, Isa::kAvx2);
-    c.workload = RandomWorkload(random);
+    c.workload = RandomSupportedWorkload(conv_template, c.cpu, i, random);
     if (!conv_template.Supports(c.workload, c.cpu).ok) continue;
     const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
     c.config = conv_template.Default(c.workload, c.cpu);
