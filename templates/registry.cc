@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/depthwise/depthwise_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/portable/portable_template.h"
 
@@ -11,7 +12,8 @@ namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
-  static const std::array<const ConvTemplate*, 2> templates = {&DirectTemplate(), &portable};
+  static const std::array<const ConvTemplate*, 3> templates = {&DirectTemplate(), &DepthwiseTemplate(),
+                                                               &portable};
   return templates;
 }
 

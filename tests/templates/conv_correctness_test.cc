@@ -118,6 +118,7 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
   if (&conv_template != ConvTemplates().back() && TestCpu().isa == Isa::kPortable) {
     GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
   }
+  constexpr int kMostTries = 50;  // workloads drawn until the template supports one
   const int cases = SweepLength();
   int supported = 0;
   for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
@@ -125,6 +126,8 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     TestRandom random(c.seed);
     if (i % 2 == 1) c.cpu = CapIsa(c.cpu, Isa::kAvx2);
     c.workload = RandomWorkload(random);
+    for (int tries = 0; tries < kMostTries && !conv_template.Supports(c.workload, c.cpu).ok; ++tries)
+      c.workload = RandomWorkload(random);
     if (!conv_template.Supports(c.workload, c.cpu).ok) continue;
     const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
     c.config = conv_template.Default(c.workload, c.cpu);
