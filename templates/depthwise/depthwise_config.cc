@@ -44,11 +44,16 @@ std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
   return blocks;
 }
 
+// Neighbouring output rows share input rows one kernel row apart, and there are two.
+bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
+
 std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
   if (c.row_tile > c.rows)
     return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
   if (c.balance_tiles && w.ow % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
-  if (c.weights == Weights::kRegisters && !c.unroll) return "weights in registers need unrolled kernel rows";
+  if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
+  if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
+    return "weights in registers need unrolled kernel rows";
   if (c.unroll && w.kh == 1 && c.weights != Weights::kRegisters)
     return "there is one kernel row: no unrolling";
   const Geometry geometry = MakeGeometry(w, c, cpu);
@@ -71,6 +76,7 @@ DepthwiseConfig ReadConfig(const Config& config) {
   c.balance_tiles = config.Get("balance_tiles") != 0;
   c.weights = static_cast<Weights>(config.Get("weights"));
   c.unroll = config.Get("unroll") != 0;
+  c.pairs = config.Get("pairs") != 0;
   c.rows = config.Get("rows");
   c.vectors = config.Get("vectors");
   return c;
@@ -88,7 +94,8 @@ ConfigSpace DepthwiseSpace(const ConvWorkload& w, const CpuInfo& cpu) {
        "register tile: output positions"},
       {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
       {"weights", {0, 1, 2}, "0: all in registers, 1: a kernel row in registers, 2: memory operands"},
-      {"unroll", {0, 1}, "1: kernel rows unrolled, 0: a loop"},
+      {"unroll", {0, 1}, "1: kernel rows unrolled, 0: a loop (of pairs: at the image's edges)"},
+      {"pairs", UpTo(CanPair(w) ? 1 : 0, {0, 1}), "1: two output rows together, with fewer multiplications"},
       {"rows", Counts(w.oh, {1, 2, 4, 7, 8, 14, 16, 28}), "output rows per task"},
       {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 3, 4, 6, 8}), "vectors of channels per task"},
   };
@@ -106,6 +113,7 @@ Config DepthwiseDefault(const ConvWorkload& w, const CpuInfo& cpu) {
     config.Set("balance_tiles", 0);
     config.Set("weights", static_cast<int64_t>(weights));
     config.Set("unroll", unroll ? 1 : 0);
+    config.Set("pairs", 0);
     config.Set("rows", w.oh);
     config.Set("vectors", 1);
     return config;

@@ -23,6 +23,7 @@ struct DepthwiseConfig {
   bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
   Weights weights = Weights::kMemory;
   bool unroll = false;  // kernel rows unrolled, which takes code for every kind of edge
+  bool pairs = false;   // output rows two by two, with fewer multiplications (row_pairs.h)
   int64_t rows = 1;     // output rows per task ...
   int64_t vectors = 1;  // ... of this many vectors of channels
 };

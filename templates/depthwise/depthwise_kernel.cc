@@ -4,21 +4,44 @@
 
 #include "layouts/base/check.h"
 #include "templates/depthwise/plane_generator.h"
+#include "templates/depthwise/row_pairs.h"
 
 namespace tilesmith::depthwise {
 
-PackedPlanes PackPlanes(const ConvWorkload& w, int vector_floats, const ConvWeights& weights) {
-  const int64_t vectors = (w.oc + vector_floats - 1) / vector_floats;
-  const int64_t taps = w.kh * w.kw;
-  PackedPlanes packed;
-  packed.weights = AlignedBuffer(vectors * taps * vector_floats * sizeof(float));
-  packed.bias = AlignedBuffer(vectors * vector_floats * sizeof(float));
-  for (int64_t channel = 0; channel < w.oc; ++channel) {
-    float* to =
-        packed.weights.floats() + channel / vector_floats * taps * vector_floats + channel % vector_floats;
-    for (int64_t tap = 0; tap < taps; ++tap) to[tap * vector_floats] = weights.weights[channel * taps + tap];
+namespace {
+
+// One channel's weights of the pairs' products. `from`: its kernel; `to`: its lane.
+void PackPairs(const RowGeometry& g, const float* from, float* to) {
+  const int64_t kw = g.workload.kw;
+  for (const PairPass& pass : PairPasses(g.workload.kh)) {
+    for (const PairProduct& product : pass) {
+      for (int64_t x = 0; x < kw; ++x, to += g.vector_floats) {
+        for (int64_t i = 0; i < 3; ++i) {
+          const float coefficient = product.coefficients[i];
+          if (coefficient != 0) *to += coefficient * from[(product.tap + i) * kw + x];
+        }
+      }
+    }
   }
-  if (weights.bias != nullptr) std::copy_n(weights.bias, w.oc, packed.bias.floats());
+}
+
+}  // namespace
+
+PackedPlanes PackPlanes(const RowGeometry& g, const ConvWeights& weights) {
+  const int64_t channels = g.workload.oc;
+  const int64_t floats = g.vector_floats, taps = g.taps();
+  const int64_t vectors = (channels + floats - 1) / floats;
+  const int64_t plane = PlaneWeights(g) * floats;
+  PackedPlanes packed;
+  packed.weights = AlignedBuffer(vectors * plane * sizeof(float));
+  packed.bias = AlignedBuffer(vectors * floats * sizeof(float));
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    float* to = packed.weights.floats() + channel / floats * plane + channel % floats;
+    const float* from = weights.weights + channel * taps;
+    for (int64_t tap = 0; tap < taps; ++tap) to[tap * floats] = from[tap];
+    if (g.config.pairs) PackPairs(g, from, to + taps * floats);
+  }
+  if (weights.bias != nullptr) std::copy_n(weights.bias, channels, packed.bias.floats());
   return packed;
 }
 
@@ -31,7 +54,7 @@ class DepthwiseKernel : public ConvKernel {
  public:
   DepthwiseKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
       : geometry_(std::move(geometry)),
-        packed_(PackPlanes(geometry_.rows.workload, geometry_.rows.vector_floats, weights)),
+        packed_(PackPlanes(geometry_.rows, weights)),
         code_(geometry_.rows, cpu,
               2 * 2 * (EstimateCodeBytes(geometry_.rows, geometry_.codes) + kFixedBytes)) {
     full_.code = code_.Emit(geometry_.codes, 0);
@@ -129,7 +152,7 @@ class DepthwiseKernel : public ConvKernel {
     plane_args.output = args.output.data + planes.image * args.output.batch_stride + out;
     if (rows.workload.post.sum)
       plane_args.residual = args.inputs[1].data + planes.image * args.inputs[1].batch_stride + out;
-    plane_args.weights = packed_.weights.floats() + planes.first * rows.taps() * rows.vector_floats;
+    plane_args.weights = packed_.weights.floats() + planes.first * PlaneWeights(rows) * rows.vector_floats;
     plane_args.bias = packed_.bias.floats() + planes.first * rows.vector_floats;
     plane_args.source_step = own_block ? geometry_.in_block_bytes : rows.vector_bytes();
     plane_args.output_step = own_block ? geometry_.out_block_bytes : rows.vector_bytes();

@@ -15,7 +15,7 @@ struct PackedPlanes {
   AlignedBuffer weights;
   AlignedBuffer bias;  // whole vectors
 };
-PackedPlanes PackPlanes(const ConvWorkload& workload, int vector_floats, const ConvWeights& weights);
+PackedPlanes PackPlanes(const RowGeometry& geometry, const ConvWeights& weights);
 
 // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
 std::unique_ptr<ConvKernel> BuildDepthwiseKernel(Geometry geometry, const CpuInfo& cpu,

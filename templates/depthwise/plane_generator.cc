@@ -34,6 +34,12 @@ const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), 
 
 }  // namespace
 
+Xmm PlaneGenerator::NextTemp() {
+  const Xmm temp = Vector(plan_.first_temp + next_temp_);
+  next_temp_ = (next_temp_ + 1) % plan_.temps;
+  return temp;
+}
+
 PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
@@ -70,13 +76,12 @@ std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
   for (const RowGroup& group : groups) {
     const auto found = std::find(codes.begin(), codes.end(), group.code);
     TILESMITH_CHECK(found != codes.end());
-    const KernelRows range = group.code.looped ? group.code.rows.front() : KernelRows{};
     RowStep step;
     step.code = getCode() + code.pieces[found - codes.begin()];
-    step.source = (geometry_.InputRow(group.row) + range.first * (w.dh + 1)) * geometry_.in_row_bytes;
+    step.source = (geometry_.InputRow(group.row) + group.range.first * (w.dh + 1)) * geometry_.in_row_bytes;
     step.output = group.row * geometry_.out_row_bytes;
-    step.weights = range.first * w.kw * geometry_.vector_bytes();
-    step.kernel_rows = range.last - range.first;
+    step.weights = group.range.first * w.kw * geometry_.vector_bytes();
+    step.kernel_rows = group.range.last - group.range.first;
     steps.push_back(step);
   }
   return steps;
@@ -86,7 +91,10 @@ std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
 void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted) {
   Label next_plane, next_step, step_done;
   L(next_plane);
-  if (geometry_.config.weights == Weights::kRegisters) LoadWeights(kWeights, 0, geometry_.taps());
+  if (geometry_.config.weights == Weights::kRegisters) {
+    const int64_t first = geometry_.config.pairs ? geometry_.taps() : 0;
+    LoadWeights(kWeights, first, plan_.weights);
+  }
   mov(kStep, ptr[kArgs + offsetof(PlaneArgs, first_step)]);
   L(next_step);
   mov(kSource, kPlaneSource);
@@ -110,14 +118,15 @@ void PlaneGenerator::EmitAdvance(Label& next_plane, Label& next_step) {
   jb(next_step, T_NEAR);
   add(kPlaneSource, ptr[kArgs + offsetof(PlaneArgs, source_step)]);
   add(kPlaneOutput, ptr[kArgs + offsetof(PlaneArgs, output_step)]);
-  add(kWeights, Offset(geometry_.taps() * vector_bytes()));
+  add(kWeights, Offset(PlaneWeights(geometry_) * vector_bytes()));
   add(kBias, Offset(vector_bytes()));
   dec(kPlanesLeft);
   jnz(next_plane, T_NEAR);
 }
 
 void PlaneGenerator::EmitPiece(const RowCode& code) {
-  rows_ = static_cast<int64_t>(code.rows.size());
+  rows_ = code.rows;
+  weights_ = WeightsOf(geometry_, code);
   const std::vector<TileRun> tiles = CutColumns(geometry_, rows_);
   for (const TileRun& tile : tiles) {
     Label again;
@@ -152,15 +161,24 @@ void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
       columns_[column].emplace_back(position, tap);
     }
   }
-  EmitStart();
-  code.looped ? EmitLooped() : EmitUnrolled(code);
+  if (code.kind == CodeKind::kPair) {
+    EmitPair(code.valid.front());
+  } else {
+    EmitBias(plan_.accumulators);
+    EmitResidual();
+    code.kind == CodeKind::kLooped ? EmitLooped() : EmitUnrolled(code);
+  }
   EmitFinish();
 }
 
-void PlaneGenerator::EmitStart() {
+// Into the first `accumulators`.
+void PlaneGenerator::EmitBias(int accumulators) {
   const Xmm first = Accumulator(0, 0);
   geometry_.workload.post.bias ? vmovups(first, ptr[kBias]) : Zero(first);
-  for (int i = 1; i < plan_.accumulators; ++i) vmovaps(Vector(i), first);
+  for (int i = 1; i < accumulators; ++i) vmovaps(Vector(i), first);
+}
+
+void PlaneGenerator::EmitResidual() {
   if (!geometry_.workload.post.sum) return;
   for (int64_t r = 0; r < rows_; ++r) {
     for (int64_t c = 0; c < width_; ++c) {
@@ -192,11 +210,11 @@ void PlaneGenerator::EmitUnrolled(const RowCode& code) {
   for (int64_t y = 0; y < w.kh; ++y) {
     bool loaded = false;
     for (int64_t r = 0; r < rows_; ++r) {
-      const KernelRows& valid = code.rows[r];
+      const KernelRows& valid = code.valid[r];
       if (y < valid.first || y >= valid.last) continue;
       const int64_t input_row = r * w.sh + y * (w.dh + 1);
       const RowTap tap(static_cast<int>(r), y);
-      if (geometry_.config.weights != Weights::kRow) {
+      if (weights_ != Weights::kRow) {
         input_rows[input_row].push_back(tap);
         continue;
       }
@@ -221,7 +239,7 @@ void PlaneGenerator::EmitLooped() {
   jz(done, T_NEAR);
   align(32);
   L(next_row);
-  if (geometry_.config.weights == Weights::kRow) LoadWeights(kWeightsNow, 0, w.kw);
+  if (weights_ == Weights::kRow) LoadWeights(kWeightsNow, 0, w.kw);
   for (int64_t r = 0; r < rows_; ++r) {
     const RowTap tap(static_cast<int>(r), 0);
     EmitInputRow(kSourceNow, r * w.sh * geometry_.in_row_bytes, std::span(&tap, 1));
@@ -238,13 +256,13 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
   const ConvWorkload& w = geometry_.workload;
   const bool looped = base.getIdx() == kSourceNow.getIdx();
   const auto in_register = [&](int64_t y, int64_t x) {
-    const int64_t tap = geometry_.config.weights == Weights::kRow ? x : y * w.kw + x;
+    const int64_t tap = weights_ == Weights::kRow ? x : y * w.kw + x;
     return Vector(plan_.first_weight + static_cast<int>(tap));
   };
   const auto in_memory = [&](int64_t y, int64_t x) {
     return ptr[(looped ? kWeightsNow : kWeights) + Offset((y * w.kw + x) * vector_bytes())];
   };
-  const bool from_memory = geometry_.config.weights == Weights::kMemory;
+  const bool from_memory = weights_ == Weights::kMemory;
   for (const auto& [column, uses] : columns_) {
     const auto address = ptr[base + Offset(row_bytes + column * geometry_.in_pixel_bytes)];
     if (taps.size() == 1 && uses.size() == 1 && !from_memory && !masked()) {
@@ -252,8 +270,7 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
       vfmadd231ps(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
       continue;
     }
-    const Xmm pixel = Vector(plan_.first_temp + next_temp_);
-    next_temp_ = (next_temp_ + 1) % plan_.temps;
+    const Xmm pixel = NextTemp();
     masked() ? LoadPartial(pixel, address, Mask()) : vmovups(pixel, address);
     for (const auto& [position, x] : uses) {
       for (const auto& [row, y] : taps) {
@@ -262,6 +279,97 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
       }
     }
   }
+}
+
+void PlaneGenerator::EmitPair(const KernelRows& input) {
+  EmitBias(static_cast<int>(width_));
+  for (int64_t c = 0; c < width_; ++c) Zero(Accumulator(1, c));
+  bool shared = true;
+  int64_t product = 0;
+  for (const PairPass& pass : PairPasses(geometry_.workload.kh)) {
+    const bool own = pass.front().sum == PairSum::kUpper;
+    if (own && shared) EmitPairSums();
+    shared = !own;
+    EmitPairPass(pass, product, input);
+    product += static_cast<int64_t>(pass.size());
+  }
+  EmitResidual();
+}
+
+// From the sums that both output rows share to the output rows.
+void PlaneGenerator::EmitPairSums() {
+  for (int64_t c = 0; c < width_; ++c) {
+    const Xmm upper = NextTemp();
+    vaddps(upper, Accumulator(0, c), Accumulator(1, c));
+    vsubps(Accumulator(1, c), Accumulator(0, c), Accumulator(1, c));
+    vmovaps(Accumulator(0, c), upper);
+  }
+}
+
+void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input) {
+  const int64_t kw = geometry_.workload.kw;
+  const int64_t first_tap = geometry_.taps() + first_product * kw;  // in the packed weights
+  const auto products = static_cast<int64_t>(pass.size());
+  if (weights_ == Weights::kRow) LoadWeights(kWeights, first_tap, products * kw);
+  const int64_t held = weights_ == Weights::kRegisters ? first_product * kw : 0;
+  for (const auto& [column, uses] : columns_) {
+    const PairPixels pixels = EmitPairPixels(pass, column, input);
+    for (int64_t p = 0; p < products; ++p) {
+      const PairPixels::Pixel& pixel = pixels.of[p];
+      if (!pixel.exists) continue;
+      const bool lower = pass[p].sum == PairSum::kOpposed || pass[p].sum == PairSum::kLower;
+      for (const auto& [position, x] : uses) {
+        const Xmm sum = Accumulator(lower ? 1 : 0, position);
+        const auto memory = ptr[kWeights + Offset((first_tap + p * kw + x) * vector_bytes())];
+        const Xmm weight = Vector(plan_.first_weight + static_cast<int>(held + p * kw + x));
+        const Xbyak::Operand& factor =
+            weights_ == Weights::kMemory ? static_cast<const Xbyak::Operand&>(memory) : weight;
+        pixel.negated ? vfnmadd231ps(sum, pixel.value, factor) : vfmadd231ps(sum, pixel.value, factor);
+      }
+    }
+  }
+}
+
+// What the products of a pass multiply in one column; rows that both read are loaded once.
+PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, int64_t column,
+                                                          const KernelRows& input) {
+  const auto exists = [&](int64_t row) { return row >= input.first && row < input.last; };
+  const auto address = [&](int64_t row) {
+    return ptr[kSource + Offset(row * geometry_.in_row_bytes + column * geometry_.in_pixel_bytes)];
+  };
+  const auto load = [&](int64_t row) {
+    const Xmm to = NextTemp();
+    masked() ? LoadPartial(to, address(row), Mask()) : vmovups(to, address(row));
+    return to;
+  };
+  std::map<int64_t, Xmm> loaded;
+  const auto reads = [&](const PairProduct& product, int64_t row) {
+    return product.first == row || product.second == row;
+  };
+  for (int64_t row : {pass.front().first, pass.front().second}) {
+    if (pass.size() == 2 && exists(row) && reads(pass.back(), row)) loaded.emplace(row, load(row));
+  }
+  PairPixels pixels;
+  for (size_t p = 0; p < pass.size(); ++p) {
+    const PairProduct& product = pass[p];
+    PairPixels::Pixel& pixel = pixels.of[p];
+    const auto in_register = [&](int64_t row) { return loaded.contains(row) ? loaded.at(row) : load(row); };
+    pixel.exists = exists(product.first) || exists(product.second);
+    if (!pixel.exists) continue;
+    if (!exists(product.first) || !exists(product.second)) {
+      pixel.negated = !exists(product.first) && product.subtract;
+      pixel.value = in_register(exists(product.first) ? product.first : product.second);
+      continue;
+    }
+    const Xmm first = in_register(product.first);
+    pixel.value = loaded.contains(product.first) ? NextTemp() : first;
+    const auto memory = address(product.second);
+    const bool folds = !masked() && !loaded.contains(product.second);
+    const Xmm register_second = folds ? Xmm() : in_register(product.second);
+    const Xbyak::Operand& second = folds ? static_cast<const Xbyak::Operand&>(memory) : register_second;
+    product.subtract ? vsubps(pixel.value, first, second) : vaddps(pixel.value, first, second);
+  }
+  return pixels;
 }
 
 void PlaneGenerator::EmitFinish() {

@@ -10,6 +10,7 @@
 
 #ifdef TILESMITH_X86
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <span>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "templates/depthwise/row_geometry.h"
+#include "templates/depthwise/row_pairs.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::depthwise {
@@ -72,6 +74,7 @@ class PlaneGenerator : public x86::VectorCode {
   Xbyak::Xmm Accumulator(int64_t row, int64_t column) const {
     return Vector(static_cast<int>(row * width_ + column));
   }
+  Xbyak::Xmm NextTemp();
   Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
   bool masked() const { return lanes_ > 0 && geometry_.masked; }
 
@@ -79,10 +82,24 @@ class PlaneGenerator : public x86::VectorCode {
   void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);
   void EmitPiece(const RowCode& code);
   void EmitTile(const RowCode& code, const TileRun& tile);
-  void EmitStart();
+  void EmitBias(int accumulators);
+  void EmitResidual();
   void EmitUnrolled(const RowCode& code);
   void EmitLooped();
   void EmitInputRow(const Xbyak::Reg64& base, int64_t row_bytes, std::span<const RowTap> taps);
+  void EmitPair(const KernelRows& input);
+  void EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input);
+  // The registers that hold a pass's pixels of one column; a product all of whose rows are missing has none.
+  struct PairPixels {
+    struct Pixel {
+      Xbyak::Xmm value;
+      bool exists = false;
+      bool negated = false;
+    };
+    std::array<Pixel, 2> of;
+  };
+  PairPixels EmitPairPixels(const PairPass& pass, int64_t column, const KernelRows& input);
+  void EmitPairSums();
   void EmitFinish();
   void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, int64_t count);
 
@@ -90,6 +107,7 @@ class PlaneGenerator : public x86::VectorCode {
   int lanes_ = 0;
   // Of the tile being emitted.
   int64_t rows_ = 0, width_ = 0;
+  Weights weights_ = Weights::kMemory;
   RegisterPlan plan_;
   int next_temp_ = 0;
   std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> columns_;  // input: (output, kernel) columns

@@ -40,20 +40,27 @@ struct KernelRows {
 // Those that read inside the input for output row `row`.
 KernelRows ValidKernelRows(const ConvWorkload& workload, int64_t row);
 
-// A piece of code: consecutive output rows, computed in tiles of all of them. Either every kernel row of
-// every output row is unrolled, or the code loops over a range of kernel rows that all its output rows share.
-struct RowCode {
-  std::vector<KernelRows> rows;  // per output row; what is unrolled. When looped, only the count matters.
-  bool looped = false;
-  bool operator==(const RowCode& other) const {
-    return looped == other.looped && (looped ? rows.size() == other.rows.size() : rows == other.rows);
-  }
+enum class CodeKind {
+  kUnrolled,  // every kernel row of every output row
+  kLooped,    // a loop over a range of kernel rows, given at run time, that all its output rows share
+  kPair,      // two output rows as in row_pairs.h
 };
 
-// Output rows [row, row + code.rows.size()).
+// A piece of code: consecutive output rows, computed in tiles of all of them.
+struct RowCode {
+  CodeKind kind = CodeKind::kUnrolled;
+  int64_t rows = 0;  // output rows
+  // kUnrolled: the kernel rows of each output row. kPair: one range, of the input rows that exist, counted
+  // from the first that the first output row reads. kLooped: none.
+  std::vector<KernelRows> valid;
+  bool operator==(const RowCode&) const = default;
+};
+
+// Output rows [row, row + code.rows), and the kernel rows for looped code.
 struct RowGroup {
   int64_t row = 0;
   RowCode code;
+  KernelRows range;
 };
 
 // Cuts output rows [first, last) into groups.
@@ -65,11 +72,15 @@ void CollectCodes(const std::vector<RowGroup>& groups, std::vector<RowCode>& cod
 // The register tiles of a group of `rows` rows: wider ones where the group has fewer rows than the knob says.
 std::vector<TileRun> CutColumns(const RowGeometry& geometry, int64_t rows);
 
+// Where a piece keeps its weights: what the knob says, but what is in registers for pairs serves only pairs.
+Weights WeightsOf(const RowGeometry& geometry, const RowCode& code);
+
 // Machine code of `codes` together, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const RowGeometry& geometry, const std::vector<RowCode>& codes);
 
 // Which vector register holds what.
 //   [0, accumulators)       output tile, position w of row r at r * width + w
+//                           (of a pair: row 0 the sum kBoth, then kUpper; row 1 kOpposed, then kLower)
 //   [first_temp, + temps)   input pixels; after the taps, scratch
 //   [first_weight, + weights)
 //   mask                    AVX2: the lanes of the last vector of channels
@@ -81,5 +92,9 @@ struct RegisterPlan {
   bool fits = false;
 };
 RegisterPlan PlanRegisters(const RowGeometry& geometry, int64_t rows, int64_t width);
+
+// Vectors of weights of one plane: the kernel's, then those of the pairs' products (product, kernel column).
+int64_t PairWeights(const RowGeometry& geometry);  // 0 without pairs
+inline int64_t PlaneWeights(const RowGeometry& geometry) { return geometry.taps() + PairWeights(geometry); }
 
 }  // namespace tilesmith::depthwise
