@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/depthwise/depthwise_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
@@ -14,6 +15,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
       &DirectTemplate(),
+      &DepthwiseTemplate(),
       &GroupedTemplate(),
       static_cast<const ConvTemplate*>(&portable),
   };

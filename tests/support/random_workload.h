@@ -35,7 +35,9 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
   for (;;) {
     ConvWorkload w;
     w.mb = random.Integer(1, 2);
-    if (once_in(5)) {
+    if (once_in(6)) {  // depthwise
+      w.g = w.ic = w.oc = pick({1, 3, 8, 15, 16, 17, 31, 33, 48, 64, 77, 100});
+    } else if (once_in(5)) {
       w.g = pick({2, 3, 4, 9, 17});
       w.ic = w.g * pick({1, 2, 3, 4, 8, 16, 32});
       w.oc = once_in(2) ? w.ic : w.g * pick({1, 4, 16, 32});
