@@ -371,6 +371,7 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
 void PlaneGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
   const bool clear = lanes_ > 0 && !masked() && activation.Apply(0.0F) != 0.0F;
+  HoldConstants(activation, plan_.first_temp, plan_.temps);
   for (int64_t r = 0; r < rows_; ++r) {
     for (int64_t c = 0; c < width_; ++c) {
       const Xmm value = Accumulator(r, c);
