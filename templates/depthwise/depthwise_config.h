@@ -17,10 +17,9 @@ enum class Weights {
 };
 
 struct DepthwiseConfig {
-  int64_t block = 16;          // x of NCHW[x]c, in and out; 0 is NHWC
-  int64_t row_tile = 1;        // register tile: output rows ...
-  int64_t width_tile = 7;      // ... by output positions in a row
-  bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
+  int64_t block = 16;      // x of NCHW[x]c, in and out; 0 is NHWC
+  int64_t row_tile = 1;    // register tile: output rows ...
+  int64_t width_tile = 7;  // ... by output positions in a row; tiles of a row are equally wide, or almost
   Weights weights = Weights::kMemory;
   bool unroll = false;  // kernel rows unrolled, which takes code for every kind of edge
   bool pairs = false;   // output rows two by two, with fewer multiplications (row_pairs.h)

@@ -58,8 +58,7 @@ PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {
     mov(kResidualFromOutput, ptr[kArgs + offsetof(PlaneArgs, residual)]);
     sub(kResidualFromOutput, kPlaneOutput);
   }
-  plan_ = PlanRegisters(geometry_, 1, 1);
-  TILESMITH_CHECK(plan_.fits);
+  plan_ = PlanRegisters(geometry_, codes.front(), 1);
   if (masked()) LoadMask(lanes_, Mask());
   EmitKernel(codes, emitted);
   for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
@@ -91,10 +90,7 @@ std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
 void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted) {
   Label next_plane, next_step, step_done;
   L(next_plane);
-  if (geometry_.config.weights == Weights::kRegisters) {
-    const int64_t first = geometry_.config.pairs ? geometry_.taps() : 0;
-    LoadWeights(kWeights, first, plan_.weights);
-  }
+  LoadWeights(kWeights, geometry_.config.pairs ? geometry_.taps() : 0, {plan_.first_held, plan_.held});
   mov(kStep, ptr[kArgs + offsetof(PlaneArgs, first_step)]);
   L(next_step);
   mov(kSource, kPlaneSource);
@@ -126,8 +122,7 @@ void PlaneGenerator::EmitAdvance(Label& next_plane, Label& next_step) {
 
 void PlaneGenerator::EmitPiece(const RowCode& code) {
   rows_ = code.rows;
-  weights_ = WeightsOf(geometry_, code);
-  const std::vector<TileRun> tiles = CutColumns(geometry_, rows_);
+  const std::vector<TileRun> tiles = CutColumns(geometry_, code);
   for (const TileRun& tile : tiles) {
     Label again;
     if (tile.count > 1) {
@@ -149,7 +144,7 @@ void PlaneGenerator::EmitPiece(const RowCode& code) {
 void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
   const ConvWorkload& w = geometry_.workload;
   width_ = tile.width;
-  plan_ = PlanRegisters(geometry_, rows_, width_);
+  plan_ = PlanRegisters(geometry_, code, width_);
   TILESMITH_CHECK(plan_.fits);
   next_temp_ = 0;
   columns_.clear();
@@ -195,11 +190,9 @@ void PlaneGenerator::EmitResidual() {
   }
 }
 
-void PlaneGenerator::LoadWeights(const Reg64& base, int64_t first_tap, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    vmovups(Vector(plan_.first_weight + static_cast<int>(i)),
-            ptr[base + Offset((first_tap + i) * vector_bytes())]);
-  }
+void PlaneGenerator::LoadWeights(const Reg64& base, int64_t first_tap, Registers to) {
+  for (int i = 0; i < to.count; ++i)
+    vmovups(Vector(to.first + i), ptr[base + Offset((first_tap + i) * vector_bytes())]);
 }
 
 void PlaneGenerator::EmitUnrolled(const RowCode& code) {
@@ -214,11 +207,11 @@ void PlaneGenerator::EmitUnrolled(const RowCode& code) {
       if (y < valid.first || y >= valid.last) continue;
       const int64_t input_row = r * w.sh + y * (w.dh + 1);
       const RowTap tap(static_cast<int>(r), y);
-      if (weights_ != Weights::kRow) {
+      if (plan_.mode != Weights::kRow) {
         input_rows[input_row].push_back(tap);
         continue;
       }
-      if (!loaded) LoadWeights(kWeights, y * w.kw, w.kw);
+      if (!loaded) LoadWeights(kWeights, y * w.kw, {plan_.first_weight, plan_.weights});
       loaded = true;
       EmitInputRow(kSource, input_row * geometry_.in_row_bytes, std::span(&tap, 1));
     }
@@ -239,7 +232,7 @@ void PlaneGenerator::EmitLooped() {
   jz(done, T_NEAR);
   align(32);
   L(next_row);
-  if (weights_ == Weights::kRow) LoadWeights(kWeightsNow, 0, w.kw);
+  if (plan_.mode == Weights::kRow) LoadWeights(kWeightsNow, 0, {plan_.first_weight, plan_.weights});
   for (int64_t r = 0; r < rows_; ++r) {
     const RowTap tap(static_cast<int>(r), 0);
     EmitInputRow(kSourceNow, r * w.sh * geometry_.in_row_bytes, std::span(&tap, 1));
@@ -256,13 +249,13 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
   const ConvWorkload& w = geometry_.workload;
   const bool looped = base.getIdx() == kSourceNow.getIdx();
   const auto in_register = [&](int64_t y, int64_t x) {
-    const int64_t tap = weights_ == Weights::kRow ? x : y * w.kw + x;
-    return Vector(plan_.first_weight + static_cast<int>(tap));
+    return plan_.mode == Weights::kRow ? Vector(plan_.first_weight + static_cast<int>(x))
+                                       : Vector(plan_.first_held + static_cast<int>(y * w.kw + x));
   };
   const auto in_memory = [&](int64_t y, int64_t x) {
     return ptr[(looped ? kWeightsNow : kWeights) + Offset((y * w.kw + x) * vector_bytes())];
   };
-  const bool from_memory = weights_ == Weights::kMemory;
+  const bool from_memory = plan_.mode == Weights::kMemory;
   for (const auto& [column, uses] : columns_) {
     const auto address = ptr[base + Offset(row_bytes + column * geometry_.in_pixel_bytes)];
     if (taps.size() == 1 && uses.size() == 1 && !from_memory && !masked()) {
@@ -310,8 +303,11 @@ void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, c
   const int64_t kw = geometry_.workload.kw;
   const int64_t first_tap = geometry_.taps() + first_product * kw;  // in the packed weights
   const auto products = static_cast<int64_t>(pass.size());
-  if (weights_ == Weights::kRow) LoadWeights(kWeights, first_tap, products * kw);
-  const int64_t held = weights_ == Weights::kRegisters ? first_product * kw : 0;
+  if (plan_.mode == Weights::kRow)
+    LoadWeights(kWeights, first_tap, {plan_.first_weight, static_cast<int>(products * kw)});
+  const int first_weight = plan_.mode == Weights::kRegisters
+                               ? plan_.first_held + static_cast<int>(first_product * kw)
+                               : plan_.first_weight;
   for (const auto& [column, uses] : columns_) {
     const PairPixels pixels = EmitPairPixels(pass, column, input);
     for (int64_t p = 0; p < products; ++p) {
@@ -321,9 +317,9 @@ void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, c
       for (const auto& [position, x] : uses) {
         const Xmm sum = Accumulator(lower ? 1 : 0, position);
         const auto memory = ptr[kWeights + Offset((first_tap + p * kw + x) * vector_bytes())];
-        const Xmm weight = Vector(plan_.first_weight + static_cast<int>(held + p * kw + x));
+        const Xmm weight = Vector(first_weight + static_cast<int>(p * kw + x));
         const Xbyak::Operand& factor =
-            weights_ == Weights::kMemory ? static_cast<const Xbyak::Operand&>(memory) : weight;
+            plan_.mode == Weights::kMemory ? static_cast<const Xbyak::Operand&>(memory) : weight;
         pixel.negated ? vfnmadd231ps(sum, pixel.value, factor) : vfmadd231ps(sum, pixel.value, factor);
       }
     }
@@ -375,6 +371,7 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
 void PlaneGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
   const bool clear = lanes_ > 0 && !masked() && activation.Apply(0.0F) != 0.0F;
+  HoldConstants(activation, plan_.first_temp, plan_.temps);
   for (int64_t r = 0; r < rows_; ++r) {
     for (int64_t c = 0; c < width_; ++c) {
       const Xmm value = Accumulator(r, c);

@@ -101,13 +101,15 @@ class PlaneGenerator : public x86::VectorCode {
   PairPixels EmitPairPixels(const PairPass& pass, int64_t column, const KernelRows& input);
   void EmitPairSums();
   void EmitFinish();
-  void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, int64_t count);
+  struct Registers {
+    int first, count;
+  };
+  void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, Registers to);
 
   const RowGeometry& geometry_;
   int lanes_ = 0;
   // Of the tile being emitted.
   int64_t rows_ = 0, width_ = 0;
-  Weights weights_ = Weights::kMemory;
   RegisterPlan plan_;
   int next_temp_ = 0;
   std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> columns_;  // input: (output, kernel) columns

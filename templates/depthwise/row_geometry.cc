@@ -1,5 +1,7 @@
 #include "templates/depthwise/row_geometry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "templates/depthwise/row_pairs.h"
@@ -35,8 +37,9 @@ KernelRows PairInput(const RowGeometry& g, int64_t row) {
 RowGroup CutPair(const RowGeometry& g, int64_t row, int64_t last) {
   const KernelRows input = PairInput(g, row);
   const bool whole = input.first == 0 && input.last == g.workload.kh + 1;
-  if (row + 2 > last || (!whole && !g.config.unroll))
-    return {row, {CodeKind::kLooped, 1, {}}, ValidKernelRows(g.workload, row)};
+  const KernelRows valid = ValidKernelRows(g.workload, row);
+  if (row + 2 > last && g.config.unroll) return {row, {CodeKind::kUnrolled, 1, {valid}}, {}};
+  if (!g.config.unroll && (row + 2 > last || !whole)) return {row, {CodeKind::kLooped, 1, {}}, valid};
   return {row, {CodeKind::kPair, 2, {input}}, {}};
 }
 
@@ -75,13 +78,18 @@ void CollectCodes(const std::vector<RowGroup>& groups, std::vector<RowCode>& cod
   }
 }
 
-std::vector<TileRun> CutColumns(const RowGeometry& g, int64_t rows) {
-  const int64_t width = std::min(g.workload.ow, g.config.row_tile * g.config.width_tile / rows);
-  return CutRow(g.workload, {g.workload.iw, g.workload.ow, width, g.config.balance_tiles});
+namespace {
+
+int64_t TileWidth(const RowGeometry& g, const RowCode& code) {
+  int64_t width = std::min(g.workload.ow, g.config.row_tile * g.config.width_tile / code.rows);
+  while (code.rows < g.config.row_tile && width > 1 && !PlanRegisters(g, code, width).fits) --width;
+  return width;
 }
 
-Weights WeightsOf(const RowGeometry& g, const RowCode& code) {
-  return g.config.pairs && code.kind != CodeKind::kPair ? Weights::kMemory : g.config.weights;
+}  // namespace
+
+std::vector<TileRun> CutColumns(const RowGeometry& g, const RowCode& code) {
+  return CutRow(g.workload, {g.workload.iw, g.workload.ow, TileWidth(g, code), true});
 }
 
 int64_t EstimateCodeBytes(const RowGeometry& g, const std::vector<RowCode>& codes) {
@@ -89,7 +97,7 @@ int64_t EstimateCodeBytes(const RowGeometry& g, const std::vector<RowCode>& code
   const ConvWorkload& w = g.workload;
   int64_t bytes = 0;
   for (const RowCode& code : codes) {
-    const int64_t fma = WeightsOf(g, code) == Weights::kMemory ? kMemoryBytes : kFmaBytes;
+    const int64_t fma = PlanRegisters(g, code, 1).mode == Weights::kMemory ? kMemoryBytes : kFmaBytes;
     int64_t kernel_rows = code.rows;  // unrolled, of all output rows
     int64_t pixel_bytes = kMemoryBytes;
     if (code.kind == CodeKind::kUnrolled) {
@@ -99,7 +107,7 @@ int64_t EstimateCodeBytes(const RowGeometry& g, const std::vector<RowCode>& code
       kernel_rows = PairProducts(w.kh);
       pixel_bytes = 2 * kMemoryBytes;
     }
-    for (const TileRun& run : CutColumns(g, code.rows)) {
+    for (const TileRun& run : CutColumns(g, code)) {
       const int64_t columns = std::min<int64_t>(run.width * w.kw, (run.width - 1) * w.sw + w.kw);
       bytes += kernel_rows * (run.width * w.kw * fma + columns * pixel_bytes + w.kw * kMemoryBytes);
       bytes += code.rows * run.width * kPerOutput + kPerTile;
@@ -112,25 +120,39 @@ int64_t PairWeights(const RowGeometry& g) {
   return g.config.pairs ? PairProducts(g.workload.kh) * g.workload.kw : 0;
 }
 
-RegisterPlan PlanRegisters(const RowGeometry& g, int64_t rows, int64_t width) {
+RegisterPlan PlanRegisters(const RowGeometry& g, const RowCode& code, int64_t width) {
   const bool wide = g.registers > 16;  // AVX-512 has mask registers
-  // A pass of a pair multiplies two products of two pixels each.
-  const int64_t products = g.config.pairs ? 2 : 1;
-  const int64_t temps = g.config.pairs ? 4 : 1;
-  int64_t weights = 0;
-  if (g.config.weights == Weights::kRegisters) weights = g.config.pairs ? PairWeights(g) : g.taps();
-  if (g.config.weights == Weights::kRow) weights = products * g.workload.kw;
-  const int64_t end = g.masked && !wide ? g.registers - 1 : g.registers;
+  const bool pair = code.kind == CodeKind::kPair;
   RegisterPlan plan;
-  plan.fits = rows * width + weights + temps <= end;
-  if (!plan.fits) return plan;
+  plan.mode = g.config.weights;
+  if (plan.mode == Weights::kRegisters) {
+    plan.held = static_cast<int>(g.config.pairs ? PairWeights(g) : g.taps());
+    if (g.config.pairs && !pair) plan.mode = Weights::kRow;
+  }
+  // A pass of a pair multiplies two products of two pixels each.
+  if (plan.mode == Weights::kRow) plan.weights = static_cast<int>((pair ? 2 : 1) * g.workload.kw);
   plan.mask = g.registers - 1;
-  plan.accumulators = static_cast<int>(rows * width);
-  plan.weights = static_cast<int>(weights);
-  plan.first_weight = static_cast<int>(end - weights);
+  plan.first_held = (g.masked && !wide ? g.registers - 1 : g.registers) - plan.held;
+  plan.first_weight = plan.first_held - plan.weights;
+  plan.accumulators = static_cast<int>(code.rows * width);
   plan.first_temp = plan.accumulators;
   plan.temps = plan.first_weight - plan.first_temp;
+  plan.fits = plan.temps >= (pair ? 4 : 1);
   return plan;
+}
+
+std::string WhyNotEmitted(const RowGeometry& g, const std::vector<RowCode>& codes) {
+  // Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
+  // trial, all the more as edges are a part of it.
+  constexpr int64_t kMostCodeBytes = 48 << 10;
+  for (const RowCode& code : codes) {
+    const int64_t width = code.rows == g.config.row_tile ? g.config.width_tile : TileWidth(g, code);
+    if (!PlanRegisters(g, code, width).fits)
+      return fmt::format("register tile {} x {} does not fit {} registers", code.rows, width, g.registers);
+  }
+  const int64_t bytes = EstimateCodeBytes(g, codes);
+  if (bytes > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", bytes, kMostCodeBytes);
+  return "";
 }
 
 }  // namespace tilesmith::depthwise

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "layouts/base/cpu.h"
@@ -14,7 +15,6 @@
 #include "templates/row_tiles.h"
 
 namespace tilesmith::depthwise {
-
 
 struct RowGeometry {
   ConvWorkload workload;  // one with g == ic == oc; its channel counts are not looked at
@@ -68,29 +68,32 @@ std::vector<RowGroup> CutRows(const RowGeometry& geometry, int64_t first, int64_
 // Adds to `codes` those of the groups that it lacks.
 void CollectCodes(const std::vector<RowGroup>& groups, std::vector<RowCode>& codes);
 
-// The register tiles of a group of `rows` rows: wider ones where the group has fewer rows than the knob says.
-std::vector<TileRun> CutColumns(const RowGeometry& geometry, int64_t rows);
-
-// Where a piece keeps its weights: what the knob says, but what is in registers for pairs serves only pairs.
-Weights WeightsOf(const RowGeometry& geometry, const RowCode& code);
+// The register tiles of a row: wider ones where the code has fewer rows than the knob says.
+std::vector<TileRun> CutColumns(const RowGeometry& geometry, const RowCode& code);
 
 // Machine code of `codes` together, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const RowGeometry& geometry, const std::vector<RowCode>& codes);
 
 // Which vector register holds what.
-//   [0, accumulators)       output tile, position w of row r at r * width + w
-//                           (of a pair: row 0 the sum kBoth, then kUpper; row 1 kOpposed, then kLower)
-//   [first_temp, + temps)   input pixels; after the taps, scratch
-//   [first_weight, + weights)
-//   mask                    AVX2: the lanes of the last vector of channels
+//   [0, accumulators)         output tile, position w of row r at r * width + w
+//                             (of a pair: row 0 the sum kBoth, then kUpper; row 1 kOpposed, then kLower)
+//   [first_temp, + temps)     input pixels; after the taps, scratch
+//   [first_weight, + weights) of the kernel row, or of the pass of a pair
+//   [first_held, + held)      weights that stay for a whole plane, in the same place for all its code
+//   mask                      AVX2: the lanes of the last vector of channels
 struct RegisterPlan {
   int accumulators = 0;
   int first_temp = 0, temps = 0;
   int first_weight = 0, weights = 0;
+  int first_held = 0, held = 0;
   int mask = 0;
+  Weights mode = Weights::kMemory;  // what the knob says, but what is held for pairs serves only pairs
   bool fits = false;
 };
-RegisterPlan PlanRegisters(const RowGeometry& geometry, int64_t rows, int64_t width);
+RegisterPlan PlanRegisters(const RowGeometry& geometry, const RowCode& code, int64_t width);
+
+// Why the register tile or its code cannot be emitted; "" if it can.
+std::string WhyNotEmitted(const RowGeometry& geometry, const std::vector<RowCode>& codes);
 
 // Vectors of weights of one plane: the kernel's, then those of the pairs' products (product, kernel column).
 int64_t PairWeights(const RowGeometry& geometry);  // 0 without pairs
