@@ -70,7 +70,7 @@ size_t Generator::Emit(const KernelVariant& variant) {
 
 void Generator::EmitTile(const TileRun& tile) {
   positions_ = tile.width;
-  plan_ = PlanRegisters(geometry_, positions_, variant_.rows, registers());
+  plan_ = PlanRegisters(geometry_, positions_, variant_.rows);
   TILESMITH_CHECK(plan_.fits);
   next_input_ = 0;
   if (variant_.partial && (geometry_.in_layout.is_nhwc() || geometry_.out_layout.is_nhwc()))

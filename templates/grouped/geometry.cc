@@ -18,19 +18,32 @@ GroupedConfig ReadConfig(const Config& config) {
   GroupedConfig c;
   c.ic_block = config.Get("ic_block");
   c.oc_block = config.Get("oc_block");
+  c.lanes = config.Get("lanes");
   c.width_tile = config.Get("width_tile");
   c.tile_rows = config.Get("tile_rows");
   c.balance_tiles = config.Get("balance_tiles") != 0;
   c.held_weights = config.Get("held_weights") != 0;
   c.row_tiles = config.Get("row_tiles");
   c.oc_inner = config.Get("oc_inner") != 0;
+  c.flat_width = config.Get("flat_width");
   return c;
 }
 
-Geometry MakeGeometry(const ConvWorkload& w, const GroupedConfig& config, int vector_floats) {
+bool CanFlatten(const ConvWorkload& w) {
+  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
+         w.ow == w.iw;
+}
+
+Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config) {
   Geometry g;
-  g.workload = w;
+  g.workload = workload;
+  ConvWorkload& w = g.workload;
+  if (config.flat_width > 0) {
+    w.ih = w.oh = w.ih * w.iw / config.flat_width;
+    w.iw = w.ow = config.flat_width;
+  }
   g.config = config;
+  const auto vector_floats = static_cast<int>(config.lanes);
   g.vector_floats = vector_floats;
   g.channels = w.ic / w.g;
   g.spread = SpreadOf(g.channels, vector_floats);

@@ -14,14 +14,16 @@
 namespace tilesmith::grouped {
 
 struct GroupedConfig {
-  int64_t ic_block = 16;       // x of the input's NCHW[x]c; 0 is NHWC
-  int64_t oc_block = 16;       // x of the output's; 0 is NHWC
+  int64_t ic_block = 16;  // x of the input's NCHW[x]c; 0 is NHWC
+  int64_t oc_block = 16;  // x of the output's; 0 is NHWC
+  int64_t lanes = 16;     // of a vector: 8 also on AVX-512, where an input element is then often a plain load
   int64_t width_tile = 8;      // register tile: output positions of a row ...
   int64_t tile_rows = 1;       // ... by output rows
   bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
   bool held_weights = true;    // weights loaded into registers; else memory operands of the FMAs
   int64_t row_tiles = 1;       // tiles of tile_rows rows per task
   bool oc_inner = false;       // tasks: consecutive ones share the rows instead of the channels
+  int64_t flat_width = 0;      // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
 };
 
 GroupedConfig ReadConfig(const Config& config);
@@ -35,10 +37,10 @@ enum class Spread {
 };
 
 struct Geometry {
-  ConvWorkload workload;
+  ConvWorkload workload;  // recut into rows of flat_width
   GroupedConfig config;
-  int vector_floats = 16;
-  int64_t channels = 0;  // per group, in and out
+  int vector_floats = 16;  // config.lanes
+  int64_t channels = 0;    // per group, in and out
   Spread spread = Spread::kBroadcast;
   Layout in_layout, out_layout;
   ImageStrides in, out;
@@ -61,7 +63,10 @@ struct Geometry {
 };
 
 // Precondition: GroupedTemplate supports the workload.
-Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config, int vector_floats);
+Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config);
+
+// Whether rows may be merged: 1x1, stride 1, no padding.
+bool CanFlatten(const ConvWorkload& workload);
 
 // Input columns, relative to the tile's first position's first tap, and the positions that use them.
 struct InputColumn {

@@ -57,7 +57,7 @@ class GroupedKernel : public ConvKernel {
       if (geometry_.vectors > (partial ? 1 : 0)) variants.push_back({rows, false});
       if (partial) variants.push_back({rows, true});
     }
-    code_ = std::make_unique<Generator>(geometry_, cpu,
+    code_ = std::make_unique<Generator>(geometry_, CpuOfLanes(cpu),
                                         variants.size() * (2 * EstimateCodeBytes(geometry_) + kFixedBytes));
     std::vector<size_t> starts;
     for (const KernelVariant& variant : variants) starts.push_back(code_->Emit(variant));
@@ -85,6 +85,11 @@ class GroupedKernel : public ConvKernel {
   }
 
  private:
+  // Vectors of 8 on AVX-512 are AVX2's.
+  CpuInfo CpuOfLanes(const CpuInfo& cpu) const {
+    return geometry_.vector_floats < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
+  }
+
   Task Locate(int64_t task) const {
     const int64_t vectors = geometry_.vectors, row_blocks = geometry_.row_blocks();
     if (geometry_.config.oc_inner)

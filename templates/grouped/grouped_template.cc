@@ -27,8 +27,7 @@ class Grouped : public ConvTemplate {
 
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
-    return grouped::BuildGroupedKernel(
-        grouped::MakeGeometry(w, grouped::ReadConfig(config), cpu.vector_floats()), cpu, weights);
+    return grouped::BuildGroupedKernel(grouped::MakeGeometry(w, grouped::ReadConfig(config)), cpu, weights);
   }
 };
 

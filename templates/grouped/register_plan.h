@@ -26,13 +26,13 @@ struct RegisterPlan {
 // Scratch registers that the epilogue needs beside the accumulators.
 constexpr int kEpilogueScratch = 2;
 
-// `positions` of a row, `rows` of them; the number of registers tells AVX2 from AVX-512.
-inline RegisterPlan PlanRegisters(const Geometry& g, int positions, int64_t rows, int registers) {
-  constexpr int kMostInputs = 6;  // more loads in flight than any CPU can use
-  const bool masks_in_vectors = registers == 16;
+// `positions` of a row, `rows` of them.
+inline RegisterPlan PlanRegisters(const Geometry& g, int positions, int64_t rows) {
+  constexpr int kMostInputs = 6;            // more loads in flight than any CPU can use
+  const bool wide = g.vector_floats == 16;  // AVX-512, which has mask registers of its own
+  const int registers = wide ? 32 : 16;
   RegisterPlan plan;
-  const bool masked =
-      masks_in_vectors && g.partial_lanes > 0 && (g.in_layout.is_nhwc() || g.out_layout.is_nhwc());
+  const bool masked = !wide && g.partial_lanes > 0 && (g.in_layout.is_nhwc() || g.out_layout.is_nhwc());
   plan.accumulators = static_cast<int>(rows) * positions;
   size_t most_taps = 0;
   for (const InputRow& row : InputRowsOf(g.workload, rows)) most_taps = std::max(most_taps, row.taps.size());
