@@ -64,7 +64,9 @@ Solution Solve(const Graph& graph, const LayoutProblem& problem, const GraphTune
 GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                           const GraphTuneOptions& options) {
   FindSolver(options.solver);  // an unknown one is told before minutes of measuring
-  Candidates candidates = FindCandidates(graph, records, options.cpu, options.threads);
+  CheckAccuracyLimits(options.accuracy);
+  Candidates candidates =
+      FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
   if (!options.fusion) std::erase_if(candidates, [](const auto& entry) { return IsFused(entry.second); });
   const std::vector<std::string> missing = WithoutCandidates(candidates);
   if (!missing.empty() && !options.allow_defaults) ThrowMissing(missing, graph, candidates.size(), options);
@@ -91,6 +93,7 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   plan.graph_hash = GraphHash(graph);
   plan.target = TargetOf(options.cpu);
   plan.threads = options.threads;
+  plan.accuracy = options.accuracy;
   plan.solver = options.solver;
   plan.certificate = Certificate(solution.certificate, missing.size(), options);
   plan.nodes = ChosenNodes(graph, built, solution.assignment);

@@ -4,14 +4,21 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/depthwise/depthwise_template.h"
 #include "templates/direct/direct_template.h"
+#include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
 
 namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
-  static const std::array<const ConvTemplate*, 2> templates = {&DirectTemplate(), &portable};
+  static const std::array templates = {
+      &DirectTemplate(),
+      &DepthwiseTemplate(),
+      &GroupedTemplate(),
+      static_cast<const ConvTemplate*>(&portable),
+  };
   return templates;
 }
 

@@ -52,27 +52,6 @@ std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, i
 
 }  // namespace
 
-std::vector<TileRun> CutRow(const ConvWorkload& w, const DirectConfig& config, int64_t iw, int64_t ow) {
-  const auto is_edge = [&](int64_t first, int64_t width) {
-    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + (w.kw - 1) * (w.dw + 1) >= iw;
-  };
-  const int64_t count = CeilDiv(ow, config.width_tile);
-  std::vector<TileRun> runs;
-  int64_t first = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t width =
-        config.balance_tiles ? ow / count + (i < ow % count) : std::min(config.width_tile, ow - first);
-    const bool edge = is_edge(first, width);
-    if (!runs.empty() && !edge && !runs.back().edge && runs.back().width == width) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({static_cast<int>(first), static_cast<int>(width), 1, edge});
-    }
-    first += width;
-  }
-  return runs;
-}
-
 Geometry MakeGeometry(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
   Geometry g;
   g.workload = w;
@@ -92,7 +71,7 @@ Geometry MakeGeometry(const ConvWorkload& w, const DirectConfig& config, int vec
   g.out_pixel_bytes = g.out.BlockFor(w.oc) * kBytes;
   g.out_row_bytes = g.ow * g.out_pixel_bytes;
   g.out_block_bytes = g.oh * g.out_row_bytes;
-  g.tiles = CutRow(w, config, g.iw, g.ow);
+  g.tiles = CutRow(w, {g.iw, g.ow, config.width_tile, config.balance_tiles});
   g.passes = CutChannels(w.ic / w.g, g.in.BlockFor(w.ic), config.ic_pass);
   g.chunks = CutOutputChannels(w, g.out, static_cast<int>(config.oc_vectors), vector_floats);
   return g;
@@ -127,7 +106,7 @@ int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int
   const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
   const int64_t load_bytes = 8;
   int64_t bytes = 0;
-  for (const TileRun& run : CutRow(w, config, iw, ow)) {
+  for (const TileRun& run : CutRow(w, {iw, ow, config.width_tile, config.balance_tiles})) {
     const int64_t body =
         run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
     bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;

@@ -9,16 +9,9 @@
 #include "layouts/layout.h"
 #include "ops/workload.h"
 #include "templates/direct/direct_config.h"
+#include "templates/row_tiles.h"
 
 namespace tilesmith::direct {
-
-// Consecutive output positions [first, first + width), `count` times in a row.
-struct TileRun {
-  int first = 0;
-  int width = 0;
-  int count = 1;
-  bool edge = false;  // some tap of some position falls outside the input row
-};
 
 // Input channels accumulated together: `blocks` blocks of `block_channels`, then `tail_channels` of one more.
 struct Pass {
@@ -64,9 +57,6 @@ struct Geometry {
 };
 
 Geometry MakeGeometry(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
-
-// The tiles of a row of `ow` positions.
-std::vector<TileRun> CutRow(const ConvWorkload& workload, const DirectConfig& config, int64_t iw, int64_t ow);
 
 // Machine code of the largest kernel variant, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);

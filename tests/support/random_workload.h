@@ -35,13 +35,15 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
   for (;;) {
     ConvWorkload w;
     w.mb = random.Integer(1, 2);
-    if (once_in(5)) {
-      w.g = pick({2, 3, 4, 17});
-      w.ic = w.g * pick({1, 3, 8, 16, 32});
+    if (once_in(6)) {  // depthwise
+      w.g = w.ic = w.oc = pick({1, 3, 8, 15, 16, 17, 31, 33, 48, 64, 77, 100});
+    } else if (once_in(5)) {
+      w.g = pick({2, 3, 4, 9, 17});
+      w.ic = w.g * pick({1, 2, 3, 4, 8, 16, 32});
       w.oc = once_in(2) ? w.ic : w.g * pick({1, 4, 16, 32});
     } else {
       w.ic = pick({1, 3, 7, 8, 15, 16, 17, 31, 33, 35, 64, 100});
-      w.oc = pick({1, 3, 15, 16, 17, 31, 33, 48, 64, 77, 100});
+      w.oc = pick({1, 2, 3, 4, 15, 16, 17, 31, 33, 48, 64, 77, 100});
     }
     if (once_in(3)) {
       w.kh = w.kw = 1;

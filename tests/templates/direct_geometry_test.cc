@@ -58,11 +58,8 @@ TEST(Geometry, TilesCoverTheRowOnce) {
     for (int64_t tile = 1; tile <= width; ++tile) {
       for (bool balance : {false, true}) {
         w.iw = w.ow = width;
-        DirectConfig config;
-        config.width_tile = tile;
-        config.balance_tiles = balance;
         int next = 0;
-        for (const TileRun& run : CutRow(w, config, width, width)) {
+        for (const TileRun& run : CutRow(w, {width, width, tile, balance})) {
           EXPECT_EQ(run.first, next);
           EXPECT_LE(run.width, tile);
           EXPECT_TRUE(run.count == 1 || !run.edge);

@@ -1,4 +1,4 @@
-// The convolutions a command is about: those of a network, one workload, or a suite file.
+// The convolutions a command is about: those of a network, one workload, or suites.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace tilesmith {
 struct ConvTask {
   std::string name;  // of a suite's line; else empty
   ConvWorkload workload;
-  int64_t count = 1;  // how often the network contains it
+  int64_t count = 1;          // how often the network contains it
+  bool cold_weights = false;  // what its suite asks for
 };
 
 // Distinct workloads in the order of their first node.
@@ -25,9 +26,6 @@ std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu);
 std::string FusionText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);
-// One workload a line, n"name" allowed, # begins a comment. Throws Error(kUsage) naming file and line,
-// Error(kEnvironment) when the file cannot be read.
-std::vector<ConvTask> ReadSuite(const std::string& path);
 // The templates that support the workload, best first: "direct, portable".
 std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu);
 

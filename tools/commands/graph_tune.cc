@@ -7,6 +7,7 @@
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
+#include "tools/cli/accuracy.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
@@ -41,6 +42,7 @@ class GraphTuneCommand : public Command {
               "Convolutions the log lacks get their untuned default schedule");
     args.Flag("--no-fusion", &no_fusion_,
               "Compute every layer by itself, whatever fused records the log has");
+    DeclareAccuracy(args, &options_.accuracy);
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -77,7 +79,8 @@ class GraphTuneCommand : public Command {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked = NowSeconds();
     };
-    for (const auto& [workload, choices] : FindCandidates(graph, records, machine.cpu, machine.threads)) {
+    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
+    for (const auto& [workload, choices] : FindCandidates(graph, accepted, machine.cpu, machine.threads)) {
       candidates_ += int64_t(choices.size());
     }
     GraphTuneResult result = GraphTune(graph, records, *costs, options_);

@@ -1,0 +1,72 @@
+// The grouped kernel's code generator: some neighbouring output rows of one vector of output channels.
+//
+// For each register tile of the rows:  acc[row][position] = bias (+ residual)
+//   for input row (skipped when outside the input), for channel of the group, for input column:
+//     x = that channel's element of every group in the vector, spread over the group's lanes
+//     acc[row][position] += x * weights[kernel row][channel][kernel column]   for all taps that read x
+//   out = activation(acc)
+// Columns outside the input are skipped when emitting (edge tiles are emitted on their own). So there is no
+// padded copy of the input, and an input element is loaded once for all kernel rows and columns in the tile.
+#pragma once
+
+#ifdef TILESMITH_X86
+
+#include <vector>
+
+#include "templates/grouped/geometry.h"
+#include "templates/grouped/register_plan.h"
+#include "templates/x86/vector_code.h"
+
+namespace tilesmith::grouped {
+
+struct TileArgs {
+  const float* source = nullptr;    // first tap of the first output row, which may lie outside; column 0
+  const float* weights = nullptr;   // packed, of the vector
+  float* output = nullptr;          // first output row, column 0
+  const float* residual = nullptr;  // like output
+  const float* bias = nullptr;      // one vector
+  uint64_t rows_inside = 0;         // bit i: row i of InputRowsOf(workload, rows) lies inside the input
+};
+using TileKernel = void (*)(const TileArgs*);
+
+// One kernel: what distinguishes it from the others of the same conv.
+struct KernelVariant {
+  int64_t rows = 1;      // output rows
+  bool partial = false;  // of the last vector, of which only partial_lanes lanes are real
+  bool operator==(const KernelVariant&) const = default;
+};
+
+// All kernels of one conv, in one code buffer.
+class Generator : public x86::VectorCode {
+ public:
+  Generator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes);
+
+  // Emits a kernel and returns its offset in the code.
+  size_t Emit(const KernelVariant& variant);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
+
+ private:
+  Xbyak::Xmm Accumulator(int row, int position) const { return Vector(row * positions_ + position); }
+  Xbyak::Address Weight(int kernel_row, int64_t channel, int kernel_column) const;
+  Xbyak::Address OutputAt(const Xbyak::Reg64& base, int row, int position) const;
+  // The mask of a partial vector: k1, or the plan's register.
+  Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
+
+  void EmitTile(const TileRun& tile);
+  void EmitStart();
+  void EmitRows(const TileRun& tile);
+  void EmitInputRow(const InputRow& row, const std::vector<InputColumn>& columns);
+  void EmitInput(const Xbyak::Xmm& to, int64_t column, int64_t channel);
+  void EmitFinish();
+
+  const Geometry& geometry_;
+  KernelVariant variant_;
+  int positions_ = 0;  // of the tile being emitted
+  RegisterPlan plan_;
+  int next_input_ = 0;
+};
+
+}  // namespace tilesmith::grouped
+
+#endif  // TILESMITH_X86

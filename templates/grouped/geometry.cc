@@ -1,0 +1,101 @@
+#include "templates/grouped/geometry.h"
+
+#include <map>
+
+#include "templates/conv_template.h"
+
+namespace tilesmith::grouped {
+namespace {
+
+Spread SpreadOf(int64_t channels, int vector_floats) {
+  if (channels % vector_floats == 0) return Spread::kBroadcast;
+  return channels == 2 ? Spread::kPairs : channels == 4 ? Spread::kQuads : Spread::kIndex;
+}
+
+}  // namespace
+
+GroupedConfig ReadConfig(const Config& config) {
+  GroupedConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.lanes = config.Get("lanes");
+  c.width_tile = config.Get("width_tile");
+  c.tile_rows = config.Get("tile_rows");
+  c.balance_tiles = config.Get("balance_tiles") != 0;
+  c.held_weights = config.Get("held_weights") != 0;
+  c.row_tiles = config.Get("row_tiles");
+  c.oc_inner = config.Get("oc_inner") != 0;
+  c.flat_width = config.Get("flat_width");
+  return c;
+}
+
+bool CanFlatten(const ConvWorkload& w) {
+  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
+         w.ow == w.iw;
+}
+
+Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config) {
+  Geometry g;
+  g.workload = workload;
+  ConvWorkload& w = g.workload;
+  if (config.flat_width > 0) {
+    w.ih = w.oh = w.ih * w.iw / config.flat_width;
+    w.iw = w.ow = config.flat_width;
+  }
+  g.config = config;
+  const auto vector_floats = static_cast<int>(config.lanes);
+  g.vector_floats = vector_floats;
+  g.channels = w.ic / w.g;
+  g.spread = SpreadOf(g.channels, vector_floats);
+  g.in_layout = LayoutOfBlockKnob(config.ic_block);
+  g.out_layout = LayoutOfBlockKnob(config.oc_block);
+  g.in = ImageStrides(g.in_layout, w.ic, w.ih, w.iw);
+  g.out = ImageStrides(g.out_layout, w.oc, w.oh, w.ow);
+  g.tiles = CutRow(w, {w.iw, w.ow, config.width_tile, config.balance_tiles});
+  g.vectors = (w.oc + vector_floats - 1) / vector_floats;
+  g.partial_lanes = static_cast<int>(w.oc % vector_floats);
+  if (!g.out_layout.is_nhwc()) g.zero_vectors = g.out_layout.PaddedChannels(w.oc) / vector_floats - g.vectors;
+  return g;
+}
+
+int64_t Geometry::FirstInput(int64_t vector) const {
+  const int64_t channel = vector * vector_floats;
+  return spread == Spread::kBroadcast ? channel / channels * channels : channel;
+}
+
+std::vector<InputColumn> InputColumnsOf(const ConvWorkload& w, const TileRun& tile) {
+  std::map<int64_t, InputColumn> columns;
+  for (int position = 0; position < tile.width; ++position) {
+    for (int kernel_column = 0; kernel_column < w.kw; ++kernel_column) {
+      const int64_t offset = position * w.sw + kernel_column * (w.dw + 1);
+      const int64_t absolute = tile.first * w.sw - w.pw + offset;
+      if (tile.edge && (absolute < 0 || absolute >= w.iw)) continue;
+      InputColumn& column = columns[offset];
+      column.offset = offset;
+      column.taps.push_back({position, kernel_column});
+    }
+  }
+  std::vector<InputColumn> ascending;
+  ascending.reserve(columns.size());
+  for (auto& [offset, column] : columns) ascending.push_back(std::move(column));
+  return ascending;
+}
+
+int64_t EstimateCodeBytes(const Geometry& g) {
+  constexpr int64_t kLoadBytes = 11, kFmaBytes = 6, kMemoryFmaBytes = 9, kStoreBytes = 32;
+  const int64_t fma_bytes = g.config.held_weights ? kFmaBytes : kMemoryFmaBytes;
+  const std::vector<InputRow> rows = InputRowsOf(g.workload, g.config.tile_rows);
+  int64_t bytes = 0;
+  for (const TileRun& tile : g.tiles) {
+    const auto columns = static_cast<int64_t>(InputColumnsOf(g.workload, tile).size());
+    for (const InputRow& row : rows) {
+      const auto taps = static_cast<int64_t>(row.taps.size()) * g.workload.kw;
+      const int64_t weights = g.config.held_weights ? taps * kLoadBytes : 0;
+      bytes += g.channels * (weights + columns * kLoadBytes + taps * tile.width * fma_bytes);
+    }
+    bytes += g.config.tile_rows * tile.width * kStoreBytes;
+  }
+  return bytes;
+}
+
+}  // namespace tilesmith::grouped

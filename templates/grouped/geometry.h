@@ -1,0 +1,86 @@
+// The grouped template's knobs and loop nest as numbers. Pure arithmetic, shared by the config space, the
+// generator, the weight packing and the run loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/layout.h"
+#include "ops/workload.h"
+#include "templates/config.h"
+#include "templates/image_strides.h"
+#include "templates/row_tiles.h"
+
+namespace tilesmith::grouped {
+
+struct GroupedConfig {
+  int64_t ic_block = 16;  // x of the input's NCHW[x]c; 0 is NHWC
+  int64_t oc_block = 16;  // x of the output's; 0 is NHWC
+  int64_t lanes = 16;     // of a vector: 8 also on AVX-512, where an input element is then often a plain load
+  int64_t width_tile = 8;      // register tile: output positions of a row ...
+  int64_t tile_rows = 1;       // ... by output rows
+  bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
+  bool held_weights = true;    // weights loaded into registers; else memory operands of the FMAs
+  int64_t row_tiles = 1;       // tiles of tile_rows rows per task
+  bool oc_inner = false;       // tasks: consecutive ones share the rows instead of the channels
+  int64_t flat_width = 0;      // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
+};
+
+GroupedConfig ReadConfig(const Config& config);
+
+// How the lanes of a vector get the input element of their group.
+enum class Spread {
+  kPairs,      // 2 channels a group: a permute with an immediate
+  kQuads,      // 4 channels a group: the same
+  kIndex,      // 8 channels in a vector of 16: a permute by an index register
+  kBroadcast,  // groups of whole vectors
+};
+
+struct Geometry {
+  ConvWorkload workload;  // recut into rows of flat_width
+  GroupedConfig config;
+  int vector_floats = 16;  // config.lanes
+  int64_t channels = 0;    // per group, in and out
+  Spread spread = Spread::kBroadcast;
+  Layout in_layout, out_layout;
+  ImageStrides in, out;
+  std::vector<TileRun> tiles;
+  int64_t vectors = 0;       // of real output channels
+  int64_t zero_vectors = 0;  // of nothing but block padding
+  int partial_lanes = 0;     // real lanes of the last real vector when it is not full, else 0
+
+  // Output rows of a tile that is cut off by the bottom; 0 when all are whole.
+  int64_t last_rows() const { return workload.oh % config.tile_rows; }
+  int64_t rows_per_task() const { return config.tile_rows * config.row_tiles; }
+  int64_t row_blocks() const { return (workload.oh + rows_per_task() - 1) / rows_per_task(); }
+  // Packed weights of one output vector: for kernel row, channel, kernel column: one vector.
+  int64_t WeightOffset(int64_t kernel_row, int64_t channel, int64_t column) const {
+    return ((kernel_row * channels + channel) * workload.kw + column) * vector_floats;
+  }
+  int64_t weights_per_vector() const { return WeightOffset(workload.kh, 0, 0); }
+  // First input channel that output vector `vector` reads.
+  int64_t FirstInput(int64_t vector) const;
+};
+
+// Precondition: GroupedTemplate supports the workload.
+Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config);
+
+// Whether rows may be merged: 1x1, stride 1, no padding.
+bool CanFlatten(const ConvWorkload& workload);
+
+// Input columns, relative to the tile's first position's first tap, and the positions that use them.
+struct InputColumn {
+  struct Tap {
+    int position;
+    int kernel_column;
+  };
+  int64_t offset = 0;
+  std::vector<Tap> taps;
+};
+// Only columns inside the input row.
+std::vector<InputColumn> InputColumnsOf(const ConvWorkload& workload, const TileRun& tile);
+
+// Machine code of one kernel for tiles of config.tile_rows rows, within some 20%.
+int64_t EstimateCodeBytes(const Geometry& geometry);
+
+}  // namespace tilesmith::grouped

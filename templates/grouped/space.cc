@@ -1,0 +1,176 @@
+#include "templates/grouped/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "templates/grouped/geometry.h"
+#include "templates/grouped/register_plan.h"
+
+namespace tilesmith::grouped {
+namespace {
+
+// Code that outgrows the first-level instruction cache is slow; a little above is still worth a trial.
+constexpr int64_t kMostCodeBytes = 48 << 10;
+// Displacements and row strides are 32-bit in the generated code.
+constexpr int64_t kMostImageBytes = 1LL << 30;
+// Input rows of a tile are bits of a word.
+constexpr size_t kMostInputRows = 64;
+constexpr int64_t kMostChannels = 32;
+
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> kept;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [&](int64_t v) { return v <= most; });
+  return kept;
+}
+
+// Vector widths in which groups are whole vectors or whole fractions of one, the widest first.
+std::vector<int64_t> LaneCounts(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t channels = w.ic / w.g;
+  std::vector<int64_t> counts;
+  for (int64_t lanes : {16, 8}) {
+    if (lanes > cpu.vector_floats()) continue;
+    if (lanes % channels == 0 || channels % lanes == 0) counts.push_back(lanes);
+  }
+  return counts;
+}
+
+std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
+  std::vector<int64_t> blocks;
+  for (int64_t block : {8, 16, 32, 64}) {
+    if (block % LaneCounts(w, cpu).back() == 0 && (block < 2 * w.ic || block == cpu.vector_floats()))
+      blocks.push_back(block);
+  }
+  blocks.push_back(0);
+  return blocks;
+}
+
+std::string WhyBlockIsInvalid(const ConvWorkload& w, int64_t lanes, int64_t block) {
+  const int64_t channels = w.ic / w.g;
+  if (block % lanes != 0) return fmt::format("a block of {} is not whole vectors of {}", block, lanes);
+  if (block > 0 && channels > lanes && channels % block != 0 && block % channels != 0)
+    return fmt::format("groups of {} channels straddle blocks of {}", channels, block);
+  return "";
+}
+
+// Rows to recut an image of a 1x1 conv into: the whole image, and halves, quarters... to spread over threads.
+std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
+  std::vector<int64_t> widths = {0};
+  const int64_t pixels = w.ih * w.iw;
+  for (int64_t parts : {1, 2, 4, 7, 8, 14, 16, 28}) {
+    if (CanFlatten(w) && pixels % parts == 0 && pixels / parts > w.iw) widths.push_back(pixels / parts);
+  }
+  return widths;
+}
+
+std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
+  for (int64_t block : {c.ic_block, c.oc_block}) {
+    const std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
+    if (!reason.empty()) return reason;
+  }
+  const std::string no_registers =
+      fmt::format("register tile {} x {} does not fit the registers", c.tile_rows, c.width_tile);
+  if (c.tile_rows * c.width_tile > 2 * c.lanes) return no_registers;
+  const Geometry g = MakeGeometry(w, c);
+  const int64_t width = g.workload.ow, height = g.workload.oh;
+  if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
+  if (c.tile_rows > height) return fmt::format("tile_rows {} exceeds the {} there are", c.tile_rows, height);
+  if (c.row_tiles > 1 && (c.row_tiles - 1) * c.tile_rows >= height)
+    return fmt::format("row_tiles {} exceeds the rows", c.row_tiles);
+  if (c.balance_tiles && width % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
+  if (!PlanRegisters(g, static_cast<int>(c.width_tile), c.tile_rows).fits) return no_registers;
+  if (InputRowsOf(w, c.tile_rows).size() > kMostInputRows)
+    return fmt::format("a tile of {} rows reads more than {} input rows", c.tile_rows, kMostInputRows);
+  const int64_t code = EstimateCodeBytes(g);
+  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
+  return "";
+}
+
+struct Tile {
+  int64_t rows, width;
+  bool held_weights;
+};
+
+// Blocks as wide as a vector.
+Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
+  const int64_t lanes = LaneCounts(w, cpu).front();
+  Config config;
+  config.Set("ic_block", lanes);
+  config.Set("oc_block", lanes);
+  config.Set("lanes", lanes);
+  config.Set("width_tile", tile.width);
+  config.Set("tile_rows", tile.rows);
+  config.Set("balance_tiles", 0);
+  config.Set("held_weights", tile.held_weights ? 1 : 0);
+  config.Set("row_tiles", 1);
+  config.Set("oc_inner", 0);
+  config.Set("flat_width", 0);
+  return config;
+}
+
+}  // namespace
+
+Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (cpu.isa == Isa::kPortable)
+    return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+  if (w.g == 1) return Support::No("not a grouped convolution");
+  if (w.ic != w.oc) {
+    return Support::No(
+        fmt::format("{} input but {} output channels a group: must be equal", w.ic / w.g, w.oc / w.g));
+  }
+  const int64_t channels = w.ic / w.g;
+  const int64_t vector = cpu.vector_floats();
+  if (channels == 1) return Support::No("one channel a group is a depthwise convolution");
+  if (channels > kMostChannels)
+    return Support::No(fmt::format("{} channels a group (at most {})", channels, kMostChannels));
+  if (LaneCounts(w, cpu).empty()) {
+    return Support::No(
+        fmt::format("groups of {} channels neither divide nor fill vectors of {}", channels, vector));
+  }
+  const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 4 * vector);
+  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
+    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, false})));
+  return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const std::vector<int64_t> flat_widths = FlatWidths(w);
+  const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
+  const int64_t widest = std::min<int64_t>(row, cpu.vector_registers() - kEpilogueScratch);
+  std::vector<Knob> knobs = {
+      {"ic_block", Blocks(w, cpu), "x of the input layout NCHW[x]c; 0 is NHWC"},
+      {"oc_block", Blocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
+      {"lanes", LaneCounts(w, cpu), "floats of a vector"},
+      {"width_tile",
+       UpTo(widest, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 19, 20, 22, 24, 28}),
+       "register tile: output positions"},
+      {"tile_rows", UpTo(w.oh, {1, 2, 3, 4}), "register tile: output rows"},
+      {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
+      {"held_weights", {0, 1}, "1: weights in registers, 0: memory operands"},
+      {"row_tiles", UpTo(w.oh, {1, 2, 3, 4, 5, 7, 8, 14, 16, 28, 56}), "tiles of tile_rows rows per task"},
+      {"oc_inner", {0, 1}, "1: neighbouring tasks share rows, 0: weights"},
+      {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  const bool wide = cpu.isa == Isa::kAvx512;
+  for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+    for (int64_t rows : {1, 2, 3, 4}) {
+      const Config config = MakeConfig(w, cpu, {rows, width, true});
+      if (rows * width >= (wide ? 10 : 6) && space.WhyInvalid(config).empty()) return config;
+    }
+  }
+  for (int64_t width : {9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+    const Config config = MakeConfig(w, cpu, {1, width, false});
+    if (space.WhyInvalid(config).empty()) return config;
+  }
+  return MakeConfig(w, cpu, {1, 1, false});
+}
+
+}  // namespace tilesmith::grouped

@@ -1,0 +1,35 @@
+// Byte offsets inside one image, as generated code needs them.
+#pragma once
+
+#include <cstdint>
+
+#include "layouts/layout.h"
+
+namespace tilesmith {
+
+struct ImageStrides {
+  int64_t block = 1;  // channels stored side by side
+  int64_t pixel_bytes = 0, row_bytes = 0, block_bytes = 0;
+
+  ImageStrides() = default;
+  ImageStrides(const Layout& layout, int64_t channels, int64_t height, int64_t width)
+      : block(layout.BlockFor(channels)),
+        pixel_bytes(block * static_cast<int64_t>(sizeof(float))),
+        row_bytes(width * pixel_bytes),
+        block_bytes(height * row_bytes) {}
+
+  // Of pixel 0 of `channel`.
+  int64_t ChannelOffset(int64_t channel) const {
+    return channel / block * block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
+  }
+};
+
+// `bytes` past `base`, which may lie outside the tensor when the result is not read.
+inline const float* BytesPast(const float* base, int64_t bytes) {
+  return reinterpret_cast<const float*>(reinterpret_cast<intptr_t>(base) + bytes);
+}
+inline float* BytesPast(float* base, int64_t bytes) {
+  return reinterpret_cast<float*>(reinterpret_cast<intptr_t>(base) + bytes);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,57 @@
+#include "templates/row_tiles.h"
+
+#include <algorithm>
+#include <map>
+
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+
+std::vector<TileRun> CutRow(const ConvWorkload& w, const RowCut& cut) {
+  const auto is_edge = [&](int64_t first, int64_t width) {
+    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + (w.kw - 1) * (w.dw + 1) >= cut.iw;
+  };
+  const int64_t count = (cut.ow + cut.width - 1) / cut.width;
+  std::vector<TileRun> runs;
+  int64_t first = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t width =
+        cut.balance ? cut.ow / count + (i < cut.ow % count) : std::min(cut.width, cut.ow - first);
+    const bool edge = is_edge(first, width);
+    if (!runs.empty() && !edge && !runs.back().edge && runs.back().width == width) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({static_cast<int>(first), static_cast<int>(width), 1, edge});
+    }
+    first += width;
+  }
+  return runs;
+}
+
+std::vector<InputRow> InputRowsOf(const ConvWorkload& w, int64_t output_rows) {
+  std::map<int64_t, InputRow> rows;
+  for (int64_t output_row = 0; output_row < output_rows; ++output_row) {
+    for (int64_t kernel_row = 0; kernel_row < w.kh; ++kernel_row) {
+      const int64_t offset = output_row * w.sh + kernel_row * (w.dh + 1);
+      InputRow& row = rows[offset];
+      row.offset = offset;
+      row.taps.push_back({static_cast<int>(output_row), static_cast<int>(kernel_row)});
+    }
+  }
+  std::vector<InputRow> ascending;
+  ascending.reserve(rows.size());
+  for (auto& [offset, row] : rows) ascending.push_back(std::move(row));
+  return ascending;
+}
+
+uint64_t RowsInside(const std::vector<InputRow>& rows, int64_t top, int64_t ih) {
+  TILESMITH_CHECK(rows.size() <= 64);
+  uint64_t inside = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t row = top + rows[i].offset;
+    if (row >= 0 && row < ih) inside |= uint64_t{1} << i;
+  }
+  return inside;
+}
+
+}  // namespace tilesmith
