@@ -241,7 +241,7 @@ void AddFusedCandidates(const Graph& graph, const std::vector<int64_t>& blocks, 
 
 TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
   int with_fused = 0, fused_input_ops = 0, fused_convs = 0, brute_forced = 0, not_fused = 0;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
+  for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
     const std::vector<int64_t> blocks = seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{8, 16};

@@ -136,12 +136,15 @@ Plan WithAFusedPair(Plan plan, const Graph& graph) {
 }
 
 TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
-  const Plan plan = MakePlan(graph_), fused = WithAFusedPair(plan, graph_);
-  const FusablePair pair = FusablePairs(graph_)[0];
-  const std::string first = graph_.node(pair.first).name, conv = graph_.node(pair.conv).name;
+  uint64_t seed = 0;
+  while (FusablePairs(RandomNetwork(seed, 10)).empty()) ++seed;
+  const Graph graph = RandomNetwork(seed, 10);
+  const Plan plan = MakePlan(graph), fused = WithAFusedPair(plan, graph);
+  const FusablePair pair = FusablePairs(graph)[0];
+  const std::string first = graph.node(pair.first).name, conv = graph.node(pair.conv).name;
   WritePlan(path_, fused);
   ExpectSame(fused, ReadPlan(path_));
-  CheckPlan(fused, graph_, SyntheticCpu(), 2);
+  CheckPlan(fused, graph, SyntheticCpu(), 2);
   size_t records = 0;
   for (const NodePlan& node : fused.nodes) records += node.record.has_value();
   EXPECT_EQ(ReadLog(path_).records.size(), records);
@@ -150,7 +153,7 @@ TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
   EXPECT_THAT(text, HasSubstr("\"fused_into\":\"" + conv + "\""));
 
   const auto refusal = [&](const Plan& p) {
-    return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph_, SyntheticCpu(), 2); });
+    return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, SyntheticCpu(), 2); });
   };
   const auto node_of = [](Plan& p, const std::string& name) -> NodePlan& {
     return *std::ranges::find(p.nodes, name, &NodePlan::node);
