@@ -16,6 +16,9 @@ namespace {
 // trial.
 constexpr int64_t kMostCodeBytes = 48 << 10;
 
+// Input that a task prepares should stay in a second-level cache. One row is always allowed.
+constexpr int64_t kMostPreparedBytes = 1 << 20;
+
 std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
   std::vector<int64_t> kept;
   for (int64_t v : values) {
@@ -106,6 +109,12 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
     return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
   if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
   if (c.ic_pass > 0 && c.ic_block > 0 && c.ic_pass % c.ic_block != 0) return "ic_pass splits a block";
+  const int64_t prepared =
+      w.pre.any() && c.rows > 1 ? PreparedFloats(w, c) * static_cast<int64_t>(sizeof(float)) : 0;
+  if (prepared > kMostPreparedBytes) {
+    return fmt::format("prepares {} KiB of input per task (at most {})", prepared >> 10,
+                       kMostPreparedBytes >> 10);
+  }
   const int64_t code = EstimateCodeBytes(w, c, cpu.vector_floats());
   if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
   return "";
@@ -158,7 +167,8 @@ ConfigSpace DirectSpace(const ConvWorkload& w, const CpuInfo& cpu) {
       {"ic_unroll", UpTo(std::max<int64_t>(w.ic / w.g, 1), {1, 2, 4, 8, 16}), "input channels unrolled"},
       {"ic_pass", passes, "input channels per accumulation pass; 0 is all"},
       {"rows", RowCounts(tallest), "output rows per task"},
-      {"oc_inner", {0, 1}, "1: neighbouring tasks share rows, 0: weights"},
+      {"oc_inner", w.pre.any() ? std::vector<int64_t>{1} : std::vector<int64_t>{0, 1},
+       "1: neighbouring tasks share rows, 0: weights"},
       {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
       {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
   };
@@ -188,8 +198,9 @@ Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
     config.Set("ic_unroll", unroll);
     config.Set("ic_pass", 0);
     config.Set("rows", pick("rows", std::min<int64_t>(4, w.oh)));
-    config.Set("oc_inner", 0);
-    config.Set("flat_width", CanFlatten(w) && w.ih > 1 ? pick("flat_width", w.ih * w.iw) : 0);
+    config.Set("oc_inner", w.pre.any() ? 1 : 0);
+    const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
+    config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
     config.Set("prefetch", 0);
     if (config.Get("flat_width") > 0) config.Set("rows", 1);
     return config;

@@ -1,10 +1,13 @@
 #include "templates/direct/direct_kernel.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "layouts/base/check.h"
 #include "templates/direct/generator.h"
 #include "templates/direct/packing.h"
+#include "templates/direct/prepared_input.h"
+#include "templates/image_strides.h"
 
 namespace tilesmith::direct {
 
@@ -21,6 +24,7 @@ class DirectKernel : public ConvKernel {
  public:
   DirectKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
       : geometry_(std::move(geometry)), packed_(PackWeights(geometry_, weights)) {
+    if (geometry_.workload.pre.any()) prepared_.emplace(geometry_, cpu, weights);
     std::vector<RowVariant> variants = CollectVariants();
     const int64_t estimate =
         EstimateCodeBytes(geometry_.workload, geometry_.config, geometry_.vector_floats) + kFixedBytes;
@@ -40,7 +44,17 @@ class DirectKernel : public ConvKernel {
   }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    for (int64_t task = range.begin; task < range.end; ++task) RunTask(args, Locate(task));
+    InputRows rows;
+    for (int64_t index = range.begin; index < range.end; ++index) {
+      const Task task = Locate(index);
+      const bool other_rows = index == range.begin || task.chunk == 0 || !prepared_;
+      if (other_rows) rows = RowsOf(args, task, range.thread);
+      RunTask(args, task, rows);
+    }
+  }
+
+  int64_t ScratchFloats(int threads) const override {
+    return prepared_ ? threads * prepared_->ThreadFloats() : 0;
   }
 
   std::vector<CodeBlob> Code() const override {
@@ -92,15 +106,33 @@ class DirectKernel : public ConvKernel {
     return {task / row_blocks / chunks, task / row_blocks % chunks, task % row_blocks};
   }
 
-  void RunTask(const KernelArgs& args, const Task& task) const {
-    const int64_t first_row = task.row_block * geometry_.config.rows;
-    const int64_t last_row = std::min(geometry_.oh, first_row + geometry_.config.rows);
+  int64_t FirstRow(const Task& task) const { return task.row_block * geometry_.config.rows; }
+  int64_t LastRow(const Task& task) const {
+    return std::min(geometry_.oh, FirstRow(task) + geometry_.config.rows);
+  }
+
+  // The input of a task: the image itself, or what the input ops make of the rows it reads.
+  InputRows RowsOf(const KernelArgs& args, const Task& task, int thread) const {
+    const float* image = args.inputs[0].data + task.image * args.inputs[0].batch_stride;
+    if (!prepared_) return {image, 0, geometry_.in_block_bytes};
+    return prepared_->Prepare(image, FirstRow(task), LastRow(task),
+                              args.scratch + thread * prepared_->ThreadFloats());
+  }
+
+  void RunTask(const KernelArgs& args, const Task& task, const InputRows& rows) const {
     for (size_t pass = 0; pass < geometry_.passes.size(); ++pass) {
-      for (int64_t row = first_row; row < last_row; ++row) RunRow(args, task, pass, row);
+      for (int64_t row = FirstRow(task); row < LastRow(task); ++row) RunRow({args, task, rows}, pass, row);
     }
   }
 
-  void RunRow(const KernelArgs& args, const Task& task, size_t pass_index, int64_t row) const {
+  struct RunningTask {
+    const KernelArgs& args;
+    const Task& task;
+    const InputRows& rows;
+  };
+
+  void RunRow(const RunningTask& running, size_t pass_index, int64_t row) const {
+    const auto& [args, task, rows] = running;
     const ConvWorkload& w = geometry_.workload;
     const Chunk& chunk = geometry_.chunks[task.chunk];
     const Pass& pass = geometry_.passes[pass_index];
@@ -114,10 +146,12 @@ class DirectKernel : public ConvKernel {
     const int64_t row_weights = RowWeights(geometry_, chunk, pass.block_channels);
     const int64_t tail_row_weights = RowWeights(geometry_, chunk, pass.tail_channels);
     constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+    const int64_t block = geometry_.in.BlockFor(w.ic);
 
     RowArgs row_args;
-    row_args.source = At(args.inputs[0].data + task.image * args.inputs[0].batch_stride,
-                         geometry_.InChannelOffset(in_channel) + in_row * geometry_.in_row_bytes);
+    row_args.source =
+        BytesPast(rows.data, in_channel / block * rows.block_bytes + in_channel % block * kFloatBytes +
+                                 (in_row - rows.first_row) * geometry_.in_row_bytes);
     row_args.weights = packed_.weights.floats() + packed_.offsets[kernel] +
                        first * (pass.blocks > 0 ? row_weights : tail_row_weights);
     row_args.output = At(args.output.data + task.image * args.output.batch_stride, out_offset);
@@ -126,7 +160,7 @@ class DirectKernel : public ConvKernel {
     }
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;
-    row_args.next_block = geometry_.in_block_bytes - (last - first) * (w.dh + 1) * geometry_.in_row_bytes;
+    row_args.next_block = rows.block_bytes - (last - first) * (w.dh + 1) * geometry_.in_row_bytes;
     row_args.skipped_weights = (w.kh - (last - first)) * row_weights * kFloatBytes;
     row_args.tail_weights = first * (tail_row_weights - row_weights) * kFloatBytes;
     kernels_[kernel](&row_args);
@@ -139,6 +173,7 @@ class DirectKernel : public ConvKernel {
 
   Geometry geometry_;
   struct PackedWeights packed_;
+  std::optional<PreparedInput> prepared_;
   std::vector<size_t> kernel_of_;
   std::unique_ptr<RowGenerator> code_;
   std::vector<RowKernel> kernels_;  // at chunk * passes + pass

@@ -21,7 +21,7 @@ class Direct : public ConvTemplate {
   Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-    if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+    if (!w.before.empty()) return Support::No("computes no other conv in front of the conv");
     const int64_t out_per_group = w.oc / w.g;
     if (w.g > 1 && out_per_group % cpu.vector_floats() != 0) {
       return Support::No(fmt::format("groups of {} output channels do not fill vectors of {}", out_per_group,

@@ -82,17 +82,22 @@ int64_t Geometry::OutChannelOffset(int64_t channel) const {
   return channel / block * out_block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t Geometry::InChannelOffset(int64_t channel) const {
-  const int64_t block = in.BlockFor(workload.ic);
-  return channel / block * in_block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
-}
-
 void Geometry::KernelRows(int64_t row, int64_t* first, int64_t* last) const {
   const int64_t top = row * workload.sh - workload.ph;
   const int64_t step = workload.dh + 1;
   *first = top < 0 ? CeilDiv(-top, step) : 0;
   *last = std::clamp<int64_t>(top >= ih ? 0 : CeilDiv(ih - top, step), 0, workload.kh);
   *first = std::min(*first, *last);
+}
+
+int64_t InputRowsOfTask(const ConvWorkload& w, const DirectConfig& config) {
+  const int64_t height = config.flat_width > 0 ? w.ih * w.iw / config.flat_width : w.ih;
+  return std::min(height, (config.rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
+}
+
+int64_t PreparedFloats(const ConvWorkload& w, const DirectConfig& config) {
+  const int64_t width = config.flat_width > 0 ? config.flat_width : w.iw;
+  return InputRowsOfTask(w, config) * width * LayoutOfBlockKnob(config.ic_block).PaddedChannels(w.ic);
 }
 
 int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {

@@ -49,14 +49,17 @@ struct Geometry {
   std::vector<Chunk> chunks;
 
   int64_t row_blocks() const { return (oh + config.rows - 1) / config.rows; }
-  // Byte offset of output channel `channel` from pixel 0 of the image; and of the input's.
+  // Byte offset of output channel `channel` from pixel 0 of the image.
   int64_t OutChannelOffset(int64_t channel) const;
-  int64_t InChannelOffset(int64_t channel) const;
   // Kernel rows [first, last) that read inside the input for output row `row`.
   void KernelRows(int64_t row, int64_t* first, int64_t* last) const;
 };
 
 Geometry MakeGeometry(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+// With input ops: input rows that a task reads at most, and the floats of them in the input's layout.
+int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
+int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
 
 // Machine code of the largest kernel variant, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);

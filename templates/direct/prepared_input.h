@@ -1,0 +1,37 @@
+// Input ops (ConvWorkload::pre) of the direct template. Applying them to every element as it is broadcast
+// would repeat them for every chunk of output channels; instead the rows that a task reads are transformed
+// once into memory of the thread, in the input's own layout, where the row kernels find them unchanged. Tasks
+// that share rows follow each other, so all chunks use what was prepared for the first.
+#pragma once
+
+#include <vector>
+
+#include "templates/conv_template.h"
+#include "templates/direct/geometry.h"
+
+namespace tilesmith::direct {
+
+// Where the row kernels read an image.
+struct InputRows {
+  const float* data = nullptr;  // row `first_row` of the first block
+  int64_t first_row = 0;
+  int64_t block_bytes = 0;  // from one block to the next
+};
+
+class PreparedInput {
+ public:
+  PreparedInput(const Geometry& geometry, const CpuInfo& cpu, const ConvWeights& weights);
+
+  // Memory for one thread's rows: whole cache lines.
+  int64_t ThreadFloats() const { return thread_floats_; }
+  // Transforms what the output rows [first, last) of `image` read, into `to`. Thread-safe.
+  InputRows Prepare(const float* image, int64_t first, int64_t last, float* to) const;
+
+ private:
+  const Geometry geometry_;
+  const Isa isa_;
+  int64_t block_ = 0, blocks_ = 0, most_rows_ = 0, thread_floats_ = 0;
+  std::vector<float> scale_, shift_;  // zero for the channels that pad the last block
+};
+
+}  // namespace tilesmith::direct
