@@ -112,6 +112,24 @@ Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view, const
   return table;
 }
 
+void AddFusedRows(Report& report, const std::vector<BenchRow>& rows, const TableName& name) {
+  Table table(name.key, name.title,
+              {{"workload", "workload"},
+               {"fused_seconds", "fused ms"},
+               {"separate_seconds", "separate ms"},
+               {"ratio", "ratio"},
+               {"ratio_p10", "p10"},
+               {"ratio_p90", "p90"}});
+  for (const BenchRow& row : rows) {
+    if (row.bench.separate_seconds == 0) continue;
+    const PairedRatio& ratio = row.bench.separate_ratio;
+    table.AddRow({TextCell(WorkloadToString(row.bench.workload)), MillisecondsCell(row.bench.seconds),
+                  MillisecondsCell(row.bench.separate_seconds), RatioCell(ratio.median), RatioCell(ratio.p10),
+                  RatioCell(ratio.p90)});
+  }
+  if (!table.rows().empty()) report.AddTable(std::move(table));
+}
+
 BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view) {
   report.AddTable(BenchTable(rows, view));
   const BenchTotals totals = TotalsOf(rows, view);
@@ -122,6 +140,7 @@ BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, cons
   report.Fact("geomean_ratio", "geometric mean ratio",
               totals.geomean > 0 ? RatioCell(totals.geomean) : NoCell());
   AddLosses(report, rows, view);
+  AddFusedRows(report, rows, {"fused", "Fused, beside ours one after the other:"});
   return totals;
 }
 

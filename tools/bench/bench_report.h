@@ -36,6 +36,8 @@ Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view,
                  const TableName& name = {"rows", ""});
 std::vector<Column> BenchColumns();
 std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view);
+// Fused workloads beside the same computed by one kernel after the other; nothing where there are none.
+void AddFusedRows(Report& report, const std::vector<BenchRow>& rows, const TableName& name);
 // The table, the totals, and every row where oneDNN is the faster one.
 BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view);
 

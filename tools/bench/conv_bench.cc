@@ -7,8 +7,6 @@
 #include <optional>
 
 #include "layouts/base/check.h"
-#include "layouts/base/thread_team.h"
-#include "layouts/transform.h"
 #include "ops/conv_data.h"
 #include "tools/bench/onednn_side.h"
 #include "tools/bench/random_tensor.h"
@@ -24,49 +22,6 @@ ConvData RandomConvData(const ConvWorkload& workload) {
   uint64_t seed = 0;
   return MakeConvData(workload, [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
 }
-
-// Our side: kernel, buffers, and what they need to stay alive.
-class OurConv {
- public:
-  OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
-          const Machine& machine)
-      : workload_(workload), data_(data), machine_(machine) {
-    const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
-    const Support support = conv_template.Supports(workload, machine.cpu);
-    if (!support.ok) {
-      throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("template {} does not support {}: {}", schedule.template_name,
-                              WorkloadToString(workload), support.reason));
-    }
-    layouts_ = conv_template.Layouts(workload, schedule.config);
-    kernel_ = conv_template.Build(workload, schedule.config, machine.cpu, WeightsOf(data.tensors()));
-    input_ = Transform(data.input, layouts_.in, machine.cpu, machine.threads);
-    output_ = Tensor(workload.output_shape(), layouts_.out);
-    scratch_ = AlignedBuffer(size_t(kernel_->ScratchFloats(machine.threads)) * sizeof(float));
-    views_.push_back(input_.input_view());
-    if (workload.post.sum) views_.push_back({output_.floats(), output_.input_view().batch_stride});
-  }
-
-  const LayoutPair& layouts() const { return layouts_; }
-  std::span<const float> weights() const { return kernel_->PackedWeights(); }
-  void Run() { RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads); }
-  Tensor Answer() {
-    if (data_.residual) output_ = Transform(*data_.residual, layouts_.out, machine_.cpu, 1);
-    if (workload_.post.sum) views_[1].data = output_.floats();
-    Run();
-    return TransformGeneric(output_, Layout::Nchw());
-  }
-
- private:
-  ConvWorkload workload_;
-  const ConvData& data_;
-  Machine machine_;
-  LayoutPair layouts_;
-  std::unique_ptr<ConvKernel> kernel_;
-  Tensor input_, output_;
-  AlignedBuffer scratch_;
-  std::vector<InputView> views_;
-};
 
 struct Twin {
   OneDnnAlgorithm algorithm;
@@ -92,8 +47,8 @@ OneDnnSide SideOf(const Twin& twin) {
   return {twin.algorithm, twin.conv->ImplName(), twin.conv->LayoutsText(), 0, {}};
 }
 
-void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& bench, const ConvData& data) {
-  const Tensor answer = ours.Answer();
+void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
+                    const ConvData& data) {
   for (Twin& twin : twins) {
     twin.conv->Run();
     const double difference = RelativeDifference(answer, twin.conv->GetOutput());
@@ -124,17 +79,24 @@ const OneDnnSide* ConvBench::Direct() const {
 }
 
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
-                    const DuelOptions& options) {
+                    const DuelOptions& options, const SeparateSchedules* separate) {
   const ConvData data = RandomConvData(workload);
   OurConv ours(workload, schedule, data, machine);
-  ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}};
+  ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}, 0, {}};
   std::vector<Twin> twins = MakeTwins(workload, data, &bench.refusals);
-  CheckAgreement(ours, twins, bench, data);
+  const Tensor answer = ours.Answer();
+  CheckAgreement(answer, twins, bench, data);
 
   std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, {ours.weights()}}};
   for (Twin& twin : twins) {
     contestants.push_back({std::string(OneDnnAlgorithmName(twin.algorithm)),
                            [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
+  }
+  std::optional<OurSeparateConv> apart;
+  if (separate != nullptr) {
+    apart.emplace(workload, *separate, data, machine);
+    TILESMITH_CHECK(RelativeDifference(apart->Answer(), answer) <= 1e-4, "{}", WorkloadToString(workload));
+    contestants.push_back({"separate", [&] { apart->Run(); }, apart->weights()});
   }
   const DuelRounds rounds = RunDuel(contestants, options);
   bench.seconds = DuelSeconds(rounds, 0);
@@ -143,6 +105,10 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     side.seconds = DuelSeconds(rounds, i + 1);
     side.ratio = RatioOf(rounds, 0, i + 1);
     bench.sides.push_back(std::move(side));
+  }
+  if (separate != nullptr) {
+    bench.separate_seconds = DuelSeconds(rounds, contestants.size() - 1);
+    bench.separate_ratio = RatioOf(rounds, 0, contestants.size() - 1);
   }
   return bench;
 }
@@ -162,14 +128,6 @@ std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptio
     sides.back().seconds = DuelSeconds(rounds, i);
   }
   return sides;
-}
-
-Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu) {
-  for (const ConvTemplate* candidate : ConvTemplates()) {
-    if (!candidate->Supports(workload, cpu).ok) continue;
-    return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
-  }
-  throw Error(ErrorCode::kNoCandidate, "no template supports " + WorkloadToString(workload));
 }
 
 }  // namespace tilesmith

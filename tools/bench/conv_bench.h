@@ -7,17 +7,11 @@
 
 #include "ops/onednn.h"
 #include "tools/bench/duel.h"
+#include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
-
-// How we compute it.
-struct Schedule {
-  std::string template_name;
-  Config config;
-  std::string origin;  // "plan", "log", "default"
-};
 
 struct OneDnnSide {
   OneDnnAlgorithm algorithm = OneDnnAlgorithm::kDirect;
@@ -34,19 +28,20 @@ struct ConvBench {
   double seconds = 0;                 // ours
   std::vector<OneDnnSide> sides;      // in the order direct, auto, winograd; those oneDNN can do
   std::vector<std::string> refusals;  // "winograd: ..."
+  // Of a fused workload: ours with one kernel after the other instead.
+  double separate_seconds = 0;        // 0 where it was not asked for
+  PairedRatio separate_ratio;         // those seconds / ours
   const OneDnnSide* Fastest() const;  // nullptr when there is none
   const OneDnnSide* Direct() const;   // likewise
 };
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
 // 1e-4 of the largest output (1e-3 against Winograd, whose rounding errors are larger).
+// `separate`, for fused workloads only, takes part too when it is given.
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
-                    const DuelOptions& options);
+                    const DuelOptions& options, const SeparateSchedules* separate = nullptr);
 
 // oneDNN alone, quickly: the baseline that the tuner's progress refers to. Empty when oneDNN cannot do it.
 std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options);
-
-// The schedule without tuning: the default of the first template that supports the workload.
-Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu);
 
 }  // namespace tilesmith

@@ -104,6 +104,8 @@ Table ShortfallTable(const std::vector<SuiteBench>& suites) {
 void AddSuites(Report& report, const std::vector<SuiteBench>& suites) {
   for (const SuiteBench& bench : suites) {
     report.AddTable(BenchTable(bench.rows, bench.view, {bench.suite.name, bench.suite.title}));
+    AddFusedRows(report, bench.rows,
+                 {bench.suite.name + "_fused", "Fused, beside ours one after the other:"});
   }
   report.AddTable(SummaryTable(suites));
   report.AddTable(ShortfallTable(suites));

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "layouts/base/error.h"
 #include "templates/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
+#include "tools/bench/separate_schedules.h"
 #include "tools/bench/suite_bench.h"
 #include "tools/bench/transform_bench.h"
 #include "tools/cli/accuracy.h"
@@ -126,16 +128,20 @@ class BenchCommand : public Command {
     return GeometricMeanRatio(results);
   }
 
+  BestByWorkload BestOf(bool cold) const {
+    std::vector<Record> records;
+    std::copy_if(records_.begin(), records_.end(), std::back_inserter(records), [&](const Record& record) {
+      return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold;
+    });
+    return BestRecords(records, TargetOf(machine_.cpu));
+  }
+
   // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
   // plan the first schedule of a workload that it schedules differently in different places.
   std::map<std::string, Schedule> FindSchedules(bool cold) const {
     std::map<std::string, Schedule> schedules;
     for (const bool wanted : {cold, !cold}) {
-      std::vector<Record> records;
-      std::copy_if(records_.begin(), records_.end(), std::back_inserter(records), [&](const Record& record) {
-        return record.conditions.threads == machine_.threads && record.conditions.cold_weights == wanted;
-      });
-      for (const auto& [workload, by_layouts] : BestRecords(records, TargetOf(machine_.cpu))) {
+      for (const auto& [workload, by_layouts] : BestOf(wanted)) {
         const auto best = std::min_element(
             by_layouts.begin(), by_layouts.end(),
             [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
@@ -152,6 +158,7 @@ class BenchCommand : public Command {
 
   std::vector<BenchRow> Measure(const std::vector<ConvTask>& tasks, bool cold) {
     const std::map<std::string, Schedule> schedules = FindSchedules(cold);
+    const BestByWorkload best = BestOf(cold);
     std::vector<BenchRow> rows;
     ProgressLine progress;
     for (const ConvTask& task : tasks) {
@@ -161,7 +168,10 @@ class BenchCommand : public Command {
       const auto found = schedules.find(key);
       const Schedule schedule =
           found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
-      rows.push_back({task, BenchConv(task.workload, schedule, machine_, {seconds_, cold})});
+      std::optional<SeparateSchedules> separate;
+      if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_.cpu);
+      rows.push_back({task, BenchConv(task.workload, schedule, machine_, {seconds_, cold},
+                                      separate ? &*separate : nullptr)});
     }
     return rows;
   }

@@ -1,0 +1,103 @@
+#include "tools/bench/our_conv.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "ops/kernels/elementwise.h"
+
+namespace tilesmith {
+
+OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
+                 const Machine& machine)
+    : workload_(workload), data_(data), machine_(machine) {
+  const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
+  const Support support = conv_template.Supports(workload, machine.cpu);
+  if (!support.ok) {
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("template {} does not support {}: {}", schedule.template_name,
+                            WorkloadToString(workload), support.reason));
+  }
+  layouts_ = conv_template.Layouts(workload, schedule.config);
+  kernel_ = conv_template.Build(workload, schedule.config, machine.cpu, WeightsOf(data.tensors()));
+  input_ = Transform(data.input, layouts_.in, machine.cpu, machine.threads);
+  output_ = Tensor(workload.output_shape(), layouts_.out);
+  scratch_ = AlignedBuffer(size_t(kernel_->ScratchFloats(machine.threads)) * sizeof(float));
+  views_.push_back(input_.input_view());
+  if (workload.post.sum) views_.push_back(output_.input_view());
+}
+
+void OurConv::Run() {
+  RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads);
+}
+
+Tensor OurConv::Answer() {
+  SetResidual();
+  Run();
+  return TransformGeneric(output_, Layout::Nchw());
+}
+
+void OurConv::SetResidual() {
+  if (!data_.residual) return;
+  output_ = Transform(*data_.residual, layouts_.out, machine_.cpu, 1);
+  views_[1] = output_.input_view();
+}
+
+OurSeparateConv::OurSeparateConv(const ConvWorkload& workload, const SeparateSchedules& schedules,
+                                 const ConvData& data, const Machine& machine)
+    : machine_(machine), main_data_(data) {
+  main_data_.input = Tensor(workload.main_input_shape());
+  main_ = std::make_unique<OurConv>(workload.main_conv(), schedules.main, main_data_, machine);
+  if (workload.before.empty()) {
+    AddInputOps(workload, data);
+    return;
+  }
+  first_data_.input = data.input;
+  first_data_.weights = *data.before_weights;
+  first_data_.bias = data.before_bias;
+  first_ = std::make_unique<OurConv>(workload.before[0], schedules.first, first_data_, machine);
+  const Layout &given = first_->layouts().out, &read = main_->layouts().in;
+  if (given == read) {
+    main_->ReadFrom(first_->output());
+  } else {
+    between_ = MakeTransformKernel(workload.main_input_shape(), given, read, machine.cpu);
+  }
+}
+
+void OurSeparateConv::AddInputOps(const ConvWorkload& workload, const ConvData& data) {
+  const Shape shape = workload.main_input_shape();
+  const Layout& layout = main_->layouts().in;
+  const KernelRequest request{{shape}, shape, layout, machine_.cpu};
+  given_ = Transform(data.input, layout, machine_.cpu, machine_.threads);
+  if (workload.pre.scale_shift) {
+    const auto values = [](const Tensor& t) { return std::vector(t.floats(), t.floats() + t.size()); };
+    between_ =
+        MakeScaleShiftKernel(request, values(*data.scale), values(*data.shift), workload.pre.activation);
+  } else {
+    between_ = MakeActivationKernel(request, workload.pre.activation);
+  }
+}
+
+std::vector<std::span<const float>> OurSeparateConv::weights() const {
+  std::vector<std::span<const float>> weights = {main_->weights()};
+  if (first_) weights.push_back(first_->weights());
+  return weights;
+}
+
+void OurSeparateConv::Run() {
+  if (first_) first_->Run();
+  if (between_) {
+    const InputView source[] = {first_ ? first_->output().input_view() : given_.input_view()};
+    RunKernel(*between_, {source, main_->input().output_view(), nullptr}, machine_.threads);
+  }
+  main_->Run();
+}
+
+Tensor OurSeparateConv::Answer() {
+  main_->SetResidual();
+  Run();
+  return TransformGeneric(main_->output(), Layout::Nchw());
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,79 @@
+// Our side of a comparison: a conv by one of our kernels with everything it needs, and what a fused workload
+// computes by two kernels instead, one after the other.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/conv_data.h"
+#include "templates/conv_template.h"
+#include "tools/cli/machine.h"
+
+namespace tilesmith {
+
+// How we compute a conv.
+struct Schedule {
+  std::string template_name;
+  Config config;
+  std::string origin;  // "plan", "log", "default"
+};
+
+// How we compute a fused workload without fusing: a conv in front (ignored for input ops), then the main one.
+struct SeparateSchedules {
+  Schedule first, main;
+};
+
+class OurConv {
+ public:
+  // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Keeps references.
+  OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
+          const Machine& machine);
+
+  const LayoutPair& layouts() const { return layouts_; }
+  std::span<const float> weights() const { return kernel_->PackedWeights(); }
+  Tensor& input() { return input_; }
+  const Tensor& output() const { return output_; }
+  // From now on the input is this tensor. Precondition: its layout is layouts().in.
+  void ReadFrom(const Tensor& source) { views_[0] = source.input_view(); }
+  void Run();
+  // Runs it once on the residual as given; the result is plain.
+  Tensor Answer();
+
+ private:
+  friend class OurSeparateConv;
+  void SetResidual();
+
+  ConvWorkload workload_;
+  const ConvData& data_;
+  Machine machine_;
+  LayoutPair layouts_;
+  std::unique_ptr<ConvKernel> kernel_;
+  Tensor input_, output_;
+  AlignedBuffer scratch_;
+  std::vector<InputView> views_;
+};
+
+class OurSeparateConv {
+ public:
+  // Precondition: a fused workload. Input ops run in the layout that the main conv reads; between two convs
+  // whose layouts differ there is a transform.
+  OurSeparateConv(const ConvWorkload& workload, const SeparateSchedules& schedules, const ConvData& data,
+                  const Machine& machine);
+
+  std::vector<std::span<const float>> weights() const;
+  void Run();
+  Tensor Answer();
+
+ private:
+  void AddInputOps(const ConvWorkload& workload, const ConvData& data);
+
+  Machine machine_;
+  ConvData first_data_, main_data_;
+  std::unique_ptr<OurConv> first_, main_;
+  std::unique_ptr<Kernel> between_;  // the input ops, or the transform; may be null
+  Tensor given_;                     // what the input ops read
+};
+
+}  // namespace tilesmith
