@@ -1,6 +1,7 @@
 // Whole networks from the command line: plan, run, compare, report.
 #include <nlohmann/json.hpp>
 
+#include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/npy.h"
 
@@ -24,6 +25,28 @@ TEST(NetworkTest, TasksAsJson) {
   int64_t count = 0;
   for (const Json& task : json["tasks"]) count += task["count"].get<int64_t>();
   EXPECT_EQ(count, 20);
+}
+
+TEST(NetworkTest, TasksNameFusedAlternatives) {
+  const auto tasks = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"tasks", "densenet121", "--json", "--max-isa", "avx2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  const Json with = tasks({}), without = tasks({"--no-fusion"});
+  int64_t fused = 0;
+  for (const Json& task : with["tasks"]) {
+    const bool names_two = task["workload"].get<std::string>().find('>') != std::string::npos;
+    EXPECT_EQ(task["fused"] != "", names_two) << task;
+    fused += names_two;
+  }
+  EXPECT_EQ(with["fused"], fused);
+  EXPECT_EQ(without["fused"], 0);
+  EXPECT_EQ(with["tasks"].size(), without["tasks"].size() + size_t(fused));
+  EXPECT_EQ(with["total_gflop"], without["total_gflop"]);
+  EXPECT_GE(fused, TestCpu().isa == Isa::kPortable ? 0 : 61);
 }
 
 TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {

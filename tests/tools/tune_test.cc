@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 
 namespace tilesmith {
@@ -59,6 +60,41 @@ TEST(TuneTest, ResumeMeasuresOnlyWhatIsMissing) {
 
   ASSERT_EQ(tune("4", "--overwrite").exit_code, 0);
   EXPECT_FALSE(ReadFile(log).starts_with(before));
+}
+
+TEST(TuneTest, FusedWorkloadsAreTunedResumedAndBenched) {
+  if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "no template fuses anything on this CPU";
+  constexpr const char* kFused = "scale_shift+relu>mb1ic16ih14oc16oh14kh1+bias";
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  const auto tune = [&](const char* workload) {
+    const ProgramResult result =
+        Tilesmith({"tune", workload, "-o", log, "--trials", "4", "--resume", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out)["tasks"][0];
+  };
+  const auto first = tune(kFused);
+  EXPECT_EQ(first["workload"], kFused);
+  EXPECT_EQ(first["fused"], "input ops");
+  EXPECT_GT(first["onednn_seconds"], 0);
+  EXPECT_EQ(tune(kFused)["trials"], 0);
+  EXPECT_EQ(tune("mb1ic16ih14oc16oh14kh1+bias")["fused"], "");
+
+  const ProgramResult bench = Tilesmith({"bench", kFused, "--log", log, "--time", "50ms", "--json"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  const auto json = nlohmann::json::parse(bench.out);
+  EXPECT_EQ(json["rows"][0]["schedule"], "log");
+  EXPECT_GT(json["rows"][0]["onednn_seconds"], 0);
+  EXPECT_EQ(json["fused"][0]["workload"], kFused);
+  EXPECT_GT(json["fused"][0]["separate_seconds"], 0);
+}
+
+TEST(TuneTest, FusedWorkloadsNobodyComputesAreRefused) {
+  const TemporaryDirectory directory;
+  ExpectRefusal({"tune", "ic16ih14oc16kh3ph1>ic16ih14oc16kh3ph1", "-o", directory.File("log.jsonl")}, 4,
+                "no template computes mb1ic16");
+  ExpectRefusal({"tune", "ic16ih14oc16kh3ph1>ic8ih14oc16kh3ph1", "-o", directory.File("log.jsonl")}, 2,
+                "the second reads");
 }
 
 TEST(TuneTest, KilledTuningIsResumedWithAllItHadWritten) {

@@ -80,6 +80,7 @@ class TuneCommand : public Command {
     begin_ = NowSeconds();
     machine_ = OpenMachine(machine_options_);
     Targets targets = LoadTargets(target_);
+    CheckSupported(targets.tasks);
     std::vector<Record> known = OpenLog();
     LogWriter log(log_path_);
     network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, targets.is_network(), machine_.cpu);
@@ -107,6 +108,15 @@ class TuneCommand : public Command {
   }
 
   bool IsCold(const ConvTask& task) const { return network_is_cold_ || ColdWeights(conditions_name_, task); }
+
+  // Before minutes are spent on the others.
+  void CheckSupported(const std::vector<ConvTask>& tasks) const {
+    for (const ConvTask& task : tasks) {
+      if (!TemplatesToTune(task.workload, machine_.cpu).empty()) continue;
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("no template computes {}", WorkloadToString(task.workload)));
+    }
+  }
 
   // Before tuning, since nothing else of ours may run while trials are measured.
   void MeasureBaselines(const std::vector<ConvTask>& tasks) {
