@@ -6,12 +6,14 @@
 #include "layouts/base/error.h"
 #include "templates/direct/direct_template.h"
 #include "templates/portable/portable_template.h"
+#include "templates/winograd/winograd_template.h"
 
 namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
-  static const std::array<const ConvTemplate*, 2> templates = {&DirectTemplate(), &portable};
+  static const std::array<const ConvTemplate*, 3> templates = {&DirectTemplate(), &WinogradTemplate(),
+                                                               &portable};
   return templates;
 }
 

@@ -43,15 +43,17 @@ class ProblemData {
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
   // "" or what is wrong with the output: a value, a padding channel that is not zero, a write outside.
-  std::string CheckAnswer(const Layout& layout);
+  // error_factor: ConvTemplate::ErrorFactor of what computed it.
+  std::string CheckAnswer(const Layout& layout, double error_factor);
 
  private:
   struct Answer {
     Dims4 index;
     double value = 0;
-    double tolerance = 0;
+    double magnitude = 0;  // of its terms
   };
   void MakeAnswers(uint64_t seed);
+  double Tolerance(const Answer& answer, double error_factor) const;
   const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
 
   ConvWorkload workload_;
@@ -62,6 +64,7 @@ class ProblemData {
   std::map<Layout, Tensor> inputs_, residuals_;
   std::map<Layout, GuardedOutput> outputs_;
   std::vector<Answer> answers_;
+  double largest_magnitude_ = 0;
 };
 
 }  // namespace tilesmith

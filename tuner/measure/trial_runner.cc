@@ -107,7 +107,8 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     // far from the best needs no sample either.
     constexpr double kHopeless = 4;
     const double first = RunOnce(*kernel, args, false);
-    const std::string wrong = data_.CheckAnswer(layouts.out);
+    const std::string wrong = data_.CheckAnswer(
+        layouts.out, find_(request.template_name).ErrorFactor(session_.workload, request.config));
     if (!wrong.empty()) {
       Fail(result, TrialStatus::kWrongAnswer, wrong);
     } else if (first > kHopeless * request.stop_above_seconds) {
