@@ -8,6 +8,7 @@
 #include "templates/direct/direct_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
+#include "templates/winograd/winograd_template.h"
 
 namespace tilesmith {
 
@@ -15,6 +16,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
       &DirectTemplate(),
+      &WinogradTemplate(),
       &DepthwiseTemplate(),
       &GroupedTemplate(),
       static_cast<const ConvTemplate*>(&portable),

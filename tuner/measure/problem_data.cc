@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "layouts/transform.h"
+#include "templates/conv_error.h"
 
 namespace tilesmith {
 namespace {
@@ -34,15 +35,6 @@ Tensor RandomTensor(const Shape& shape, Random& random) {
   Tensor tensor(shape);
   std::generate_n(tensor.floats(), tensor.size(), [&] { return random.Unit(); });
   return tensor;
-}
-
-// Rounding of a float computation with `terms` additions in any order, Winograd's transforms included: its
-// error grows with its tile rather than with the terms, hence the floor. Post-ops at most double it
-// (hard_swish has slope 1.5).
-double Tolerance(const ConvWorkload& w, double magnitude) {
-  constexpr double kFloorTerms = 256;
-  const double terms = static_cast<double>(w.ic / w.g * w.kh * w.kw) + 2;
-  return 2 * std::max(terms, kFloorTerms) * std::numeric_limits<float>::epsilon() * magnitude + 1e-30;
 }
 
 }  // namespace
@@ -83,7 +75,8 @@ void ProblemData::MakeAnswers(uint64_t seed) {
   const auto add = [&](const Dims4& index) {
     const ConvSample sample = ReferenceConvAt(w, input_, weights_, bias_ ? &*bias_ : nullptr,
                                               residual_ ? &*residual_ : nullptr, index);
-    answers_.push_back({index, sample.value, Tolerance(w, sample.magnitude)});
+    answers_.push_back({index, sample.value, sample.magnitude});
+    largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
   };
   for (int corner = 0; corner < 16; ++corner) {
     add({corner & 1 ? w.mb - 1 : 0, corner & 2 ? w.oc - 1 : 0, corner & 4 ? w.oh - 1 : 0,
@@ -125,7 +118,13 @@ void ProblemData::Poison(const Layout& layout) {
   }
 }
 
-AnswerCheck ProblemData::CheckAnswer(const Layout& layout) {
+double ProblemData::Tolerance(const Answer& answer, double error_factor) const {
+  constexpr double kPostOps = 2;  // hard_swish has slope 1.5
+  const double magnitude = error_factor == 1 ? answer.magnitude : largest_magnitude_;
+  return kPostOps * error_factor * RoundingBound(workload_, magnitude) + 1e-30;
+}
+
+AnswerCheck ProblemData::CheckAnswer(const Layout& layout, double error_factor) {
   const Dims4 dims = ToDims4(workload_.output_shape());
   GuardedOutput& output = Output(layout);
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
@@ -134,9 +133,10 @@ AnswerCheck ProblemData::CheckAnswer(const Layout& layout) {
   for (const Answer& answer : answers_) {
     const Dims4& at = answer.index;
     const float got = output.data()[ElementOffset(dims, layout, at)];
-    if (!(std::abs(got - answer.value) <= answer.tolerance)) {
+    const double tolerance = Tolerance(answer, error_factor);
+    if (!(std::abs(got - answer.value) <= tolerance)) {
       check.wrong = fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c,
-                                at.h, at.w, got, answer.value, answer.tolerance);
+                                at.h, at.w, got, answer.value, tolerance);
       return check;
     }
     largest = std::max(largest, std::abs(got - answer.value));
