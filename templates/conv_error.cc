@@ -74,8 +74,13 @@ class Probe {
 }  // namespace
 
 double RoundingBound(const ConvWorkload& w, double magnitude) {
-  const auto terms = static_cast<double>(w.ic / w.g * w.kh * w.kw);
-  return (terms + 2) * std::numeric_limits<float>::epsilon() * magnitude;
+  const auto terms_of = [](const ConvWorkload& conv) {
+    return static_cast<double>(conv.ic / conv.g * conv.kh * conv.kw) + 2;
+  };
+  double terms = terms_of(w);
+  for (const ConvWorkload& first : w.before) terms += terms_of(first);
+  const double slopes = w.fused() ? 2 : 1;
+  return slopes * terms * std::numeric_limits<float>::epsilon() * magnitude;
 }
 
 ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,

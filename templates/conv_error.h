@@ -11,7 +11,8 @@
 namespace tilesmith {
 
 // |result - exact| of one output when its terms are summed in float in any order, post-ops with slopes of at
-// most 1 included: (terms + 2) * eps * magnitude. `magnitude`: the sum of the absolute values of the terms,
+// most 1 included: (terms + 2) * eps * magnitude; the terms of a conv fused in front count too, and an
+// activation between may have slope 2. `magnitude`: the sum of the absolute values of the terms,
 // ConvSample::magnitude. To be multiplied with ConvTemplate::ErrorFactor.
 double RoundingBound(const ConvWorkload& workload, double magnitude);
 

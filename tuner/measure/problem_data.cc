@@ -31,12 +31,6 @@ class Random {
   uint64_t state_;
 };
 
-Tensor RandomTensor(const Shape& shape, Random& random) {
-  Tensor tensor(shape);
-  std::generate_n(tensor.floats(), tensor.size(), [&] { return random.Unit(); });
-  return tensor;
-}
-
 }  // namespace
 
 GuardedOutput::GuardedOutput(const Shape& shape, const Layout& layout)
@@ -63,18 +57,16 @@ bool GuardedOutput::GuardsIntact() const {
 ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads)
     : workload_(workload), cpu_(cpu), threads_(threads) {
   Random random(seed);
-  input_ = RandomTensor(workload.input_shape(), random);
-  weights_ = RandomTensor(workload.weights_shape(), random);
-  if (workload.post.bias) bias_ = RandomTensor({workload.oc}, random);
-  if (workload.post.sum) residual_ = RandomTensor(workload.output_shape(), random);
+  data_ = MakeConvData(workload, [&random](Tensor& tensor) {
+    std::generate_n(tensor.floats(), tensor.size(), [&random] { return random.Unit(); });
+  });
   MakeAnswers(random.Next());
 }
 
 void ProblemData::MakeAnswers(uint64_t seed) {
   const ConvWorkload& w = workload_;
   const auto add = [&](const Dims4& index) {
-    const ConvSample sample = ReferenceConvAt(w, input_, weights_, bias_ ? &*bias_ : nullptr,
-                                              residual_ ? &*residual_ : nullptr, index);
+    const ConvSample sample = ReferenceConvAt(w, data_.tensors(), index);
     answers_.push_back({index, sample.value, sample.magnitude});
     largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
   };
@@ -98,8 +90,10 @@ const Tensor& ProblemData::InLayout(std::map<Layout, Tensor>& cache, const Tenso
   return cache.emplace(layout, Transform(plain, layout, cpu_, threads_)).first->second;
 }
 
-const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, input_, layout); }
-const Tensor& ProblemData::Residual(const Layout& layout) { return InLayout(residuals_, *residual_, layout); }
+const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, data_.input, layout); }
+const Tensor& ProblemData::Residual(const Layout& layout) {
+  return InLayout(residuals_, *data_.residual, layout);
+}
 
 GuardedOutput& ProblemData::Output(const Layout& layout) {
   return outputs_.try_emplace(layout, workload_.output_shape(), layout).first->second;
