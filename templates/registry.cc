@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "templates/direct/direct_template.h"
+#include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
 
@@ -15,6 +16,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const std::array templates = {
       &DirectTemplate(),
       &GroupedTemplate(),
+      &FewOutputsTemplate(),
       static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
