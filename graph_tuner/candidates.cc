@@ -34,6 +34,7 @@ LayoutPair CanonicalLayouts(const Record& record) {
 std::vector<Record> BestPerLayouts(const std::map<std::string, const Record*>& by_config,
                                    const CpuInfo& cpu) {
   std::vector<const Record*> records;
+  records.reserve(by_config.size());
   for (const auto& [key, record] : by_config) records.push_back(record);
   auto cold = [](const Record* record) { return record->conditions.cold_weights; };
   if (std::any_of(records.begin(), records.end(), cold))

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/producer_state.h"
 #include "layouts/transform.h"
@@ -14,12 +15,6 @@ namespace {
 constexpr int kWarmUps = 2;
 constexpr size_t kLeastSamples = 3, kMostSamples = 40;
 constexpr double kBudgetSeconds = 6e-3, kSlowSeconds = 50e-3;
-
-double LowerQuartile(std::vector<double> samples) {
-  const auto at = samples.begin() + std::ptrdiff_t(samples.size() / 4);
-  std::nth_element(samples.begin(), at, samples.end());
-  return *at;
-}
 
 // A kernel with all that it needs to run again and again.
 class Run {

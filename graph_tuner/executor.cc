@@ -13,6 +13,7 @@
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/executor/step_runner.h"
 #include "layouts/base/check.h"
+#include "layouts/base/quantile.h"
 #include "layouts/transform.h"
 #include "ops/nodes/conv.h"
 
@@ -55,13 +56,6 @@ void CheckTensor(const Tensor* tensor, const Shape& shape, std::string_view role
               fmt::format("{} \"{}\" is {} {}{}, expected {} NCHW floats", role, name,
                           ShapeToString(tensor->shape()), tensor->layout().ToString(),
                           tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(shape)));
-}
-
-// The sample a quarter of the way up: robust to the odd disturbed run, and no outlier by itself.
-double LowQuantile(std::vector<double> samples) {
-  const auto quarter = samples.begin() + (samples.size() - 1) / 4;
-  std::nth_element(samples.begin(), quarter, samples.end());
-  return *quarter;
 }
 
 }  // namespace
@@ -287,7 +281,7 @@ std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs
   for (size_t i = 0; i < count; ++i) {
     for (int run = 0; run < runs; ++run) samples[run] = seconds[run * count + i];
     const StepInfo& info = impl_->infos[i];
-    profile.push_back({info.name, info.kind, info.layouts, LowQuantile(samples), info.predicted_seconds});
+    profile.push_back({info.name, info.kind, info.layouts, LowerQuartile(samples), info.predicted_seconds});
   }
   return profile;
 }

@@ -61,7 +61,9 @@ Solution Solve(const Graph& graph, const LayoutProblem& problem, const GraphTune
 GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                           const GraphTuneOptions& options) {
   FindSolver(options.solver);  // an unknown one is told before minutes of measuring
-  Candidates candidates = FindCandidates(graph, records, options.cpu, options.threads);
+  CheckAccuracyLimits(options.accuracy);
+  Candidates candidates =
+      FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
   const std::vector<std::string> missing = WithoutCandidates(candidates);
   if (!missing.empty() && !options.allow_defaults) ThrowMissing(missing, graph, candidates.size(), options);
   for (const std::string& workload : missing)
@@ -87,6 +89,7 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   plan.graph_hash = GraphHash(graph);
   plan.target = TargetOf(options.cpu);
   plan.threads = options.threads;
+  plan.accuracy = options.accuracy;
   plan.solver = options.solver;
   plan.certificate = Certificate(solution.certificate, missing.size(), options);
   plan.nodes = ChosenNodes(graph, built, solution.assignment);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph_tuner/candidates.h"
 #include "graph_tuner/executor.h"
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
@@ -13,23 +14,6 @@ namespace {
 using NodeId = Graph::NodeId;
 
 bool IsConstant(const Op& op) { return dynamic_cast<const ConstantOp*>(&op) != nullptr; }
-
-Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
-  const auto templates = ConvTemplates();
-  const auto found = std::find_if(templates.begin(), templates.end(), [&](const ConvTemplate* candidate) {
-    return candidate->Supports(workload, cpu).ok;
-  });
-  TILESMITH_CHECK(found != templates.end(), "no template for {}", WorkloadToString(workload));
-  Record record;
-  record.target = TargetOf(cpu);
-  record.workload = workload;
-  record.template_name = (*found)->Name();
-  record.config = (*found)->Default(workload, cpu);
-  record.layouts = (*found)->Layouts(workload, record.config);
-  record.conditions.threads = threads;
-  record.tuner = "default";
-  return record;
-}
 
 // The layout of the first input that is computed, when the op runs in it.
 Layout InheritedLayout(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/accuracy.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
@@ -32,6 +33,7 @@ struct Plan {
   std::string graph_hash;  // GraphHash of the graph after all passes
   Target target;
   int threads = 1;
+  AccuracyLimits accuracy;  // what its records were chosen under
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"
   double predicted_seconds = 0;

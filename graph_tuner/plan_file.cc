@@ -33,10 +33,14 @@ double SecondsOf(const json& object) {
 }
 
 json HeaderToJson(const Plan& plan) {
-  return {{kFormatField, kPlanFormat},       {"network", plan.network},
-          {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
-          {"threads", plan.threads},         {"solver", plan.solver},
-          {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+  json header = {{kFormatField, kPlanFormat},       {"network", plan.network},
+                 {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
+                 {"threads", plan.threads},         {"solver", plan.solver},
+                 {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+  if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
+  if (!plan.accuracy.forbidden_templates.empty())
+    header["forbidden_templates"] = plan.accuracy.forbidden_templates;
+  return header;
 }
 
 Plan HeaderFromJson(const json& object) {
@@ -54,6 +58,11 @@ Plan HeaderFromJson(const json& object) {
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
   plan.predicted_seconds = SecondsOf(object);
+  plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
+  if (object.contains("forbidden_templates")) {
+    for (const json& name : object["forbidden_templates"])
+      plan.accuracy.forbidden_templates.push_back(JsonValue<std::string>(name, "forbidden_templates"));
+  }
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/producer_state.h"
 #include "layouts/transform.h"
@@ -22,14 +23,6 @@ constexpr double kBudgetSeconds = 0.010;  // for sampling; with the tensors' all
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The lower quartile. Noise only ever adds time, so the truth is near the fast end; the minimum itself would
-// reward one lucky sample, and the median is pulled up as soon as the machine is busy half of the time.
-double LowQuantile(std::vector<double> samples) {
-  const auto nth = samples.begin() + static_cast<ptrdiff_t>((samples.size() - 1) / 4);
-  std::nth_element(samples.begin(), nth, samples.end());
-  return *nth;
 }
 
 struct Samples {
@@ -117,7 +110,7 @@ TransformTiming MeasureTransform(const Shape& shape, const Layout& from, const L
   if (SameMemory(shape, from, to) || ElementCount(shape) == 0) return {};
   const std::unique_ptr<Kernel> kernel = MakeTransformKernel(shape, from, to, cpu);
   const Samples samples = Sampler(*kernel, shape, from, to).Run(threads);
-  return {.seconds = LowQuantile(samples.transform), .copy_seconds = LowQuantile(samples.copy)};
+  return {.seconds = LowerQuartile(samples.transform), .copy_seconds = LowerQuartile(samples.copy)};
 }
 
 }  // namespace tilesmith

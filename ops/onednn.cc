@@ -23,6 +23,7 @@ algorithm ConvAlgorithm(OneDnnAlgorithm algorithm) {
 }
 
 std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm, const ConvParams& params) {
+  if (w.fused()) throw Refusal{"oneDNN computes nothing in front of a conv"};
   TILESMITH_CHECK(w.post.bias == (params.bias != nullptr), "{}", WorkloadToString(w));
   const Dims source = w.input_shape(), destination = w.output_shape(), bias = {w.oc};
   const Dims weights = w.g > 1 ? Dims{w.g, w.oc / w.g, w.ic / w.g, w.kh, w.kw} : w.weights_shape();

@@ -66,8 +66,9 @@ struct ConvParams {
 // Repeated Runs without it add the conv once more each time, which costs the same time.
 class OneDnnConv : public OneDnnPrimitive {
  public:
-  // Null when oneDNN has no such implementation (Winograd for a 5x5, an activation it cannot fuse), with the
-  // reason in *refusal when given. kWinograd is also refused when oneDNN answers with something else.
+  // Null when oneDNN has no such implementation (Winograd for a 5x5, an activation it cannot fuse, anything
+  // fused in front of the conv), with the reason in *refusal when given. kWinograd is also refused when
+  // oneDNN answers with something else.
   static std::unique_ptr<OneDnnConv> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                             const ConvParams& params, std::string* refusal = nullptr);
   using OneDnnPrimitive::SetInput;

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "layouts/base/error.h"
 
@@ -46,11 +47,20 @@ constexpr std::pair<size_t, size_t> kTwins[] = {
     {FieldIndex("ph"), FieldIndex("pw")}, {FieldIndex("dh"), FieldIndex("dw")},
 };
 
+int64_t Extent(int64_t kernel, int64_t dilation) { return (kernel - 1) * (dilation + 1) + 1; }
+
+// The output size with as much padding at the end as at the start; 0 when the kernel does not fit.
+int64_t DeducedOutput(int64_t input, int64_t extent, int64_t stride, int64_t pad) {
+  const int64_t room = input + 2 * pad - extent;
+  return room < 0 || stride <= 0 ? 0 : room / stride + 1;
+}
+
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  // The conv that begins at `begin` and ends where the text does.
+  Parser(std::string_view text, size_t begin) : text_(text), at_(begin) {}
 
-  ConvWorkload Parse() {
+  ConvWorkload ParseConv() {
     while (at_ < text_.size() && text_[at_] != '+') ParseField();
     while (at_ < text_.size()) ParsePostOp();
     for (const std::string_view name : {"ic", "ih", "oc", "kh"}) {
@@ -60,10 +70,28 @@ class Parser {
       }
     }
     FillTwins();
+    if (!seen_[FieldIndex("oh")]) DeduceOutput();
     return workload_;
   }
 
-  bool OutputGiven() const { return seen_[FieldIndex("oh")]; }
+  InputOps ParseInputOps() {
+    InputOps ops;
+    size_t end = 0;
+    do {
+      end = std::min(text_.find('+', at_), text_.size());
+      const std::string_view name = text_.substr(at_, end - at_);
+      bool twice = false;
+      if (name == "scale_shift") {
+        twice = std::exchange(ops.scale_shift, true);
+      } else {
+        twice = ops.activation.kind != ActivationKind::kNone;
+        ops.activation = ParseInputActivation(name);
+      }
+      if (twice) Fail(fmt::format("a second {}", name == "scale_shift" ? name : "activation"));
+      at_ = end + 1;
+    } while (end < text_.size());
+    return ops;
+  }
 
  private:
   [[noreturn]] void Fail(const std::string& reason) const {
@@ -134,6 +162,21 @@ class Parser {
     at_ += 1 + name.size();
   }
 
+  Activation ParseInputActivation(std::string_view name) const {
+    if (name.empty()) Fail("expected a conv or input ops before \">\"");
+    try {
+      return ParseActivation(name);
+    } catch (const Error& error) {
+      Fail(fmt::format("expected a conv or input ops, scale_shift or an activation: {}", error.what()));
+    }
+  }
+
+  void DeduceOutput() {
+    ConvWorkload& w = workload_;
+    w.oh = DeducedOutput(w.ih, Extent(w.kh, w.dh), w.sh, w.ph);
+    w.ow = DeducedOutput(w.iw, Extent(w.kw, w.dw), w.sw, w.pw);
+  }
+
   void FillTwins() {
     for (const auto& [height, width] : kTwins) {
       if (seen_[height] == seen_[width]) continue;
@@ -148,14 +191,6 @@ class Parser {
   ConvWorkload workload_;
   std::array<bool, kFieldCount> seen_{};
 };
-
-int64_t Extent(int64_t kernel, int64_t dilation) { return (kernel - 1) * (dilation + 1) + 1; }
-
-// The output size with as much padding at the end as at the start; 0 when the kernel does not fit.
-int64_t DeducedOutput(int64_t input, int64_t extent, int64_t stride, int64_t pad) {
-  const int64_t room = input + 2 * pad - extent;
-  return room < 0 || stride <= 0 ? 0 : room / stride + 1;
-}
 
 [[noreturn]] void Invalid(const ConvWorkload& workload, const std::string& reason) {
   throw Error(ErrorCode::kUsage, fmt::format("workload \"{}\": {}", WorkloadToString(workload), reason));
@@ -181,10 +216,52 @@ void ValidateAxis(const ConvWorkload& workload, const Axis& axis) {
   }
 }
 
+// Where the parts of "A>B" are cut; a name may hold the sign too.
+std::vector<size_t> FindArrows(std::string_view text) {
+  std::vector<size_t> arrows;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    quoted ^= text[i] == '"';
+    if (text[i] == '>' && !quoted) arrows.push_back(i);
+  }
+  return arrows;
+}
+
+// A conv begins with a field and its number or quote; input ops are names alone.
+bool AreInputOps(std::string_view text) {
+  const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  return end == std::string_view::npos || text[end] == '+' || text[end] == ':';
+}
+
+void ValidateFused(const ConvWorkload& w) {
+  if (!w.pre.activation.fusable()) {
+    Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.pre.activation)));
+  }
+  if (w.before.empty()) return;
+  const ConvWorkload& first = w.before[0];
+  if (w.before.size() > 1 || first.fused() || w.pre.any()) {
+    Invalid(w, "only one conv, or only input ops, can be fused in front of a conv");
+  }
+  ValidateWorkload(first);
+  if (first.post.sum) Invalid(w, "the first of two fused convs cannot add a residual");
+  if (first.output_shape() != w.main_input_shape()) {
+    Invalid(w, fmt::format("the first conv gives {}, the second reads {}",
+                           ShapeToString(first.output_shape()), ShapeToString(w.main_input_shape())));
+  }
+}
+
+std::string InputOpsToString(const InputOps& ops) {
+  const std::string activation = ActivationToString(ops.activation);
+  if (!ops.scale_shift) return activation;
+  return activation.empty() ? "scale_shift" : "scale_shift+" + activation;
+}
+
 }  // namespace
 
 std::string WorkloadToString(const ConvWorkload& w) {
   std::string text;
+  for (const ConvWorkload& first : w.before) text += WorkloadToString(first) + ">";
+  if (w.pre.any()) text += InputOpsToString(w.pre) + ">";
   if (w.g != 1) text += fmt::format("g{}", w.g);
   text += fmt::format("mb{}", w.mb);
   // `fallback` is the value at which neither twin is printed.
@@ -209,11 +286,20 @@ std::string WorkloadToString(const ConvWorkload& w) {
 }
 
 ConvWorkload ParseWorkload(std::string_view text) {
-  Parser parser(text);
-  ConvWorkload workload = parser.Parse();
-  if (!parser.OutputGiven()) {
-    workload.oh = DeducedOutput(workload.ih, Extent(workload.kh, workload.dh), workload.sh, workload.ph);
-    workload.ow = DeducedOutput(workload.iw, Extent(workload.kw, workload.dw), workload.sw, workload.pw);
+  const std::vector<size_t> arrows = FindArrows(text);
+  if (arrows.size() > 1) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("workload \"{}\", character {}: a second \">\", only one is allowed", text,
+                            arrows[1] + 1));
+  }
+  ConvWorkload workload = Parser(text, arrows.empty() ? 0 : arrows[0] + 1).ParseConv();
+  if (!arrows.empty()) {
+    const std::string_view front = text.substr(0, arrows[0]);
+    if (AreInputOps(front)) {
+      workload.pre = Parser(front, 0).ParseInputOps();
+    } else {
+      workload.before.push_back(Parser(front, 0).ParseConv());
+    }
   }
   ValidateWorkload(workload);
   return workload;
@@ -242,6 +328,7 @@ void ValidateWorkload(const ConvWorkload& w) {
   if (!w.post.activation.fusable()) {
     Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.post.activation)));
   }
+  ValidateFused(w);
 }
 
 }  // namespace tilesmith

@@ -26,6 +26,11 @@ struct Support {
   static Support No(std::string reason) { return {false, std::move(reason)}; }
 };
 
+// The answer of templates that compute the main conv only.
+inline Support SupportsUnfused(const ConvWorkload& workload) {
+  return workload.fused() ? Support::No("computes nothing in front of the conv") : Support::Yes();
+}
+
 // Knobs that are the x of NCHW[x]c use 0 for NHWC and 1 for NCHW.
 inline Layout LayoutOfBlockKnob(int64_t block) {
   return block == 0 ? Layout::Nhwc() : Layout::Blocked(block);
@@ -43,8 +48,8 @@ struct CodeBlob {
 };
 
 // A built conv: packed weights and code. KernelArgs.inputs: data in Layouts().in; then, when the workload has
-// `sum`, the residual in Layouts().out. The output's padding channels are written as zeros. The residual may
-// be the output's own memory.
+// `sum`, the residual in Layouts().out. The data of two fused convs is the first one's input. The output's
+// padding channels are written as zeros. The residual may be the output's own memory.
 class ConvKernel : public Kernel {
  public:
   virtual std::vector<CodeBlob> Code() const { return {}; }
@@ -52,9 +57,14 @@ class ConvKernel : public Kernel {
   virtual std::span<const float> PackedWeights() const = 0;
 };
 
+// Each null exactly when the workload has no such thing; weights of a conv are OIHW.
 struct ConvWeights {
-  const float* weights = nullptr;  // OIHW
-  const float* bias = nullptr;     // oc floats; null exactly when the workload has no bias
+  const float* weights = nullptr;         // of the main conv
+  const float* bias = nullptr;            // oc floats
+  const float* scale = nullptr;           // ic floats, of the input ops
+  const float* shift = nullptr;           // ic floats
+  const float* before_weights = nullptr;  // of the conv fused in front
+  const float* before_bias = nullptr;     // its oc floats
 };
 
 class ConvTemplate {
@@ -72,7 +82,7 @@ class ConvTemplate {
                                             const CpuInfo& cpu, const ConvWeights& weights) const = 0;
 };
 
-// All templates, best first. The last, "portable", supports every workload on every CPU.
+// All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.
 std::span<const ConvTemplate* const> ConvTemplates();
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);

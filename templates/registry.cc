@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/depthwise/depthwise_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
@@ -15,6 +16,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
       &DirectTemplate(),
+      &DepthwiseTemplate(),
       &GroupedTemplate(),
       &FewOutputsTemplate(),
       static_cast<const ConvTemplate*>(&portable),

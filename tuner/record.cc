@@ -95,6 +95,7 @@ json RecordToJson(const Record& record) {
                  {"seed", record.seed},
                  {"time", record.time}};
   if (!record.detail.empty()) object["detail"] = record.detail;
+  if (record.error) object["error"] = *record.error;
   return object;
 }
 
@@ -113,6 +114,7 @@ Record RecordFromJson(const json& object) {
   record.seconds = JsonGet<double>(object, "seconds");
   record.statistic = JsonGet<std::string>(object, "statistic");
   record.early_stopped = JsonGetOr<bool>(object, "early_stopped", false);
+  if (object.contains("error")) record.error = JsonGet<double>(object, "error");
   record.tuner = JsonGet<std::string>(object, "tuner");
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");

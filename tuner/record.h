@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,8 +63,10 @@ struct Record {
   std::vector<double> sample_seconds;  // in the order taken
   double seconds = 0;                  // the statistic of the samples; 0 unless ok
   std::string statistic = "p25";       // which one
-  bool early_stopped = false;          // given up as hopeless: seconds is rougher than usual
-  std::string tuner;                   // who chose the config
+  // Largest difference from the exact answer among those checked, relative to their root mean square.
+  std::optional<double> error = std::nullopt;
+  bool early_stopped = false;  // given up as hopeless: seconds is rougher than usual
+  std::string tuner;           // who chose the config
   uint64_t seed = 0;
   std::string time;  // UTC, ISO 8601
 };

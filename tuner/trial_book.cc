@@ -5,8 +5,6 @@
 namespace tilesmith {
 namespace {
 
-bool IsFull(const Record& record) { return record.status == TrialStatus::kOk && !record.early_stopped; }
-
 bool Better(const Record& a, const Record& b) {
   if (a.early_stopped != b.early_stopped) return b.early_stopped;
   return a.seconds < b.seconds;
@@ -39,7 +37,7 @@ const Record* TrialBook::Best() const {
 std::vector<const Record*> TrialBook::Top(size_t n) const {
   std::vector<const Record*> top;
   for (const Record& record : records_) {
-    if (IsFull(record)) top.push_back(&record);
+    if (IsUsable(record) && !record.early_stopped) top.push_back(&record);
   }
   const auto faster = [](const Record* a, const Record* b) { return a->seconds < b->seconds; };
   std::stable_sort(top.begin(), top.end(), faster);
@@ -50,7 +48,7 @@ std::vector<const Record*> TrialBook::Top(size_t n) const {
 std::map<LayoutPair, const Record*> TrialBook::BestOfPairs() const {
   std::map<LayoutPair, const Record*> best;
   for (const Record& record : records_) {
-    if (record.status != TrialStatus::kOk) continue;
+    if (!IsUsable(record)) continue;
     const Record*& known = best[record.layouts];
     if (known == nullptr || Better(record, *known)) known = &record;
   }

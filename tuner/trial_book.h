@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "tuner/accuracy.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
 
 class TrialBook {
  public:
+  // Records beyond the limits are kept, but are neither Best nor Top.
+  explicit TrialBook(AccuracyLimits limits = {}) : limits_(std::move(limits)) {}
   // Replaces what was known of the same config.
   void Enter(const Record& record);
   bool Knows(std::string_view template_name, const Config& config) const;
@@ -26,7 +29,11 @@ class TrialBook {
   std::map<LayoutPair, const Record*> BestOfPairs() const;
 
  private:
+  bool IsUsable(const Record& record) const {
+    return record.status == TrialStatus::kOk && Accepts(limits_, record);
+  }
   static std::string Key(std::string_view template_name, const Config& config);
+  AccuracyLimits limits_;
   std::vector<Record> records_;
   std::map<std::string, size_t> by_key_;
 };

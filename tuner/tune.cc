@@ -73,7 +73,11 @@ struct Lane {
 class TuneRun {
  public:
   TuneRun(const TuneRequest& request, Measurer& measurer, const TuneSinks& sinks)
-      : request_(request), options_(request.options), measurer_(measurer), sinks_(sinks) {
+      : request_(request),
+        options_(request.options),
+        measurer_(measurer),
+        sinks_(sinks),
+        book_(request.accuracy) {
     const SearcherInfo& info = FindSearcher(options_.searcher);
     for (const ConvTemplate* conv_template : request.templates) {
       SearchProblem problem = {request.workload, request.cpu, conv_template,
@@ -142,8 +146,8 @@ class TuneRun {
     }
   }
 
-  static TrialOutcome OutcomeOf(const Record& record) {
-    const bool ok = record.status == TrialStatus::kOk;
+  TrialOutcome OutcomeOf(const Record& record) const {
+    const bool ok = record.status == TrialStatus::kOk && Accepts(request_.accuracy, record);
     return {record.config, ok ? std::optional(record.seconds) : std::nullopt, record.early_stopped};
   }
 
@@ -164,6 +168,7 @@ class TuneRun {
     record.detail = trial.detail;
     record.sample_seconds = trial.sample_seconds;
     record.seconds = trial.seconds;
+    record.error = trial.error;
     record.statistic = kEstimatorName;
     record.early_stopped = trial.early_stopped;
     record.tuner = options_.searcher;
@@ -291,6 +296,7 @@ class TuneRun {
         const TrialResult trial = measurer_.Measure({contenders[i].template_name, contenders[i].config});
         totals[i].status = trial.status;
         totals[i].detail = trial.detail;
+        totals[i].error = trial.error;
         totals[i].sample_seconds.insert(totals[i].sample_seconds.end(), trial.sample_seconds.begin(),
                                         trial.sample_seconds.end());
       }
@@ -361,9 +367,12 @@ TuneResult TuneTask(const TuneRequest& request, Measurer& measurer, const TuneSi
   return TuneRun(request, measurer, sinks).Run();
 }
 
-std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu) {
+std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu,
+                                                 const AccuracyLimits& accuracy) {
+  const std::vector<std::string>& forbidden = accuracy.forbidden_templates;
   std::vector<const ConvTemplate*> supported;
   for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (std::find(forbidden.begin(), forbidden.end(), conv_template->Name()) != forbidden.end()) continue;
     if (conv_template->Supports(workload, cpu).ok) supported.push_back(conv_template);
   }
   if (supported.size() > 1 && supported.back()->Name() == "portable") supported.pop_back();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/accuracy.h"
 #include "tuner/measure/measurer.h"
 
 namespace tilesmith {
@@ -38,6 +39,8 @@ struct TuneRequest {
   // Records of earlier runs. Those of this workload, machine and conditions are not measured again, and teach
   // the searcher.
   std::vector<Record> resume;
+  // Configs beyond them are measured and logged, but never win. Forbidden templates are left out.
+  AccuracyLimits accuracy;
 };
 
 enum class TunePhase { kSearch, kLayouts, kRetime };
@@ -75,7 +78,9 @@ struct TuneResult {
 // given, and whatever the measurer throws.
 TuneResult TuneTask(const TuneRequest& request, Measurer& measurer, const TuneSinks& sinks);
 
-// The registered templates that support the workload; the portable one only where no other does.
-std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu);
+// The registered templates that support the workload and are not forbidden; the portable one only where no
+// other does.
+std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu,
+                                                 const AccuracyLimits& accuracy = {});
 
 }  // namespace tilesmith

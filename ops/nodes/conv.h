@@ -14,6 +14,7 @@ namespace tilesmith {
 class ConvOp : public Op {
  public:
   // weights: OIHW, workload.weights_shape(); bias: oc floats, or null exactly when !workload.post.bias.
+  // Precondition: !workload.fused(). What is in front of a conv in a network is a node of its own.
   ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
          std::shared_ptr<const Tensor> bias);
 
@@ -33,17 +34,36 @@ class ConvOp : public Op {
   std::shared_ptr<const Tensor> bias_;
 };
 
-// The formula above: plain tensors, each output accumulated in double, threaded over output channels when
-// asked. bias and residual may be null.
+// What a conv computes on: plain tensors, input and weights always, the others null where the workload has
+// none. scale and shift are the input ops', the last two belong to the conv fused in front.
+struct ConvTensors {
+  const Tensor* input = nullptr;    // workload.input_shape()
+  const Tensor* weights = nullptr;  // workload.weights_shape()
+  const Tensor* bias = nullptr;
+  const Tensor* residual = nullptr;
+  const Tensor* scale = nullptr;
+  const Tensor* shift = nullptr;
+  const Tensor* before_weights = nullptr;
+  const Tensor* before_bias = nullptr;
+};
+
+// The formula above, after what is fused in front of it: each output accumulated in double, threaded over
+// output channels when asked. The tensor between two fused convs is one of floats.
+Tensor ReferenceConv(const ConvWorkload& workload, const ConvTensors& tensors);
+// The same for a workload with nothing in front. bias and residual may be null.
 Tensor ReferenceConv(const ConvWorkload& workload, const Tensor& input, const Tensor& weights,
                      const Tensor* bias, const Tensor* residual);
 
 // One output element of the same formula in double, and the sum of the absolute values of its terms, from
-// which rounding tolerances are derived: |float result - value| <= (terms + 2) * eps * magnitude.
+// which rounding tolerances are derived: |float result - value| <= (terms + 2) * eps * magnitude, where the
+// terms of a conv fused in front are added to those of the main one.
 struct ConvSample {
-  double value = 0;      // after post-ops
-  double magnitude = 0;  // sum |in * w| + |bias| + |residual|
+  double value = 0;  // after post-ops
+  double magnitude =
+      0;  // sum |in * w| + |bias| + |residual|; for `in` its own magnitude where it is computed
 };
+ConvSample ReferenceConvAt(const ConvWorkload& workload, const ConvTensors& tensors,
+                           const Dims4& output_index);
 ConvSample ReferenceConvAt(const ConvWorkload& workload, const Tensor& input, const Tensor& weights,
                            const Tensor* bias, const Tensor* residual, const Dims4& output_index);
 

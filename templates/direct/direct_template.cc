@@ -21,6 +21,7 @@ class Direct : public ConvTemplate {
   Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
     const int64_t out_per_group = w.oc / w.g;
     if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {
       return Support::No(fmt::format("groups of {} output channels fill no more than half a vector of {}",

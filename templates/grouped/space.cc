@@ -101,6 +101,7 @@ Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
 }  // namespace
 
 Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (cpu.isa == Isa::kPortable)
     return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
   if (w.g == 1) return Support::No("not a grouped convolution");

@@ -39,7 +39,9 @@ bool FewChannelsPerGroup(const ConvWorkload& w) { return w.oc / w.g < 8 && w.oc 
 
 }  // namespace
 
-Support PortableTemplate::Supports(const ConvWorkload&, const CpuInfo&) const { return Support::Yes(); }
+Support PortableTemplate::Supports(const ConvWorkload& workload, const CpuInfo&) const {
+  return SupportsUnfused(workload);
+}
 
 ConfigSpace PortableTemplate::Space(const ConvWorkload& workload, const CpuInfo& cpu) const {
   std::vector<int64_t> tiles = {1, 2, 3, 4, 6, 7, 8, 10, 12, 14};

@@ -1,5 +1,6 @@
-// The portable template: plain C++ built once per instruction set. Supports every workload on every CPU, in
-// any pair of layouts; the fallback where no generated kernel applies.
+// The portable template: plain C++ built once per instruction set. Supports every workload with
+// nothing fused in front of the conv on every CPU, in any pair of layouts; the fallback where no generated
+// kernel applies.
 //
 // Knobs: ic_block, oc_block (x of NCHW[x]c in and out; 0 is NHWC), vector_over (0: output channels, 1: width,
 // which suits groups of few channels), ow_tile (positions per tile over channels), rows (output rows per

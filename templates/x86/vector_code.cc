@@ -65,16 +65,39 @@ void VectorCode::ClearLanesFrom(int count, const Xmm& value) {
   wide_ ? vpandd(value, value, Lanes(count)) : vandps(value, value, Lanes(count));
 }
 
+void VectorCode::HoldConstants(const Activation& activation, int first, int count) {
+  held_.clear();
+  std::vector<float> constants;
+  if (activation.kind == ActivationKind::kRelu) constants = {0.0F};
+  if (activation.kind == ActivationKind::kClip) constants = {activation.alpha, activation.beta};
+  for (const float value : constants) {
+    if (static_cast<int>(held_.size()) == count) return;
+    const Xmm to = Vector(first + static_cast<int>(held_.size()));
+    std::bit_cast<uint32_t>(value) == 0 ? Zero(to) : vmovups(to, Splat(value));
+    held_.emplace_back(value, to);
+  }
+}
+
+template <typename F>
+void VectorCode::WithSplat(float value, const F& f) {
+  for (const auto& [constant, held] : held_) {
+    if (std::bit_cast<uint32_t>(constant) == std::bit_cast<uint32_t>(value)) return f(held);
+  }
+  f(Splat(value));
+}
+
 void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm& scratch) {
+  const auto max = [&](const Xbyak::Operand& bound) { vmaxps(value, value, bound); };
+  const auto min = [&](const Xbyak::Operand& bound) { vminps(value, value, bound); };
   switch (activation.kind) {
     case ActivationKind::kNone:
       return;
     case ActivationKind::kRelu:
-      vmaxps(value, value, Splat(0.0F));
+      WithSplat(0.0F, max);
       return;
     case ActivationKind::kClip:
-      vmaxps(value, value, Splat(activation.alpha));
-      vminps(value, value, Splat(activation.beta));
+      WithSplat(activation.alpha, max);
+      WithSplat(activation.beta, min);
       return;
     case ActivationKind::kLeakyRelu:
       vmulps(scratch, value, Splat(activation.alpha));

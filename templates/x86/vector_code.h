@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "layouts/base/cpu.h"
@@ -41,6 +42,9 @@ class VectorCode : public Xbyak::CodeGenerator {
   // Zeroes the lanes from `count` on; needs no mask.
   void ClearLanesFrom(int count, const Xbyak::Xmm& value);
 
+  // Loads constants of `activation` into registers [first, first + count), as many as fit; Apply uses them
+  // until the next call.
+  void HoldConstants(const Activation& activation, int first, int count);
   // value = activation(value). Precondition: activation.fusable().
   void Apply(const Activation& activation, const Xbyak::Xmm& value, const Xbyak::Xmm& scratch);
 
@@ -51,7 +55,12 @@ class VectorCode : public Xbyak::CodeGenerator {
   const bool wide_;
   const int registers_;
   const int64_t vector_bytes_;
+  // Calls f(operand) with a register that holds `value` in every lane, or else the constant in memory.
+  template <typename F>
+  void WithSplat(float value, const F& f);
+
   std::map<std::vector<uint32_t>, Xbyak::Label> constants_;
+  std::vector<std::pair<float, Xbyak::Xmm>> held_;
 };
 
 // A displacement or immediate; more than 32 bits is a bug.

@@ -94,6 +94,16 @@ TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(PlanFileTest, RemembersWhatAccuracyItWasMadeFor) {
+  Plan plan = MakePlan(graph_);
+  plan.accuracy = {1e-5, {"winograd"}};
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
+  plan.accuracy = {};
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
+}
+
 TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {
   const Plan plan = MakePlan(graph_);
   WritePlan(path_, plan);

@@ -33,6 +33,11 @@ TEST(Workload, CanonicalFormsAreFixedPoints) {
            "mb1ic8ih17iw9oc8oh17ow9kh1kw7ph0pw3+leaky_relu:0.1",
            "mb1ic1ih1oc1oh3kh1ph1",  // padding wider than the kernel
            "mb1ic8ih33oc8oh33kh3ph4dh3+hard_swish",
+           "g32mb1ic32ih112oc32oh112kh3ph1+bias+relu>mb1ic32ih112oc64oh112kh1+bias+sum",
+           "mb2ic16ih8oc96oh8kh1+clip:0:6>g96mb2ic96ih8oc96oh4kh3sh2ph1",
+           "scale_shift+relu>mb1ic64ih56oc128oh56kh1+bias",
+           "scale_shift>mb1ic64ih56oc128oh56kh1",
+           "hard_sigmoid:0.2:0.5>mb1ic64ih56oc128oh56kh1",
        }) {
     EXPECT_EQ(Canonical(text), text);
   }
@@ -57,6 +62,43 @@ TEST(Workload, FieldsLandWhereTheyBelong) {
   EXPECT_FALSE(w.post.bias);
   EXPECT_TRUE(w.post.sum);
   EXPECT_EQ(w.post.activation, (Activation{ActivationKind::kClip, -1, 0.5f}));
+}
+
+TEST(Workload, WhatIsFusedInFront) {
+  const ConvWorkload pair = ParseWorkload("g8ic8ih9oc8kh3sh2ph1+bias>n\"a>b\"ic8ih5oc4kh1+relu");
+  ASSERT_EQ(pair.before.size(), 1U);
+  EXPECT_TRUE(pair.fused());
+  EXPECT_FALSE(pair.main_conv().fused());
+  EXPECT_EQ(pair.input_shape(), (Shape{1, 8, 9, 9}));
+  EXPECT_EQ(pair.main_input_shape(), (Shape{1, 8, 5, 5}));
+  EXPECT_EQ(pair.output_shape(), (Shape{1, 4, 5, 5}));
+  EXPECT_EQ(pair.flops(), pair.main_conv().flops() + pair.before[0].flops());
+  EXPECT_EQ(pair.before[0], ParseWorkload("g8ic8ih9oc8kh3sh2ph1+bias"));
+  EXPECT_EQ(pair.main_conv(), ParseWorkload("ic8ih5oc4kh1+relu"));
+
+  const ConvWorkload pre = ParseWorkload("relu+scale_shift>ic8ih5oc4kh1");
+  EXPECT_EQ(WorkloadToString(pre), "scale_shift+relu>mb1ic8ih5oc4oh5kh1");
+  EXPECT_TRUE(pre.fused() && pre.pre.scale_shift);
+  EXPECT_EQ(pre.pre.activation, Activation{ActivationKind::kRelu});
+  EXPECT_EQ(pre.input_shape(), pre.main_input_shape());
+  EXPECT_FALSE(pre == pre.main_conv());
+}
+
+TEST(Workload, FusedOnesThatMakeNoSense) {
+  EXPECT_THAT(ErrorOf("ic8ih5oc8kh1>ic8ih5oc8kh1>ic8ih5oc8kh1"),
+              testing::AllOf(HasSubstr("character 26"), HasSubstr("a second \">\"")));
+  EXPECT_THAT(ErrorOf("ic8ih5oc8kh1>ic16ih5oc8kh1"),
+              testing::AllOf(HasSubstr("gives 1x8x5x5"), HasSubstr("reads 1x16x5x5")));
+  EXPECT_THAT(ErrorOf("ic8ih5oc8kh1+sum>ic8ih5oc8kh1"), HasSubstr("residual"));
+  EXPECT_THAT(ErrorOf("ic8ih5oc8kh1>"), HasSubstr("field ic is missing"));
+  EXPECT_THAT(ErrorOf("ic8ih5kh1>ic8ih5oc8kh1"), HasSubstr("field oc is missing"));
+  EXPECT_THAT(ErrorOf(">ic8ih5oc8kh1"), HasSubstr("before \">\""));
+  EXPECT_THAT(ErrorOf("scale_shfit>ic8ih5oc8kh1"),
+              testing::AllOf(HasSubstr("scale_shfit"), HasSubstr("scale_shift or an activation")));
+  EXPECT_THAT(ErrorOf("scale_shift+>ic8ih5oc8kh1"), HasSubstr("character 13"));
+  EXPECT_THAT(ErrorOf("scale_shift+scale_shift>ic8ih5oc8kh1"), HasSubstr("a second scale_shift"));
+  EXPECT_THAT(ErrorOf("relu+relu>ic8ih5oc8kh1"), HasSubstr("a second activation"));
+  EXPECT_THAT(ErrorOf("tanh>ic8ih5oc8kh1"), HasSubstr("tanh cannot be fused"));
 }
 
 TEST(Workload, ErrorsNamePositionAndExpectation) {

@@ -2,6 +2,8 @@
 // the kernel and uneven, strides larger than the kernel, dilation, groups, batches.
 #pragma once
 
+#include <vector>
+
 #include "ops/workload.h"
 #include "tests/support/random.h"
 
@@ -33,7 +35,9 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
   for (;;) {
     ConvWorkload w;
     w.mb = random.Integer(1, 2);
-    if (once_in(5)) {
+    if (once_in(6)) {  // depthwise
+      w.g = w.ic = w.oc = pick({1, 3, 8, 15, 16, 17, 31, 33, 48, 64, 77, 100});
+    } else if (once_in(5)) {
       w.g = pick({2, 3, 4, 9, 17});
       w.ic = w.g * pick({1, 2, 3, 4, 8, 16, 32});
       w.oc = once_in(2) ? w.ic : w.g * pick({1, 4, 16, 32});
@@ -66,6 +70,62 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
     }
     w.post.bias = once_in(2);
     w.post.sum = once_in(2);
+    w.post.activation = RandomFusableActivation(random);
+    return w;
+  }
+}
+
+// One after which integers are still multiples of a quarter, so that a conv that follows is exact.
+inline Activation RandomExactActivation(TestRandom& random) {
+  for (;;) {
+    const Activation activation = RandomFusableActivation(random);
+    if (activation.kind != ActivationKind::kHardSwish) return activation;
+  }
+}
+
+// A 1x1 or a depthwise conv of a given input, valid unless the kernel does not fit: then oh or ow is 0.
+inline ConvWorkload RandomHalfOfPair(TestRandom& random, const Shape& input, bool depthwise) {
+  ConvWorkload w;
+  w.mb = input[0], w.ic = input[1], w.ih = input[2], w.iw = input[3];
+  w.oc = depthwise ? w.ic : random.Pick(std::vector<int64_t>{1, 3, 8, 15, 16, 17, 33, 64, 100});
+  if (depthwise) {
+    w.g = w.ic;
+    w.kh = w.kw = random.Pick(std::vector<int64_t>{3, 3, 5});
+    w.sh = w.sw = random.Integer(1, 2);
+    w.ph = random.Integer(0, w.kh - 1);
+    w.pw = random.Integer(0, w.kw - 1);
+  }
+  const auto size = [&](int64_t in, int64_t pad) {
+    const int64_t room = in + pad + random.Integer(0, pad) - w.kh;
+    return room < 0 ? 0 : room / w.sh + 1;
+  };
+  w.oh = size(w.ih, w.ph);
+  w.ow = size(w.iw, w.pw);
+  w.post.bias = random.Integer(0, 1) == 1;
+  w.post.activation = RandomExactActivation(random);
+  return w;
+}
+
+// With something in front of the conv: input ops before anything, a depthwise conv before a 1x1, or the other
+// way round. Always valid.
+inline ConvWorkload RandomFusedWorkload(TestRandom& random) {
+  if (random.Integer(0, 1) == 0) {
+    ConvWorkload w = RandomWorkload(random);
+    w.pre = {random.Integer(0, 3) != 0, RandomExactActivation(random)};
+    if (!w.pre.any()) w.pre.scale_shift = true;
+    return w;
+  }
+  const bool depthwise_first = random.Integer(0, 1) == 0;
+  for (;;) {
+    const Shape input = {random.Integer(1, 2),
+                         random.Pick(std::vector<int64_t>{1, 3, 8, 16, 17, 32, 33, 64, 100}),
+                         random.Integer(1, 16), random.Integer(1, 28)};
+    const ConvWorkload first = RandomHalfOfPair(random, input, depthwise_first);
+    if (first.oh < 1 || first.ow < 1) continue;
+    ConvWorkload w = RandomHalfOfPair(random, first.output_shape(), !depthwise_first);
+    if (w.oh < 1 || w.ow < 1) continue;
+    w.before = {first};
+    w.post.sum = random.Integer(0, 1) == 1;
     w.post.activation = RandomFusableActivation(random);
     return w;
   }

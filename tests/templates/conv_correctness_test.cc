@@ -47,9 +47,9 @@ std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& ra
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
-  constexpr int kMostTries = 200;
+  constexpr int kMostTries = 400, kOneFusedIn = 4;
   for (int i = 0; i < kMostTries; ++i) {
-    c.workload = RandomWorkload(random);
+    c.workload = random.Integer(1, kOneFusedIn) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
     if (c.conv_template->Supports(c.workload, c.cpu).ok) return true;
   }
   return false;
@@ -97,8 +97,19 @@ void Check(const Case& c) {
   const Tensor weights = IntegerTensor(w.weights_shape(), c.seed + 2);
   const Tensor bias = IntegerTensor({w.oc}, c.seed + 3);
   const Tensor residual = IntegerTensor(w.output_shape(), c.seed + 4);
-  const Tensor expected =
-      ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr);
+  const Tensor scale = IntegerTensor({w.ic}, c.seed + 5), shift = IntegerTensor({w.ic}, c.seed + 6);
+  const bool pair = !w.before.empty(), scaled = w.pre.scale_shift;
+  const Tensor before_weights = IntegerTensor(pair ? w.before[0].weights_shape() : Shape{1}, c.seed + 7);
+  const Tensor before_bias = IntegerTensor({w.ic}, c.seed + 8);
+  const bool before_biased = pair && w.before[0].post.bias;
+  const Tensor expected = ReferenceConv(w, {.input = &input,
+                                            .weights = &weights,
+                                            .bias = w.post.bias ? &bias : nullptr,
+                                            .residual = w.post.sum ? &residual : nullptr,
+                                            .scale = scaled ? &scale : nullptr,
+                                            .shift = scaled ? &shift : nullptr,
+                                            .before_weights = pair ? &before_weights : nullptr,
+                                            .before_bias = before_biased ? &before_bias : nullptr});
 
   const int64_t gap = random.Integer(0, 1) * 32;
   const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
@@ -111,8 +122,13 @@ void Check(const Case& c) {
   const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
   GuardedTensor& target = in_place ? *sum : fresh;
 
-  const auto kernel =
-      c.conv_template->Build(w, c.config, c.cpu, {weights.floats(), w.post.bias ? bias.floats() : nullptr});
+  const auto kernel = c.conv_template->Build(w, c.config, c.cpu,
+                                             {.weights = weights.floats(),
+                                              .bias = w.post.bias ? bias.floats() : nullptr,
+                                              .scale = scaled ? scale.floats() : nullptr,
+                                              .shift = scaled ? shift.floats() : nullptr,
+                                              .before_weights = pair ? before_weights.floats() : nullptr,
+                                              .before_bias = before_biased ? before_bias.floats() : nullptr});
   const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
                               sum->input_view(image + gap)};
   AlignedBuffer scratch(kernel->ScratchFloats(3) * sizeof(float));

@@ -4,16 +4,20 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
 #include "tests/support/subprocess.h"
 #include "tools/bench/duel.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"
 #include "tools/cli/conditions.h"
+#include "tools/cli/model.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
+#include "tools/cli/suite.h"
 #include "tools/cli/tasks.h"
 #include "tools/cli/time_share.h"
 
@@ -217,15 +221,37 @@ TEST(TasksTest, WorkloadsAreToldFromModels) {
   }
 }
 
-TEST(TasksTest, TheSuiteHoldsEveryConvOfTheResnets) {
-  const std::vector<ConvTask> suite = ReadSuite(TILESMITH_SOURCE_DIR "/tools/suites/dense.txt");
-  int named = 0;
-  for (const ConvTask& task : suite) named += task.name.empty() ? 0 : 1;
-  EXPECT_EQ(named, 3);
-  EXPECT_GT(suite.size(), 30u);
-  EXPECT_EQ(suite[suite.size() - 2].name, "oc386");
-  EXPECT_EQ(suite[suite.size() - 2].workload.oc, 386);
-  EXPECT_EQ(suite.back().workload.mb, 128);
+TEST(SuiteTest, DirectivesSayWhatIsExpected) {
+  const Suite suite = ParseSuite(
+      "# a suite\n@title Three convs\n@against direct\nn\"a\"ic8ih8oc8kh1\n@each 1.5\n@peak 0.9\n"
+      "ic16ih8oc8kh1  # why\n@each 0\nic17ih8oc8kh1\n@weights cold\n@geomean 1.1\n",
+      "dir/three.txt");
+  EXPECT_EQ(suite.name, "three");
+  EXPECT_EQ(suite.title, "Three convs");
+  EXPECT_TRUE(suite.against_direct);
+  EXPECT_TRUE(suite.cold_weights);
+  EXPECT_EQ(suite.geomean_goal, 1.1);
+  ASSERT_EQ(suite.rows.size(), 3u);
+  EXPECT_EQ(suite.rows[0].task.name, "a");
+  EXPECT_TRUE(suite.rows[0].task.cold_weights);
+  EXPECT_EQ(suite.rows[0].ratio_goal, 0);
+  EXPECT_EQ(suite.rows[1].ratio_goal, 1.5);
+  EXPECT_EQ(suite.rows[1].peak_goal, 0.9);
+  EXPECT_EQ(suite.rows[2].ratio_goal, 0);
+  EXPECT_EQ(suite.rows[2].task.workload.ic, 17);
+}
+
+TEST(SuiteTest, TheBuiltInOnesParseAndHoldEveryConvOfTheResnets) {
+  const std::vector<Suite> suites = LoadSuites("all");
+  EXPECT_EQ(suites.size(), BuiltInSuites().size());
+  std::set<std::string> held;
+  for (const SuiteRow& row : LoadSuites("dense").front().rows)
+    held.insert(WorkloadToString(row.task.workload));
+  for (const char* network : {"resnet18", "resnet50"}) {
+    for (const ConvTask& task : TasksOf(LoadModel({network, 0, {}}))) {
+      EXPECT_TRUE(held.count(WorkloadToString(task.workload))) << WorkloadToString(task.workload);
+    }
+  }
 }
 
 TEST(ConditionsTest, AutoIsColdForNetworksLargerThanTheCache) {

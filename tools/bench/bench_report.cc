@@ -10,10 +10,6 @@
 namespace tilesmith {
 namespace {
 
-const OneDnnSide* SideOf(const BenchRow& row, const BenchView& view) {
-  return view.against_direct ? row.bench.Direct() : row.bench.Fastest();
-}
-
 // "64x56x56 -> 64x56x56, 3x3 s1", and what else is unusual.
 std::string ShapeText(const ConvWorkload& w) {
   std::string text = fmt::format("{}{}x{}x{} -> {}x{}x{}, {}x{}", w.mb > 1 ? fmt::format("{}x", w.mb) : "",
@@ -29,22 +25,6 @@ std::vector<Cell> SideCells(const OneDnnSide* side) {
   if (side == nullptr) return {NoCell(), NoCell(), NoCell(), NoCell(), NoCell()};
   return {MillisecondsCell(side->seconds), TextCell(std::string(OneDnnAlgorithmName(side->algorithm))),
           RatioCell(side->ratio.median), RatioCell(side->ratio.p10), RatioCell(side->ratio.p90)};
-}
-
-BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view) {
-  BenchTotals totals;
-  double log_sum = 0;
-  int compared = 0;
-  for (const BenchRow& row : rows) {
-    const OneDnnSide* side = SideOf(row, view);
-    if (side == nullptr) continue;
-    totals.ours_seconds += row.bench.seconds * double(row.task.count);
-    totals.onednn_seconds += side->seconds * double(row.task.count);
-    log_sum += std::log(side->ratio.median);
-    ++compared;
-  }
-  if (compared > 0) totals.geomean = std::exp(log_sum / compared);
-  return totals;
 }
 
 void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchView& view) {
@@ -73,37 +53,61 @@ void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchVie
 
 }  // namespace
 
-Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view) {
-  Table table("rows", "",
-              {{"workload", "workload"},
-               {"shape", "shape"},
-               {"count", "count"},
-               {"gflop", "GFLOP"},
-               {"ours_seconds", "ours ms"},
-               {"onednn_seconds", "oneDNN ms"},
-               {"onednn_algorithm", "its algorithm"},
-               {"ratio", "ratio"},
-               {"ratio_p10", "p10"},
-               {"ratio_p90", "p90"},
-               {"peak_share", "% of peak"},
-               {"template", "template"},
-               {"layouts", "layouts"},
-               {"schedule", "schedule"}});
+const OneDnnSide* SideOf(const BenchRow& row, const BenchView& view) {
+  return view.against_direct ? row.bench.Direct() : row.bench.Fastest();
+}
+
+BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view) {
+  BenchTotals totals;
+  double log_sum = 0;
+  int compared = 0;
   for (const BenchRow& row : rows) {
-    const ConvWorkload& workload = row.bench.workload;
-    const double flops = workload.flops();
-    const std::string text = WorkloadToString(workload);
-    std::vector<Cell> cells{TextCell(row.task.name.empty() ? text : row.task.name + " " + text),
-                            TextCell(ShapeText(workload)), CountCell(row.task.count),
-                            RealCell(flops * 1e-9, 3), MillisecondsCell(row.bench.seconds)};
-    for (Cell& cell : SideCells(SideOf(row, view))) cells.push_back(std::move(cell));
-    cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops)
-                                        : NoCell());
-    cells.push_back(TextCell(row.bench.schedule.template_name));
-    cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
-    cells.push_back(TextCell(row.bench.schedule.origin));
-    table.AddRow(std::move(cells));
+    const OneDnnSide* side = SideOf(row, view);
+    if (side == nullptr) continue;
+    totals.ours_seconds += row.bench.seconds * double(row.task.count);
+    totals.onednn_seconds += side->seconds * double(row.task.count);
+    log_sum += std::log(side->ratio.median);
+    ++compared;
   }
+  if (compared > 0) totals.geomean = std::exp(log_sum / compared);
+  return totals;
+}
+
+std::vector<Column> BenchColumns() {
+  return {{"workload", "workload"},
+          {"shape", "shape"},
+          {"count", "count"},
+          {"gflop", "GFLOP"},
+          {"ours_seconds", "ours ms"},
+          {"onednn_seconds", "oneDNN ms"},
+          {"onednn_algorithm", "its algorithm"},
+          {"ratio", "ratio"},
+          {"ratio_p10", "p10"},
+          {"ratio_p90", "p90"},
+          {"peak_share", "% of peak"},
+          {"template", "template"},
+          {"layouts", "layouts"},
+          {"schedule", "schedule"}};
+}
+
+std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
+  const ConvWorkload& workload = row.bench.workload;
+  const double flops = workload.flops();
+  const std::string text = WorkloadToString(workload);
+  std::vector<Cell> cells{TextCell(row.task.name.empty() ? text : row.task.name + " " + text),
+                          TextCell(ShapeText(workload)), CountCell(row.task.count), RealCell(flops * 1e-9, 3),
+                          MillisecondsCell(row.bench.seconds)};
+  for (Cell& cell : SideCells(SideOf(row, view))) cells.push_back(std::move(cell));
+  cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops) : NoCell());
+  cells.push_back(TextCell(row.bench.schedule.template_name));
+  cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
+  cells.push_back(TextCell(row.bench.schedule.origin));
+  return cells;
+}
+
+Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view, const TableName& name) {
+  Table table(name.key, name.title, BenchColumns());
+  for (const BenchRow& row : rows) table.AddRow(BenchCells(row, view));
   return table;
 }
 

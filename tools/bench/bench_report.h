@@ -25,7 +25,17 @@ struct BenchTotals {
   double geomean = 0;                           // of the rows' ratios; 0 without rows
 };
 
-Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view);
+// oneDNN's side of the comparison; nullptr when it cannot do the row.
+const OneDnnSide* SideOf(const BenchRow& row, const BenchView& view);
+BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view);
+
+struct TableName {
+  std::string key, title;
+};
+Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view,
+                 const TableName& name = {"rows", ""});
+std::vector<Column> BenchColumns();
+std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view);
 // The table, the totals, and every row where oneDNN is the faster one.
 BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "layouts/base/quantile.h"
 #include "tools/cli/progress.h"
 #include "tuner/measure/cache_eviction.h"
 
@@ -65,15 +66,6 @@ PairedRatio RatioOf(const DuelRounds& rounds, size_t a, size_t b) {
   std::vector<double> ratios;
   for (const auto& round : rounds) ratios.push_back(round[b] / round[a]);
   return {Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9)};
-}
-
-double Quantile(std::vector<double> values, double q) {
-  TILESMITH_CHECK(!values.empty());
-  std::sort(values.begin(), values.end());
-  const double position = q * double(values.size() - 1);
-  const auto below = size_t(position);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - double(below)) * (values[above] - values[below]);
 }
 
 }  // namespace tilesmith

@@ -41,7 +41,4 @@ struct PairedRatio {
 };
 PairedRatio RatioOf(const DuelRounds& rounds, size_t a, size_t b);
 
-// Linear between neighbours. Precondition: not empty, 0 <= q <= 1.
-double Quantile(std::vector<double> values, double q);
-
 }  // namespace tilesmith

@@ -18,4 +18,8 @@ bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tas
   return bytes > cpu.l3_bytes / 2;
 }
 
+bool ColdWeights(const std::string& conditions, const ConvTask& task) {
+  return conditions == "auto" ? task.cold_weights : conditions == "cold";
+}
+
 }  // namespace tilesmith

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
 
@@ -11,18 +13,37 @@ namespace tilesmith {
 void DeclareTargets(Args& args, TargetOptions* options) {
   args.OptionalPositional("MODEL|WORKLOAD", &options->model.model,
                           "A built-in network, an ONNX file, or a convolution such as ic64ih56oc64kh3ph1");
-  args.Text("--suite", &options->suite, "A file of workloads, one a line, instead");
+  args.Text("--suite", &options->suite,
+            "Instead: a built-in suite, \"all\", or a file of workloads, one a line");
   DeclareInputOptions(args, &options->model);
 }
+
+namespace {
+
+std::vector<ConvTask> TasksOf(const std::vector<Suite>& suites) {
+  std::vector<ConvTask> tasks;
+  std::set<std::pair<std::string, bool>> seen;
+  for (const Suite& suite : suites) {
+    for (const SuiteRow& row : suite.rows) {
+      if (seen.emplace(WorkloadToString(row.task.workload), suite.cold_weights).second) {
+        tasks.push_back(row.task);
+      }
+    }
+  }
+  return tasks;
+}
+
+}  // namespace
 
 Targets LoadTargets(const TargetOptions& options) {
   const std::string& text = options.model.model;
   if (text.empty() == options.suite.empty()) {
-    throw Error(ErrorCode::kUsage, "needs a MODEL, a WORKLOAD, or --suite FILE, and only one of them");
+    throw Error(ErrorCode::kUsage, "needs a MODEL, a WORKLOAD, or --suite NAME, and only one of them");
   }
   Targets targets;
   if (!options.suite.empty()) {
-    targets.tasks = ReadSuite(options.suite);
+    targets.suites = LoadSuites(options.suite);
+    targets.tasks = TasksOf(targets.suites);
   } else if (!LooksLikeModel(text) && LooksLikeWorkload(text)) {
     targets.tasks = {{"", ParseWorkload(text), 1}};
   } else {

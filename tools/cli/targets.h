@@ -1,4 +1,4 @@
-// MODEL, WORKLOAD or --suite FILE: what tune and bench work on.
+// MODEL, WORKLOAD or --suite NAME: what tune and bench work on.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/cli/model.h"
+#include "tools/cli/suite.h"
 #include "tools/cli/tasks.h"
 #include "tuner/record.h"
 
@@ -18,7 +19,8 @@ struct TargetOptions {
 void DeclareTargets(Args& args, TargetOptions* options);
 
 struct Targets {
-  std::vector<ConvTask> tasks;
+  std::vector<ConvTask> tasks;  // of suites: each workload once per kind of weights
+  std::vector<Suite> suites;
   std::optional<Graph> graph;  // of a MODEL
   bool is_network() const { return graph.has_value(); }
 };

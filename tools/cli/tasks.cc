@@ -1,33 +1,12 @@
 #include "tools/cli/tasks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <fstream>
 #include <map>
 
-#include "layouts/base/error.h"
 #include "ops/nodes/conv.h"
 #include "templates/conv_template.h"
 
 namespace tilesmith {
-namespace {
-
-std::string Trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
-// The text between the quotes of n"...", or "".
-std::string NameIn(const std::string& text) {
-  const size_t begin = text.find("n\"");
-  if (begin == std::string::npos) return "";
-  const size_t end = text.find('"', begin + 2);
-  return end == std::string::npos ? "" : text.substr(begin + 2, end - begin - 2);
-}
-
-}  // namespace
 
 std::vector<ConvTask> TasksOf(const Graph& graph) {
   std::vector<ConvTask> tasks;
@@ -51,24 +30,6 @@ bool LooksLikeWorkload(const std::string& text) {
   if (letters == 1 && text.starts_with("n\"")) return true;
   return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' &&
          text[letters] <= '9';
-}
-
-std::vector<ConvTask> ReadSuite(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}", path));
-  std::vector<ConvTask> tasks;
-  std::string line;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
-    const std::string text = Trimmed(line.substr(0, line.find('#')));
-    if (text.empty()) continue;
-    try {
-      tasks.push_back({NameIn(text), ParseWorkload(text), 1});
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}:{}: {}", path, number, error.what()));
-    }
-  }
-  if (tasks.empty()) throw Error(ErrorCode::kUsage, fmt::format("{}: no workloads", path));
-  return tasks;
 }
 
 std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu) {

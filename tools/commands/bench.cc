@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "layouts/base/error.h"
 #include "templates/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
+#include "tools/bench/suite_bench.h"
 #include "tools/bench/transform_bench.h"
+#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
@@ -31,7 +35,7 @@ class BenchCommand : public Command {
   }
   std::string_view Examples() const override {
     return "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
-           "tilesmith bench --suite tools/suites/dense.txt --log dense.jsonl --against direct\n"
+           "tilesmith bench --suite all --log suites.jsonl --csv suites.csv\n"
            "tilesmith bench ic64ih56oc64oh56kh3ph1 --time 2s\n"
            "tilesmith bench --transforms";
   }
@@ -40,11 +44,12 @@ class BenchCommand : public Command {
     args.Text("--plan", &plan_path_, "Schedules from graph-tune (MODEL only)");
     args.Text("--log", &log_path_, "Schedules from a tuning log: the fastest of each convolution");
     args.Choice("--against", &against_, {"best", "direct"},
-                "oneDNN's fastest algorithm (default), or its direct one");
+                "oneDNN's fastest algorithm (default, unless a suite says otherwise), or its direct one");
     args.Duration("--time", &seconds_, "For each convolution (default 500ms)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
     args.Text("--csv", &csv_path_, "Write the table as CSV");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
+    DeclareAccuracy(args, &accuracy_);
     DeclareConditions(args, &conditions_);
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
@@ -57,27 +62,24 @@ class BenchCommand : public Command {
     if (!plan_path_.empty() && !targets.is_network()) {
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
     }
-    cold_ = ColdWeights(conditions_, targets.tasks, targets.is_network(), machine_.cpu);
+    CheckAccuracyLimits(accuracy_);
+    if (!log_path_.empty()) records_ = AcceptedRecords(accuracy_, LoadRecords(log_path_));
     if (targets.is_network()) plan_ = LoadPlan(plan_path_, *targets.graph, machine_, false);
-    FindSchedules();
     const PinnedTeam team(machine_);
     CatchInterrupts();
-    const double peak = MeasureFmaPeak(machine_.cpu, machine_.threads);
-    const std::vector<BenchRow> rows = Measure(targets.tasks);
+    peak_ = MeasureFmaPeak(machine_.cpu, machine_.threads);
 
     Report report;
     report.Fact("threads", "threads", CountCell(machine_.threads));
-    report.Fact("weights", "weights", TextCell(cold_ ? "cold" : "warm"));
-    report.Fact("peak_flops", "FMA peak", {peak, fmt::format("{:.0f} GFLOP/s", peak * 1e-9)});
+    report.Fact("peak_flops", "FMA peak", {peak_, fmt::format("{:.0f} GFLOP/s", peak_ * 1e-9)});
     report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
-    const BenchTotals totals = AddBenchRows(report, rows, {against_ == "direct", peak});
-    if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
+    const double geomean =
+        targets.suites.empty() ? BenchTasks(report, targets) : BenchSuites(report, targets.suites);
     report.Print(json_);
-    if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, {against_ == "direct", peak}).ToCsv());
     if (Interrupted()) return int(ErrorCode::kInterrupted);
-    if (fail_below_ > 0 && !(totals.geomean >= fail_below_)) {
+    if (fail_below_ > 0 && !(geomean >= fail_below_)) {
       throw Error(ErrorCode::kTooSlow,
-                  fmt::format("the geometric mean ratio {:.3f} is below {}", totals.geomean, fail_below_));
+                  fmt::format("the geometric mean ratio {:.3f} is below {}", geomean, fail_below_));
     }
     return 0;
   }
@@ -96,43 +98,70 @@ class BenchCommand : public Command {
     return 0;
   }
 
-  // By canonical workload. A plan may schedule one workload differently in different places: the first
-  // counts.
-  void FindSchedules() {
-    if (!log_path_.empty()) {
-      const auto records = LoadRecords(log_path_);
-      for (const auto& [workload, by_layouts] : BestRecords(records, TargetOf(machine_.cpu))) {
-        const Record* best = nullptr;
-        for (const auto& [layouts, record] : by_layouts) {
-          if (record.conditions.threads != machine_.threads) continue;
-          const bool fits = record.conditions.cold_weights == cold_;
-          const bool best_fits = best != nullptr && best->conditions.cold_weights == cold_;
-          if (best == nullptr || fits > best_fits || (fits == best_fits && record.seconds < best->seconds)) {
-            best = &record;
-          }
-        }
-        if (best != nullptr) schedules_[workload] = {best->template_name, best->config, "log"};
-      }
-    }
-    if (plan_path_.empty()) return;
-    for (const NodePlan& node : plan_.nodes) {
-      if (!node.record) continue;
-      schedules_.insert({WorkloadToString(node.record->workload),
-                         {node.record->template_name, node.record->config, "plan"}});
-    }
+  // The convs of a network, or one workload. Returns the geometric mean ratio.
+  double BenchTasks(Report& report, const Targets& targets) {
+    const bool cold = ColdWeights(conditions_, targets.tasks, targets.is_network(), machine_.cpu);
+    const BenchView view{against_ == "direct", peak_};
+    report.Fact("weights", "weights", TextCell(cold ? "cold" : "warm"));
+    const std::vector<BenchRow> rows = Measure(targets.tasks, cold);
+    const BenchTotals totals = AddBenchRows(report, rows, view);
+    if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
+    if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
+    return totals.geomean;
   }
 
-  std::vector<BenchRow> Measure(const std::vector<ConvTask>& tasks) {
+  double BenchSuites(Report& report, const std::vector<Suite>& suites) {
+    std::vector<SuiteBench> results;
+    for (Suite suite : suites) {
+      std::vector<ConvTask> tasks;
+      for (const SuiteRow& row : suite.rows) tasks.push_back(row.task);
+      suite.cold_weights = ColdWeights(conditions_, tasks.front());
+      const bool direct = against_.empty() ? suite.against_direct : against_ == "direct";
+      std::vector<BenchRow> rows = Measure(tasks, suite.cold_weights);
+      results.push_back({std::move(suite), std::move(rows), {direct, peak_}});
+      if (Interrupted()) break;
+    }
+    AddSuites(report, results);
+    if (!csv_path_.empty()) WriteTextFile(csv_path_, SuiteRowsTable(results).ToCsv());
+    return GeometricMeanRatio(results);
+  }
+
+  // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
+  // plan the first schedule of a workload that it schedules differently in different places.
+  std::map<std::string, Schedule> FindSchedules(bool cold) const {
+    std::map<std::string, Schedule> schedules;
+    for (const bool wanted : {cold, !cold}) {
+      std::vector<Record> records;
+      std::copy_if(records_.begin(), records_.end(), std::back_inserter(records), [&](const Record& record) {
+        return record.conditions.threads == machine_.threads && record.conditions.cold_weights == wanted;
+      });
+      for (const auto& [workload, by_layouts] : BestRecords(records, TargetOf(machine_.cpu))) {
+        const auto best = std::min_element(
+            by_layouts.begin(), by_layouts.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+        schedules.insert({workload, {best->second.template_name, best->second.config, "log"}});
+      }
+    }
+    for (const NodePlan& node : plan_.nodes) {
+      if (!node.record) continue;
+      schedules.insert_or_assign(WorkloadToString(node.record->workload),
+                                 Schedule{node.record->template_name, node.record->config, "plan"});
+    }
+    return schedules;
+  }
+
+  std::vector<BenchRow> Measure(const std::vector<ConvTask>& tasks, bool cold) {
+    const std::map<std::string, Schedule> schedules = FindSchedules(cold);
     std::vector<BenchRow> rows;
     ProgressLine progress;
     for (const ConvTask& task : tasks) {
       if (Interrupted()) break;
       const std::string key = WorkloadToString(task.workload);
       progress.Show(fmt::format("{}/{} {}", rows.size() + 1, tasks.size(), key));
-      const auto found = schedules_.find(key);
+      const auto found = schedules.find(key);
       const Schedule schedule =
-          found != schedules_.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
-      rows.push_back({task, BenchConv(task.workload, schedule, machine_, {seconds_, cold_})});
+          found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
+      rows.push_back({task, BenchConv(task.workload, schedule, machine_, {seconds_, cold})});
     }
     return rows;
   }
@@ -155,14 +184,15 @@ class BenchCommand : public Command {
 
   TargetOptions target_;
   MachineOptions machine_options_;
-  std::string plan_path_, log_path_, csv_path_, against_ = "best", conditions_ = "auto";
+  std::string plan_path_, log_path_, csv_path_, against_, conditions_ = "auto";
   double seconds_ = 0.5, fail_below_ = 0;
   bool transforms_ = false, json_ = false;
 
   Machine machine_;
-  bool cold_ = false;
+  AccuracyLimits accuracy_;
+  double peak_ = 0;
+  std::vector<Record> records_;
   Plan plan_;
-  std::map<std::string, Schedule> schedules_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
+#include "tools/cli/accuracy.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
@@ -39,6 +40,7 @@ class GraphTuneCommand : public Command {
               "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
     args.Flag("--default-schedules", &options_.allow_defaults,
               "Convolutions the log lacks get their untuned default schedule");
+    DeclareAccuracy(args, &options_.accuracy);
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -74,7 +76,8 @@ class GraphTuneCommand : public Command {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked = NowSeconds();
     };
-    for (const auto& [workload, choices] : FindCandidates(graph, records, machine.cpu, machine.threads)) {
+    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
+    for (const auto& [workload, choices] : FindCandidates(graph, accepted, machine.cpu, machine.threads)) {
       candidates_ += int64_t(choices.size());
     }
     GraphTuneResult result = GraphTune(graph, records, *costs, options_);

@@ -8,6 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/bench/conv_bench.h"
+#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/dump_code.h"
 #include "tools/cli/interrupt.h"
@@ -62,6 +63,7 @@ class TuneCommand : public Command {
     args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
     args.Flag("--resume", &resume_, "Go on with an existing log: what it holds is not measured again");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
+    DeclareAccuracy(args, &accuracy_);
     DeclareConditions(args, &conditions_name_);
     DeclareMachineOptions(args, &machine_options_);
     args.Text("--dump-code", &dump_directory_, "Write the machine code of each task's best config here");
@@ -71,13 +73,13 @@ class TuneCommand : public Command {
   int Run() override {
     if (log_path_.empty()) throw Error(ErrorCode::kUsage, "-o LOG is required");
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
+    CheckAccuracyLimits(accuracy_);
     begin_ = NowSeconds();
     machine_ = OpenMachine(machine_options_);
     const Targets targets = LoadTargets(target_);
     std::vector<Record> known = OpenLog();
     LogWriter log(log_path_);
-    conditions_ = {machine_.threads, true,
-                   ColdWeights(conditions_name_, targets.tasks, targets.is_network(), machine_.cpu)};
+    network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, targets.is_network(), machine_.cpu);
     CatchInterrupts();
     MeasureBaselines(targets.tasks);
     Tune(std::move(known), log);
@@ -98,6 +100,8 @@ class TuneCommand : public Command {
     return LoadRecords(log_path_);
   }
 
+  bool IsCold(const ConvTask& task) const { return network_is_cold_ || ColdWeights(conditions_name_, task); }
+
   // Before tuning, since nothing else of ours may run while trials are measured.
   void MeasureBaselines(const std::vector<ConvTask>& tasks) {
     constexpr double kSecondsPerTask = 0.1;
@@ -106,7 +110,7 @@ class TuneCommand : public Command {
       if (Interrupted()) break;
       progress_.Show(fmt::format("oneDNN {}/{}", outcomes_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
-      for (const OneDnnSide& side : TimeOneDnn(task.workload, {kSecondsPerTask, conditions_.cold_weights})) {
+      for (const OneDnnSide& side : TimeOneDnn(task.workload, {kSecondsPerTask, IsCold(task)})) {
         if (!fastest || side.seconds < fastest->seconds) fastest = side;
       }
       outcomes_.push_back({task, fastest, {}});
@@ -125,8 +129,9 @@ class TuneCommand : public Command {
       TuneRequest request;
       request.workload = workload;
       request.cpu = machine_.cpu;
-      request.templates = TemplatesToTune(workload, machine_.cpu);
-      request.conditions = conditions_;
+      request.templates = TemplatesToTune(workload, machine_.cpu, accuracy_);
+      request.accuracy = accuracy_;
+      request.conditions = {machine_.threads, true, IsCold(outcome.task)};
       request.options = options_;
       request.options.trials = PlannedTrials();
       request.options.seed = uint64_t(seed_);
@@ -173,7 +178,6 @@ class TuneCommand : public Command {
 
   int Finish() {
     Report report;
-    report.Fact("conditions", "weights", TextCell(conditions_.cold_weights ? "cold" : "warm"));
     report.Fact("threads", "threads", CountCell(machine_.threads));
     FillTable(report.AddTable({"tasks",
                                "",
@@ -183,6 +187,7 @@ class TuneCommand : public Command {
                                 {"gflops", "GFLOP/s"},
                                 {"template", "template"},
                                 {"layouts", "layouts"},
+                                {"weights", "weights"},
                                 {"onednn_seconds", "oneDNN ms"},
                                 {"ratio", "ratio"},
                                 {"trials", "trials"},
@@ -218,6 +223,7 @@ class TuneCommand : public Command {
           result.best ? RealCell(outcome.task.workload.flops() / seconds * 1e-9, 1) : NoCell(),
           result.best ? TextCell(result.best->template_name) : NoCell(),
           result.best ? TextCell(LayoutsText(result.best->layouts)) : NoCell(),
+          TextCell(IsCold(outcome.task) ? "cold" : "warm"),
           baseline ? MillisecondsCell(baseline->seconds) : NoCell(),
           baseline && result.best ? RatioCell(baseline->seconds / seconds) : NoCell(),
           CountCell(result.trials_measured),
@@ -236,6 +242,7 @@ class TuneCommand : public Command {
   TargetOptions target_;
   MachineOptions machine_options_;
   TuneOptions options_;
+  AccuracyLimits accuracy_;
   int64_t trials_ = 0;  // 0: not given
   int64_t seed_ = 1;
   double time_budget_ = std::numeric_limits<double>::infinity();
@@ -244,7 +251,7 @@ class TuneCommand : public Command {
 
   double begin_ = 0;
   Machine machine_;
-  MeasureConditions conditions_;
+  bool network_is_cold_ = false;
   ProgressLine progress_;
   std::vector<TaskOutcome> outcomes_;
 };

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "layouts/base/quantile.h"
 #include "ops/onednn.h"
 #include "templates/fma_peak.h"
-#include "tools/bench/duel.h"
 #include "tools/doctor/measurements.h"
 #include "tools/doctor/system_files.h"
 

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
-#include "tools/bench/duel.h"
 #include "tools/cli/progress.h"
 
 namespace tilesmith {
@@ -27,7 +27,7 @@ double SecondsPerCall(const Body& body) {
     for (int i = 0; i < kCalls; ++i) body();
     seconds.push_back((NowSeconds() - begin) / kCalls);
   }
-  return Quantile(std::move(seconds), 0.25);
+  return LowerQuartile(std::move(seconds));
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ double ReadBandwidth(int threads, int64_t bytes) {
     read();
     seconds.push_back(NowSeconds() - start);
   }
-  return double(bytes) / Quantile(seconds, 0.25);
+  return double(bytes) / LowerQuartile(seconds);
 }
 
 }  // namespace tilesmith

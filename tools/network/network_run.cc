@@ -6,8 +6,8 @@
 
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
 #include "ops/reference_run.h"
-#include "tools/bench/duel.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"

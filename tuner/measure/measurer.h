@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,10 @@ struct TrialRequest {
 
 struct TrialResult {
   TrialStatus status = TrialStatus::kOk;
-  std::string detail;                  // of a failure, in words
-  std::vector<double> sample_seconds;  // in the order taken
-  double seconds = 0;                  // Estimate(sample_seconds); 0 unless ok
+  std::string detail;                          // of a failure, in words
+  std::vector<double> sample_seconds;          // in the order taken
+  double seconds = 0;                          // Estimate(sample_seconds); 0 unless ok
+  std::optional<double> error = std::nullopt;  // as in Record
   bool early_stopped = false;
   double build_seconds = 0;
 };

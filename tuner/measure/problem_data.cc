@@ -12,7 +12,7 @@ namespace tilesmith {
 namespace {
 
 constexpr float kGuardValue = 1.2345e30f;
-constexpr int kRandomAnswers = 48;  // beside the 16 corners
+constexpr int kRandomAnswers = 240;  // beside the 16 corners
 
 class Random {
  public:
@@ -93,6 +93,9 @@ void ProblemData::MakeAnswers(uint64_t seed) {
   for (int i = 0; i < kRandomAnswers; ++i) {
     add({random.Below(w.mb), random.Below(w.oc), random.Below(w.oh), random.Below(w.ow)});
   }
+  double squares = 0;
+  for (const Answer& answer : answers_) squares += answer.value * answer.value;
+  rms_ = std::sqrt(squares / static_cast<double>(answers_.size()));
 }
 
 const Tensor& ProblemData::InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain,
@@ -122,25 +125,32 @@ void ProblemData::Poison(const Layout& layout) {
   }
 }
 
-std::string ProblemData::CheckAnswer(const Layout& layout) {
+AnswerCheck ProblemData::CheckAnswer(const Layout& layout) {
   const Dims4 dims = ToDims4(workload_.output_shape());
   GuardedOutput& output = Output(layout);
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
+  AnswerCheck check;
+  double largest = 0;
   for (const Answer& answer : answers_) {
     const Dims4& at = answer.index;
     const float got = output.data()[ElementOffset(dims, layout, at)];
     if (!(std::abs(got - answer.value) <= answer.tolerance)) {
-      return fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c, at.h,
-                         at.w, got, answer.value, answer.tolerance);
+      check.wrong = fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c,
+                                at.h, at.w, got, answer.value, answer.tolerance);
+      return check;
     }
+    largest = std::max(largest, std::abs(got - answer.value));
     const float* tail = output.data() + ElementOffset(dims, layout, {at.n, dims.c - 1, at.h, at.w}) + 1;
     const float* wrong = std::find_if(tail, tail + padding, [](float value) { return !(value == 0); });
     if (wrong != tail + padding) {
-      return fmt::format("padding channel {} at (n={}, h={}, w={}) is {}, should be 0",
-                         dims.c + (wrong - tail), at.n, at.h, at.w, *wrong);
+      check.wrong = fmt::format("padding channel {} at (n={}, h={}, w={}) is {}, should be 0",
+                                dims.c + (wrong - tail), at.n, at.h, at.w, *wrong);
+      return check;
     }
   }
-  return output.GuardsIntact() ? "" : "wrote outside its output";
+  if (!output.GuardsIntact()) check.wrong = "wrote outside its output";
+  check.error = rms_ > 0 ? largest / rms_ : largest;
+  return check;
 }
 
 }  // namespace tilesmith

@@ -28,6 +28,11 @@ class GuardedOutput {
   AlignedBuffer buffer_;
 };
 
+struct AnswerCheck {
+  std::string wrong;  // "", or what is wrong: a value, a padding channel that is not zero, a write outside
+  double error = 0;   // largest difference from the exact answers, relative to their root mean square
+};
+
 // Inputs in any layout (converted once), weights, and the sampled reference answers.
 class ProblemData {
  public:
@@ -42,8 +47,7 @@ class ProblemData {
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
-  // "" or what is wrong with the output: a value, a padding channel that is not zero, a write outside.
-  std::string CheckAnswer(const Layout& layout);
+  AnswerCheck CheckAnswer(const Layout& layout);
 
  private:
   struct Answer {
@@ -62,6 +66,7 @@ class ProblemData {
   std::map<Layout, Tensor> inputs_, residuals_;
   std::map<Layout, GuardedOutput> outputs_;
   std::vector<Answer> answers_;
+  double rms_ = 0;  // of the answers
 };
 
 }  // namespace tilesmith

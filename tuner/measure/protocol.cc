@@ -77,9 +77,11 @@ TrialRequest TrialFromJson(const json& object) {
 }
 
 json ResultToJson(const TrialResult& result) {
-  return {{"status", TrialStatusName(result.status)}, {"detail", result.detail},
-          {"samples", result.sample_seconds},         {"seconds", result.seconds},
-          {"early_stopped", result.early_stopped},    {"build_seconds", result.build_seconds}};
+  json object = {{"status", TrialStatusName(result.status)}, {"detail", result.detail},
+                 {"samples", result.sample_seconds},         {"seconds", result.seconds},
+                 {"early_stopped", result.early_stopped},    {"build_seconds", result.build_seconds}};
+  if (result.error) object["error"] = *result.error;
+  return object;
 }
 
 TrialResult ResultFromJson(const json& object) {
@@ -92,6 +94,7 @@ TrialResult ResultFromJson(const json& object) {
   result.seconds = JsonGet<double>(object, "seconds");
   result.early_stopped = JsonGet<bool>(object, "early_stopped");
   result.build_seconds = JsonGet<double>(object, "build_seconds");
+  if (object.contains("error")) result.error = JsonGet<double>(object, "error");
   return result;
 }
 

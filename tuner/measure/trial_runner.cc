@@ -107,9 +107,10 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     // far from the best needs no sample either.
     constexpr double kHopeless = 4;
     const double first = RunOnce(*kernel, args, false);
-    const std::string wrong = data_.CheckAnswer(layouts.out);
-    if (!wrong.empty()) {
-      Fail(result, TrialStatus::kWrongAnswer, wrong);
+    const AnswerCheck check = data_.CheckAnswer(layouts.out);
+    result.error = check.error;
+    if (!check.wrong.empty()) {
+      Fail(result, TrialStatus::kWrongAnswer, check.wrong);
     } else if (first > kHopeless * request.stop_above_seconds) {
       result.early_stopped = true;
       result.sample_seconds = {first};

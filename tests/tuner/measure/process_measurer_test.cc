@@ -60,6 +60,9 @@ TEST_F(ProcessMeasurerTest, MeasuresAWorkingConfig) {
   EXPECT_DOUBLE_EQ(result.seconds, Estimate(result.sample_seconds));
   EXPECT_GT(result.build_seconds, 0);
   EXPECT_FALSE(result.early_stopped);
+  ASSERT_TRUE(result.error.has_value()) << "floats round";
+  EXPECT_GT(*result.error, 0);
+  EXPECT_LT(*result.error, 1e-5);
 }
 
 TEST_F(ProcessMeasurerTest, MeasuresColdUnpinnedAndOnCappedIsa) {

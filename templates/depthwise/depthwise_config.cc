@@ -1,0 +1,142 @@
+#include "templates/depthwise/depthwise_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "templates/depthwise/depthwise_geometry.h"
+
+namespace tilesmith::depthwise {
+namespace {
+
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> kept;
+  for (int64_t v : values) {
+    if (v <= most) kept.push_back(v);
+  }
+  return kept;
+}
+
+// `values` up to `most`, and `most` with its half and quarter.
+std::vector<int64_t> Counts(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> counts = UpTo(most, values);
+  for (int64_t v : {(most + 3) / 4, (most + 1) / 2, most}) counts.push_back(v);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+// Of the widths that cut a row into as many tiles, the smallest.
+std::vector<int64_t> Widths(int64_t row, int64_t most) {
+  std::vector<int64_t> widths;
+  for (int64_t width = 1; width <= std::min(row, most); ++width) {
+    const int64_t tiles = (row + width - 1) / width;
+    if ((row + tiles - 1) / tiles == width) widths.push_back(width);
+  }
+  return widths;
+}
+
+// Weights in memory load a vector for every multiplication: for few registers, and kernels too wide for any.
+std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
+  constexpr int64_t kLeastSums = 4;
+  std::vector<int64_t> places;
+  if (w.kh * w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(0);
+  if (w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(1);
+  if (places.size() < 2 || cpu.isa != Isa::kAvx512) places.push_back(2);
+  return places;
+}
+
+std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t vector = cpu.vector_floats();
+  std::vector<int64_t> blocks;
+  for (int64_t block : {8, 16, 32, 64}) {
+    if (block % vector != 0 || (block >= 2 * w.oc && block > vector)) continue;
+    blocks.push_back(block);
+  }
+  blocks.push_back(0);
+  return blocks;
+}
+
+// Neighbouring output rows share input rows one kernel row apart, and there are two.
+bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
+  if (c.row_tile > c.rows)
+    return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
+  if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
+  if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
+    return "weights in registers need unrolled kernel rows";
+  if (c.unroll && w.kh == 1 && c.weights != Weights::kRegisters)
+    return "there is one kernel row: no unrolling";
+  const Geometry geometry = MakeGeometry(w, c, cpu);
+  return WhyNotEmitted(geometry.rows, geometry.codes);
+}
+
+}  // namespace
+
+DepthwiseConfig ReadConfig(const Config& config) {
+  DepthwiseConfig c;
+  c.block = config.Get("block");
+  c.row_tile = config.Get("row_tile");
+  c.width_tile = config.Get("width_tile");
+  c.weights = static_cast<Weights>(config.Get("weights"));
+  c.unroll = config.Get("unroll") != 0;
+  c.pairs = config.Get("pairs") != 0;
+  c.rows = config.Get("rows");
+  c.vectors = config.Get("vectors");
+  return c;
+}
+
+ConfigSpace DepthwiseSpace(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t vector = cpu.vector_floats();
+  const int64_t registers = cpu.vector_registers();
+  std::vector<Knob> knobs = {
+      {"block", Blocks(w, cpu), "x of the layout NCHW[x]c, input and output; 0 is NHWC"},
+      {"row_tile", UpTo(w.oh, {1, 2, 3, 4, 5, 7}), "register tile: output rows"},
+      {"width_tile", Widths(w.ow, registers - 1), "register tile: output positions"},
+      {"weights", WeightPlaces(w, cpu),
+       "0: all in registers, 1: a kernel row in registers, 2: memory operands"},
+      {"unroll", {0, 1}, "1: kernel rows unrolled, 0: a loop (of pairs: at the image's edges)"},
+      {"pairs", UpTo(CanPair(w) ? 1 : 0, {0, 1}), "1: two output rows together, with fewer multiplications"},
+      {"rows", Counts(w.oh, {}), "output rows per task"},
+      {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 4, 8}), "vectors of channels per task"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+}
+
+Config DepthwiseDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = DepthwiseSpace(w, cpu);
+  const auto make = [&](int64_t rows, int64_t width, Weights weights, bool unroll) {
+    Config config;
+    config.Set("block", cpu.vector_floats());
+    config.Set("row_tile", rows);
+    config.Set("width_tile", width);
+    config.Set("weights", static_cast<int64_t>(weights));
+    config.Set("unroll", unroll ? 1 : 0);
+    config.Set("pairs", 0);
+    config.Set("rows", w.oh);
+    config.Set("vectors", 1);
+    return config;
+  };
+  constexpr std::pair<Weights, bool> kModes[] = {
+      {Weights::kRegisters, true}, {Weights::kRow, false}, {Weights::kMemory, false}};
+  constexpr int64_t kLeastSums = 4, kMostSums = 16;
+  std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
+  std::reverse(widths.begin(), widths.end());
+  for (const auto& [weights, unroll] : kModes) {
+    for (const int64_t rows : {2, 1}) {
+      for (const int64_t width : widths) {
+        if (rows * width > kMostSums || (rows * width < kLeastSums && w.ow >= kLeastSums)) continue;
+        Config config = make(rows, width, weights, unroll);
+        if (space.WhyInvalid(config).empty()) return config;
+      }
+    }
+  }
+  return make(1, 1, Weights::kMemory, false);
+}
+
+}  // namespace tilesmith::depthwise

@@ -1,0 +1,40 @@
+#include "templates/depthwise/depthwise_geometry.h"
+
+#include <algorithm>
+
+#include "templates/conv_template.h"
+
+namespace tilesmith::depthwise {
+
+std::vector<RowGroup> Geometry::Groups(int64_t block) const {
+  const int64_t first = block * rows.config.rows;
+  return CutRows(rows, first, std::min(rows.workload.oh, first + rows.config.rows));
+}
+
+Geometry MakeGeometry(const ConvWorkload& w, const DepthwiseConfig& config, const CpuInfo& cpu) {
+  constexpr int64_t kBytes = sizeof(float);
+  Geometry g;
+  g.layout = LayoutOfBlockKnob(config.block);
+  g.rows.workload = w;
+  g.rows.config = config;
+  g.rows.vector_floats = cpu.vector_floats();
+  g.rows.registers = cpu.vector_registers();
+  const int64_t floats = cpu.vector_floats();
+  g.vectors = (w.oc + floats - 1) / floats;
+  const auto lanes = static_cast<int>(w.oc % floats);
+  g.rows.masked = g.layout.is_nhwc() && lanes > 0;
+  // Zero pixels with zero weights give zeros unless the activation makes something of them.
+  g.lanes = g.rows.masked || w.post.activation.Apply(0.0F) != 0.0F ? lanes : 0;
+  g.padding_vectors = g.layout.is_nhwc() ? 0 : g.layout.PaddedChannels(w.oc) / floats - g.vectors;
+  const int64_t block = g.layout.BlockFor(w.oc);
+  g.vectors_per_block = g.layout.is_nhwc() ? g.vectors : block / floats;
+  g.rows.in_pixel_bytes = g.rows.out_pixel_bytes = block * kBytes;
+  g.rows.in_row_bytes = w.iw * g.rows.in_pixel_bytes;
+  g.rows.out_row_bytes = w.ow * g.rows.out_pixel_bytes;
+  g.in_block_bytes = w.ih * g.rows.in_row_bytes;
+  g.out_block_bytes = w.oh * g.rows.out_row_bytes;
+  for (int64_t i = 0; i < g.row_blocks(); ++i) CollectCodes(g.Groups(i), g.codes);
+  return g;
+}
+
+}  // namespace tilesmith::depthwise

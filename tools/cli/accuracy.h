@@ -1,0 +1,11 @@
+// --max-error and --forbid: how much accuracy may be traded for speed.
+#pragma once
+
+#include "tools/cli/args.h"
+#include "tuner/accuracy.h"
+
+namespace tilesmith {
+
+void DeclareAccuracy(Args& args, AccuracyLimits* limits);
+
+}  // namespace tilesmith

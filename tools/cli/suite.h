@@ -1,0 +1,50 @@
+// Suites: lists of workloads that belong together, with what is expected of them.
+//
+// A suite file has one workload a line, n"name" allowed; # begins a comment. Lines that begin with @ say
+// more:
+//   @title TEXT               of its table
+//   @against best|direct      what a ratio compares with: oneDNN's fastest algorithm (default), or its direct
+//   one
+//   @weights warm|cold        default warm
+//   @geomean 1.02             goal: geometric mean of the ratios
+//   @each 0.98                goal: the ratio of every row that follows, until the next @each
+//   @peak 0.95                goal: share of the FMA peak of every row that follows; 0 is none
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/cli/tasks.h"
+
+namespace tilesmith {
+
+struct SuiteRow {
+  ConvTask task;
+  double ratio_goal = 0;  // 0: none
+  double peak_goal = 0;
+};
+
+struct Suite {
+  std::string name;  // of the file, without folder and ending
+  std::string title;
+  bool against_direct = false;
+  bool cold_weights = false;
+  double geomean_goal = 0;
+  std::vector<SuiteRow> rows;
+};
+
+// Throws Error(kUsage) naming `source` and the line.
+Suite ParseSuite(std::string_view text, const std::string& source);
+
+// A built-in suite's name, "all" for all of those, or a file. Throws Error(kUsage) as above,
+// Error(kEnvironment) when it is neither a name nor a file that can be read.
+std::vector<Suite> LoadSuites(const std::string& name_or_file);
+
+// The texts of tools/suites/*.txt, ordered by name; compiled in.
+struct BuiltInSuite {
+  std::string_view name, text;
+};
+std::vector<BuiltInSuite> BuiltInSuites();
+
+}  // namespace tilesmith
