@@ -6,6 +6,7 @@
 #include "layouts/base/error.h"
 #include "templates/depthwise/depthwise_template.h"
 #include "templates/direct/direct_template.h"
+#include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
 #include "templates/winograd/winograd_template.h"
@@ -19,6 +20,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
       &WinogradTemplate(),
       &DepthwiseTemplate(),
       &GroupedTemplate(),
+      &FewOutputsTemplate(),
       static_cast<const ConvTemplate*>(&portable),
   };
   return templates;

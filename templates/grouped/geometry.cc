@@ -29,19 +29,10 @@ GroupedConfig ReadConfig(const Config& config) {
   return c;
 }
 
-bool CanFlatten(const ConvWorkload& w) {
-  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
-         w.ow == w.iw;
-}
-
 Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config) {
   Geometry g;
-  g.workload = workload;
-  ConvWorkload& w = g.workload;
-  if (config.flat_width > 0) {
-    w.ih = w.oh = w.ih * w.iw / config.flat_width;
-    w.iw = w.ow = config.flat_width;
-  }
+  g.workload = Flattened(workload, config.flat_width);
+  const ConvWorkload& w = g.workload;
   g.config = config;
   const auto vector_floats = static_cast<int>(config.lanes);
   g.vector_floats = vector_floats;

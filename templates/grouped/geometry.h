@@ -65,9 +65,6 @@ struct Geometry {
 // Precondition: GroupedTemplate supports the workload.
 Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config);
 
-// Whether rows may be merged: 1x1, stride 1, no padding.
-bool CanFlatten(const ConvWorkload& workload);
-
 // Input columns, relative to the tile's first position's first tap, and the positions that use them.
 struct InputColumn {
   struct Tap {
