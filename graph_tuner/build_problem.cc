@@ -4,6 +4,7 @@
 
 #include "graph_tuner/transform_costs.h"
 #include "layouts/base/check.h"
+#include "ops/fusion.h"
 #include "ops/nodes/conv.h"
 
 namespace tilesmith {
@@ -52,6 +53,18 @@ int IndexOfForm(std::vector<Layout>& forms, const Shape& shape, const Layout& la
   return int(forms.size()) - 1;
 }
 
+// A pair of nodes that there are fused candidates for.
+struct Fusion {
+  FusablePair pair;
+  const std::vector<Record>& records;
+  std::vector<Layout> layouts;  // distinct ones that the records read
+
+  int Index(const Record& record) const {
+    std::vector<Layout> known = layouts;
+    return IndexOfForm(known, pair.workload.input_shape(), record.layouts.in);
+  }
+};
+
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs)
@@ -61,6 +74,7 @@ class Builder {
         costs_(costs),
         slices_(ConcatSlices(graph)) {
     built_.nodes.resize(graph.size());
+    FindFusions();
   }
 
   BuiltProblem Build() {
@@ -73,48 +87,124 @@ class Builder {
     }
     for (NodeId id = 0; id < graph_.size(); ++id)
       if (!IsConstant(graph_, id)) AddTensor(id);
+    for (const Fusion& fusion : fusions_) TieFused(fusion);
     return std::move(built_);
   }
 
  private:
+  void FindFusions() {
+    for (FusablePair& pair : FusablePairs(graph_)) {
+      const auto found = candidates_.find(WorkloadToString(pair.workload));
+      if (found == candidates_.end() || found->second.empty()) continue;
+      Fusion fusion{pair, found->second, {}};
+      for (const Record& record : fusion.records)
+        IndexOfForm(fusion.layouts, pair.workload.input_shape(), record.layouts.in);
+      fusions_.push_back(std::move(fusion));
+    }
+  }
+
+  // The fusion of a node with what follows it, and of a conv with what comes before it; null for none.
+  const Fusion* FusionBehind(NodeId first) const {
+    const auto found = std::ranges::find_if(fusions_, [&](const Fusion& f) { return f.pair.first == first; });
+    return found == fusions_.end() ? nullptr : &*found;
+  }
+  const Fusion* FusionBefore(NodeId conv) const {
+    const auto found = std::ranges::find_if(fusions_, [&](const Fusion& f) { return f.pair.conv == conv; });
+    return found == fusions_.end() ? nullptr : &*found;
+  }
+
+  // One way to compute a conv: options of its two variables, and the record that does it.
+  struct Choice {
+    int in = 0, out = 0;
+    const Record* record = nullptr;
+  };
+
   void AddConv(NodeId id, const ConvOp& conv) {
     const ConvWorkload& workload = conv.workload();
     const auto& records = candidates_.at(WorkloadToString(workload));
     TILESMITH_CHECK(!records.empty(), "no candidate for {}", WorkloadToString(workload));
-    NodeVariables& vars = built_.nodes[id];
-    std::vector<std::pair<int, int>> options;
+    const Fusion *before = FusionBefore(id), *behind = FusionBehind(id);
+    std::vector<Layout> ins, outs;
+    std::vector<Choice> choices;
     for (const Record& record : records)
-      options.emplace_back(IndexOfForm(vars.in_layouts, workload.input_shape(), record.layouts.in),
-                           IndexOfForm(vars.out_layouts, workload.output_shape(), record.layouts.out));
-    const int ins = int(vars.in_layouts.size()), outs = int(vars.out_layouts.size());
-    CostMatrix seconds(ins, outs);
+      choices.push_back({IndexOfForm(ins, workload.input_shape(), record.layouts.in),
+                         IndexOfForm(outs, workload.output_shape(), record.layouts.out), &record});
+    std::vector<int> read_when_fused;  // this conv's input, for each layout that it is fused behind with
+    for (size_t f = 0; behind && f < behind->layouts.size(); ++f)
+      read_when_fused.push_back(IndexOfForm(ins, workload.input_shape(), behind->layouts[f]));
+    for (size_t i = 0; before && i < before->records.size(); ++i) {
+      const Record& record = before->records[i];
+      choices.push_back({int(ins.size()) + before->Index(record),
+                         IndexOfForm(outs, workload.output_shape(), record.layouts.out), &record});
+    }
+    NodeVariables& vars = built_.nodes[id];
+    vars.in_layouts = WithFused(ins, before);
+    vars.out_layouts = WithFused(outs, behind);
+    CostMatrix seconds = AddConvVariables(id, choices);
+    for (size_t f = 0; f < read_when_fused.size(); ++f)
+      seconds.at(read_when_fused[f], int(outs.size() + f)) = 0;
+    built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
+  }
+
+  static std::vector<std::optional<Layout>> WithFused(const std::vector<Layout>& layouts,
+                                                      const Fusion* fusion) {
+    std::vector<std::optional<Layout>> options(layouts.begin(), layouts.end());
+    options.resize(layouts.size() + (fusion ? fusion->layouts.size() : 0));
+    return options;
+  }
+
+  // The variables of a conv whose layouts are known, and the seconds of its choices.
+  CostMatrix AddConvVariables(NodeId id, const std::vector<Choice>& choices) {
+    NodeVariables& vars = built_.nodes[id];
+    const size_t ins = vars.in_layouts.size(), outs = vars.out_layouts.size();
+    CostMatrix seconds(static_cast<int>(ins), static_cast<int>(outs));
     std::fill(seconds.values.begin(), seconds.values.end(), kForbidden);
-    vars.records.assign(size_t(ins), std::vector<const Record*>(size_t(outs), nullptr));
-    for (size_t i = 0; i < records.size(); ++i) {
-      const auto [in, out] = options[i];
-      if (records[i].seconds >= seconds.at(in, out)) continue;
-      seconds.at(in, out) = records[i].seconds;
-      vars.records[size_t(in)][size_t(out)] = &records[i];
+    vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
+    for (const Choice& choice : choices) {
+      if (choice.record->seconds >= seconds.at(choice.in, choice.out)) continue;
+      seconds.at(choice.in, choice.out) = choice.record->seconds;
+      vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
     }
     const std::string& name = graph_.node(id).name;
-    vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(size_t(ins), 0.0));
-    vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(size_t(outs), 0.0));
-    built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
+    vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
+    vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
+    return seconds;
   }
 
   void AddTolerant(NodeId id) {
     NodeVariables& vars = built_.nodes[id];
-    vars.in_layouts = vars.out_layouts = LayoutsOfNode(graph_, id, layouts_);
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     std::vector<double> seconds;
-    for (const Layout& layout : vars.in_layouts) {
+    for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
+      vars.in_layouts.emplace_back(layout);
+      vars.out_layouts.emplace_back(layout);
       seconds.push_back(TolerantSeconds(graph_, id, layout, costs_));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
           seconds.back() += FillSeconds(graph_.node(inputs[slot]).shape, Layout::Nchw(), layout, costs_);
       }
     }
+    if (const Fusion* behind = FusionBehind(id)) {
+      vars.in_layouts.insert(vars.in_layouts.end(), behind->layouts.begin(), behind->layouts.end());
+      vars.out_layouts.resize(vars.in_layouts.size());
+      seconds.resize(vars.in_layouts.size(), 0.0);
+    }
     vars.in = vars.out = built_.problem.AddVariable(graph_.node(id).name, std::move(seconds));
+  }
+
+  // Both nodes are fused, and read the same layout, or neither is.
+  void TieFused(const Fusion& fusion) {
+    const NodeVariables &first = built_.nodes[fusion.pair.first], &conv = built_.nodes[fusion.pair.conv];
+    CostMatrix tie(int(first.out_layouts.size()), int(conv.in_layouts.size()));
+    const int options = int(fusion.layouts.size());
+    for (int i = 0; i < tie.rows; ++i) {
+      for (int j = 0; j < tie.cols; ++j) {
+        const int first_fused = i - (tie.rows - options), conv_fused = j - (tie.cols - options);
+        const bool neither = first_fused < 0 && conv_fused < 0;
+        if (!neither && first_fused != conv_fused) tie.at(i, j) = kForbidden;
+      }
+    }
+    built_.problem.AddPairwise(*first.out, *conv.in, tie);
   }
 
   // Everything that happens to a tensor between its producer and its consumers.
@@ -138,8 +228,9 @@ class Builder {
     CostMatrix convert(int(vars.out_layouts.size()), int(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
       for (int j = 0; j < convert.cols; ++j) {
-        const Layout &from = vars.out_layouts[size_t(i)], &to = forms[size_t(j)];
-        if (!SameForm(shape, from, to)) convert.at(i, j) = costs_.TransformSeconds(shape, from, to);
+        const std::optional<Layout>& from = vars.out_layouts[size_t(i)];
+        const Layout& to = forms[size_t(j)];
+        if (from && !SameForm(shape, *from, to)) convert.at(i, j) = costs_.TransformSeconds(shape, *from, to);
       }
     }
     AddConversions(built_.problem, *vars.out, convert, uses);
@@ -150,31 +241,31 @@ class Builder {
     const NodeVariables& vars = built_.nodes[input.consumer];
     return input.slot == 0 ? *vars.in : *vars.out;
   }
-  const std::vector<Layout>& ReadingLayouts(const InputSlot& input) const {
+  const std::vector<std::optional<Layout>>& ReadingLayouts(const InputSlot& input) const {
     const NodeVariables& vars = built_.nodes[input.consumer];
     return input.slot == 0 ? vars.in_layouts : vars.out_layouts;
   }
 
   TensorUse UseOf(NodeId tensor, const InputSlot& input, std::vector<Layout>& forms) const {
     TensorUse use{ReadingVariable(input), {}};
-    for (const Layout& layout : ReadingLayouts(input)) {
-      const bool fill = MustFillSlice(graph_, slices_, input, layout);
-      use.reads.push_back(fill ? kReadsNothing : IndexOfForm(forms, graph_.node(tensor).shape, layout));
+    for (const std::optional<Layout>& layout : ReadingLayouts(input)) {
+      const bool reads = layout && !MustFillSlice(graph_, slices_, input, *layout);
+      use.reads.push_back(reads ? IndexOfForm(forms, graph_.node(tensor).shape, *layout) : kReadsNothing);
     }
     return use;
   }
 
   void AddFills(NodeId tensor, const InputSlot& input) {
     const NodeVariables& from = built_.nodes[tensor];
-    const std::vector<Layout>& to = ReadingLayouts(input);
+    const std::vector<std::optional<Layout>>& to = ReadingLayouts(input);
     CostMatrix fill(int(from.out_layouts.size()), int(to.size()));
     bool any = false;
     for (int j = 0; j < fill.cols; ++j) {
-      if (!MustFillSlice(graph_, slices_, input, to[size_t(j)])) continue;
+      if (!to[size_t(j)] || !MustFillSlice(graph_, slices_, input, *to[size_t(j)])) continue;
       any = true;
       for (int i = 0; i < fill.rows; ++i)
-        fill.at(i, j) =
-            FillSeconds(graph_.node(tensor).shape, from.out_layouts[size_t(i)], to[size_t(j)], costs_);
+        fill.at(i, j) = FillSeconds(graph_.node(tensor).shape, from.out_layouts[size_t(i)].value(),
+                                    *to[size_t(j)], costs_);
     }
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }
@@ -184,6 +275,7 @@ class Builder {
   const TolerantLayouts& layouts_;
   CostSource& costs_;
   const Slices slices_;
+  std::vector<Fusion> fusions_;
   BuiltProblem built_;
 };
 
@@ -244,8 +336,11 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
     NodePlan plan;
     plan.node = graph.node(id).name;
     plan.op_type = graph.node(id).op->Type();
-    plan.layouts = {vars.in_layouts[in], vars.out_layouts[out]};
-    if (!vars.records.empty()) {
+    if (!vars.out_layouts[out]) {
+      plan.fused_into = graph.node(graph.Consumers(id).at(0)).name;
+    } else if (vars.records.empty()) {
+      plan.layouts = {*vars.in_layouts[in], *vars.out_layouts[out]};
+    } else {
       const Record* record = vars.records[in][out];
       TILESMITH_CHECK(record, "{} has no candidate for the chosen layouts", plan.node);
       plan.record = *record;

@@ -6,6 +6,12 @@
 // is what a graph output is read in at the end. Views read and give NCHW and cost nothing. Constants have no
 // variable: they are brought into the right layout at load time. Tensors that are not 4-D are NCHW.
 //
+// A pair of nodes that fused candidates exist for (ops/fusion.h) may be computed together: the first gets an
+// option "fused" for each layout f that they read, and so does the input of the conv behind it; between the
+// two only the same fused options, or none, go together. With them the tensor in between has no layout and no
+// transforms, the first node reads f at no cost of its own, and the conv costs the whole fused candidate from
+// f to its output's layout.
+//
 // A tensor read in a layout other than its own is charged one transform per distinct layout, however many
 // consumers share it (AddConversions, layout_problem.h). A concat over channels costs nothing by itself in a
 // layout in which it is sliceable (concat_slices.h): the inputs that own their slices are ordinary reads,
@@ -30,7 +36,8 @@ namespace tilesmith {
 // The variables of one node; equal for every op but conv, absent for constants.
 struct NodeVariables {
   std::optional<LayoutProblem::VarId> in, out;
-  std::vector<Layout> in_layouts, out_layouts;      // the options' meaning
+  // The options' meaning. Fused ones come last and have no layout on the side of the other node.
+  std::vector<std::optional<Layout>> in_layouts, out_layouts;
   std::vector<std::vector<const Record*>> records;  // convs: [in option][out option], null where none
 };
 
@@ -46,7 +53,7 @@ struct TolerantLayouts {
 // NCHW and every layout that appears among the candidates.
 TolerantLayouts LayoutsOf(const Candidates& candidates);
 
-// Precondition: no candidate list is empty.
+// Precondition: every conv has candidates. Fused workloads need none.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
                           CostSource& costs);
 

@@ -6,6 +6,7 @@
 
 #include "graph_tuner/transform_costs.h"
 #include "layouts/base/check.h"
+#include "ops/fusion.h"
 #include "ops/nodes/conv.h"
 #include "tuner/best_records.h"
 
@@ -63,6 +64,7 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
     if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
       groups[WorkloadToString(conv->workload())];
+  for (const FusablePair& pair : FusablePairs(graph)) groups[WorkloadToString(pair.workload)];
   const Target target = TargetOf(cpu);
   for (const Record& record : records) {
     if (record.status != TrialStatus::kOk || !(record.seconds > 0) || record.conditions.threads != threads ||
@@ -75,6 +77,10 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
   }
   Candidates candidates;
   for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);
+  for (const FusablePair& pair : FusablePairs(graph)) {
+    const auto fused = candidates.find(WorkloadToString(pair.workload));
+    if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);
+  }
   return candidates;
 }
 

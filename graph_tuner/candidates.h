@@ -13,12 +13,12 @@ namespace tilesmith {
 // WorkloadToString(workload) -> its candidates, in a fixed order, no two with the same layouts in memory.
 using Candidates = std::map<std::string, std::vector<Record>>;
 
-// For every conv of the graph. Only successful records count, of the same machine (SameMachine) and thread
-// count, whose template still accepts their config in their layouts. Where a workload has records with cold
-// weights, the warm ones are ignored: inside a network weights come from memory, and a mixture would favour
-// whatever was measured warm. Of several records of one config the last counts, as in BestRecords
-// (tuner/best_records.h). Early-stopped records count only where a pair has no other. A workload without
-// candidates has an empty entry.
+// For every conv of the graph, and every pair that can be fused (ops/fusion.h) and has records. Only
+// successful records count, of the same machine (SameMachine) and thread count, whose template still accepts
+// their config in their layouts. Where a workload has records with cold weights, the warm ones are ignored:
+// inside a network weights come from memory, and a mixture would favour whatever was measured warm. Of
+// several records of one config the last counts, as in BestRecords (tuner/best_records.h). Early-stopped
+// records count only where a pair has no other. A workload of a conv without candidates has an empty entry.
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads);
 

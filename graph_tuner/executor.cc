@@ -15,6 +15,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/quantile.h"
 #include "layouts/transform.h"
+#include "ops/nodes/batch_norm.h"
 #include "ops/nodes/conv.h"
 
 namespace tilesmith {
@@ -56,6 +57,22 @@ void CheckTensor(const Tensor* tensor, const Shape& shape, std::string_view role
               fmt::format("{} \"{}\" is {} {}{}, expected {} NCHW floats", role, name,
                           ShapeToString(tensor->shape()), tensor->layout().ToString(),
                           tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(shape)));
+}
+
+// Of a conv and what is fused in front of it, which may be nothing.
+ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
+  const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
+    return tensor == nullptr ? nullptr : tensor->floats();
+  };
+  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias())};
+  if (const auto* before = dynamic_cast<const ConvOp*>(first)) {
+    weights.before_weights = floats(before->weights());
+    weights.before_bias = floats(before->bias());
+  } else if (const auto* scale_shift = dynamic_cast<const ScaleShiftOp*>(first)) {
+    weights.scale = scale_shift->scale().data();
+    weights.shift = scale_shift->shift().data();
+  }
+  return weights;
 }
 
 }  // namespace
@@ -141,10 +158,9 @@ std::unique_ptr<Kernel> Executor::Impl::BuildNodeKernel(const Graph& graph, cons
     return node.op->MakeKernel({graph.InputShapes(step.node), node.shape, schedule.out, cpu});
   }
   const auto& conv = dynamic_cast<const ConvOp&>(*node.op);
-  const ConvWeights weights{conv.weights()->floats(),
-                            conv.bias() == nullptr ? nullptr : conv.bias()->floats()};
+  const Op* const first = schedule.first ? graph.node(*schedule.first).op.get() : nullptr;
   std::unique_ptr<ConvKernel> kernel =
-      schedule.conv_template->Build(conv.workload(), schedule.config, cpu, weights);
+      schedule.conv_template->Build(schedule.workload, schedule.config, cpu, WeightsOf(conv, first));
   convs.push_back({node.name, kernel.get()});
   return kernel;
 }
@@ -160,7 +176,7 @@ void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const P
     info.layouts = fmt::format("{} -> {}", from.ToString(), written.layout.ToString());
     if (step.kind == StepKind::kNode) {
       const NodeSchedule& schedule = schedules[step.node];
-      info.name = node.name;
+      info.name = schedule.first ? graph.node(*schedule.first).name + ">" + node.name : node.name;
       info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
       if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
       info.predicted_seconds = schedule.predicted_seconds;

@@ -22,7 +22,7 @@ struct ExecutorOptions {
 
 // One executed step: a node, or a layout transform.
 struct StepProfile {
-  std::string name;     // the node's name, or "tensor: NCHW -> NCHW16c"
+  std::string name;     // the node's name, of two that are fused "bn1>conv2", or "tensor: NCHW -> NCHW16c"
   std::string kind;     // "direct", "transform", "MaxPool", "Relu (reference)", ...
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;   // low quantile over the profiled runs, in context

@@ -28,6 +28,8 @@ std::vector<std::string> WithoutCandidates(const Candidates& candidates) {
                           options.model));
 }
 
+bool IsFused(const std::vector<Record>& records) { return !records.empty() && records[0].workload.fused(); }
+
 // The candidates a uniform schedule may use.
 std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& layout) {
   auto reads = [&](const Record& r) { return SameForm(r.workload.input_shape(), r.layouts.in, layout); };
@@ -38,6 +40,7 @@ std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& la
     writing.push_back(record);
     if (reads(record)) both.push_back(record);
   }
+  if (IsFused(records)) return both;  // the layers can run one by one instead
   return !both.empty() ? both : !writing.empty() ? writing : records;
 }
 
@@ -64,6 +67,7 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   CheckAccuracyLimits(options.accuracy);
   Candidates candidates =
       FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
+  if (!options.fusion) std::erase_if(candidates, [](const auto& entry) { return IsFused(entry.second); });
   const std::vector<std::string> missing = WithoutCandidates(candidates);
   if (!missing.empty() && !options.allow_defaults) ThrowMissing(missing, graph, candidates.size(), options);
   for (const std::string& workload : missing)

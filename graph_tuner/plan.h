@@ -17,6 +17,9 @@ struct NodePlan {
   LayoutPair layouts;            // what the node reads and writes; equal for every op but conv
   std::optional<Record> record;  // for convs: template, config and how it was measured
   double predicted_seconds = 0;
+  // The conv behind it whose kernel computes this node as well: its record is of the fused workload and its
+  // layouts are those of both. The node itself then has no layouts, no record and no cost.
+  std::string fused_into = {};
 };
 
 // A tensor is converted once per distinct target layout, however many consumers share the result. What is

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 
+#include "graph_tuner/fused_nodes.h"
 #include "ops/nodes/conv.h"
 #include "tuner/json_fields.h"
 
@@ -71,7 +72,10 @@ json NodeToJson(const NodePlan& node) {
   if (node.record && node.record->seconds == 0) object["unmeasured"] = true;
   object["node"] = node.node;
   object["op"] = node.op_type;
-  object["layouts"] = {node.layouts.in.ToString(), node.layouts.out.ToString()};
+  if (node.fused_into.empty())
+    object["layouts"] = {node.layouts.in.ToString(), node.layouts.out.ToString()};
+  else
+    object["fused_into"] = node.fused_into;
   object["predicted_seconds"] = node.predicted_seconds;
   return object;
 }
@@ -95,7 +99,8 @@ NodePlan NodeFromJson(const json& object) {
   NodePlan node;
   node.node = JsonGet<std::string>(object, "node");
   node.op_type = JsonGet<std::string>(object, "op");
-  node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
+  node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
+  if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
   node.predicted_seconds = SecondsOf(object);
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;
@@ -151,16 +156,16 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int t
     Refuse(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
 }
 
-void CheckNode(const Node& node, const NodePlan& plan) {
+// `workload`: what a conv's record must be of, itself and what is fused in front of it.
+void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workload) {
   if (plan.op_type != node.op->Type())
     Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
                        node.op->Type()));
-  const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
-  if (!conv) return;
+  if (!workload || !plan.fused_into.empty()) return;
   if (!plan.record) Refuse(fmt::format("node \"{}\" has no record", node.name));
-  if (!(plan.record->workload == conv->workload()))
+  if (!(plan.record->workload == *workload))
     Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
-                       WorkloadToString(plan.record->workload), WorkloadToString(conv->workload())));
+                       WorkloadToString(plan.record->workload), WorkloadToString(*workload)));
 }
 
 }  // namespace
@@ -216,13 +221,19 @@ void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int thr
     if (!planned.emplace(node.node, &node).second)
       Refuse(fmt::format("node \"{}\" appears twice", node.node));
   }
+  const FusedNodes fused = FindFusedNodes(graph, plan);
   size_t found = 0;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (node.op->Type() == "Input" || node.op->Type() == "Constant") continue;
     const auto entry = planned.find(node.name);
     if (entry == planned.end()) Refuse(fmt::format("node \"{}\" of the network is missing", node.name));
-    CheckNode(node, *entry->second);
+    const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
+    const auto pair = fused.find(id);
+    CheckNode(node, *entry->second,
+              pair != fused.end() ? &pair->second.workload
+              : conv              ? &conv->workload()
+                                  : nullptr);
     ++found;
   }
   if (found != planned.size())

@@ -1,5 +1,8 @@
 #include "graph_tuner/price_plan.h"
 
+#include <algorithm>
+#include <set>
+
 #include "graph_tuner/build_problem.h"
 #include "layouts/base/check.h"
 
@@ -8,7 +11,8 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// What each node reads and writes, by node id; graph inputs and constants are NCHW.
+// What each node reads and writes, by node id; graph inputs and constants are NCHW. A node that is fused into
+// a conv reads what that conv's kernel reads, and writes nothing.
 std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   std::vector<LayoutPair> layouts(graph.size());
   size_t next = 0;
@@ -17,7 +21,13 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
     if (type == "Input" || type == "Constant") continue;
     TILESMITH_CHECK(next < plan.nodes.size() && plan.nodes[next].node == graph.node(id).name,
                     "the plan's node {} is not {}", next, graph.node(id).name);
-    layouts[id] = plan.nodes[next++].layouts;
+    const NodePlan& node = plan.nodes[next++];
+    layouts[id] = node.layouts;
+    if (node.fused_into.empty()) continue;
+    const auto conv = std::ranges::find(plan.nodes, node.fused_into, &NodePlan::node);
+    TILESMITH_CHECK(conv != plan.nodes.end() && conv->record && conv->record->workload.fused(), "{} in {}",
+                    node.node, node.fused_into);
+    layouts[id].in = conv->layouts.in;
   }
   TILESMITH_CHECK(next == plan.nodes.size(), "{} nodes too many", plan.nodes.size() - next);
   return layouts;
@@ -25,6 +35,10 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
 
 void PriceNodes(const Graph& graph, CostSource& costs, Plan& plan) {
   for (NodePlan& node : plan.nodes) {
+    if (!node.fused_into.empty()) {
+      node.predicted_seconds = 0;
+      continue;
+    }
     const auto id = graph.Find(node.node);
     node.predicted_seconds =
         node.record ? node.record->seconds : TolerantSeconds(graph, *id, node.layouts.in, costs);
@@ -34,11 +48,15 @@ void PriceNodes(const Graph& graph, CostSource& costs, Plan& plan) {
 class Transforms {
  public:
   Transforms(const Graph& graph, CostSource& costs, Plan& plan)
-      : graph_(graph), costs_(costs), plan_(plan), layouts_(LayoutsByNode(graph, plan)) {}
+      : graph_(graph), costs_(costs), plan_(plan), layouts_(LayoutsByNode(graph, plan)) {
+    for (const NodePlan& node : plan.nodes)
+      if (!node.fused_into.empty()) without_tensor_.insert(*graph.Find(node.node));
+  }
 
   void AddAll() {
     const Slices slices = ConcatSlices(graph_);
     for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (without_tensor_.contains(id)) continue;
       std::vector<Layout> made = {layouts_[id].out};
       const bool constant = graph_.node(id).op->Type() == "Constant";
       for (NodeId consumer : graph_.Consumers(id)) {
@@ -76,6 +94,7 @@ class Transforms {
   CostSource& costs_;
   Plan& plan_;
   const std::vector<LayoutPair> layouts_;
+  std::set<NodeId> without_tensor_;  // what they compute never leaves the kernel they are fused into
 };
 
 }  // namespace

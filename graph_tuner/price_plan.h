@@ -10,7 +10,8 @@ namespace tilesmith {
 
 // Sets the seconds of every node, the transforms with their seconds, and the total of both. Convs cost what
 // their records say; the rules of build_problem.h apply. Precondition: plan.nodes are the graph's, in its
-// order, with layouts and, for convs, records.
+// order, with layouts and, for convs, records; what is
+// fused is fused into a conv with such a record, and costs nothing by itself.
 void PricePlan(const Graph& graph, CostSource& costs, Plan& plan);
 
 }  // namespace tilesmith

@@ -13,6 +13,7 @@
 #include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
 #include "layouts/tensor.h"
+#include "ops/conv_tensors.h"
 #include "ops/workload.h"
 #include "templates/config.h"
 
@@ -66,6 +67,16 @@ struct ConvWeights {
   const float* before_weights = nullptr;  // of the conv fused in front
   const float* before_bias = nullptr;     // its oc floats
 };
+
+inline ConvWeights WeightsOf(const ConvTensors& tensors) {
+  const auto floats = [](const Tensor* tensor) { return tensor ? tensor->floats() : nullptr; };
+  return {.weights = floats(tensors.weights),
+          .bias = floats(tensors.bias),
+          .scale = floats(tensors.scale),
+          .shift = floats(tensors.shift),
+          .before_weights = floats(tensors.before_weights),
+          .before_bias = floats(tensors.before_bias)};
+}
 
 class ConvTemplate {
  public:

@@ -41,8 +41,11 @@ int64_t GenerousMemory(const ConvWorkload& workload, const MeasureConditions& co
   constexpr int64_t kBase = int64_t{8} << 30;
   constexpr int64_t kPerThread = int64_t{256} << 20;
   constexpr int64_t kCopies = 32;
-  const int64_t floats = ElementCount(workload.input_shape()) + 2 * ElementCount(workload.output_shape()) +
-                         ElementCount(workload.weights_shape());
+  int64_t floats = ElementCount(workload.input_shape()) + 2 * ElementCount(workload.output_shape()) +
+                   ElementCount(workload.weights_shape());
+  for (const ConvWorkload& first : workload.before) {
+    floats += ElementCount(first.output_shape()) + ElementCount(first.weights_shape());
+  }
   return kBase + kPerThread * conditions.threads + kCopies * floats * static_cast<int64_t>(sizeof(float));
 }
 

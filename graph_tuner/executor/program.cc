@@ -48,7 +48,7 @@ class ProgramBuilder {
       AddView(id);
     } else if (schedules_[id].sliced) {
       AddSlicedConcat(id);
-    } else {
+    } else if (!schedules_[id].fused_away) {
       AddStep(id);
     }
   }
@@ -56,7 +56,8 @@ class ProgramBuilder {
   void AddStep(NodeId id) {
     const Node& node = graph_.node(id);
     const NodeSchedule& schedule = schedules_[id];
-    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    std::vector<NodeId> inputs = graph_.Inputs(id);
+    if (schedule.first.has_value()) inputs[0] = graph_.Inputs(*schedule.first)[0];
     Step step{.kind = StepKind::kNode, .node = id, .reads = {}, .write = 0, .in_place = {}};
     const bool is_conv = schedule.conv_template != nullptr;
     for (size_t slot = 0; slot < inputs.size(); ++slot) {

@@ -58,6 +58,7 @@ struct Program {
   std::vector<double> node_seconds;  // predicted, by node id
 };
 
+// A node that is fused into the conv behind it takes no step and has no value: that conv reads its input.
 // Each distinct (tensor, layout) is made once, right before its first use. Concats that can be sliced take no
 // step: the inputs they own are written in their slices, and others are transformed or copied there.
 // Constants are converted here, at no cost later. A graph output is a region in NCHW; where that region

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "graph_tuner/concat_slices.h"
+#include "graph_tuner/fused_nodes.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
@@ -31,10 +32,10 @@ void MarkLive(const Graph& graph, std::vector<NodeSchedule>& schedules) {
   }
 }
 
-void ResolveConv(const Node& node, const ConvOp& conv, const NodePlan& plan, const CpuInfo& cpu,
-                 NodeSchedule& schedule) {
+// Precondition: schedule.workload is set.
+void ResolveConv(const Node& node, const NodePlan& plan, const CpuInfo& cpu, NodeSchedule& schedule) {
   if (!plan.record.has_value()) BadPlan(node, "a convolution without a template and config");
-  const ConvWorkload& workload = conv.workload();
+  const ConvWorkload& workload = schedule.workload;
   const ConvTemplate& conv_template = FindConvTemplate(plan.record->template_name);
   const Support support = conv_template.Supports(workload, cpu);
   if (!support.ok) BadPlan(node, fmt::format("template {}: {}", conv_template.Name(), support.reason));
@@ -74,6 +75,7 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
 std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
   std::map<std::string_view, const NodePlan*> planned;
   for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
+  const FusedNodes fused = FindFusedNodes(graph, plan);
   std::vector<NodeSchedule> schedules(graph.size());
   MarkLive(graph, schedules);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -89,8 +91,13 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     const auto found = planned.find(node.name);
     if (found == planned.end()) BadPlan(node, "missing");
     schedule.predicted_seconds = found->second->predicted_seconds;
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
-      ResolveConv(node, *conv, *found->second, cpu, schedule);
+    if (!found->second->fused_into.empty()) {
+      schedule.fused_away = true;
+    } else if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      const auto pair = fused.find(id);
+      schedule.workload = pair != fused.end() ? pair->second.workload : conv->workload();
+      if (pair != fused.end()) schedule.first = pair->second.first;
+      ResolveConv(node, *found->second, cpu, schedule);
     } else {
       ResolveOp(graph, id, *found->second, schedule);
     }

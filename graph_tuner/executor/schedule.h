@@ -1,6 +1,7 @@
 // A plan matched with its graph: for every node, what it reads, what it writes and how it computes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph_tuner/plan.h"
@@ -14,8 +15,11 @@ struct NodeSchedule {
   Layout out;
   std::vector<Layout> inputs;  // by slot
   bool sliced = false;         // a channel concat whose inputs are written in place
+  bool fused_away = false;     // the conv behind it computes it too: no step, no value
   // Of convs; null for other nodes.
   const ConvTemplate* conv_template = nullptr;
+  ConvWorkload workload;               // with what is fused in front of it
+  std::optional<Graph::NodeId> first;  // the node that is: its data is what inputs[0] says the layout of
   Config config;
   double predicted_seconds = 0;
 };

@@ -6,6 +6,7 @@
 // Inputs: data NCHW, then the residual when workload.post.sum. Out-of-range taps read zero.
 #pragma once
 
+#include "ops/conv_tensors.h"
 #include "ops/op_registry.h"
 #include "ops/workload.h"
 
@@ -32,19 +33,6 @@ class ConvOp : public Op {
   ConvWorkload workload_;
   std::shared_ptr<const Tensor> weights_;
   std::shared_ptr<const Tensor> bias_;
-};
-
-// What a conv computes on: plain tensors, input and weights always, the others null where the workload has
-// none. scale and shift are the input ops', the last two belong to the conv fused in front.
-struct ConvTensors {
-  const Tensor* input = nullptr;    // workload.input_shape()
-  const Tensor* weights = nullptr;  // workload.weights_shape()
-  const Tensor* bias = nullptr;
-  const Tensor* residual = nullptr;
-  const Tensor* scale = nullptr;
-  const Tensor* shift = nullptr;
-  const Tensor* before_weights = nullptr;
-  const Tensor* before_bias = nullptr;
 };
 
 // The formula above, after what is fused in front of it: each output accumulated in double, threaded over

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
+
 #include "graph_tuner/build_problem.h"
+#include "graph_tuner/fused_nodes.h"
 #include "graph_tuner/price_plan.h"
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
@@ -92,26 +96,78 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
   EXPECT_DOUBLE_EQ(price("NCHW", "NCHW", 8), 2 * 1000 + 1000 + 100);
 }
 
-// The least price over every choice of layouts, without any layout problem.
-double BruteForce(const Graph& graph, const BuiltProblem& built, CostSource& costs) {
-  std::vector<LayoutProblem::VarId> choices;
-  for (const NodeVariables& vars : built.nodes) {
-    if (vars.in) choices.push_back(*vars.in);
-    if (vars.out && vars.out != vars.in) choices.push_back(*vars.out);
+// Every plan of a small network, without any layout problem: records and layouts node by node, and pairs
+// fused or not.
+class PlanEnumerator {
+ public:
+  PlanEnumerator(const Graph& graph, const Candidates& candidates)
+      : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {}
+
+  void ForEach(const std::function<void(Plan&)>& visit) {
+    visit_ = visit;
+    Extend(0);
   }
-  Assignment assignment(built.problem.size(), 0);
-  double best = kForbidden;
-  for (bool more = true; more;) {
-    Plan plan;
-    plan.nodes = ChosenNodes(graph, built, assignment);
-    PricePlan(graph, costs, plan);
-    best = std::min(best, plan.predicted_seconds);
-    more = false;
-    for (size_t i = 0; i < choices.size() && !more; ++i) {
-      more = ++assignment[choices[i]] < built.problem.Options(choices[i]);
-      if (!more) assignment[choices[i]] = 0;
+
+ private:
+  void Extend(Id id) {
+    if (id == graph_.size()) {
+      Plan plan = plan_;
+      visit_(plan);
+      return;
+    }
+    const Node& node = graph_.node(id);
+    if (node.op->Type() == "Input") return Extend(id + 1);
+    const FusablePair* in_front = nullptr;  // of this node, and fused
+    for (const FusablePair& pair : pairs_) {
+      if (pair.conv == id && fused_.contains(pair.first)) in_front = &pair;
+      if (pair.first == id && !RecordsOf(pair.workload).empty()) Fuse(pair);
+    }
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      if (in_front && fused_.contains(id)) return;
+      for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
+        Choose({node.name, "Conv", record.layouts, record, 0}, id);
+    } else {
+      for (const Layout& layout : LayoutsOf(candidates_).all)
+        if (node.op->RunsIn(layout, graph_.InputShapes(id)))
+          Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0}, id);
     }
   }
+
+  void Fuse(const FusablePair& pair) {
+    for (const FusablePair& other : pairs_)
+      if (other.conv == pair.first && fused_.contains(other.first)) return;
+    const Node& node = graph_.node(pair.first);
+    fused_.insert(pair.first);
+    Choose({node.name, std::string(node.op->Type()), {}, std::nullopt, 0, graph_.node(pair.conv).name},
+           pair.first);
+    fused_.erase(pair.first);
+  }
+
+  void Choose(NodePlan node, Id id) {
+    plan_.nodes.push_back(std::move(node));
+    Extend(id + 1);
+    plan_.nodes.pop_back();
+  }
+
+  std::vector<Record> RecordsOf(const ConvWorkload& workload) const {
+    const auto found = candidates_.find(WorkloadToString(workload));
+    return found == candidates_.end() ? std::vector<Record>() : found->second;
+  }
+
+  const Graph& graph_;
+  const Candidates& candidates_;
+  const std::vector<FusablePair> pairs_;
+  std::function<void(Plan&)> visit_;
+  std::set<Id> fused_;
+  Plan plan_;
+};
+
+double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs) {
+  double best = kForbidden;
+  PlanEnumerator(graph, candidates).ForEach([&](Plan& plan) {
+    PricePlan(graph, costs, plan);
+    best = std::min(best, plan.predicted_seconds);
+  });
   return best;
 }
 
@@ -143,7 +199,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
     if (Combinations(built) <= 2000) {
       ++brute_forced;
-      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, built, costs),
+      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs),
                   1e-9 * exhaustive.plan.predicted_seconds);
     }
     for (Id id = 0; id < graph.size(); ++id) {
@@ -159,6 +215,84 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
   EXPECT_GT(two_outputs, 80);
   EXPECT_GT(residuals, 80);
   EXPECT_GT(transforms, 200);
+}
+
+// Made-up records of fused workloads, some of them worth it; by what the records are of, no template asked.
+void AddFusedCandidates(const Graph& graph, const std::vector<int64_t>& blocks, uint64_t seed,
+                        Candidates& candidates) {
+  for (const FusablePair& pair : FusablePairs(graph)) {
+    const std::string text = WorkloadToString(pair.workload);
+    std::vector<Record>& records = candidates[text];
+    if (!records.empty() || HashFraction(text, seed) < 0.2) continue;
+    for (int64_t in : blocks) {
+      for (int64_t out : blocks) {
+        const std::string key = text + std::to_string(in * 1000 + out);
+        if (HashFraction(key, seed) < 0.3) continue;
+        Record record = SyntheticRecord(pair.workload.main_conv(), in, out, 1);
+        record.workload = pair.workload;
+        record.template_name = "fused";
+        const double elements = double(ElementCount(pair.workload.output_shape()));
+        record.seconds = 1e-6 * elements * (0.5 + 2 * HashFraction(key + "s", seed));
+        records.push_back(record);
+      }
+    }
+  }
+}
+
+TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
+  int with_fused = 0, fused_input_ops = 0, fused_convs = 0, brute_forced = 0, not_fused = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
+    const std::vector<int64_t> blocks = seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{8, 16};
+    SyntheticCosts costs(seed);
+    Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
+    AddFusedCandidates(graph, blocks, seed, candidates);
+    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+    const Solution dp = FindSolver("dp").solve(built.problem, {});
+    const Solution exhaustive = FindSolver("exhaustive").solve(built.problem, {});
+    ASSERT_TRUE(dp.solved() && exhaustive.solved());
+    EXPECT_NEAR(dp.cost, exhaustive.cost, 1e-9 * exhaustive.cost);
+    Plan plan;
+    plan.nodes = ChosenNodes(graph, built, dp.assignment);
+    PricePlan(graph, costs, plan);
+    EXPECT_NEAR(plan.predicted_seconds, dp.cost, 1e-9 * dp.cost);
+    const FusedNodes fused = FindFusedNodes(graph, plan);
+    for (const auto& [conv, pair] : fused) ++(pair.workload.before.empty() ? fused_input_ops : fused_convs);
+    with_fused += !fused.empty();
+    not_fused += candidates.size() > FindCandidates(graph, {}, SyntheticCpu(), 2).size() && fused.empty();
+    for (const TransformPlan& transform : plan.transforms) {
+      for (const auto& [conv, pair] : fused) EXPECT_NE(transform.tensor, graph.node(pair.first).name);
+    }
+    if (Combinations(built) > 20000) continue;
+    ++brute_forced;
+    EXPECT_NEAR(dp.cost, BruteForce(graph, candidates, costs), 1e-9 * dp.cost);
+  }
+  EXPECT_GT(with_fused, 100);
+  EXPECT_GT(fused_input_ops, 20);
+  EXPECT_GT(fused_convs, 50);
+  EXPECT_GT(brute_forced, 80);
+  EXPECT_GT(not_fused, 20);
+}
+
+TEST(PricePlan, OfAFusedPair) {
+  Graph graph("g");
+  const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 8);
+  graph.MarkOutput(AddConv(graph, "b", AddRelu(graph, "r", a), 8));
+  const FusablePair pair = FusablePairs(graph)[0];
+  Record record = SyntheticRecord(pair.workload.main_conv(), 8, 1, 5);
+  record.workload = pair.workload;
+  Plan plan;
+  plan.nodes = {Chosen("a", graph, 1, 1, 1),
+                {"r", "Relu", {}, std::nullopt, 7, "b"},
+                {"b", "Conv", record.layouts, record, 0}};
+  PlainCosts costs;
+  PricePlan(graph, costs, plan);
+  ASSERT_EQ(plan.transforms.size(), 1u);  // a to what the fused kernel reads; r has no tensor
+  EXPECT_EQ(plan.transforms[0].tensor, "a");
+  EXPECT_EQ(plan.transforms[0].to, Layout::Blocked(8));
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 5 + 1000);
+  EXPECT_EQ(plan.nodes[1].predicted_seconds, 0);
 }
 
 TEST(GraphTune, IsDeterministic) {
@@ -306,8 +440,9 @@ TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
   const Candidates candidates = FindCandidates(graph, log, SyntheticCpu(), 2);
   SyntheticCosts costs(1);
   const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
-  EXPECT_EQ(built.nodes[flat].in_layouts, std::vector<Layout>{Layout::Nchw()});
-  EXPECT_EQ(built.nodes[relu].in_layouts, std::vector<Layout>{Layout::Nchw()});
+  const std::vector<std::optional<Layout>> plain = {Layout::Nchw()};
+  EXPECT_EQ(built.nodes[flat].in_layouts, plain);
+  EXPECT_EQ(built.nodes[relu].in_layouts, plain);
   const Plan plan = GraphTune(graph, log, costs, Options()).plan;
   ASSERT_EQ(plan.transforms.size(), 2u);
   EXPECT_EQ(plan.transforms[0].tensor, "input");

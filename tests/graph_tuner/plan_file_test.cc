@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "graph_tuner/graph_tune.h"
+#include "ops/fusion.h"
 #include "tests/graph_tuner/synthetic.h"
 #include "tuner/log.h"
 
@@ -66,6 +67,7 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(x.node, y.node);
     EXPECT_EQ(x.op_type, y.op_type);
     EXPECT_EQ(x.layouts, y.layouts);
+    EXPECT_EQ(x.fused_into, y.fused_into);
     EXPECT_EQ(x.predicted_seconds, y.predicted_seconds);
     ASSERT_EQ(x.record.has_value(), y.record.has_value());
     if (!x.record) continue;
@@ -118,6 +120,48 @@ TEST_F(PlanFileTest, UnmeasuredDefaultsRoundTripButAreNoRecords) {
   WritePlan(path_, plan);
   ExpectSame(plan, ReadPlan(path_));
   EXPECT_TRUE(ReadLog(path_).records.empty());
+}
+
+// The first fusable pair of the network, fused in an otherwise good plan.
+Plan WithAFusedPair(Plan plan, const Graph& graph) {
+  const FusablePair pair = FusablePairs(graph).at(0);
+  for (NodePlan& node : plan.nodes) {
+    if (node.node == graph.node(pair.conv).name) node.record->workload = pair.workload;
+    if (node.node != graph.node(pair.first).name) continue;
+    node.fused_into = graph.node(pair.conv).name;
+    node.layouts = {};
+    node.record.reset();
+  }
+  return plan;
+}
+
+TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
+  const Plan plan = MakePlan(graph_), fused = WithAFusedPair(plan, graph_);
+  const FusablePair pair = FusablePairs(graph_)[0];
+  const std::string first = graph_.node(pair.first).name, conv = graph_.node(pair.conv).name;
+  WritePlan(path_, fused);
+  ExpectSame(fused, ReadPlan(path_));
+  CheckPlan(fused, graph_, SyntheticCpu(), 2);
+  size_t records = 0;
+  for (const NodePlan& node : fused.nodes) records += node.record.has_value();
+  EXPECT_EQ(ReadLog(path_).records.size(), records);
+  std::ifstream in(path_);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_THAT(text, HasSubstr("\"fused_into\":\"" + conv + "\""));
+
+  const auto refusal = [&](const Plan& p) {
+    return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph_, SyntheticCpu(), 2); });
+  };
+  const auto node_of = [](Plan& p, const std::string& name) -> NodePlan& {
+    return *std::ranges::find(p.nodes, name, &NodePlan::node);
+  };
+  Plan half = plan, other_half = plan, elsewhere = fused;
+  node_of(half, first) = node_of(elsewhere, first);
+  EXPECT_THAT(refusal(half), testing::AllOf(HasSubstr(first), HasSubstr("has no record of")));
+  node_of(other_half, conv).record->workload = pair.workload;
+  EXPECT_THAT(refusal(other_half), HasSubstr("nothing is fused into node \"" + conv));
+  node_of(elsewhere, first).fused_into = first;
+  EXPECT_THAT(refusal(elsewhere), HasSubstr("cannot be fused into"));
 }
 
 TEST_F(PlanFileTest, ErrorsNameFileAndLine) {

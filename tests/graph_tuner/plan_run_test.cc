@@ -2,6 +2,9 @@
 // computes the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "graph_tuner/fused_nodes.h"
 #include "graph_tuner/graph_tune.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
@@ -19,33 +22,39 @@ std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
   return std::nullopt;
 }
 
-// For every conv some random configs of every template that can run here, at random prices.
-std::vector<Record> RandomLog(const Graph& graph, const CpuInfo& cpu, uint64_t seed) {
+// Some random configs of every template that can run here, at random prices.
+void AddRandomRecords(const ConvWorkload& workload, const CpuInfo& cpu, TestRandom& random,
+                      std::vector<Record>& records) {
   constexpr int kConfigsPerTemplate = 6;
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (!conv_template->Supports(workload, cpu).ok) continue;
+    const ConfigSpace space = conv_template->Space(workload, cpu);
+    for (int i = 0; i < kConfigsPerTemplate; ++i) {
+      const std::optional<Config> config = DrawValid(space, random);
+      if (!config) continue;
+      Record record;
+      record.target = TargetOf(cpu);
+      record.workload = workload;
+      record.template_name = conv_template->Name();
+      record.config = *config;
+      record.layouts = conv_template->Layouts(workload, *config);
+      record.conditions.threads = 2;
+      record.seconds = 1e-6 * double(ElementCount(workload.output_shape())) * random.Uniform(1, 2);
+      record.sample_seconds = {record.seconds};
+      records.push_back(std::move(record));
+    }
+  }
+}
+
+// For every conv, and for every pair that a template can fuse, which costs no more than one conv.
+std::vector<Record> RandomLog(const Graph& graph, const CpuInfo& cpu, uint64_t seed) {
   TestRandom random(seed);
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-    if (conv == nullptr) continue;
-    for (const ConvTemplate* conv_template : ConvTemplates()) {
-      if (!conv_template->Supports(conv->workload(), cpu).ok) continue;
-      const ConfigSpace space = conv_template->Space(conv->workload(), cpu);
-      for (int i = 0; i < kConfigsPerTemplate; ++i) {
-        const std::optional<Config> config = DrawValid(space, random);
-        if (!config) continue;
-        Record record;
-        record.target = TargetOf(cpu);
-        record.workload = conv->workload();
-        record.template_name = conv_template->Name();
-        record.config = *config;
-        record.layouts = conv_template->Layouts(conv->workload(), *config);
-        record.conditions.threads = 2;
-        record.seconds = 1e-6 * double(ElementCount(conv->workload().output_shape())) * random.Uniform(1, 2);
-        record.sample_seconds = {record.seconds};
-        records.push_back(std::move(record));
-      }
-    }
+    if (conv != nullptr) AddRandomRecords(conv->workload(), cpu, random, records);
   }
+  for (const FusablePair& pair : FusablePairs(graph)) AddRandomRecords(pair.workload, cpu, random, records);
   return records;
 }
 
@@ -65,6 +74,12 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
     options.threads = 2;
     const Plan plan = GraphTune(graph, RandomLog(graph, cpu, seed), costs, options).plan;
     EXPECT_EQ(plan.certificate, "optimal");
+    const std::vector<FusablePair> pairs = FusablePairs(graph);
+    const bool can_fuse = std::ranges::any_of(pairs, [&](const FusablePair& pair) {
+      const auto templates = ConvTemplates();
+      return std::ranges::any_of(templates, [&](auto* t) { return t->Supports(pair.workload, cpu).ok; });
+    });
+    EXPECT_EQ(!FindFusedNodes(graph, plan).empty(), can_fuse);
     Executor executor(graph, plan, {.cpu = cpu, .threads = 2});
     ExpectOutputs(executor, graph, inputs, expected, 1e-4);
   }
@@ -72,7 +87,8 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, PlanRun,
                          testing::Values(std::pair("resnet18", 64), std::pair("squeezenet1_1", 64),
-                                         std::pair("densenet121", 32), std::pair("inception_v3", 75)),
+                                         std::pair("mobilenet_v2", 64), std::pair("densenet121", 32),
+                                         std::pair("inception_v3", 75)),
                          [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace

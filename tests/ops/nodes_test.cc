@@ -1,6 +1,7 @@
 // Importers and references: small cases checked by hand, and the refusals.
 #include <gmock/gmock.h>
 
+#include "ops/conv_data.h"
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/pool.h"
@@ -91,34 +92,23 @@ TEST(ConvReference, ComputesWhatIsFusedInFront) {
   for (const char* text :
        {"g6ic6ih9oc6kh3sh2ph1+bias+relu>ic6ih5oc4kh1+bias+sum", "ic3ih6oc8kh1>g8ic8ih6oc8kh3ph1+relu",
         "scale_shift+relu>mb2ic5ih6oc4kh3ph1+bias", "scale_shift>g2ic4ih5oc4kh1", "relu>ic4ih5oc4kh3ph2"}) {
-    const ConvWorkload w = ParseWorkload(text), main = w.main_conv();
-    const auto random = [&](const Shape& shape) {
-      Tensor tensor(shape);
+    const ConvWorkload w = ParseWorkload(text);
+    const ConvData data = MakeConvData(w, [&seed](Tensor& tensor) {
       FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
-      return tensor;
-    };
-    const Tensor input = random(w.input_shape()), weights = random(w.weights_shape());
-    const Tensor bias = random({w.oc}), residual = random(w.output_shape());
-    const Tensor scale = random({w.ic}), shift = random({w.ic}), before_bias = random({w.ic});
-    ConvTensors tensors{.input = &input, .weights = &weights};
-    if (w.post.bias) tensors.bias = &bias;
-    if (w.post.sum) tensors.residual = &residual;
-    Tensor before_weights, between;
+    });
+    const ConvTensors tensors = data.tensors();
+    Tensor between;
     if (w.before.empty()) {
-      if (w.pre.scale_shift) tensors.scale = &scale, tensors.shift = &shift;
-      const std::vector<float> ones(w.ic, 1), zeros(w.ic, 0);
-      const auto values = [&](const Tensor& t) { return std::vector(t.floats(), t.floats() + t.size()); };
-      const ScaleShiftOp op(w.pre.scale_shift ? values(scale) : ones,
-                            w.pre.scale_shift ? values(shift) : zeros, w.pre.activation);
-      between = op.Reference(std::vector{&input});
+      const auto values = [&](const Tensor* t, float otherwise) {
+        return t ? std::vector(t->floats(), t->floats() + t->size()) : std::vector(size_t(w.ic), otherwise);
+      };
+      const ScaleShiftOp op(values(tensors.scale, 1), values(tensors.shift, 0), w.pre.activation);
+      between = op.Reference(std::vector{&data.input});
     } else {
-      const ConvWorkload& first = w.before[0];
-      before_weights = random(first.weights_shape());
-      tensors.before_weights = &before_weights;
-      if (first.post.bias) tensors.before_bias = &before_bias;
-      between = ReferenceConv(first, input, before_weights, tensors.before_bias, nullptr);
+      between = ReferenceConv(w.before[0], data.input, *tensors.before_weights, tensors.before_bias, nullptr);
     }
-    const Tensor expected = ReferenceConv(main, between, weights, tensors.bias, tensors.residual);
+    const Tensor expected =
+        ReferenceConv(w.main_conv(), between, data.weights, tensors.bias, tensors.residual);
     const Tensor out = ReferenceConv(w, tensors);
     for (int64_t i = 0; i < out.size(); ++i) {
       ASSERT_EQ(out.floats()[i], expected.floats()[i]) << text << " element " << i;

@@ -9,7 +9,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv_data.h"
 #include "templates/conv_template.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random_workload.h"
@@ -55,12 +55,6 @@ bool FindWorkload(TestRandom& random, Case& c) {
   return false;
 }
 
-Tensor IntegerTensor(const Shape& shape, uint64_t seed) {
-  Tensor tensor(shape);
-  FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, seed);
-  return tensor;
-}
-
 // A copy between unreadable pages, images `gap` floats further apart than they need to be.
 std::unique_ptr<GuardedTensor> Guarded(const Tensor& tensor, int64_t gap, Guard guard) {
   const int64_t image = BatchStride(tensor.shape(), tensor.layout());
@@ -93,42 +87,24 @@ void Check(const Case& c) {
   const ConvWorkload& w = c.workload;
   TestRandom random(c.seed);
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
-  const Tensor input = IntegerTensor(w.input_shape(), c.seed + 1);
-  const Tensor weights = IntegerTensor(w.weights_shape(), c.seed + 2);
-  const Tensor bias = IntegerTensor({w.oc}, c.seed + 3);
-  const Tensor residual = IntegerTensor(w.output_shape(), c.seed + 4);
-  const Tensor scale = IntegerTensor({w.ic}, c.seed + 5), shift = IntegerTensor({w.ic}, c.seed + 6);
-  const bool pair = !w.before.empty(), scaled = w.pre.scale_shift;
-  const Tensor before_weights = IntegerTensor(pair ? w.before[0].weights_shape() : Shape{1}, c.seed + 7);
-  const Tensor before_bias = IntegerTensor({w.ic}, c.seed + 8);
-  const bool before_biased = pair && w.before[0].post.bias;
-  const Tensor expected = ReferenceConv(w, {.input = &input,
-                                            .weights = &weights,
-                                            .bias = w.post.bias ? &bias : nullptr,
-                                            .residual = w.post.sum ? &residual : nullptr,
-                                            .scale = scaled ? &scale : nullptr,
-                                            .shift = scaled ? &shift : nullptr,
-                                            .before_weights = pair ? &before_weights : nullptr,
-                                            .before_bias = before_biased ? &before_bias : nullptr});
+  uint64_t seed = c.seed;
+  const ConvData data = MakeConvData(w, [&seed](Tensor& tensor) {
+    FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
+  });
+  const Tensor expected = ReferenceConv(w, data.tensors());
 
   const int64_t gap = random.Integer(0, 1) * 32;
   const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
-  auto source = Guarded(TransformGeneric(input, layouts.in), gap, guard);
+  auto source = Guarded(TransformGeneric(data.input, layouts.in), gap, guard);
   source->MakeReadOnly();
-  auto sum = Guarded(TransformGeneric(residual, layouts.out), gap, guard);
   const Tensor wanted = TransformGeneric(expected, layouts.out);
+  auto sum = Guarded(w.post.sum ? TransformGeneric(*data.residual, layouts.out) : wanted, gap, guard);
   const int64_t image = BatchStride(wanted.shape(), layouts.out);
   GuardedTensor fresh(w.mb * image + (w.mb - 1) * gap, guard);
   const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
   GuardedTensor& target = in_place ? *sum : fresh;
 
-  const auto kernel = c.conv_template->Build(w, c.config, c.cpu,
-                                             {.weights = weights.floats(),
-                                              .bias = w.post.bias ? bias.floats() : nullptr,
-                                              .scale = scaled ? scale.floats() : nullptr,
-                                              .shift = scaled ? shift.floats() : nullptr,
-                                              .before_weights = pair ? before_weights.floats() : nullptr,
-                                              .before_bias = before_biased ? before_bias.floats() : nullptr});
+  const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
   const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
                               sum->input_view(image + gap)};
   AlignedBuffer scratch(kernel->ScratchFloats(3) * sizeof(float));

@@ -6,7 +6,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv_data.h"
 #include "templates/conv_template.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"
@@ -24,21 +24,17 @@ inline void ExpectExact(const ConvTemplate& conv_template, const ConvWorkload& w
                         const CpuInfo& cpu) {
   SCOPED_TRACE(WorkloadToString(w) + " " + config.ToString() + " " + std::string(IsaName(cpu.isa)));
   const LayoutPair layouts = conv_template.Layouts(w, config);
-  const Tensor input = IntegerTensorOf(w.input_shape(), 1);
-  const Tensor weights = IntegerTensorOf(w.weights_shape(), 2);
-  const Tensor bias = IntegerTensorOf({w.oc}, 3);
-  const Tensor residual = IntegerTensorOf(w.output_shape(), 4);
-  const Tensor expected = TransformGeneric(
-      ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr),
-      layouts.out);
-  const Tensor source = TransformGeneric(input, layouts.in);
-  const Tensor sum = TransformGeneric(residual, layouts.out);
+  uint64_t seed = 0;
+  const ConvData data =
+      MakeConvData(w, [&seed](Tensor& tensor) { tensor = IntegerTensorOf(tensor.shape(), ++seed); });
+  const Tensor expected = TransformGeneric(ReferenceConv(w, data.tensors()), layouts.out);
+  const Tensor source = TransformGeneric(data.input, layouts.in);
+  const Tensor sum = w.post.sum ? TransformGeneric(*data.residual, layouts.out) : Tensor();
   Tensor output(w.output_shape(), layouts.out);
   std::fill_n(output.floats(), output.padded_size(), -999.0F);
 
-  const auto kernel =
-      conv_template.Build(w, config, cpu, {weights.floats(), w.post.bias ? bias.floats() : nullptr});
-  const InputView inputs[] = {source.input_view(), sum.input_view()};
+  const auto kernel = conv_template.Build(w, config, cpu, WeightsOf(data.tensors()));
+  const InputView inputs[] = {source.input_view(), w.post.sum ? sum.input_view() : InputView()};
   AlignedBuffer scratch(kernel->ScratchFloats(2) * sizeof(float));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, output.output_view(), scratch.floats()}, 2);
   for (int64_t i = 0; i < expected.padded_size(); ++i)

@@ -18,7 +18,8 @@ std::string ShapeText(const ConvWorkload& w) {
   if (w.dh > 0 || w.dw > 0) text += fmt::format(" d{}", w.dh + 1);
   if (w.g > 1) text += fmt::format(" g{}", w.g);
   if (w.post.sum) text += " +sum";
-  return text;
+  if (w.pre.any()) text = "input ops > " + text;
+  return w.before.empty() ? text : ShapeText(w.before[0]) + " > " + text;
 }
 
 std::vector<Cell> SideCells(const OneDnnSide* side) {

@@ -9,6 +9,8 @@
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
+#include "ops/conv_data.h"
+#include "tools/bench/onednn_side.h"
 #include "tools/bench/random_tensor.h"
 
 namespace tilesmith {
@@ -18,24 +20,17 @@ constexpr OneDnnAlgorithm kAlgorithms[] = {OneDnnAlgorithm::kDirect, OneDnnAlgor
                                            OneDnnAlgorithm::kWinograd};
 
 // What both sides compute on.
-struct Problem {
-  explicit Problem(const ConvWorkload& workload)
-      : input(RandomTensor(workload.input_shape(), 1)), weights(RandomTensor(workload.weights_shape(), 2)) {
-    if (workload.post.bias) bias = RandomTensor({workload.oc}, 3);
-    if (workload.post.sum) residual = RandomTensor(workload.output_shape(), 4);
-  }
-  const float* bias_data() const { return bias ? bias->floats() : nullptr; }
-
-  Tensor input, weights;
-  std::optional<Tensor> bias, residual;
-};
+ConvData RandomConvData(const ConvWorkload& workload) {
+  uint64_t seed = 0;
+  return MakeConvData(workload, [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
+}
 
 // Our side: kernel, buffers, and what they need to stay alive.
 class OurConv {
  public:
-  OurConv(const ConvWorkload& workload, const Schedule& schedule, const Problem& problem,
+  OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
           const Machine& machine)
-      : workload_(workload), problem_(problem), machine_(machine) {
+      : workload_(workload), data_(data), machine_(machine) {
     const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
     const Support support = conv_template.Supports(workload, machine.cpu);
     if (!support.ok) {
@@ -44,9 +39,8 @@ class OurConv {
                               WorkloadToString(workload), support.reason));
     }
     layouts_ = conv_template.Layouts(workload, schedule.config);
-    kernel_ = conv_template.Build(workload, schedule.config, machine.cpu,
-                                  {problem.weights.floats(), problem.bias_data()});
-    input_ = Transform(problem.input, layouts_.in, machine.cpu, machine.threads);
+    kernel_ = conv_template.Build(workload, schedule.config, machine.cpu, WeightsOf(data.tensors()));
+    input_ = Transform(data.input, layouts_.in, machine.cpu, machine.threads);
     output_ = Tensor(workload.output_shape(), layouts_.out);
     scratch_ = AlignedBuffer(size_t(kernel_->ScratchFloats(machine.threads)) * sizeof(float));
     views_.push_back(input_.input_view());
@@ -57,7 +51,7 @@ class OurConv {
   std::span<const float> weights() const { return kernel_->PackedWeights(); }
   void Run() { RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads); }
   Tensor Answer() {
-    if (problem_.residual) output_ = Transform(*problem_.residual, layouts_.out, machine_.cpu, 1);
+    if (data_.residual) output_ = Transform(*data_.residual, layouts_.out, machine_.cpu, 1);
     if (workload_.post.sum) views_[1].data = output_.floats();
     Run();
     return TransformGeneric(output_, Layout::Nchw());
@@ -65,7 +59,7 @@ class OurConv {
 
  private:
   ConvWorkload workload_;
-  const Problem& problem_;
+  const ConvData& data_;
   Machine machine_;
   LayoutPair layouts_;
   std::unique_ptr<ConvKernel> kernel_;
@@ -76,41 +70,34 @@ class OurConv {
 
 struct Twin {
   OneDnnAlgorithm algorithm;
-  std::unique_ptr<OneDnnConv> conv;
+  std::unique_ptr<OneDnnSequence> conv;
 };
 
-std::vector<Twin> MakeTwins(const ConvWorkload& workload, const Problem& problem,
+std::vector<Twin> MakeTwins(const ConvWorkload& workload, const ConvData& data,
                             std::vector<std::string>* refusals) {
   std::vector<Twin> twins;
   for (OneDnnAlgorithm algorithm : kAlgorithms) {
     std::string refusal;
-    auto conv =
-        OneDnnConv::Create(workload, algorithm, {problem.weights.floats(), problem.bias_data()}, &refusal);
+    auto conv = OneDnnSequence::Create(workload, algorithm, data, &refusal);
     if (conv == nullptr) {
       if (refusals) refusals->push_back(fmt::format("{}: {}", OneDnnAlgorithmName(algorithm), refusal));
       continue;
     }
-    conv->SetInput(problem.input);
-    if (problem.residual) conv->SetResidual(*problem.residual);
     twins.push_back({algorithm, std::move(conv)});
   }
   return twins;
 }
 
 OneDnnSide SideOf(const Twin& twin) {
-  return {twin.algorithm,
-          twin.conv->ImplName(),
-          fmt::format("{} -> {}", twin.conv->InputLayoutName(), twin.conv->OutputLayoutName()),
-          0,
-          {}};
+  return {twin.algorithm, twin.conv->ImplName(), twin.conv->LayoutsText(), 0, {}};
 }
 
-void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& bench, const Problem& problem) {
+void CheckAgreement(OurConv& ours, std::vector<Twin>& twins, const ConvBench& bench, const ConvData& data) {
   const Tensor answer = ours.Answer();
   for (Twin& twin : twins) {
     twin.conv->Run();
     const double difference = RelativeDifference(answer, twin.conv->GetOutput());
-    if (problem.residual) twin.conv->SetResidual(*problem.residual);
+    if (data.residual) twin.conv->SetResidual(*data.residual);
     const double allowed = twin.algorithm == OneDnnAlgorithm::kWinograd ? 1e-3 : 1e-4;
     if (difference <= allowed) continue;
     throw Error(
@@ -138,13 +125,13 @@ const OneDnnSide* ConvBench::Direct() const {
 
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
                     const DuelOptions& options) {
-  const Problem problem(workload);
-  OurConv ours(workload, schedule, problem, machine);
+  const ConvData data = RandomConvData(workload);
+  OurConv ours(workload, schedule, data, machine);
   ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}};
-  std::vector<Twin> twins = MakeTwins(workload, problem, &bench.refusals);
-  CheckAgreement(ours, twins, bench, problem);
+  std::vector<Twin> twins = MakeTwins(workload, data, &bench.refusals);
+  CheckAgreement(ours, twins, bench, data);
 
-  std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, ours.weights()}};
+  std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, {ours.weights()}}};
   for (Twin& twin : twins) {
     contestants.push_back({std::string(OneDnnAlgorithmName(twin.algorithm)),
                            [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
@@ -161,8 +148,8 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
 }
 
 std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options) {
-  const Problem problem(workload);
-  const std::vector<Twin> twins = MakeTwins(workload, problem, nullptr);
+  const ConvData data = RandomConvData(workload);
+  const std::vector<Twin> twins = MakeTwins(workload, data, nullptr);
   if (twins.empty()) return {};
   std::vector<Contestant> contestants;
   for (const Twin& twin : twins) {

@@ -25,7 +25,9 @@ double TimeBlock(const Contestant& contestant, int runs, bool cold) {
   std::vector<double> parts;
   const int part_runs = cold ? 1 : (runs + kBlockParts - 1) / kBlockParts;
   for (int done = 0; done < runs; done += part_runs) {
-    if (cold) EvictFromCaches(contestant.weights);
+    for (const std::span<const float> weights : contestant.weights) {
+      if (cold) EvictFromCaches(weights);
+    }
     parts.push_back(TimeRuns(contestant, part_runs));
   }
   return Quantile(std::move(parts), 0.5);

@@ -15,7 +15,7 @@ namespace tilesmith {
 struct Contestant {
   std::string name;
   std::function<void()> run;
-  std::span<const float> weights;  // evicted before every run of a cold duel
+  std::vector<std::span<const float>> weights;  // evicted before every run of a cold duel
 };
 
 struct DuelOptions {

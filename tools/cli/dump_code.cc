@@ -1,16 +1,14 @@
 #include "tools/cli/dump_code.h"
 
-#include <vector>
+#include "ops/conv_data.h"
 
 namespace tilesmith {
 
 void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
               const CpuInfo& cpu, const std::string& directory) {
-  const std::vector<float> weights(size_t(ElementCount(workload.weights_shape())));
-  const std::vector<float> bias(size_t(workload.oc));
+  const ConvData zeros = MakeConvData(workload, [](Tensor&) {});
   const auto kernel =
-      FindConvTemplate(template_name)
-          .Build(workload, config, cpu, {weights.data(), workload.post.bias ? bias.data() : nullptr});
+      FindConvTemplate(template_name).Build(workload, config, cpu, WeightsOf(zeros.tensors()));
   WriteCodeDump(directory + "/" + WorkloadToString(workload), kernel->Code());
 }
 

@@ -3,28 +3,50 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/fusion.h"
 #include "ops/nodes/conv.h"
 #include "templates/conv_template.h"
 
 namespace tilesmith {
+namespace {
 
-std::vector<ConvTask> TasksOf(const Graph& graph) {
+std::vector<ConvTask> Distinct(const std::vector<ConvWorkload>& workloads) {
   std::vector<ConvTask> tasks;
   std::map<std::string, size_t> by_workload;
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-    if (conv == nullptr) continue;
-    const auto [found, added] = by_workload.try_emplace(WorkloadToString(conv->workload()), tasks.size());
-    if (added) {
-      tasks.push_back({"", conv->workload(), 1});
-    } else {
-      ++tasks[found->second].count;
-    }
+  for (const ConvWorkload& workload : workloads) {
+    const auto [found, added] = by_workload.try_emplace(WorkloadToString(workload), tasks.size());
+    if (added) tasks.push_back({"", workload, 0});
+    ++tasks[found->second].count;
   }
   return tasks;
 }
 
-bool LooksLikeWorkload(const std::string& text) {
+}  // namespace
+
+std::vector<ConvTask> TasksOf(const Graph& graph) {
+  std::vector<ConvWorkload> workloads;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    if (conv != nullptr) workloads.push_back(conv->workload());
+  }
+  return Distinct(workloads);
+}
+
+std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu) {
+  std::vector<ConvWorkload> workloads;
+  for (const FusablePair& pair : FusablePairs(graph)) {
+    if (!SupportingTemplates(pair.workload, cpu).empty()) workloads.push_back(pair.workload);
+  }
+  return Distinct(workloads);
+}
+
+std::string FusionText(const ConvWorkload& workload) {
+  return !workload.before.empty() ? "two convs" : workload.pre.any() ? "input ops" : "";
+}
+
+bool LooksLikeWorkload(const std::string& whole) {
+  const size_t arrow = whole.rfind('>');
+  const std::string text = arrow == std::string::npos ? whole : whole.substr(arrow + 1);
   const size_t letters = size_t(
       std::find_if(text.begin(), text.end(), [](char c) { return c < 'a' || c > 'z'; }) - text.begin());
   if (letters == 1 && text.starts_with("n\"")) return true;

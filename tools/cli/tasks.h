@@ -19,7 +19,12 @@ struct ConvTask {
 
 // Distinct workloads in the order of their first node.
 std::vector<ConvTask> TasksOf(const Graph& graph);
-// Whether every character could belong to a workload string, beginning with a field and its number.
+// Likewise of the fused workloads that the network's pairs allow and some template supports: alternatives to
+// the tasks above, which compute the same once more.
+std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu);
+// What tables say is fused: "two convs", "input ops", or nothing.
+std::string FusionText(const ConvWorkload& workload);
+// Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);
 // The templates that support the workload, best first: "direct, portable".
 std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu);

@@ -40,6 +40,8 @@ class GraphTuneCommand : public Command {
               "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
     args.Flag("--default-schedules", &options_.allow_defaults,
               "Convolutions the log lacks get their untuned default schedule");
+    args.Flag("--no-fusion", &no_fusion_,
+              "Compute every layer by itself, whatever fused records the log has");
     DeclareAccuracy(args, &options_.accuracy);
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
@@ -72,6 +74,7 @@ class GraphTuneCommand : public Command {
     options_.cpu = machine.cpu;
     options_.threads = machine.threads;
     options_.model = model_.model;
+    options_.fusion = !no_fusion_;
     options_.progress = [&](size_t done, size_t total) {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked = NowSeconds();
@@ -87,11 +90,12 @@ class GraphTuneCommand : public Command {
 
   void Print(const GraphTuneResult& result, const RunTimes& times) const {
     const Plan& plan = result.plan;
-    int64_t convs = 0, unmeasured = 0;
+    int64_t convs = 0, unmeasured = 0, fused = 0;
     double conv_seconds = 0, transform_seconds = 0;
     for (const NodePlan& node : plan.nodes) {
+      if (!node.fused_into.empty()) ++fused;
+      if (node.op_type == "Conv") ++convs;
       if (!node.record) continue;
-      ++convs;
       conv_seconds += node.predicted_seconds;
       if (node.record->seconds == 0) ++unmeasured;
     }
@@ -100,6 +104,7 @@ class GraphTuneCommand : public Command {
     Report report;
     report.Fact("network", "network", TextCell(plan.network));
     report.Fact("convs", "convolutions", CountCell(convs));
+    report.Fact("fused", "fused into convolutions", CountCell(fused));
     if (unmeasured > 0) report.Fact("unmeasured", "  untuned", CountCell(unmeasured));
     report.Fact("conv_seconds", "  predicted ms", MillisecondsCell(conv_seconds));
     report.Fact("transforms", "transforms", CountCell(int64_t(plan.transforms.size())));
@@ -128,7 +133,7 @@ class GraphTuneCommand : public Command {
   MachineOptions machine_options_;
   GraphTuneOptions options_;
   std::string log_path_, plan_path_, costs_path_;
-  bool json_ = false;
+  bool no_fusion_ = false, json_ = false;
   double solve_seconds_ = 0;
   int64_t candidates_ = 0;
 };

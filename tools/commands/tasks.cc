@@ -20,6 +20,7 @@ class TasksCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
+    args.Flag("--no-fusion", &no_fusion_, "Leave out the fused alternatives to pairs of layers");
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -27,23 +28,32 @@ class TasksCommand : public Command {
     const Graph graph = LoadModel(model_);
     const CpuInfo cpu = CappedCpu(max_isa_);
     Report report;
-    Table& table = report.AddTable(
-        {"tasks",
-         "",
-         {{"workload", "workload"}, {"count", "count"}, {"gflop", "GFLOP"}, {"templates", "templates"}}});
+    Table& table = report.AddTable({"tasks",
+                                    "",
+                                    {{"workload", "workload"},
+                                     {"fused", "fused"},
+                                     {"count", "count"},
+                                     {"gflop", "GFLOP"},
+                                     {"templates", "templates"}}});
+    const auto add_row = [&](const ConvTask& task) {
+      table.AddRow({TextCell(WorkloadToString(task.workload)), TextCell(FusionText(task.workload)),
+                    CountCell(task.count), RealCell(task.workload.flops() * 1e-9, 3),
+                    TextCell(SupportingTemplates(task.workload, cpu))});
+    };
     double total = 0;
     int64_t convs = 0;
     const std::vector<ConvTask> tasks = TasksOf(graph);
     for (const ConvTask& task : tasks) {
-      const double gflop = task.workload.flops() * 1e-9;
-      total += gflop * double(task.count);
+      total += task.workload.flops() * 1e-9 * double(task.count);
       convs += task.count;
-      table.AddRow({TextCell(WorkloadToString(task.workload)), CountCell(task.count), RealCell(gflop, 3),
-                    TextCell(SupportingTemplates(task.workload, cpu))});
+      add_row(task);
     }
+    const std::vector<ConvTask> fused = no_fusion_ ? std::vector<ConvTask>() : FusedTasksOf(graph, cpu);
+    for (const ConvTask& task : fused) add_row(task);
     report.Fact("network", "network", TextCell(graph.name()));
     report.Fact("convs", "convolutions", CountCell(convs));
     report.Fact("distinct", "distinct", CountCell(int64_t(tasks.size())));
+    report.Fact("fused", "fused alternatives", CountCell(int64_t(fused.size())));
     report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));
     report.Print(json_);
     return 0;
@@ -52,7 +62,7 @@ class TasksCommand : public Command {
  private:
   ModelOptions model_;
   std::string max_isa_;
-  bool json_ = false;
+  bool no_fusion_ = false, json_ = false;
 };
 
 }  // namespace

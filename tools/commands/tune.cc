@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "layouts/base/error.h"
@@ -63,6 +65,7 @@ class TuneCommand : public Command {
     args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
     args.Flag("--resume", &resume_, "Go on with an existing log: what it holds is not measured again");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
+    args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &accuracy_);
     DeclareConditions(args, &conditions_name_);
     DeclareMachineOptions(args, &machine_options_);
@@ -76,10 +79,13 @@ class TuneCommand : public Command {
     CheckAccuracyLimits(accuracy_);
     begin_ = NowSeconds();
     machine_ = OpenMachine(machine_options_);
-    const Targets targets = LoadTargets(target_);
+    Targets targets = LoadTargets(target_);
     std::vector<Record> known = OpenLog();
     LogWriter log(log_path_);
     network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, targets.is_network(), machine_.cpu);
+    if (targets.is_network() && !no_fusion_) {
+      std::ranges::move(FusedTasksOf(*targets.graph, machine_.cpu), std::back_inserter(targets.tasks));
+    }
     CatchInterrupts();
     MeasureBaselines(targets.tasks);
     Tune(std::move(known), log);
@@ -182,6 +188,7 @@ class TuneCommand : public Command {
     FillTable(report.AddTable({"tasks",
                                "",
                                {{"workload", "workload"},
+                                {"fused", "fused"},
                                 {"count", "count"},
                                 {"best_seconds", "best ms"},
                                 {"gflops", "GFLOP/s"},
@@ -218,6 +225,7 @@ class TuneCommand : public Command {
       const double seconds = result.best ? result.best->seconds : 0;
       table.AddRow({
           TextCell(WorkloadToString(outcome.task.workload)),
+          TextCell(FusionText(outcome.task.workload)),
           CountCell(outcome.task.count),
           result.best ? MillisecondsCell(seconds) : NoCell(),
           result.best ? RealCell(outcome.task.workload.flops() / seconds * 1e-9, 1) : NoCell(),
@@ -246,7 +254,7 @@ class TuneCommand : public Command {
   int64_t trials_ = 0;  // 0: not given
   int64_t seed_ = 1;
   double time_budget_ = std::numeric_limits<double>::infinity();
-  bool resume_ = false, overwrite_ = false, json_ = false;
+  bool resume_ = false, overwrite_ = false, no_fusion_ = false, json_ = false;
   std::string log_path_, dump_directory_, conditions_name_ = "auto";
 
   double begin_ = 0;

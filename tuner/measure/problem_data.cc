@@ -30,19 +30,18 @@ class Random {
   uint64_t state_;
 };
 
-Tensor RandomTensor(const Shape& shape, Random& random) {
-  Tensor tensor(shape);
-  std::generate_n(tensor.floats(), tensor.size(), [&] { return random.Unit(); });
-  return tensor;
-}
-
 // Rounding of a float computation with `terms` additions in any order, Winograd's transforms included: its
 // error grows with its tile rather than with the terms, hence the floor. Post-ops at most double it
-// (hard_swish has slope 1.5).
+// (hard_swish has slope 1.5), and so do activations in front of the conv.
 double Tolerance(const ConvWorkload& w, double magnitude) {
   constexpr double kFloorTerms = 256;
-  const double terms = static_cast<double>(w.ic / w.g * w.kh * w.kw) + 2;
-  return 2 * std::max(terms, kFloorTerms) * std::numeric_limits<float>::epsilon() * magnitude + 1e-30;
+  const auto terms_of = [](const ConvWorkload& conv) {
+    return static_cast<double>(conv.ic / conv.g * conv.kh * conv.kw) + 2;
+  };
+  double terms = terms_of(w);
+  for (const ConvWorkload& first : w.before) terms += terms_of(first);
+  const double slopes = w.fused() ? 4 : 2;
+  return slopes * std::max(terms, kFloorTerms) * std::numeric_limits<float>::epsilon() * magnitude + 1e-30;
 }
 
 }  // namespace
@@ -71,18 +70,16 @@ bool GuardedOutput::GuardsIntact() const {
 ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads)
     : workload_(workload), cpu_(cpu), threads_(threads) {
   Random random(seed);
-  input_ = RandomTensor(workload.input_shape(), random);
-  weights_ = RandomTensor(workload.weights_shape(), random);
-  if (workload.post.bias) bias_ = RandomTensor({workload.oc}, random);
-  if (workload.post.sum) residual_ = RandomTensor(workload.output_shape(), random);
+  data_ = MakeConvData(workload, [&random](Tensor& tensor) {
+    std::generate_n(tensor.floats(), tensor.size(), [&random] { return random.Unit(); });
+  });
   MakeAnswers(random.Next());
 }
 
 void ProblemData::MakeAnswers(uint64_t seed) {
   const ConvWorkload& w = workload_;
   const auto add = [&](const Dims4& index) {
-    const ConvSample sample = ReferenceConvAt(w, input_, weights_, bias_ ? &*bias_ : nullptr,
-                                              residual_ ? &*residual_ : nullptr, index);
+    const ConvSample sample = ReferenceConvAt(w, data_.tensors(), index);
     answers_.push_back({index, sample.value, Tolerance(w, sample.magnitude)});
   };
   for (int corner = 0; corner < 16; ++corner) {
@@ -105,8 +102,10 @@ const Tensor& ProblemData::InLayout(std::map<Layout, Tensor>& cache, const Tenso
   return cache.emplace(layout, Transform(plain, layout, cpu_, threads_)).first->second;
 }
 
-const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, input_, layout); }
-const Tensor& ProblemData::Residual(const Layout& layout) { return InLayout(residuals_, *residual_, layout); }
+const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, data_.input, layout); }
+const Tensor& ProblemData::Residual(const Layout& layout) {
+  return InLayout(residuals_, *data_.residual, layout);
+}
 
 GuardedOutput& ProblemData::Output(const Layout& layout) {
   return outputs_.try_emplace(layout, workload_.output_shape(), layout).first->second;

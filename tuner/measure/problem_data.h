@@ -2,12 +2,11 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "layouts/tensor.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv_data.h"
 
 namespace tilesmith {
 
@@ -42,8 +41,7 @@ class ProblemData {
   const Tensor& Input(const Layout& layout);
   const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
   GuardedOutput& Output(const Layout& layout);
-  const float* weights() const { return weights_.floats(); }
-  const float* bias() const { return bias_ ? bias_->floats() : nullptr; }
+  ConvTensors tensors() const { return data_.tensors(); }
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
@@ -61,8 +59,7 @@ class ProblemData {
   ConvWorkload workload_;
   CpuInfo cpu_;
   int threads_;
-  Tensor input_, weights_;
-  std::optional<Tensor> bias_, residual_;
+  ConvData data_;
   std::map<Layout, Tensor> inputs_, residuals_;
   std::map<Layout, GuardedOutput> outputs_;
   std::vector<Answer> answers_;

@@ -52,7 +52,7 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
     layouts = conv_template.Layouts(session_.workload, request.config);
     const Clock::time_point start = Clock::now();
     auto kernel =
-        conv_template.Build(session_.workload, request.config, session_.cpu, {data_.weights(), data_.bias()});
+        conv_template.Build(session_.workload, request.config, session_.cpu, WeightsOf(data_.tensors()));
     result.build_seconds = SecondsSince(start);
     const size_t scratch_bytes = kernel->ScratchFloats(session_.conditions.threads) * sizeof(float);
     if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
