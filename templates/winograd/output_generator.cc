@@ -48,7 +48,8 @@ LinearCode::Term OutputGenerator::ProductTerm(int row, int column) const {
   return {1, -1, kProducts + Offset(element * geometry_.out_element * kFloatBytes)};
 }
 
-size_t OutputGenerator::Emit(int rows, int columns, int lanes) {
+size_t OutputGenerator::Emit(const Variant& variant) {
+  variant_ = variant;
   align(64);
   const size_t start = getSize();
   std::vector<double> constants;
@@ -62,12 +63,11 @@ size_t OutputGenerator::Emit(int rows, int columns, int lanes) {
   L(next);
   for (int parity : {0, 1}) {
     std::vector<int> some;
-    for (int row = parity; row < rows; row += 2) {
+    for (int row = parity; row < variant.rows; row += 2) {
       some.push_back(row);
-      if (row + 2 < rows && static_cast<int>(some.size()) < rows_at_once_) continue;
+      if (row + 2 < variant.rows && static_cast<int>(some.size()) < rows_at_once_) continue;
       EmitColumns(some);
-      for (size_t i = 0; i < some.size(); ++i)
-        EmitRow(some[i], static_cast<int>(i) * window_, columns, lanes);
+      for (size_t i = 0; i < some.size(); ++i) EmitRow(some[i], static_cast<int>(i) * window_);
       some.clear();
     }
   }
@@ -101,13 +101,13 @@ void OutputGenerator::EmitColumns(const std::vector<int>& rows) {
   }
 }
 
-void OutputGenerator::EmitRow(int row, int first_register, int columns, int lanes) {
+void OutputGenerator::EmitRow(int row, int first_register) {
   for (int q = 0; q < pairs_; ++q) {
     const auto plus = Vector(first_register + 1 + 2 * q), minus = Vector(first_register + 2 + 2 * q);
     vaddps(Vector(sum_ + q), plus, minus);
     vsubps(minus, plus, minus);
   }
-  for (int k = 0; k < columns; ++k) {
+  for (int k = 0; k < variant_.columns; ++k) {
     std::vector<Term> terms;
     for (int q = 0; q < pairs_; ++q) {
       terms.push_back(
@@ -116,18 +116,20 @@ void OutputGenerator::EmitRow(int row, int first_register, int columns, int lane
     if (k == 0) terms.push_back({1, first_register, {}});
     if (k == transforms_.tile - 1) terms.push_back({1, first_register + window_ - 1, {}});
     Sum(result_, terms, scratch_);
-    EmitOutput((row * geometry_.workload.ow + k) * geometry_.out_pixel() * kFloatBytes, lanes);
+    EmitOutput((row * geometry_.workload.ow + k) * geometry_.out_pixel() * kFloatBytes);
   }
 }
 
-void OutputGenerator::EmitOutput(int64_t offset, int lanes) {
+void OutputGenerator::EmitOutput(int64_t offset) {
   const PostOps& post = geometry_.workload.post;
   const auto result = Vector(result_);
   if (post.bias) vaddps(result, result, Vector(bias_));
   if (post.sum) vaddps(result, result, ptr[kResidual + Offset(offset)]);
   Apply(post.activation, result, Vector(scratch_));
-  if (lanes < vector_floats() && post.activation.Apply(0.0F) != 0.0F) ClearLanesFrom(lanes, result);
-  vmovups(ptr[kOutput + Offset(offset)], result);
+  if (variant_.lanes < vector_floats() && post.activation.Apply(0.0F) != 0.0F)
+    ClearLanesFrom(variant_.lanes, result);
+  const auto output = ptr[kOutput + Offset(offset)];
+  variant_.stream ? vmovntps(output, result) : vmovups(output, result);
 }
 
 }  // namespace tilesmith::winograd

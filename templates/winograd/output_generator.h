@@ -19,9 +19,13 @@ class OutputGenerator : public LinearCode {
  public:
   OutputGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes);
 
-  // A kernel for tiles of which only the first rows and columns lie in the output. `lanes`: real channels of
-  // the vector; the others come out as zero. Returns its offset in the code.
-  size_t Emit(int rows, int columns, int lanes);
+  struct Variant {
+    int rows = 0, columns = 0;  // of a tile, that lie in the output
+    int lanes = 0;              // real channels of the vector; the others come out as zero
+    bool stream = false;        // bypass the caches; needs output aligned to whole vectors
+  };
+  // Emits a kernel and returns its offset in the code.
+  size_t Emit(const Variant& variant);
   // After the last kernel.
   void Finish() { EmitConstants(); }
 
@@ -32,13 +36,14 @@ class OutputGenerator : public LinearCode {
   Term ProductTerm(int row, int column) const;
   // A^T M for `rows`, all even or all odd, into registers from 0 on, T each.
   void EmitColumns(const std::vector<int>& rows);
-  void EmitRow(int row, int first_register, int columns, int lanes);
-  void EmitOutput(int64_t offset, int lanes);
+  void EmitRow(int row, int first_register);
+  void EmitOutput(int64_t offset);
 
   const Geometry& geometry_;
   const Transforms& transforms_;
   const int window_, pairs_;
   const int rows_at_once_;
+  Variant variant_;                          // while emitting
   const int sum_, result_, scratch_, bias_;  // registers; sums or differences of the pairs from sum_ on
 };
 

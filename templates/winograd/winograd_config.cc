@@ -58,6 +58,13 @@ std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
   return {values.begin(), values.end()};
 }
 
+// Whether what one run writes is gone from the caches before anyone can read it. Narrower vectors than a
+// cache line cannot be streamed.
+bool CanStream(const ConvWorkload& w, const CpuInfo& cpu) {
+  return cpu.isa == Isa::kAvx512 && cpu.l3_bytes > 0 &&
+         w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
+}
+
 std::string WhyProductInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
   const direct::DirectConfig& p = c.product;
   const int64_t tiles = CountTiles(w, c.tile);
@@ -125,6 +132,7 @@ WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
   c.tile = config.Get("tile");
   c.partition = static_cast<Partition>(config.Get("partition"));
   c.tile_block = config.Get("tile_block");
+  c.stream = config.Get("stream") != 0;
   c.product.ic_block = c.product.oc_block = cpu.vector_floats();
   c.product.ic_pass = kChannelsPerPass;
   c.product.oc_vectors = config.Get("oc_vectors");
@@ -158,6 +166,8 @@ ConfigSpace WinogradSpace(const ConvWorkload& w, const CpuInfo& cpu) {
       {"ic_unroll", wide ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{2, 4, 8},
        "input channels unrolled"},
       {"prefetch", {0, 16, 32, 64}, "weight vectors fetched ahead"},
+      {"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "1: outputs larger than the caches bypass them"},
   };
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
@@ -180,6 +190,7 @@ Config WinogradDefault(const ConvWorkload& w, const CpuInfo& cpu) {
     config.Set("broadcast", static_cast<int64_t>(direct::Broadcast::kRegister));
     config.Set("ic_unroll", wide ? 8 : 4);
     config.Set("prefetch", 0);
+    config.Set("stream", CanStream(w, cpu));
     return config;
   };
   // Wide register tiles first; the narrowest is valid for every workload, in blocks of any size.

@@ -23,6 +23,7 @@ struct WinogradConfig {
   int64_t tile = 4;       // outputs of a tile along each axis
   Partition partition = Partition::kTileBlocks;
   int64_t tile_block = 0;        // tiles per task with kTileBlocks; 0 otherwise
+  bool stream = false;           // outputs bypass the caches
   direct::DirectConfig product;  // register tile, unroll, prefetch of the matrix products
 };
 
