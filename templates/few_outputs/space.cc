@@ -63,6 +63,7 @@ Config MakeConfig(const CpuInfo& cpu, const TileSize& tile) {
 Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (cpu.isa == Isa::kPortable)
     return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g > 1) return Support::No("a grouped convolution");
   if (w.oc > kMostOutputs)
     return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));
