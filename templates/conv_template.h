@@ -16,6 +16,7 @@
 #include "ops/conv_tensors.h"
 #include "ops/workload.h"
 #include "templates/config.h"
+#include "templates/loop_features.h"
 
 namespace tilesmith {
 
@@ -96,6 +97,9 @@ class ConvTemplate {
     (void)config;
     return 1;
   }
+  // What the cost model knows of a config (loop_features.h).
+  virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
+                                const CpuInfo& cpu) const = 0;
   // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
   virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
                                             const CpuInfo& cpu, const ConvWeights& weights) const = 0;

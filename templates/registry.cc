@@ -16,12 +16,8 @@ namespace tilesmith {
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
-      &DirectTemplate(),
-      &WinogradTemplate(),
-      &DepthwiseTemplate(),
-      &GroupedTemplate(),
-      &FewOutputsTemplate(),
-      static_cast<const ConvTemplate*>(&portable),
+      &DirectTemplate(),  &WinogradTemplate(),   &DepthwiseTemplate(),
+      &GroupedTemplate(), &FewOutputsTemplate(), static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
 }

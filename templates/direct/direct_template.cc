@@ -45,6 +45,10 @@ class Direct : public ConvTemplate {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
 
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return direct::FeaturesOf(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return direct::BuildDirectKernel(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()),

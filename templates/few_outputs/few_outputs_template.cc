@@ -25,6 +25,10 @@ class FewOutputs : public ConvTemplate {
     return {Layout::Nchw(), Layout::Nchw()};
   }
 
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo&) const override {
+    return few_outputs::FeaturesOf(few_outputs::MakeGeometry(w, few_outputs::ReadConfig(config)));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return few_outputs::BuildFewOutputsKernel(few_outputs::MakeGeometry(w, few_outputs::ReadConfig(config)),

@@ -48,6 +48,27 @@ Geometry MakeGeometry(const ConvWorkload& workload, const FewOutputsConfig& conf
   return g;
 }
 
+LoopFeatures FeaturesOf(const Geometry& g) {
+  const ConvWorkload& w = g.workload;
+  const FewOutputsConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = w.ic * w.kh * w.kw;
+  const int64_t row_lanes = (w.ow + c.lanes - 1) / c.lanes * c.lanes;
+  const int64_t rows = std::min(g.rows_per_task(), w.oh);
+  const int64_t inputs = c.vectors * c.tile_rows;
+  LoopFeatures f;
+  f.flops = 2.0 * static_cast<double>(w.mb * w.oc * w.oh * row_lanes * taps);
+  f.fma_per_load = static_cast<double>(inputs * c.outputs) / static_cast<double>(inputs + c.outputs);
+  f.accumulators = static_cast<double>(inputs * c.outputs);
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
+  f.weight_bytes = static_cast<double>(w.oc * taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * g.chunks() * g.row_blocks());
+  f.task_input_bytes = InputBytes(w, rows, w.ic);
+  f.task_weight_bytes = static_cast<double>(c.outputs * taps) * kBytes;
+  f.task_output_bytes = static_cast<double>(c.outputs * rows * w.ow) * kBytes;
+  return f;
+}
+
 int64_t EstimateCodeBytes(const Geometry& g) {
   constexpr int64_t kLoadBytes = 11, kMaskBytes = 10, kFmaBytes = 6, kStoreBytes = 40;
   const FewOutputsConfig& c = g.config;

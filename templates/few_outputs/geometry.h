@@ -8,6 +8,7 @@
 
 #include "ops/workload.h"
 #include "templates/config.h"
+#include "templates/loop_features.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::few_outputs {
@@ -57,6 +58,8 @@ struct Geometry {
 
 // Precondition: FewOutputsTemplate supports the workload.
 Geometry MakeGeometry(const ConvWorkload& workload, const FewOutputsConfig& config);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Machine code of one kernel for whole tiles, within some 20%.
 int64_t EstimateCodeBytes(const Geometry& geometry);

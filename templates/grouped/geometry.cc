@@ -72,6 +72,30 @@ std::vector<InputColumn> InputColumnsOf(const ConvWorkload& w, const TileRun& ti
   return ascending;
 }
 
+LoopFeatures FeaturesOf(const Geometry& g) {
+  const ConvWorkload& w = g.workload;
+  const GroupedConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = g.channels * w.kh * w.kw;
+  const auto lanes = static_cast<double>(g.vectors * g.vector_floats);
+  const int64_t tile = c.width_tile * c.tile_rows;
+  const int64_t columns =
+      std::min(c.width_tile * w.kw, (c.width_tile - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
+  const int64_t loads = columns * c.tile_rows + (c.held_weights ? w.kw : tile * w.kw);
+  const auto rows = static_cast<double>(std::min(g.rows_per_task(), w.oh));
+  LoopFeatures f;
+  f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow * taps);
+  f.fma_per_load = static_cast<double>(tile * w.kw) / static_cast<double>(loads);
+  f.accumulators = static_cast<double>(tile);
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
+  f.weight_bytes = lanes * static_cast<double>(taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
+  f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats);
+  f.task_weight_bytes = static_cast<double>(g.vector_floats * taps) * kBytes;
+  f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats) * kBytes;
+  return f;
+}
+
 int64_t EstimateCodeBytes(const Geometry& g) {
   constexpr int64_t kLoadBytes = 11, kFmaBytes = 6, kMemoryFmaBytes = 9, kStoreBytes = 32;
   const int64_t fma_bytes = g.config.held_weights ? kFmaBytes : kMemoryFmaBytes;

@@ -9,6 +9,7 @@
 #include "ops/workload.h"
 #include "templates/config.h"
 #include "templates/image_strides.h"
+#include "templates/loop_features.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::grouped {
@@ -76,6 +77,8 @@ struct InputColumn {
 };
 // Only columns inside the input row.
 std::vector<InputColumn> InputColumnsOf(const ConvWorkload& workload, const TileRun& tile);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Machine code of one kernel for tiles of config.tile_rows rows, within some 20%.
 int64_t EstimateCodeBytes(const Geometry& geometry);

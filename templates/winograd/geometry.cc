@@ -1,9 +1,11 @@
 #include "templates/winograd/geometry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "templates/conv_template.h"
+#include "templates/direct/geometry.h"
 
 namespace tilesmith::winograd {
 namespace {
@@ -104,6 +106,36 @@ int64_t Geometry::InVectorOffset(int64_t vector) const {
 int64_t Geometry::OutVectorOffset(int64_t vector) const {
   const int64_t channel = vector * vector_floats;
   return channel / out_pixel() * out_pixel() * workload.oh * workload.ow + channel % out_pixel();
+}
+
+LoopFeatures FeaturesOf(const Geometry& g) {
+  constexpr double kBytes = sizeof(float);
+  const bool blocks = g.config.partition == Partition::kTileBlocks;
+  const ConvWorkload product = ProductWorkload(g.workload, g.block_tiles, g.vector_floats);
+  const auto elements = static_cast<double>(g.elements());
+  const auto task_tiles = static_cast<double>(g.block_tiles);
+  const auto in_floats = static_cast<double>(g.in_vectors * g.vector_floats);
+  const auto out_floats = static_cast<double>(g.out_vectors * g.vector_floats);
+  LoopFeatures f = direct::FeaturesOf(direct::MakeGeometry(product, g.config.product, g.vector_floats));
+  // A transform adds and multiplies each element of a window some `window` times along either axis.
+  const double transforms = 2.0 * elements * g.window() * (in_floats + out_floats);
+  f.flops = static_cast<double>(g.tiles) * (2.0 * elements * in_floats * out_floats + transforms);
+  f.weight_bytes = elements * in_floats * out_floats * kBytes;
+  f.scratch_bytes = static_cast<double>(g.scratch) * kBytes;
+  if (blocks) {
+    f.tasks = std::ceil(static_cast<double>(g.tiles) / task_tiles);
+    f.task_input_bytes = task_tiles * elements * in_floats * kBytes;
+    f.task_weight_bytes = f.weight_bytes;
+    f.task_output_bytes =
+        task_tiles * static_cast<double>(g.config.tile * g.config.tile) * out_floats * kBytes;
+  } else if (g.config.partition == Partition::kElements) {
+    f.tasks *= elements;
+  } else {
+    f.task_input_bytes *= elements;
+    f.task_weight_bytes *= elements;
+    f.task_output_bytes *= elements;
+  }
+  return f;
 }
 
 }  // namespace tilesmith::winograd

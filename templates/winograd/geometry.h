@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "templates/direct/geometry.h"
+#include "templates/loop_features.h"
 #include "templates/winograd/winograd_config.h"
 
 namespace tilesmith::winograd {
@@ -56,6 +57,8 @@ struct Geometry {
 };
 
 Geometry MakeGeometry(const ConvWorkload& workload, const WinogradConfig& config, int vector_floats);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Tiles of the whole batch, and the floats of V and M for a block of `block_tiles` of them.
 int64_t CountTiles(const ConvWorkload& workload, int64_t tile);

@@ -60,6 +60,11 @@ class Winograd : public ConvTemplate {
     return 1 + 4 * winograd::ErrorAmplification(transforms) / terms;
   }
 
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return winograd::FeaturesOf(
+        winograd::MakeGeometry(w, winograd::ReadConfig(config, cpu), cpu.vector_floats()));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return winograd::BuildWinogradKernel(
