@@ -159,7 +159,7 @@ TEST(WinogradTemplate, ErrorsStayWithinTheirFactorAndGrowWithTheTile) {
 TEST(WinogradTemplate, FourByFourIsNoLessAccurateThanOneDnns) {
   if (TestCpu().isa != Isa::kAvx512) GTEST_SKIP() << "oneDNN has Winograd for AVX-512 only";
   // With a batch of one oneDNN prefers F(2 x 2).
-  for (const char* text : {"mb16ic64ih28oc64kh3ph1", "mb8ic256ih14oc64kh3ph1"}) {
+  for (const char* text : {"mb16ic64ih28oc64kh3ph1", "mb8ic128ih14oc64kh3ph1", "mb8ic256ih14oc64kh3ph1"}) {
     const ConvWorkload w = ParseWorkload(text);
     const Tensor weights(w.weights_shape());
     std::string refusal;
