@@ -45,6 +45,10 @@ class Depthwise : public ConvTemplate {
     return {layout, layout};
   }
 
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return depthwise::FeaturesOf(depthwise::MakeGeometry(w, depthwise::ReadConfig(config), cpu));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return depthwise::BuildDepthwiseKernel(depthwise::MakeGeometry(w, depthwise::ReadConfig(config), cpu),

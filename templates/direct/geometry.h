@@ -9,6 +9,7 @@
 #include "layouts/layout.h"
 #include "ops/workload.h"
 #include "templates/direct/direct_config.h"
+#include "templates/loop_features.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::direct {
@@ -60,6 +61,8 @@ Geometry MakeGeometry(const ConvWorkload& workload, const DirectConfig& config, 
 // With input ops: input rows that a task reads at most, and the floats of them in the input's layout.
 int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
 int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Machine code of the largest kernel variant, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);

@@ -2,10 +2,12 @@
 // beforehand, post-ops fused, a residual added in place on both sides.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ops/onednn.h"
+#include "templates/conv_error.h"
 #include "tools/bench/duel.h"
 #include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
@@ -19,6 +21,7 @@ struct OneDnnSide {
   std::string layouts;         // "NHWC -> NHWC"
   double seconds = 0;
   PairedRatio ratio;  // its seconds / ours
+  std::optional<ConvError> error = std::nullopt;
 };
 
 struct ConvBench {
@@ -26,6 +29,7 @@ struct ConvBench {
   Schedule schedule;
   LayoutPair layouts;                 // ours
   double seconds = 0;                 // ours
+  std::optional<ConvError> error;     // ours; unknown for fused workloads
   std::vector<OneDnnSide> sides;      // in the order direct, auto, winograd; those oneDNN can do
   std::vector<std::string> refusals;  // "winograd: ..."
   // Of a fused workload: ours with one kernel after the other instead.
@@ -36,7 +40,7 @@ struct ConvBench {
 };
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
-// 1e-4 of the largest output (1e-3 against Winograd, whose rounding errors are larger).
+// 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger).
 // `separate`, for fused workloads only, takes part too when it is given.
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
                     const DuelOptions& options, const SeparateSchedules* separate = nullptr);
