@@ -32,6 +32,14 @@ std::vector<ConvTask> TasksOf(const Graph& graph) {
   return Distinct(workloads);
 }
 
+std::vector<ConvTask> TasksOf(const Plan& plan) {
+  std::vector<ConvWorkload> workloads;
+  for (const NodePlan& node : plan.nodes) {
+    if (node.record) workloads.push_back(node.record->workload);
+  }
+  return Distinct(workloads);
+}
+
 std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu) {
   std::vector<ConvWorkload> workloads;
   for (const FusablePair& pair : FusablePairs(graph)) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/plan.h"
 #include "layouts/base/cpu.h"
 #include "ops/graph.h"
 #include "ops/workload.h"
@@ -22,6 +23,8 @@ std::vector<ConvTask> TasksOf(const Graph& graph);
 // Likewise of the fused workloads that the network's pairs allow and some template supports: alternatives to
 // the tasks above, which compute the same once more.
 std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu);
+// What a plan runs, in its order: a pair that it fuses is one task.
+std::vector<ConvTask> TasksOf(const Plan& plan);
 // What tables say is fused: "two convs", "input ops", or nothing.
 std::string FusionText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.

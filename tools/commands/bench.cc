@@ -105,7 +105,7 @@ class BenchCommand : public Command {
     const bool cold = ColdWeights(conditions_, targets.tasks, targets.is_network(), machine_.cpu);
     const BenchView view{against_ == "direct", peak_};
     report.Fact("weights", "weights", TextCell(cold ? "cold" : "warm"));
-    const std::vector<BenchRow> rows = Measure(targets.tasks, cold);
+    const std::vector<BenchRow> rows = Measure(targets.is_network() ? TasksOf(plan_) : targets.tasks, cold);
     const BenchTotals totals = AddBenchRows(report, rows, view);
     if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
@@ -181,7 +181,7 @@ class BenchCommand : public Command {
     std::map<std::string, OneDnnAlgorithm> fastest;
     for (const BenchRow& row : rows) {
       if (const OneDnnSide* side = row.bench.Fastest()) {
-        fastest[WorkloadToString(row.bench.workload)] = side->algorithm;
+        fastest[WorkloadToString(row.bench.workload.main_conv())] = side->algorithm;
       }
     }
     const auto choose = [&](const ConvWorkload& workload) {
