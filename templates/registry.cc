@@ -8,6 +8,7 @@
 #include "templates/direct/direct_template.h"
 #include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
+#include "templates/grouped_winograd/grouped_winograd_template.h"
 #include "templates/portable/portable_template.h"
 #include "templates/winograd/winograd_template.h"
 
@@ -16,8 +17,13 @@ namespace tilesmith {
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
-      &DirectTemplate(),  &WinogradTemplate(),   &DepthwiseTemplate(),
-      &GroupedTemplate(), &FewOutputsTemplate(), static_cast<const ConvTemplate*>(&portable),
+      &DirectTemplate(),
+      &WinogradTemplate(),
+      &DepthwiseTemplate(),
+      &GroupedTemplate(),
+      &GroupedWinogradTemplate(),
+      &FewOutputsTemplate(),
+      static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
 }

@@ -134,7 +134,8 @@ void Check(const Case& c) {
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
             static_cast<int>(random.Integer(1, 3)));
   Tensor allowed(w.output_shape());
-  std::fill_n(allowed.floats(), allowed.size(), static_cast<float>(AllowedError(c, data.input, data.weights)));
+  std::fill_n(allowed.floats(), allowed.size(),
+              static_cast<float>(AllowedError(c, data.input, data.weights)));
   ExpectEqual(wanted, TransformGeneric(allowed, layouts.out), target, gap, c);
 }
 
