@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "templates/depthwise/depthwise_template.h"
+#include "templates/depthwise_pair/depthwise_pair_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
@@ -16,6 +17,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const std::array templates = {
       &DirectTemplate(),
       &DepthwiseTemplate(),
+      &DepthwisePairTemplate(),
       &GroupedTemplate(),
       static_cast<const ConvTemplate*>(&portable),
   };
