@@ -16,6 +16,7 @@
 #include "ops/conv_tensors.h"
 #include "ops/workload.h"
 #include "templates/config.h"
+#include "templates/loop_features.h"
 
 namespace tilesmith {
 
@@ -88,6 +89,17 @@ class ConvTemplate {
   // A valid config that is decent everywhere: the schedule used before any tuning.
   virtual Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
   virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
+  // How far a result may be from the exact one, against what a plain sum of floats may be off (RoundingBound
+  // in conv_error.h). 1: a plain sum, exact for small integers. Larger: the terms of neighbouring outputs go
+  // through a result too, so the magnitude to apply the factor to is the largest of any output.
+  virtual double ErrorFactor(const ConvWorkload& workload, const Config& config) const {
+    (void)workload;
+    (void)config;
+    return 1;
+  }
+  // What the cost model knows of a config (loop_features.h).
+  virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
+                                const CpuInfo& cpu) const = 0;
   // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
   virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
                                             const CpuInfo& cpu, const ConvWeights& weights) const = 0;

@@ -7,8 +7,10 @@
 #include "templates/depthwise/depthwise_template.h"
 #include "templates/depthwise_pair/depthwise_pair_template.h"
 #include "templates/direct/direct_template.h"
+#include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
 #include "templates/portable/portable_template.h"
+#include "templates/winograd/winograd_template.h"
 
 namespace tilesmith {
 
@@ -16,9 +18,11 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
       &DirectTemplate(),
+      &WinogradTemplate(),
       &DepthwiseTemplate(),
       &DepthwisePairTemplate(),
       &GroupedTemplate(),
+      &FewOutputsTemplate(),
       static_cast<const ConvTemplate*>(&portable),
   };
   return templates;

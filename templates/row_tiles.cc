@@ -28,6 +28,27 @@ std::vector<TileRun> CutRow(const ConvWorkload& w, const RowCut& cut) {
   return runs;
 }
 
+bool CanFlatten(const ConvWorkload& w) {
+  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
+         w.ow == w.iw;
+}
+
+ConvWorkload Flattened(ConvWorkload w, int64_t width) {
+  if (width == 0) return w;
+  w.ih = w.oh = w.ih * w.iw / width;
+  w.iw = w.ow = width;
+  return w;
+}
+
+std::vector<int64_t> LongerRowWidths(const ConvWorkload& w) {
+  std::vector<int64_t> widths = {0};
+  const int64_t pixels = w.ih * w.iw;
+  for (int64_t parts : {1, 2, 4, 7, 8, 14, 16, 28}) {
+    if (CanFlatten(w) && pixels % parts == 0 && pixels / parts > w.iw) widths.push_back(pixels / parts);
+  }
+  return widths;
+}
+
 std::vector<InputRow> InputRowsOf(const ConvWorkload& w, int64_t output_rows) {
   std::map<int64_t, InputRow> rows;
   for (int64_t output_row = 0; output_row < output_rows; ++output_row) {

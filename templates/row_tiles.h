@@ -27,6 +27,14 @@ struct RowCut {
 // run.
 std::vector<TileRun> CutRow(const ConvWorkload& workload, const RowCut& cut);
 
+// Whether the rows of an image may be merged into longer ones: 1x1, stride 1, no padding.
+bool CanFlatten(const ConvWorkload& workload);
+// The workload with images recut into rows of `width` pixels; itself when width is 0. Precondition:
+// CanFlatten and width divides the image, or width is 0.
+ConvWorkload Flattened(ConvWorkload workload, int64_t width);
+// Widths worth trying: 0, the whole image, and fractions of it longer than its own rows.
+std::vector<int64_t> LongerRowWidths(const ConvWorkload& workload);
+
 // One input row of a tile of several output rows, and where it counts.
 struct InputRow {
   struct Tap {

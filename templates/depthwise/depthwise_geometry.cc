@@ -50,4 +50,29 @@ void WriteScratch(Geometry& g, int64_t rows) {
   g.padding_vectors = 0;
 }
 
+LoopFeatures FeaturesOf(const Geometry& g) {
+  const ConvWorkload& w = g.rows.workload;
+  const DepthwiseConfig& c = g.rows.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = g.rows.taps(), lanes = g.rows.vector_floats;
+  const int64_t tile = c.row_tile * c.width_tile;
+  const int64_t pixels = std::min(c.row_tile * w.kh, (c.row_tile - 1) * w.sh + w.kh) *
+                         std::min(c.width_tile * w.kw, (c.width_tile - 1) * w.sw + w.kw);
+  const int64_t weights = c.weights == Weights::kMemory ? tile * taps : c.weights == Weights::kRow ? taps : 0;
+  const int64_t rows = std::min(c.rows, w.oh);
+  // A pair of rows takes two thirds of the multiplications (row_pairs.h).
+  const double products = c.pairs ? 2.0 / 3 : 1;
+  LoopFeatures f;
+  f.flops = products * 2.0 * static_cast<double>(w.mb * w.oh * w.ow * g.vectors * lanes * taps);
+  f.fma_per_load = products * static_cast<double>(tile * taps) / static_cast<double>(pixels + weights);
+  f.accumulators = static_cast<double>(tile);
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(g.rows, g.codes));
+  f.weight_bytes = static_cast<double>(g.vectors * lanes * PlaneWeights(g.rows)) * kBytes;
+  f.tasks = static_cast<double>(w.mb * g.vector_blocks() * g.row_blocks());
+  f.task_input_bytes = InputBytes(w, rows, c.vectors * lanes);
+  f.task_weight_bytes = static_cast<double>(c.vectors * lanes * PlaneWeights(g.rows)) * kBytes;
+  f.task_output_bytes = static_cast<double>(rows * w.ow * c.vectors * lanes) * kBytes;
+  return f;
+}
+
 }  // namespace tilesmith::depthwise

@@ -6,6 +6,7 @@
 
 #include "layouts/layout.h"
 #include "templates/depthwise/row_geometry.h"
+#include "templates/loop_features.h"
 
 namespace tilesmith::depthwise {
 
@@ -29,6 +30,8 @@ struct Geometry {
   // Output rows of row block `block`, in groups.
   std::vector<RowGroup> Groups(int64_t block) const;
 };
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // In and out in the layout of config.block.
 Geometry MakeGeometry(const ConvWorkload& workload, const DepthwiseConfig& config, const CpuInfo& cpu);

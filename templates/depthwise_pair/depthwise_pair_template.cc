@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise_pair/pair_config.h"
 #include "templates/depthwise_pair/pair_geometry.h"
 #include "templates/depthwise_pair/pair_kernel.h"
@@ -43,6 +44,15 @@ class DepthwisePair : public ConvTemplate {
 
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
+  }
+
+  double ErrorFactor(const ConvWorkload&, const Config& config) const override {
+    return config.Get("dw_pairs") != 0 ? depthwise::kPairErrorFactor : 1;
+  }
+
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return depthwise_pair::FeaturesOf(
+        depthwise_pair::MakeGeometry(w, depthwise_pair::ReadConfig(w, cpu, config), cpu));
   }
 
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,

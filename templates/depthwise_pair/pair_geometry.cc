@@ -71,4 +71,34 @@ PairGeometry MakeGeometry(const ConvWorkload& workload, const PairConfig& config
   return g;
 }
 
+LoopFeatures FeaturesOf(const PairGeometry& g) {
+  const LoopFeatures depthwise = depthwise::FeaturesOf(g.depthwise);
+  const ConvWorkload& w = g.depthwise.rows.workload;
+  const bool depthwise_first = g.kind == PairKind::kDepthwiseFirst;
+  const auto tasks = static_cast<double>(w.mb * g.config.parts * g.row_blocks());
+  const auto parts = static_cast<double>(g.config.parts);
+  LoopFeatures f = direct::FeaturesOf(g.pointwise);
+  // Halo rows of the middle tensor, or all of it for every part, are computed more than once.
+  int64_t middle_rows = 0;
+  for (int64_t block = 0; block < g.row_blocks(); ++block) middle_rows += g.MiddleRows(block).size();
+  const auto pointwise_rows = static_cast<double>(depthwise_first ? g.config.rows : g.config.mid_rows);
+  f.flops = f.flops * static_cast<double>(middle_rows) / pointwise_rows +
+            depthwise.flops * (depthwise_first ? parts : 1);
+  f.code_bytes += depthwise.code_bytes;
+  f.weight_bytes += depthwise.weight_bytes;
+  f.tasks = tasks;
+  f.task_weight_bytes = f.weight_bytes / parts;
+  const double image_share = static_cast<double>(w.mb) / tasks;
+  const auto block_bytes = [](int64_t bytes, int64_t blocks) { return static_cast<double>(bytes * blocks); };
+  const int64_t in_blocks = (g.pointwise.workload.ic + g.pointwise.in.BlockFor(g.pointwise.workload.ic) - 1) /
+                            g.pointwise.in.BlockFor(g.pointwise.workload.ic);
+  f.task_input_bytes = depthwise_first
+                           ? depthwise.task_input_bytes * static_cast<double>(g.depthwise.vectors)
+                           : block_bytes(g.pointwise.in_block_bytes, in_blocks) * image_share * parts;
+  const int64_t out_floats = w.oh * w.ow * (depthwise_first ? g.pointwise.workload.oc : w.oc);
+  f.task_output_bytes = static_cast<double>(out_floats) * sizeof(float) * image_share;
+  f.scratch_bytes = static_cast<double>(g.scratch_floats()) * sizeof(float);
+  return f;
+}
+
 }  // namespace tilesmith::depthwise_pair

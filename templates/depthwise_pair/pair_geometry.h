@@ -33,6 +33,9 @@ struct PairGeometry {
   RowRange Chunks(int64_t part) const;
 };
 
+// Of both convs together; the loop's are those of the 1x1 conv, where most of the work is.
+LoopFeatures FeaturesOf(const PairGeometry& geometry);
+
 PairGeometry MakeGeometry(const ConvWorkload& workload, const PairConfig& config, const CpuInfo& cpu);
 
 }  // namespace tilesmith::depthwise_pair

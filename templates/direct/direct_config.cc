@@ -8,6 +8,7 @@
 
 #include "templates/direct/geometry.h"
 #include "templates/direct/register_plan.h"
+#include "templates/row_tiles.h"
 
 namespace tilesmith::direct {
 namespace {
@@ -48,6 +49,8 @@ std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
 
 std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t vector = cpu.vector_floats();
+  // Groups that end within a vector: only NHWC lets the next one start at any channel.
+  if (w.g > 1 && w.oc / w.g % vector != 0) return {0};
   std::vector<int64_t> blocks;
   for (int64_t block : {8, 16, 32, 64}) {
     if (block % vector != 0 || (block >= 2 * w.oc && block > vector)) continue;
@@ -112,11 +115,6 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
 }
 
 }  // namespace
-
-bool CanFlatten(const ConvWorkload& w) {
-  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
-         w.ow == w.iw;
-}
 
 DirectConfig ReadConfig(const Config& config) {
   DirectConfig c;

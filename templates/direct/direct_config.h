@@ -39,7 +39,4 @@ ConfigSpace DirectSpace(const ConvWorkload& workload, const CpuInfo& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks.
 Config DirectDefault(const ConvWorkload& workload, const CpuInfo& cpu);
 
-// Whether rows may be merged: 1x1, stride 1, no padding.
-bool CanFlatten(const ConvWorkload& workload);
-
 }  // namespace tilesmith::direct

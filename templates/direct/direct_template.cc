@@ -23,9 +23,9 @@ class Direct : public ConvTemplate {
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
     const int64_t out_per_group = w.oc / w.g;
-    if (w.g > 1 && out_per_group % cpu.vector_floats() != 0) {
-      return Support::No(fmt::format("groups of {} output channels do not fill vectors of {}", out_per_group,
-                                     cpu.vector_floats()));
+    if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {
+      return Support::No(fmt::format("groups of {} output channels fill no more than half a vector of {}",
+                                     out_per_group, cpu.vector_floats()));
     }
     const int64_t image_floats = std::max(w.oh * w.ow * (w.oc + 64), w.ih * w.iw * (w.ic + 64));
     if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
@@ -43,6 +43,10 @@ class Direct : public ConvTemplate {
 
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
+  }
+
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return direct::FeaturesOf(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()));
   }
 
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,

@@ -1,7 +1,7 @@
-// Direct convolution, dense or grouped in whole vectors: any kernel, stride, padding, dilation and channel
-// count. Register tile of output channels x output positions, weights streamed, input elements broadcast. The
-// loop structure is the usual one for NCHW[x]c (Georganas et al., "Anatomy of High-Performance Deep Learning
-// Convolutions on SIMD Architectures", 2018); the tiling of edges and tails is original.
+// Direct convolution, dense or in groups of more than half a vector: any kernel, stride, padding, dilation
+// and channel count. Register tile of output channels x output positions, weights streamed, input elements
+// broadcast. The loop structure is the usual one for NCHW[x]c (Georganas et al., "Anatomy of High-Performance
+// Deep Learning Convolutions on SIMD Architectures", 2018); the tiling of edges and tails is original.
 #pragma once
 
 #include "templates/conv_template.h"

@@ -119,30 +119,26 @@ void RowGenerator::EmitTile(const TileRun& tile) {
 void RowGenerator::EmitStart() {
   const Xmm mask = Vector(plan_.first_broadcast);
   const bool add_residual = variant_->first && geometry_.workload.post.sum;
-  const bool masked = geometry_.out.is_nhwc() && (add_residual || !variant_->first);
   for (int v = 0; v < variant_->chunk.vectors; ++v) {
-    const bool partial = masked && IsPartial(v);
+    const bool partial = geometry_.out.is_nhwc() && add_residual && IsPartial(v);
     if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
-      if (!variant_->first) {
-        partial ? LoadPartial(acc, OutputAt(kOutput, v, w), mask) : vmovups(acc, OutputAt(kOutput, v, w));
-        continue;
-      }
-      if (geometry_.workload.post.bias) {
+      if (variant_->first && geometry_.workload.post.bias) {
         vmovups(acc, ptr[kBias + Offset(v * vector_bytes())]);
       } else {
         Zero(acc);
       }
-      if (add_residual && partial) {
-        const Xmm loaded = Vector(plan_.first_broadcast + 1);
-        LoadPartial(loaded, OutputAt(kResidual, v, w), mask);
-        vaddps(acc, acc, loaded);
-      } else if (add_residual) {
-        vaddps(acc, acc, OutputAt(kResidual, v, w));
-      }
+      if (add_residual) AddStored(acc, OutputAt(kResidual, v, w), partial);
     }
   }
+}
+
+void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
+  if (!partial) return vaddps(acc, acc, stored);
+  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+  LoadPartial(loaded, stored, mask);
+  vaddps(acc, acc, loaded);
 }
 
 void RowGenerator::EmitBlocks(const TileRun& tile) {
@@ -257,6 +253,7 @@ void RowGenerator::EmitFinish() {
     if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
+      if (!variant_->first) AddStored(acc, OutputAt(kOutput, v, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
         StorePartial(OutputAt(kOutput, v, w), acc, mask);

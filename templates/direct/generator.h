@@ -1,9 +1,11 @@
 // The direct kernel's code generator: one output row, one chunk of output channels, one accumulation pass.
 //
-// For each register tile of the row:  acc = first ? bias (+ residual) : out
+// For each register tile of the row:  acc = first ? bias (+ residual) : 0
 //   for block in pass, for kernel row, for channel, for kernel column:
 //     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
+//   acc += first ? 0 : out
 //   out = last ? activation(acc) : acc
+// Passes are summed apart, so rounding errors grow with the longest of them rather than with all channels.
 // Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
 // rows are a range given at run time. So there is no padded copy of the input.
 #pragma once
@@ -61,6 +63,8 @@ class RowGenerator : public x86::VectorCode {
   void EmitRow();
   void EmitTile(const TileRun& tile);
   void EmitStart();
+  // acc += a stored vector, of which only the chunk's partial_lanes exist where `partial`.
+  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
   void EmitBlocks(const TileRun& tile);
   void EmitBlock(const TileRun& tile, int64_t channels);
   void EmitChannels(const TileRun& tile, int64_t channels);

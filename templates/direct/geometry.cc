@@ -95,6 +95,33 @@ void Geometry::KernelRows(int64_t row, int64_t* first, int64_t* last) const {
   *first = std::min(*first, *last);
 }
 
+LoopFeatures FeaturesOf(const Geometry& g) {
+  const ConvWorkload& w = g.workload;
+  const DirectConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = w.ic / w.g * w.kh * w.kw;
+  int64_t vectors = 0;
+  for (const Chunk& chunk : g.chunks) vectors += chunk.vectors;
+  const double chunk_lanes = static_cast<double>(c.oc_vectors * g.vector_floats);
+  const auto tile = static_cast<double>(c.oc_vectors * c.width_tile);
+  double loads = static_cast<double>(c.oc_vectors + c.width_tile);
+  if (c.broadcast == Broadcast::kEmbedded) loads = static_cast<double>(c.oc_vectors) + tile;
+  if (c.broadcast == Broadcast::kMixed) loads += static_cast<double>(c.width_tile - 1);
+  LoopFeatures f;
+  f.flops = 2.0 * static_cast<double>(w.mb * g.oh * g.ow * vectors * g.vector_floats * taps);
+  f.fma_per_load = tile / loads;
+  f.accumulators = tile;
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(w, c, g.vector_floats));
+  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * static_cast<int64_t>(g.chunks.size()) * g.row_blocks());
+  f.task_input_bytes = c.flat_width > 0 ? static_cast<double>(c.rows * g.iw * w.ic) * kBytes
+                                        : InputBytes(w, c.rows, w.ic / w.g);
+  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * kBytes;
+  f.task_output_bytes = chunk_lanes * static_cast<double>(c.rows * g.ow) * kBytes;
+  f.output_passes = static_cast<double>(g.passes.size());
+  return f;
+}
+
 int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
   const int64_t iw = config.flat_width > 0 ? config.flat_width : w.iw;
   const int64_t ow = config.flat_width > 0 ? config.flat_width : w.ow;

@@ -9,6 +9,7 @@
 #include "layouts/layout.h"
 #include "ops/workload.h"
 #include "templates/direct/direct_config.h"
+#include "templates/loop_features.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::direct {
@@ -57,6 +58,8 @@ struct Geometry {
 };
 
 Geometry MakeGeometry(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Machine code of the largest kernel variant, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);

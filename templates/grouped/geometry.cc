@@ -29,19 +29,10 @@ GroupedConfig ReadConfig(const Config& config) {
   return c;
 }
 
-bool CanFlatten(const ConvWorkload& w) {
-  return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0 && w.oh == w.ih &&
-         w.ow == w.iw;
-}
-
 Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config) {
   Geometry g;
-  g.workload = workload;
-  ConvWorkload& w = g.workload;
-  if (config.flat_width > 0) {
-    w.ih = w.oh = w.ih * w.iw / config.flat_width;
-    w.iw = w.ow = config.flat_width;
-  }
+  g.workload = Flattened(workload, config.flat_width);
+  const ConvWorkload& w = g.workload;
   g.config = config;
   const auto vector_floats = static_cast<int>(config.lanes);
   g.vector_floats = vector_floats;
@@ -79,6 +70,30 @@ std::vector<InputColumn> InputColumnsOf(const ConvWorkload& w, const TileRun& ti
   ascending.reserve(columns.size());
   for (auto& [offset, column] : columns) ascending.push_back(std::move(column));
   return ascending;
+}
+
+LoopFeatures FeaturesOf(const Geometry& g) {
+  const ConvWorkload& w = g.workload;
+  const GroupedConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = g.channels * w.kh * w.kw;
+  const auto lanes = static_cast<double>(g.vectors * g.vector_floats);
+  const int64_t tile = c.width_tile * c.tile_rows;
+  const int64_t columns =
+      std::min(c.width_tile * w.kw, (c.width_tile - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
+  const int64_t loads = columns * c.tile_rows + (c.held_weights ? w.kw : tile * w.kw);
+  const auto rows = static_cast<double>(std::min(g.rows_per_task(), w.oh));
+  LoopFeatures f;
+  f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow * taps);
+  f.fma_per_load = static_cast<double>(tile * w.kw) / static_cast<double>(loads);
+  f.accumulators = static_cast<double>(tile);
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
+  f.weight_bytes = lanes * static_cast<double>(taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
+  f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats);
+  f.task_weight_bytes = static_cast<double>(g.vector_floats * taps) * kBytes;
+  f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats) * kBytes;
+  return f;
 }
 
 int64_t EstimateCodeBytes(const Geometry& g) {

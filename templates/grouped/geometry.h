@@ -9,6 +9,7 @@
 #include "ops/workload.h"
 #include "templates/config.h"
 #include "templates/image_strides.h"
+#include "templates/loop_features.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::grouped {
@@ -65,9 +66,6 @@ struct Geometry {
 // Precondition: GroupedTemplate supports the workload.
 Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config);
 
-// Whether rows may be merged: 1x1, stride 1, no padding.
-bool CanFlatten(const ConvWorkload& workload);
-
 // Input columns, relative to the tile's first position's first tap, and the positions that use them.
 struct InputColumn {
   struct Tap {
@@ -79,6 +77,8 @@ struct InputColumn {
 };
 // Only columns inside the input row.
 std::vector<InputColumn> InputColumnsOf(const ConvWorkload& workload, const TileRun& tile);
+
+LoopFeatures FeaturesOf(const Geometry& geometry);
 
 // Machine code of one kernel for tiles of config.tile_rows rows, within some 20%.
 int64_t EstimateCodeBytes(const Geometry& geometry);

@@ -25,6 +25,10 @@ class Grouped : public ConvTemplate {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
 
+  LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo&) const override {
+    return grouped::FeaturesOf(grouped::MakeGeometry(w, grouped::ReadConfig(config)));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return grouped::BuildGroupedKernel(grouped::MakeGeometry(w, grouped::ReadConfig(config)), cpu, weights);

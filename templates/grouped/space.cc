@@ -53,16 +53,6 @@ std::string WhyBlockIsInvalid(const ConvWorkload& w, int64_t lanes, int64_t bloc
   return "";
 }
 
-// Rows to recut an image of a 1x1 conv into: the whole image, and halves, quarters... to spread over threads.
-std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
-  std::vector<int64_t> widths = {0};
-  const int64_t pixels = w.ih * w.iw;
-  for (int64_t parts : {1, 2, 4, 7, 8, 14, 16, 28}) {
-    if (CanFlatten(w) && pixels % parts == 0 && pixels / parts > w.iw) widths.push_back(pixels / parts);
-  }
-  return widths;
-}
-
 std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
   for (int64_t block : {c.ic_block, c.oc_block}) {
     const std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
@@ -136,7 +126,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
 }
 
 ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
-  const std::vector<int64_t> flat_widths = FlatWidths(w);
+  const std::vector<int64_t> flat_widths = LongerRowWidths(w);
   const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
   const int64_t widest = std::min<int64_t>(row, cpu.vector_registers() - kEpilogueScratch);
   std::vector<Knob> knobs = {

@@ -86,6 +86,29 @@ LayoutPair PortableTemplate::Layouts(const ConvWorkload&, const Config& config) 
   return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
 }
 
+LoopFeatures PortableTemplate::Features(const ConvWorkload& w, const Config& config,
+                                        const CpuInfo& cpu) const {
+  constexpr double kBytes = sizeof(float);
+  const bool over_width = config.Get("vector_over") == kOverWidth;
+  const int64_t rows = std::min(config.Get("rows"), w.oh), tile = config.Get("ow_tile");
+  const int64_t lanes = cpu.vector_floats();
+  const auto round_up = [&](int64_t n) { return (n + lanes - 1) / lanes * lanes; };
+  const int64_t outputs = over_width ? w.oc * round_up(w.ow) : round_up(w.oc) * w.ow;
+  const int64_t taps = w.ic / w.g * w.kh * w.kw;
+  const auto vectors = static_cast<double>(kPortableLanes) / static_cast<double>(lanes);
+  LoopFeatures f;
+  f.flops = 2.0 * static_cast<double>(w.mb * w.oh * outputs * taps);
+  f.accumulators = over_width ? 1 : vectors * static_cast<double>(tile);
+  f.fma_per_load = over_width ? 1 : f.accumulators / (vectors + static_cast<double>(tile));
+  f.weight_bytes = static_cast<double>(w.oc * taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * ((w.oh + rows - 1) / rows));
+  f.task_input_bytes = InputBytes(w, rows, w.ic);
+  f.task_weight_bytes = f.weight_bytes;
+  f.task_output_bytes = static_cast<double>(rows * w.ow * w.oc) * kBytes;
+  if (over_width) f.scratch_bytes = static_cast<double>(PortablePlaneScratchFloats(w, rows)) * kBytes;
+  return f;
+}
+
 std::unique_ptr<ConvKernel> PortableTemplate::Build(const ConvWorkload& workload, const Config& config,
                                                     const CpuInfo& cpu, const ConvWeights& weights) const {
   TILESMITH_CHECK((weights.bias != nullptr) == workload.post.bias, "bias of {}", config.ToString());

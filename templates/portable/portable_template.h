@@ -18,6 +18,8 @@ class PortableTemplate : public ConvTemplate {
   ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const override;
   Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const override;
   LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const override;
+  LoopFeatures Features(const ConvWorkload& workload, const Config& config,
+                        const CpuInfo& cpu) const override;
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override;
 };

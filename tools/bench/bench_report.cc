@@ -74,6 +74,16 @@ BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view) {
   return totals;
 }
 
+namespace {
+
+// The largest error of some thousand outputs, relative to the root mean square of the outputs.
+Cell ErrorCell(const std::optional<ConvError>& error) {
+  if (!error) return NoCell();
+  return {error->max, fmt::format("{:.1e}", error->max)};
+}
+
+}  // namespace
+
 std::vector<Column> BenchColumns() {
   return {{"workload", "workload"},
           {"shape", "shape"},
@@ -85,6 +95,8 @@ std::vector<Column> BenchColumns() {
           {"ratio", "ratio"},
           {"ratio_p10", "p10"},
           {"ratio_p90", "p90"},
+          {"error", "error"},
+          {"onednn_error", "its error"},
           {"peak_share", "% of peak"},
           {"template", "template"},
           {"layouts", "layouts"},
@@ -98,7 +110,10 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   std::vector<Cell> cells{TextCell(row.task.name.empty() ? text : row.task.name + " " + text),
                           TextCell(ShapeText(workload)), CountCell(row.task.count), RealCell(flops * 1e-9, 3),
                           MillisecondsCell(row.bench.seconds)};
-  for (Cell& cell : SideCells(SideOf(row, view))) cells.push_back(std::move(cell));
+  const OneDnnSide* side = SideOf(row, view);
+  for (Cell& cell : SideCells(side)) cells.push_back(std::move(cell));
+  cells.push_back(ErrorCell(row.bench.error));
+  cells.push_back(ErrorCell(side ? side->error : std::nullopt));
   cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops) : NoCell());
   cells.push_back(TextCell(row.bench.schedule.template_name));
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));

@@ -2,10 +2,12 @@
 // beforehand, post-ops fused, a residual added in place on both sides.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ops/onednn.h"
+#include "templates/conv_error.h"
 #include "tools/bench/duel.h"
 #include "tools/cli/machine.h"
 #include "tuner/record.h"
@@ -25,6 +27,7 @@ struct OneDnnSide {
   std::string layouts;         // "NHWC -> NHWC"
   double seconds = 0;
   PairedRatio ratio;  // its seconds / ours
+  std::optional<ConvError> error = std::nullopt;
 };
 
 struct ConvBench {
@@ -32,6 +35,7 @@ struct ConvBench {
   Schedule schedule;
   LayoutPair layouts;                 // ours
   double seconds = 0;                 // ours
+  std::optional<ConvError> error;     // ours; unknown for fused workloads
   std::vector<OneDnnSide> sides;      // in the order direct, auto, winograd; those oneDNN can do
   std::vector<std::string> refusals;  // "winograd: ..."
   const OneDnnSide* Fastest() const;  // nullptr when there is none
@@ -39,7 +43,7 @@ struct ConvBench {
 };
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
-// 1e-4 of the largest output (1e-3 against Winograd, whose rounding errors are larger).
+// 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger).
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
                     const DuelOptions& options);
 

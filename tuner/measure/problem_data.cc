@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "layouts/transform.h"
+#include "templates/conv_error.h"
 
 namespace tilesmith {
 namespace {
@@ -29,20 +30,6 @@ class Random {
  private:
   uint64_t state_;
 };
-
-// Rounding of a float computation with `terms` additions in any order, Winograd's transforms included: its
-// error grows with its tile rather than with the terms, hence the floor. Post-ops at most double it
-// (hard_swish has slope 1.5), and so do activations in front of the conv.
-double Tolerance(const ConvWorkload& w, double magnitude) {
-  constexpr double kFloorTerms = 256;
-  const auto terms_of = [](const ConvWorkload& conv) {
-    return static_cast<double>(conv.ic / conv.g * conv.kh * conv.kw) + 2;
-  };
-  double terms = terms_of(w);
-  for (const ConvWorkload& first : w.before) terms += terms_of(first);
-  const double slopes = w.fused() ? 4 : 2;
-  return slopes * std::max(terms, kFloorTerms) * std::numeric_limits<float>::epsilon() * magnitude + 1e-30;
-}
 
 }  // namespace
 
@@ -80,7 +67,8 @@ void ProblemData::MakeAnswers(uint64_t seed) {
   const ConvWorkload& w = workload_;
   const auto add = [&](const Dims4& index) {
     const ConvSample sample = ReferenceConvAt(w, data_.tensors(), index);
-    answers_.push_back({index, sample.value, Tolerance(w, sample.magnitude)});
+    answers_.push_back({index, sample.value, sample.magnitude});
+    largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
   };
   for (int corner = 0; corner < 16; ++corner) {
     add({corner & 1 ? w.mb - 1 : 0, corner & 2 ? w.oc - 1 : 0, corner & 4 ? w.oh - 1 : 0,
@@ -124,7 +112,13 @@ void ProblemData::Poison(const Layout& layout) {
   }
 }
 
-AnswerCheck ProblemData::CheckAnswer(const Layout& layout) {
+double ProblemData::Tolerance(const Answer& answer, double error_factor) const {
+  constexpr double kPostOps = 2;  // hard_swish has slope 1.5
+  const double magnitude = error_factor == 1 ? answer.magnitude : largest_magnitude_;
+  return kPostOps * error_factor * RoundingBound(workload_, magnitude) + 1e-30;
+}
+
+AnswerCheck ProblemData::CheckAnswer(const Layout& layout, double error_factor) {
   const Dims4 dims = ToDims4(workload_.output_shape());
   GuardedOutput& output = Output(layout);
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
@@ -133,9 +127,10 @@ AnswerCheck ProblemData::CheckAnswer(const Layout& layout) {
   for (const Answer& answer : answers_) {
     const Dims4& at = answer.index;
     const float got = output.data()[ElementOffset(dims, layout, at)];
-    if (!(std::abs(got - answer.value) <= answer.tolerance)) {
+    const double tolerance = Tolerance(answer, error_factor);
+    if (!(std::abs(got - answer.value) <= tolerance)) {
       check.wrong = fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c,
-                                at.h, at.w, got, answer.value, answer.tolerance);
+                                at.h, at.w, got, answer.value, tolerance);
       return check;
     }
     largest = std::max(largest, std::abs(got - answer.value));

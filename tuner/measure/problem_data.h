@@ -45,15 +45,17 @@ class ProblemData {
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
-  AnswerCheck CheckAnswer(const Layout& layout);
+  // error_factor: ConvTemplate::ErrorFactor of what computed it.
+  AnswerCheck CheckAnswer(const Layout& layout, double error_factor);
 
  private:
   struct Answer {
     Dims4 index;
     double value = 0;
-    double tolerance = 0;
+    double magnitude = 0;  // of its terms
   };
   void MakeAnswers(uint64_t seed);
+  double Tolerance(const Answer& answer, double error_factor) const;
   const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
 
   ConvWorkload workload_;
@@ -64,6 +66,7 @@ class ProblemData {
   std::map<Layout, GuardedOutput> outputs_;
   std::vector<Answer> answers_;
   double rms_ = 0;  // of the answers
+  double largest_magnitude_ = 0;
 };
 
 }  // namespace tilesmith

@@ -107,7 +107,8 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     // far from the best needs no sample either.
     constexpr double kHopeless = 4;
     const double first = RunOnce(*kernel, args, false);
-    const AnswerCheck check = data_.CheckAnswer(layouts.out);
+    const AnswerCheck check = data_.CheckAnswer(
+        layouts.out, find_(request.template_name).ErrorFactor(session_.workload, request.config));
     result.error = check.error;
     if (!check.wrong.empty()) {
       Fail(result, TrialStatus::kWrongAnswer, check.wrong);

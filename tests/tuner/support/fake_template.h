@@ -46,9 +46,9 @@ class FakeTemplate : public ConvTemplate {
     return Space(workload, cpu).At(0);
   }
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
-    const auto layout = [](int64_t block) { return block == 0 ? Layout::Nhwc() : Layout::Blocked(block); };
-    return {layout(config.Get("ic_block")), layout(config.Get("oc_block"))};
+    return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
+  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override { return {}; }
   std::unique_ptr<ConvKernel> Build(const ConvWorkload&, const Config&, const CpuInfo&,
                                     const ConvWeights&) const override {
     TILESMITH_CHECK(false, "a fake template is never built");

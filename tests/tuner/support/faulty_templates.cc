@@ -83,6 +83,7 @@ class FaultyTemplate : public ConvTemplate {
     return PortableTemplate().Layouts(workload, PortableTemplate().Default(workload, DetectCpu()));
   }
 
+  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override { return {}; }
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo&,
                                     const ConvWeights& weights) const override {
     const Fault fault = static_cast<Fault>(config.Get("fault"));

@@ -1,0 +1,112 @@
+#include "templates/few_outputs/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "templates/few_outputs/geometry.h"
+#include "templates/few_outputs/register_plan.h"
+
+namespace tilesmith::few_outputs {
+namespace {
+
+constexpr int64_t kMostOutputs = 8;
+// Code that outgrows the first-level instruction cache is slow; a little above is still worth a trial.
+constexpr int64_t kMostCodeBytes = 48 << 10;
+// Displacements and plane strides are 32-bit in the generated code.
+constexpr int64_t kMostImageBytes = 1LL << 30;
+// Input rows of a tile are bits of a word.
+constexpr size_t kMostInputRows = 64;
+
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> kept;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [&](int64_t v) { return v <= most; });
+  return kept;
+}
+
+std::string WhyInvalid(const ConvWorkload& workload, const FewOutputsConfig& c) {
+  const ConvWorkload w = Flattened(workload, c.flat_width);
+  const int64_t vectors = (w.ow + c.lanes - 1) / c.lanes;
+  if (c.vectors > vectors) return fmt::format("vectors {} exceeds the {} of a row", c.vectors, vectors);
+  if (c.balance_tiles && vectors % c.vectors == 0) return "balance_tiles changes nothing: tiles are even";
+  if (c.tile_rows > w.oh) return fmt::format("tile_rows {} exceeds the {} there are", c.tile_rows, w.oh);
+  if (c.row_tiles > 1 && (c.row_tiles - 1) * c.tile_rows >= w.oh)
+    return fmt::format("row_tiles {} exceeds the rows", c.row_tiles);
+  const std::string no_registers =
+      fmt::format("register tile {} x {} x {} does not fit the registers", c.outputs, c.tile_rows, c.vectors);
+  if (c.outputs * c.tile_rows * c.vectors > 2 * c.lanes) return no_registers;
+  const Geometry g = MakeGeometry(workload, c);
+  if (!PlanRegisters(g, {c.outputs, c.tile_rows, c.vectors}).fits) return no_registers;
+  if (InputRowsOf(w, c.tile_rows).size() > kMostInputRows)
+    return fmt::format("a tile of {} rows reads more than {} input rows", c.tile_rows, kMostInputRows);
+  const int64_t code = EstimateCodeBytes(g);
+  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
+  return "";
+}
+
+Config MakeConfig(const CpuInfo& cpu, const TileSize& tile) {
+  Config config;
+  config.Set("lanes", cpu.vector_floats());
+  config.Set("outputs", tile.outputs);
+  config.Set("vectors", tile.vectors);
+  config.Set("tile_rows", tile.rows);
+  config.Set("balance_tiles", 0);
+  config.Set("ic_unroll", 1);
+  config.Set("row_tiles", 1);
+  config.Set("prefetch", static_cast<int64_t>(Prefetch::kNone));
+  config.Set("flat_width", 0);
+  return config;
+}
+
+}  // namespace
+
+Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (cpu.isa == Isa::kPortable)
+    return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (w.g > 1) return Support::No("a grouped convolution");
+  if (w.oc > kMostOutputs)
+    return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));
+  if (w.sw > 1) return Support::No("a horizontal stride: vectors of a row would need every other element");
+  const int64_t image_floats = std::max(w.oh * w.ow * w.oc, w.ih * w.iw * w.ic);
+  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
+    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(cpu, {1, 1, 1})));
+  return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const std::vector<int64_t> flat_widths = LongerRowWidths(w);
+  const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
+  const int64_t vectors = (row + 7) / 8;
+  const bool wide = cpu.isa == Isa::kAvx512;
+  std::vector<Knob> knobs = {
+      {"lanes", wide ? std::vector<int64_t>{16, 8} : std::vector<int64_t>{8}, "positions of a vector"},
+      {"outputs", UpTo(w.oc, {1, 2, 3, 4, 5, 6, 7, 8}), "register tile: output channels"},
+      {"vectors", UpTo(vectors, {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24}),
+       "register tile: vectors of a row"},
+      {"tile_rows", UpTo(w.oh, {1, 2, 3, 4, 5, 6, 8}), "register tile: output rows"},
+      {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
+      {"ic_unroll", UpTo(w.ic, {1, 2, 4, 8}), "input channels unrolled"},
+      {"row_tiles", UpTo(w.oh, {1, 2, 3, 4, 5, 7, 8, 14, 16, 28, 56}), "tiles of tile_rows rows per task"},
+      {"prefetch", {0, 1, 2}, "rows of the next tile: 0 none, 1 into the second-level cache, 2 the first"},
+      {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  for (const int64_t outputs : {w.oc, (w.oc + 1) / 2, int64_t{1}}) {
+    for (const int64_t rows : {2, 1}) {
+      for (const int64_t vectors : {8, 7, 6, 5, 4, 3, 2, 1}) {
+        const Config config = MakeConfig(cpu, {outputs, rows, vectors});
+        if (space.WhyInvalid(config).empty()) return config;
+      }
+    }
+  }
+  return MakeConfig(cpu, {1, 1, 1});
+}
+
+}  // namespace tilesmith::few_outputs

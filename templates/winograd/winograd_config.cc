@@ -1,0 +1,211 @@
+#include "templates/winograd/winograd_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "templates/direct/geometry.h"
+#include "templates/direct/register_plan.h"
+#include "templates/winograd/geometry.h"
+
+namespace tilesmith::winograd {
+namespace {
+
+constexpr int64_t kMostCodeBytes = 48 << 10;             // as for the direct template
+constexpr int64_t kMostBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
+constexpr int64_t kMostStageScratchBytes = 256LL << 20;  // whatever the batch
+// Summing channels in passes of this many keeps rounding errors below those of oneDNN's products; shorter
+// passes cost time.
+constexpr int64_t kChannelsPerPass = 64;
+constexpr int64_t kFloatBytes = sizeof(float);
+
+// Blocks of whole vectors; NHWC where the channels fill vectors.
+std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
+  std::vector<int64_t> blocks;
+  for (int64_t block : {8, 16, 32, 64}) {
+    if (block % vector != 0 || (block >= 2 * channels && block > vector)) continue;
+    blocks.push_back(block);
+  }
+  if (channels % vector == 0) blocks.push_back(0);
+  return blocks;
+}
+
+std::vector<int64_t> TileValues(const ConvWorkload& w) {
+  std::vector<int64_t> tiles = {2};
+  for (int64_t tile : {4, 6}) {
+    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
+// Blocks near what first- and second-level caches hold, and those that cut the batch evenly among a few
+// threads.
+std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
+  constexpr int64_t kMost = 256;
+  std::set<int64_t> values = {0};
+  for (int64_t tile : TileValues(w)) {
+    const int64_t tiles = CountTiles(w, tile);
+    for (int64_t block : {7, 10, 12, 14, 16, 20, 24, 28, 32, 42, 48, 56, 64, 84, 98, 112, 128, 196, 256}) {
+      if (block <= tiles) values.insert(block);
+    }
+    for (int64_t blocks : {1, 2, 4, 6, 8, 12, 16}) {
+      const int64_t block = (tiles + blocks - 1) / blocks;
+      if (block <= kMost) values.insert(block);
+    }
+  }
+  return {values.begin(), values.end()};
+}
+
+// Whether what one run writes is gone from the caches before anyone can read it. Narrower vectors than a
+// cache line cannot be streamed.
+bool CanStream(const ConvWorkload& w, const CpuInfo& cpu) {
+  return cpu.isa == Isa::kAvx512 && cpu.l3_bytes > 0 &&
+         w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
+}
+
+std::string WhyProductInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
+  const direct::DirectConfig& p = c.product;
+  const int64_t tiles = CountTiles(w, c.tile);
+  const int64_t block = c.tile_block > 0 ? c.tile_block : tiles;
+  if (p.width_tile > block) return fmt::format("width_tile {} exceeds the {} tiles", p.width_tile, block);
+  if (p.balance_tiles && block % p.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
+  if (p.oc_vectors * cpu.vector_floats() >= w.oc + cpu.vector_floats()) {
+    return fmt::format("oc_vectors {} exceeds the output channels", p.oc_vectors);
+  }
+  if (p.broadcast == direct::Broadcast::kMixed && p.oc_vectors == 1)
+    return "mixed broadcast needs two weight vectors";
+  const direct::RegisterPlan plan = direct::PlanRegisters(
+      static_cast<int>(p.oc_vectors), static_cast<int>(p.width_tile), p.broadcast, cpu.vector_registers());
+  if (!plan.fits) {
+    return fmt::format("register tile {} x {} does not fit {} registers", p.oc_vectors, p.width_tile,
+                       cpu.vector_registers());
+  }
+  if (p.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", p.ic_unroll);
+  const int64_t code =
+      direct::EstimateCodeBytes(ProductWorkload(w, block, cpu.vector_floats()), p, cpu.vector_floats());
+  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
+  return "";
+}
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
+  const bool blocks = c.partition == Partition::kTileBlocks;
+  if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
+  const int64_t tiles = CountTiles(w, c.tile);
+  if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
+  const int64_t scratch =
+      ScratchFor(w, c.tile, blocks ? c.tile_block : tiles, cpu.vector_floats()) * kFloatBytes;
+  const int64_t most = blocks ? kMostBlockScratchBytes : kMostStageScratchBytes;
+  if (scratch > most) return fmt::format("{} MiB of scratch (at most {})", scratch >> 20, most >> 20);
+  return WhyProductInvalid(w, cpu, c);
+}
+
+// The tile with the least work; errors and scratch speak against 6.
+int64_t DefaultTile(const ConvWorkload& w) {
+  const auto work = [&](int64_t tile) { return CountTiles(w, tile) * (tile + 2) * (tile + 2); };
+  const std::vector<int64_t> tiles = TileValues(w);
+  return tiles.size() > 1 && work(4) <= work(2) ? 4 : 2;
+}
+
+// Whole-batch stages where the transformed weights outweigh the tiles, else the largest block whose scratch
+// leaves half of the second-level cache to the weights.
+int64_t DefaultTileBlock(const ConvWorkload& w, const CpuInfo& cpu, int64_t tile) {
+  constexpr int64_t kFewTiles = 64;
+  const int64_t tiles = CountTiles(w, tile);
+  if (tiles <= kFewTiles) return 0;
+  int64_t best = 0;
+  for (int64_t block : TileBlockValues(w)) {
+    if (block == 0 || block > tiles / 4) continue;
+    const int64_t bytes = ScratchFor(w, tile, block, cpu.vector_floats()) * kFloatBytes;
+    if (best == 0 || bytes <= cpu.l2_bytes / 2) best = block;
+  }
+  return best;
+}
+
+}  // namespace
+
+WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
+  WinogradConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.tile = config.Get("tile");
+  c.partition = static_cast<Partition>(config.Get("partition"));
+  c.tile_block = config.Get("tile_block");
+  c.stream = config.Get("stream") != 0;
+  c.product.ic_block = c.product.oc_block = cpu.vector_floats();
+  c.product.ic_pass = kChannelsPerPass;
+  c.product.oc_vectors = config.Get("oc_vectors");
+  c.product.width_tile = config.Get("width_tile");
+  c.product.balance_tiles = config.Get("balance_tiles") != 0;
+  c.product.broadcast = static_cast<direct::Broadcast>(config.Get("broadcast"));
+  c.product.ic_unroll = config.Get("ic_unroll");
+  c.product.prefetch = config.Get("prefetch");
+  return c;
+}
+
+ConfigSpace WinogradSpace(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t vector = cpu.vector_floats();
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, CountTiles(w, 2));
+  std::vector<int64_t> widths;
+  for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}) {
+    if (width <= widest) widths.push_back(width);
+  }
+  std::vector<Knob> knobs = {
+      {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
+      {"oc_block", BlockValues(w.oc, vector), "x of the output layout NCHW[x]c; 0 is NHWC"},
+      {"tile", TileValues(w), "m of F(m x m, 3 x 3): fewer multiplications, larger rounding errors"},
+      {"partition", {0, 1, 2}, "tasks: 0 blocks of tiles, 1 elements of the tiles, 2 output channels"},
+      {"tile_block", TileBlockValues(w), "partition 0: tiles per task"},
+      {"oc_vectors", {1, 2, 3, 4, 6}, "register tile: vectors of output channels"},
+      {"width_tile", widths, "register tile: tiles"},
+      {"balance_tiles", {0, 1}, "1: register tiles of a block are equally wide"},
+      {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
+       "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
+      {"ic_unroll", wide ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{2, 4, 8},
+       "input channels unrolled"},
+      {"prefetch", {0, 16, 32, 64}, "weight vectors fetched ahead"},
+      {"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "1: outputs larger than the caches bypass them"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
+}
+
+Config WinogradDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = WinogradSpace(w, cpu);
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const auto make = [&](int64_t tile, int64_t tile_block, int64_t vectors, int64_t width) {
+    Config config;
+    config.Set("ic_block", cpu.vector_floats());
+    config.Set("oc_block", cpu.vector_floats());
+    config.Set("tile", tile);
+    config.Set("tile_block", tile_block);
+    config.Set("partition",
+               static_cast<int64_t>(tile_block > 0 ? Partition::kTileBlocks : Partition::kElements));
+    config.Set("oc_vectors", vectors);
+    config.Set("width_tile", width);
+    config.Set("balance_tiles", 0);
+    config.Set("broadcast", static_cast<int64_t>(direct::Broadcast::kRegister));
+    config.Set("ic_unroll", wide ? 8 : 4);
+    config.Set("prefetch", 0);
+    config.Set("stream", CanStream(w, cpu));
+    return config;
+  };
+  // Wide register tiles first; the narrowest is valid for every workload, in blocks of any size.
+  for (int64_t tile : {DefaultTile(w), int64_t{2}}) {
+    for (int64_t tile_block :
+         {DefaultTileBlock(w, cpu, tile), std::min<int64_t>(7, CountTiles(w, tile)), int64_t{1}}) {
+      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 2, 1}) {
+          Config config = make(tile, tile_block, vectors, width);
+          if (space.WhyInvalid(config).empty()) return config;
+        }
+      }
+    }
+  }
+  return make(2, 0, 1, 1);
+}
+
+}  // namespace tilesmith::winograd

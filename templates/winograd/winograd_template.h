@@ -1,0 +1,13 @@
+// Winograd convolution, F(2 x 2), F(4 x 4) and F(6 x 6) for dense 3x3 convs of stride 1: 2.25, 4 and 5.06
+// times fewer multiplications than the direct template, at the price of larger rounding errors and of
+// transforms.
+#pragma once
+
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+// Name "winograd".
+const ConvTemplate& WinogradTemplate();
+
+}  // namespace tilesmith

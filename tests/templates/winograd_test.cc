@@ -1,0 +1,180 @@
+// What the correctness sweep cannot see of the Winograd template: its matrices, refusals, scratch, errors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+#include "templates/conv_error.h"
+#include "templates/winograd/transforms.h"
+#include "templates/winograd/winograd_template.h"
+#include "tests/support/random.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith {
+namespace {
+
+using winograd::Transforms;
+using winograd::TransformsOf;
+
+Config With(Config config, std::string_view knob, int64_t value) {
+  config.Set(knob, value);
+  return config;
+}
+
+Eigen::MatrixXd RandomMatrix(int rows, int columns, TestRandom& random) {
+  return Eigen::MatrixXd::NullaryExpr(rows, columns, [&] { return random.Uniform(); });
+}
+
+TEST(WinogradTransforms, ComputeTheConvolution) {
+  TestRandom random(1);
+  for (int tile : {2, 4, 6}) {
+    const Transforms& t = TransformsOf(tile);
+    const Eigen::MatrixXd g = RandomMatrix(3, 3, random), d = RandomMatrix(t.window, t.window, random);
+    const Eigen::MatrixXd u = t.weights * g * t.weights.transpose();
+    const Eigen::MatrixXd v = t.input * d * t.input.transpose();
+    const Eigen::MatrixXd y = t.output * u.cwiseProduct(v) * t.output.transpose();
+    for (int row = 0; row < tile; ++row) {
+      for (int column = 0; column < tile; ++column) {
+        EXPECT_NEAR(y(row, column), d.block(row, column, 3, 3).cwiseProduct(g).sum(), 1e-12) << tile;
+      }
+    }
+  }
+}
+
+TEST(WinogradTransforms, AreExactInFloat) {
+  for (int tile : {2, 4, 6}) {
+    for (const Eigen::MatrixXd& matrix : {TransformsOf(tile).input, TransformsOf(tile).output}) {
+      EXPECT_EQ(matrix, matrix.cast<float>().cast<double>()) << tile;
+    }
+  }
+}
+
+TEST(WinogradTransforms, LargerTilesAmplifyErrorsMore) {
+  const double two = ErrorAmplification(TransformsOf(2)), four = ErrorAmplification(TransformsOf(4));
+  EXPECT_LT(two, four);
+  EXPECT_LT(four, ErrorAmplification(TransformsOf(6)));
+  EXPECT_LT(four, 0.6 * ErrorAmplification(winograd::DeriveTransforms({1, 2}))) << "the textbook's points";
+}
+
+TEST(WinogradTemplate, RefusesWithAReason) {
+  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kAvx2);
+  const struct {
+    const char* workload;
+    const char* reason;
+  } kCases[] = {{"mb1ic64ih14oc64kh1", "1x1"},          {"mb1ic64ih14oc64kh5ph2", "5x5"},
+                {"mb1ic64ih14oc64kh3sh2ph1", "stride"}, {"mb1ic64ih14oc64kh3ph2dh1", "dilated"},
+                {"g2mb1ic64ih14oc64kh3ph1", "groups"},  {"mb1ic3ih14oc64kh3ph1", "channels"}};
+  for (const auto& c : kCases) {
+    const Support support = WinogradTemplate().Supports(ParseWorkload(c.workload), cpu);
+    EXPECT_FALSE(support.ok) << c.workload;
+    if (cpu.isa == Isa::kPortable) continue;
+    EXPECT_NE(support.reason.find(c.reason), std::string::npos) << support.reason;
+  }
+  EXPECT_FALSE(
+      WinogradTemplate().Supports(ParseWorkload("mb1ic64ih14oc64kh3ph1"), CapIsa(cpu, Isa::kPortable)).ok);
+}
+
+TEST(WinogradTemplate, ScratchDoesNotGrowWithTheBatch) {
+  if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
+  const CpuInfo cpu = TestCpu();
+  const ConvWorkload one = ParseWorkload("mb1ic64ih56oc64kh3ph1"),
+                     many = ParseWorkload("mb128ic64ih56oc64kh3ph1");
+  const Tensor weights(one.weights_shape());
+  const Config config = WinogradTemplate().Default(one, cpu);
+  ASSERT_EQ(config.Get("partition"), 0);
+  const auto scratch = [&](const ConvWorkload& w) {
+    return WinogradTemplate().Build(w, config, cpu, {weights.floats(), nullptr})->ScratchFloats(4);
+  };
+  EXPECT_EQ(scratch(one), scratch(many));
+  const ConfigSpace space = WinogradTemplate().Space(many, cpu);
+  const std::string reason = space.WhyInvalid(With(With(config, "partition", 1), "tile_block", 0));
+  EXPECT_NE(reason.find("MiB of scratch"), std::string::npos) << reason;
+}
+
+TEST(WinogradTemplate, ComputesShapesOfFewTilesAndOddEdges) {
+  if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
+  for (const char* text : {"mb1ic8ih1oc8oh1kh3ph1", "mb1ic8ih3oc8oh1kh3", "mb1ic16ih1iw40oc24oh1ow40kh3ph1",
+                           "mb2ic9ih40iw1oc17oh40ow1kh3ph1", "mb1ic8ih2oc8oh7kh3ph3", "mb3ic20ih7oc33kh3ph1",
+                           "mb1ic8ih9oc8oh7kh3"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+      const CpuInfo cpu = CapIsa(TestCpu(), isa);
+      ASSERT_TRUE(WinogradTemplate().Supports(w, cpu).ok) << text;
+      Config config = WinogradTemplate().Default(w, cpu);
+      EXPECT_EQ(WinogradTemplate().Space(w, cpu).WhyInvalid(config), "") << text;
+      for (int64_t tile : {2, 4, 6}) {
+        config.Set("tile", tile);
+        EXPECT_LT(MeasureConvError(WinogradTemplate(), w, config, cpu).max, 2e-4) << text << " tile " << tile;
+      }
+    }
+  }
+}
+
+TEST(WinogradTemplate, StreamsTheSameOutputWhereItIsAligned) {
+  CpuInfo cpu = TestCpu();
+  if (cpu.isa != Isa::kAvx512) GTEST_SKIP() << "vectors narrower than a cache line cannot be streamed";
+  cpu.l3_bytes = 1;  // any output is too large for the caches
+  const ConvWorkload w = ParseWorkload("mb2ic16ih13oc40kh3ph1");
+  TestRandom random(7);
+  Tensor input(w.input_shape(), Layout::Blocked(16)), weights(w.weights_shape());
+  std::generate_n(input.floats(), input.padded_size(), [&] { return random.Uniform(); });
+  std::generate_n(weights.floats(), weights.size(), [&] { return random.Uniform(); });
+  const Config streaming = WinogradTemplate().Default(w, cpu);
+  ASSERT_EQ(streaming.Get("stream"), 1);
+  const int64_t image = BatchStride(w.output_shape(), Layout::Blocked(16));
+  const auto run = [&](const Config& config, int64_t misalignment) {
+    const auto kernel = WinogradTemplate().Build(w, config, cpu, {weights.floats(), nullptr});
+    const AlignedBuffer scratch(kernel->ScratchFloats(2) * sizeof(float));
+    const AlignedBuffer output((2 * image + misalignment) * sizeof(float));
+    const InputView inputs[] = {input.input_view()};
+    RunKernel(*kernel, {inputs, {output.floats() + misalignment, image}, scratch.floats()}, 2);
+    return std::vector<float>(output.floats() + misalignment, output.floats() + misalignment + 2 * image);
+  };
+  const std::vector<float> expected = run(With(streaming, "stream", 0), 0);
+  EXPECT_EQ(run(streaming, 0), expected);
+  EXPECT_EQ(run(streaming, 4), expected) << "not aligned: must not stream";
+}
+
+TEST(WinogradTemplate, ErrorsStayWithinTheirFactorAndGrowWithTheTile) {
+  if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
+  for (const char* text : {"mb1ic8ih24oc16kh3ph1", "mb1ic64ih24oc16kh3ph1"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    const Config config = WinogradTemplate().Default(w, TestCpu());
+    double before = 0;
+    for (int tile : {2, 4, 6}) {
+      const Config with_tile = With(config, "tile", tile);
+      const ConvError error = MeasureConvError(WinogradTemplate(), w, with_tile, TestCpu());
+      EXPECT_GT(error.rms, before) << text << " tile " << tile;
+      before = error.rms;
+      // Uniform data: a term is 1/4 on average, 1/3 in the root mean square.
+      const double terms = w.ic * 9.0;
+      const double bound = RoundingBound(w, terms / 4) / (std::sqrt(terms) / 3);
+      EXPECT_LT(error.max, bound * WinogradTemplate().ErrorFactor(w, with_tile)) << text << " tile " << tile;
+    }
+  }
+}
+
+TEST(WinogradTemplate, FourByFourIsNoLessAccurateThanOneDnns) {
+  if (TestCpu().isa != Isa::kAvx512) GTEST_SKIP() << "oneDNN has Winograd for AVX-512 only";
+  // With a batch of one oneDNN prefers F(2 x 2).
+  for (const char* text : {"mb16ic64ih28oc64kh3ph1", "mb8ic256ih14oc64kh3ph1"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    const Tensor weights(w.weights_shape());
+    std::string refusal;
+    const auto twin =
+        OneDnnConv::Create(w, OneDnnAlgorithm::kWinograd, {weights.floats(), nullptr}, &refusal);
+    if (twin == nullptr) GTEST_SKIP() << refusal;
+    if (twin->ImplName().find("4x3") == std::string::npos) GTEST_SKIP() << twin->ImplName();
+    const auto theirs = MeasureOneDnnError(w, OneDnnAlgorithm::kWinograd);
+    ASSERT_TRUE(theirs);
+    const Config config = With(WinogradTemplate().Default(w, TestCpu()), "tile", 4);
+    const ConvError ours = MeasureConvError(WinogradTemplate(), w, config, TestCpu());
+    EXPECT_LE(ours.rms, theirs->rms) << text;
+    EXPECT_LE(ours.max, 2 * theirs->max) << text << ": the largest of some thousand is a matter of luck";
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith
