@@ -9,6 +9,7 @@
 
 #include "templates/depthwise_pair/pair_geometry.h"
 #include "templates/direct/register_plan.h"
+#include "templates/row_tiles.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::string_view kDepthwisePrefix = "dw_";
 constexpr int64_t kMostPointwiseCode = 48 << 10;  // as for the direct template
 
 bool IsDepthwise(const ConvWorkload& w) { return w.g == w.ic && w.g == w.oc; }
-bool IsPointwise(const ConvWorkload& w) { return w.g == 1 && direct::CanFlatten(w); }
+bool IsPointwise(const ConvWorkload& w) { return w.g == 1 && CanFlatten(w); }
 
 std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
   std::vector<int64_t> kept;
