@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "templates/depthwise/depthwise_template.h"
+#include "templates/depthwise_pair/depthwise_pair_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
@@ -20,6 +21,7 @@ std::span<const ConvTemplate* const> ConvTemplates() {
       &DirectTemplate(),
       &WinogradTemplate(),
       &DepthwiseTemplate(),
+      &DepthwisePairTemplate(),
       &GroupedTemplate(),
       &GroupedWinogradTemplate(),
       &FewOutputsTemplate(),
