@@ -5,9 +5,11 @@
 
 #include "layouts/base/error.h"
 #include "templates/depthwise/depthwise_template.h"
+#include "templates/depthwise_pair/depthwise_pair_template.h"
 #include "templates/direct/direct_template.h"
 #include "templates/few_outputs/few_outputs_template.h"
 #include "templates/grouped/grouped_template.h"
+#include "templates/grouped_winograd/grouped_winograd_template.h"
 #include "templates/portable/portable_template.h"
 #include "templates/winograd/winograd_template.h"
 
@@ -16,8 +18,14 @@ namespace tilesmith {
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
-      &DirectTemplate(),  &WinogradTemplate(),   &DepthwiseTemplate(),
-      &GroupedTemplate(), &FewOutputsTemplate(), static_cast<const ConvTemplate*>(&portable),
+      &DirectTemplate(),
+      &WinogradTemplate(),
+      &DepthwiseTemplate(),
+      &DepthwisePairTemplate(),
+      &GroupedTemplate(),
+      &GroupedWinogradTemplate(),
+      &FewOutputsTemplate(),
+      static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
 }

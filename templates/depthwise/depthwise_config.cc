@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,20 @@ std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
   return places;
 }
 
-std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
+// Neighbouring output rows share input rows one kernel row apart, and there are two.
+bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
+  if (c.row_tile > c.rows)
+    return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
+  if (std::string reason = WhyTileInvalid(w, c); !reason.empty()) return reason;
+  const Geometry geometry = MakeGeometry(w, c, cpu);
+  return WhyNotEmitted(geometry.rows, geometry.codes);
+}
+
+}  // namespace
+
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<int64_t> blocks;
   for (int64_t block : {8, 16, 32, 64}) {
@@ -60,31 +74,76 @@ std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
   return blocks;
 }
 
-// Neighbouring output rows share input rows one kernel row apart, and there are two.
-bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
+std::vector<Knob> TileKnobs(const ConvWorkload& w, const CpuInfo& cpu, std::string_view prefix) {
+  const auto name = [&](std::string_view knob) { return std::string(prefix) + std::string(knob); };
+  return {
+      {name("row_tile"), UpTo(w.oh, {1, 2, 3, 4, 5, 7}), "register tile: output rows"},
+      {name("width_tile"), Widths(w.ow, cpu.vector_registers() - 1), "register tile: output positions"},
+      {name("weights"), WeightPlaces(w, cpu),
+       "0: all in registers, 1: a kernel row in registers, 2: memory operands"},
+      {name("unroll"), {0, 1}, "1: kernel rows unrolled, 0: a loop (of pairs: at the image's edges)"},
+      {name("pairs"), UpTo(CanPair(w) ? 1 : 0, {0, 1}),
+       "1: two output rows together, with fewer multiplications"},
+  };
+}
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
-  if (c.row_tile > c.rows)
-    return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
+DepthwiseConfig ReadTile(const Config& config, std::string_view prefix) {
+  const auto get = [&](std::string_view knob) { return config.Get(std::string(prefix) + std::string(knob)); };
+  DepthwiseConfig c;
+  c.row_tile = get("row_tile");
+  c.width_tile = get("width_tile");
+  c.weights = static_cast<Weights>(get("weights"));
+  c.unroll = get("unroll") != 0;
+  c.pairs = get("pairs") != 0;
+  return c;
+}
+
+void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config) {
+  const auto set = [&](std::string_view knob, int64_t value) {
+    config.Set(std::string(prefix) + std::string(knob), value);
+  };
+  set("row_tile", tile.row_tile);
+  set("width_tile", tile.width_tile);
+  set("weights", static_cast<int64_t>(tile.weights));
+  set("unroll", tile.unroll ? 1 : 0);
+  set("pairs", tile.pairs ? 1 : 0);
+}
+
+std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
   if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
   if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
     return "weights in registers need unrolled kernel rows";
   if (c.unroll && w.kh == 1 && c.weights != Weights::kRegisters)
     return "there is one kernel row: no unrolling";
-  const Geometry geometry = MakeGeometry(w, c, cpu);
-  return WhyNotEmitted(geometry.rows, geometry.codes);
+  return "";
 }
 
-}  // namespace
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& cpu) {
+  constexpr std::pair<Weights, bool> kModes[] = {
+      {Weights::kRegisters, true}, {Weights::kRow, false}, {Weights::kMemory, false}};
+  constexpr int64_t kLeastSums = 4, kMostSums = 16;
+  std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
+  std::reverse(widths.begin(), widths.end());
+  std::vector<DepthwiseConfig> tiles;
+  DepthwiseConfig tile;
+  for (const auto& [weights, unroll] : kModes) {
+    tile.weights = weights;
+    tile.unroll = unroll;
+    for (const int64_t rows : {2, 1}) {
+      tile.row_tile = rows;
+      for (const int64_t width : widths) {
+        if (rows * width > kMostSums || (rows * width < kLeastSums && w.ow >= kLeastSums)) continue;
+        tile.width_tile = width;
+        tiles.push_back(tile);
+      }
+    }
+  }
+  return tiles;
+}
 
 DepthwiseConfig ReadConfig(const Config& config) {
-  DepthwiseConfig c;
+  DepthwiseConfig c = ReadTile(config, "");
   c.block = config.Get("block");
-  c.row_tile = config.Get("row_tile");
-  c.width_tile = config.Get("width_tile");
-  c.weights = static_cast<Weights>(config.Get("weights"));
-  c.unroll = config.Get("unroll") != 0;
-  c.pairs = config.Get("pairs") != 0;
   c.rows = config.Get("rows");
   c.vectors = config.Get("vectors");
   return c;
@@ -92,51 +151,27 @@ DepthwiseConfig ReadConfig(const Config& config) {
 
 ConfigSpace DepthwiseSpace(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t vector = cpu.vector_floats();
-  const int64_t registers = cpu.vector_registers();
-  std::vector<Knob> knobs = {
-      {"block", Blocks(w, cpu), "x of the layout NCHW[x]c, input and output; 0 is NHWC"},
-      {"row_tile", UpTo(w.oh, {1, 2, 3, 4, 5, 7}), "register tile: output rows"},
-      {"width_tile", Widths(w.ow, registers - 1), "register tile: output positions"},
-      {"weights", WeightPlaces(w, cpu),
-       "0: all in registers, 1: a kernel row in registers, 2: memory operands"},
-      {"unroll", {0, 1}, "1: kernel rows unrolled, 0: a loop (of pairs: at the image's edges)"},
-      {"pairs", UpTo(CanPair(w) ? 1 : 0, {0, 1}), "1: two output rows together, with fewer multiplications"},
-      {"rows", Counts(w.oh, {}), "output rows per task"},
-      {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 4, 8}), "vectors of channels per task"},
-  };
+  std::vector<Knob> knobs = TileKnobs(w, cpu, "");
+  knobs.insert(knobs.begin(),
+               {"block", DepthwiseBlocks(w, cpu), "x of the layout NCHW[x]c, input and output; 0 is NHWC"});
+  knobs.push_back({"rows", Counts(w.oh, {}), "output rows per task"});
+  knobs.push_back(
+      {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 4, 8}), "vectors of channels per task"});
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
 Config DepthwiseDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   const ConfigSpace space = DepthwiseSpace(w, cpu);
-  const auto make = [&](int64_t rows, int64_t width, Weights weights, bool unroll) {
-    Config config;
-    config.Set("block", cpu.vector_floats());
-    config.Set("row_tile", rows);
-    config.Set("width_tile", width);
-    config.Set("weights", static_cast<int64_t>(weights));
-    config.Set("unroll", unroll ? 1 : 0);
-    config.Set("pairs", 0);
-    config.Set("rows", w.oh);
-    config.Set("vectors", 1);
-    return config;
-  };
-  constexpr std::pair<Weights, bool> kModes[] = {
-      {Weights::kRegisters, true}, {Weights::kRow, false}, {Weights::kMemory, false}};
-  constexpr int64_t kLeastSums = 4, kMostSums = 16;
-  std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
-  std::reverse(widths.begin(), widths.end());
-  for (const auto& [weights, unroll] : kModes) {
-    for (const int64_t rows : {2, 1}) {
-      for (const int64_t width : widths) {
-        if (rows * width > kMostSums || (rows * width < kLeastSums && w.ow >= kLeastSums)) continue;
-        Config config = make(rows, width, weights, unroll);
-        if (space.WhyInvalid(config).empty()) return config;
-      }
-    }
+  Config config;
+  config.Set("block", cpu.vector_floats());
+  config.Set("rows", w.oh);
+  config.Set("vectors", 1);
+  for (const DepthwiseConfig& tile : DefaultTiles(w, cpu)) {
+    SetTile(tile, "", config);
+    if (space.WhyInvalid(config).empty()) break;
   }
-  return make(1, 1, Weights::kMemory, false);
+  return config;
 }
 
 }  // namespace tilesmith::depthwise

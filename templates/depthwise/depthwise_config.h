@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "layouts/base/cpu.h"
 #include "ops/workload.h"
@@ -28,6 +31,20 @@ struct DepthwiseConfig {
 };
 
 DepthwiseConfig ReadConfig(const Config& config);
+
+// Block sizes x of NCHW[x]c that whole vectors fill, and 0 for NHWC.
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& workload, const CpuInfo& cpu);
+
+// The knobs of the register tile, named with a prefix where they are among others: row_tile, width_tile,
+// weights, unroll, pairs.
+std::vector<Knob> TileKnobs(const ConvWorkload& workload, const CpuInfo& cpu, std::string_view prefix);
+// Reads them; the rest stays default.
+DepthwiseConfig ReadTile(const Config& config, std::string_view prefix);
+void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config);
+// Why they contradict each other; "" if they do not. Whether the tile fits is another question.
+std::string WhyTileInvalid(const ConvWorkload& workload, const DepthwiseConfig& config);
+// Tiles worth a try without tuning, largest first; the last one fits where any does.
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const CpuInfo& cpu);
 
 ConfigSpace DepthwiseSpace(const ConvWorkload& workload, const CpuInfo& cpu);
 

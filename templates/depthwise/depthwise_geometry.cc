@@ -14,7 +14,7 @@ std::vector<RowGroup> Geometry::Groups(int64_t block) const {
 Geometry MakeGeometry(const ConvWorkload& w, const DepthwiseConfig& config, const CpuInfo& cpu) {
   constexpr int64_t kBytes = sizeof(float);
   Geometry g;
-  g.layout = LayoutOfBlockKnob(config.block);
+  const Layout layout = LayoutOfBlockKnob(config.block);
   g.rows.workload = w;
   g.rows.config = config;
   g.rows.vector_floats = cpu.vector_floats();
@@ -22,19 +22,32 @@ Geometry MakeGeometry(const ConvWorkload& w, const DepthwiseConfig& config, cons
   const int64_t floats = cpu.vector_floats();
   g.vectors = (w.oc + floats - 1) / floats;
   const auto lanes = static_cast<int>(w.oc % floats);
-  g.rows.masked = g.layout.is_nhwc() && lanes > 0;
+  g.rows.masked = layout.is_nhwc() && lanes > 0;
   // Zero pixels with zero weights give zeros unless the activation makes something of them.
   g.lanes = g.rows.masked || w.post.activation.Apply(0.0F) != 0.0F ? lanes : 0;
-  g.padding_vectors = g.layout.is_nhwc() ? 0 : g.layout.PaddedChannels(w.oc) / floats - g.vectors;
-  const int64_t block = g.layout.BlockFor(w.oc);
-  g.vectors_per_block = g.layout.is_nhwc() ? g.vectors : block / floats;
+  g.padding_vectors = layout.is_nhwc() ? 0 : layout.PaddedChannels(w.oc) / floats - g.vectors;
+  const int64_t block = layout.BlockFor(w.oc);
+  g.in.vectors_per_block = g.out.vectors_per_block = layout.is_nhwc() ? g.vectors : block / floats;
   g.rows.in_pixel_bytes = g.rows.out_pixel_bytes = block * kBytes;
   g.rows.in_row_bytes = w.iw * g.rows.in_pixel_bytes;
   g.rows.out_row_bytes = w.ow * g.rows.out_pixel_bytes;
-  g.in_block_bytes = w.ih * g.rows.in_row_bytes;
-  g.out_block_bytes = w.oh * g.rows.out_row_bytes;
+  g.in.block_bytes = w.ih * g.rows.in_row_bytes;
+  g.out.block_bytes = w.oh * g.rows.out_row_bytes;
   for (int64_t i = 0; i < g.row_blocks(); ++i) CollectCodes(g.Groups(i), g.codes);
   return g;
+}
+
+void ReadScratch(Geometry& g, int64_t rows) {
+  g.rows.in_pixel_bytes = g.rows.vector_bytes();
+  g.rows.in_row_bytes = g.rows.workload.iw * g.rows.in_pixel_bytes;
+  g.in = {1, rows * g.rows.in_row_bytes};
+}
+
+void WriteScratch(Geometry& g, int64_t rows) {
+  g.rows.out_pixel_bytes = g.rows.vector_bytes();
+  g.rows.out_row_bytes = g.rows.workload.ow * g.rows.out_pixel_bytes;
+  g.out = {1, rows * g.rows.out_row_bytes};
+  g.padding_vectors = 0;
 }
 
 LoopFeatures FeaturesOf(const Geometry& g) {

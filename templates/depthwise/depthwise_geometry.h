@@ -10,16 +10,20 @@
 
 namespace tilesmith::depthwise {
 
+// Where the vectors of channels of an image lie.
+struct ChannelStrides {
+  int64_t vectors_per_block = 1;  // this many lie next to each other in every pixel
+  int64_t block_bytes = 0;
+};
+
 struct Geometry {
   RowGeometry rows;
-  Layout layout;
   std::vector<RowCode> codes;  // all that the tasks need
 
-  int64_t vectors = 0;            // of channels; the last may not be full
-  int lanes = 0;                  // real ones of the last vector if the others need care, else 0
-  int64_t padding_vectors = 0;    // after the last, to fill the last block
-  int64_t vectors_per_block = 1;  // this many lie next to each other in every pixel
-  int64_t in_block_bytes = 0, out_block_bytes = 0;
+  int64_t vectors = 0;          // of channels; the last may not be full
+  int lanes = 0;                // real ones of the last vector if the others need care, else 0
+  int64_t padding_vectors = 0;  // after the last, to fill the last block
+  ChannelStrides in, out;
 
   int64_t row_blocks() const { return (rows.workload.oh + rows.config.rows - 1) / rows.config.rows; }
   int64_t vector_blocks() const { return (vectors + rows.config.vectors - 1) / rows.config.vectors; }
@@ -29,6 +33,11 @@ struct Geometry {
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
 
+// In and out in the layout of config.block.
 Geometry MakeGeometry(const ConvWorkload& workload, const DepthwiseConfig& config, const CpuInfo& cpu);
+
+// Changes `geometry` to read (write) a scratch NCHW[vector]c with `rows` rows per plane instead of a tensor.
+void ReadScratch(Geometry& geometry, int64_t rows);
+void WriteScratch(Geometry& geometry, int64_t rows);
 
 }  // namespace tilesmith::depthwise

@@ -7,6 +7,7 @@
 #include "templates/depthwise/depthwise_config.h"
 #include "templates/depthwise/depthwise_geometry.h"
 #include "templates/depthwise/depthwise_kernel.h"
+#include "templates/depthwise/row_pairs.h"
 
 namespace tilesmith {
 namespace {
@@ -43,6 +44,10 @@ class Depthwise : public ConvTemplate {
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     const Layout layout = LayoutOfBlockKnob(config.Get("block"));
     return {layout, layout};
+  }
+
+  double ErrorFactor(const ConvWorkload&, const Config& config) const override {
+    return config.Get("pairs") != 0 ? depthwise::kPairErrorFactor : 1;
   }
 
   LoopFeatures Features(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {

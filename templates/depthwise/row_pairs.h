@@ -37,6 +37,9 @@ using PairPass = std::vector<PairProduct>;
 // All products, those of kBoth and kOpposed first. Precondition: kernel_rows >= 2.
 std::vector<PairPass> PairPasses(int64_t kernel_rows);
 
+// Products of three taps add up eight terms of their own and the neighbouring output instead of three.
+constexpr double kPairErrorFactor = 8.0 / 3;
+
 // Their number.
 int64_t PairProducts(int64_t kernel_rows);
 

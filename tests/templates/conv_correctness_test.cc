@@ -71,7 +71,7 @@ std::unique_ptr<GuardedTensor> Guarded(const Tensor& tensor, int64_t gap, Guard 
 }
 
 // What the outputs of a template may be off, all alike: 0 for one that sums plainly.
-double AllowedError(const Case& c, const Tensor& input, const Tensor& weights) {
+double AllowedError(const Case& c, const ConvData& data) {
   const double factor = c.conv_template->ErrorFactor(c.workload, c.config);
   if (factor == 1) return 0;
   const auto magnitudes = [](Tensor tensor) {
@@ -81,7 +81,13 @@ double AllowedError(const Case& c, const Tensor& input, const Tensor& weights) {
   };
   ConvWorkload plain = c.workload;
   plain.post = {};
-  const Tensor sums = ReferenceConv(plain, magnitudes(input), magnitudes(weights), nullptr, nullptr);
+  for (ConvWorkload& before : plain.before) before.post = {};
+  const Tensor input = magnitudes(data.input), weights = magnitudes(data.weights);
+  const Tensor before_weights = data.before_weights ? magnitudes(*data.before_weights) : Tensor();
+  const Tensor sums =
+      ReferenceConv(plain, {.input = &input,
+                            .weights = &weights,
+                            .before_weights = data.before_weights ? &before_weights : nullptr});
   const float largest = *std::max_element(sums.floats(), sums.floats() + sums.size());
   constexpr double kPostOps = 2;  // bias and residual are at most 4 each; hard_swish has slope 1.5
   return kPostOps * factor * RoundingBound(plain, largest + 8);
@@ -134,7 +140,7 @@ void Check(const Case& c) {
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
             static_cast<int>(random.Integer(1, 3)));
   Tensor allowed(w.output_shape());
-  std::fill_n(allowed.floats(), allowed.size(), static_cast<float>(AllowedError(c, data.input, data.weights)));
+  std::fill_n(allowed.floats(), allowed.size(), static_cast<float>(AllowedError(c, data)));
   ExpectEqual(wanted, TransformGeneric(allowed, layouts.out), target, gap, c);
 }
 

@@ -1,0 +1,157 @@
+#include "templates/grouped_winograd/grouped_winograd_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tilesmith::grouped_winograd {
+namespace {
+
+// Displacements are 32-bit in the generated code.
+constexpr int64_t kMostImageBytes = 1LL << 30;
+constexpr int64_t kMostBlock = 64;  // tiles; more would leave the second-level cache
+
+std::vector<int64_t> Blocks(int64_t channels, int64_t vector) {
+  std::vector<int64_t> blocks;
+  for (int64_t block : {8, 16, 32, 64}) {
+    if (block % vector == 0 && (block < 2 * channels || block == vector)) blocks.push_back(block);
+  }
+  if (channels % vector == 0) blocks.push_back(0);
+  return blocks;
+}
+
+std::vector<int64_t> TileBlocks(const ConvWorkload& w) {
+  std::set<int64_t> values = {1};
+  const int64_t most = std::min(kMostBlock, winograd::CountTiles(w, 2));
+  for (int64_t block : {2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 32, 42, 49, 56, 64}) {
+    if (block <= most) values.insert(block);
+  }
+  return {values.begin(), values.end()};
+}
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const GroupedWinogradConfig& c) {
+  const int64_t tiles = winograd::CountTiles(w, c.tile);
+  if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
+  if (c.width_tile > c.tile_block) return fmt::format("width_tile {} exceeds the block", c.width_tile);
+  if (c.width_tile + kBesideAccumulators > cpu.vector_registers())
+    return fmt::format("width_tile {} does not fit {} registers", c.width_tile, cpu.vector_registers());
+  return "";
+}
+
+Config MakeConfig(const CpuInfo& cpu, const GroupedWinogradConfig& c) {
+  Config config;
+  config.Set("ic_block", cpu.vector_floats());
+  config.Set("oc_block", cpu.vector_floats());
+  config.Set("tile", c.tile);
+  config.Set("tile_block", c.tile_block);
+  config.Set("width_tile", c.width_tile);
+  return config;
+}
+
+}  // namespace
+
+GroupedWinogradConfig ReadConfig(const Config& config) {
+  GroupedWinogradConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.tile = config.Get("tile");
+  c.tile_block = config.Get("tile_block");
+  c.width_tile = config.Get("width_tile");
+  return c;
+}
+
+Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (cpu.isa == Isa::kPortable)
+    return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (w.g == 1) return Support::No("not a grouped convolution");
+  if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
+  if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
+  if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");
+  if (w.ic != w.oc) {
+    return Support::No(
+        fmt::format("{} input but {} output channels a group: must be equal", w.ic / w.g, w.oc / w.g));
+  }
+  const int64_t channels = w.ic / w.g, vector = cpu.vector_floats();
+  if (channels == 1) return Support::No("one channel a group is a depthwise convolution");
+  if (vector % channels != 0)
+    return Support::No(fmt::format("groups of {} channels do not divide vectors of {}", channels, vector));
+  const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 64);
+  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
+    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+  return Support::Yes();
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const std::vector<int64_t> blocks = Blocks(w.ic, cpu.vector_floats());
+  std::vector<int64_t> tiles = {2};
+  for (int64_t tile : {4, 6}) {
+    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
+  }
+  std::vector<int64_t> tile_blocks = TileBlocks(w), widths;
+  for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 24, 28}) {
+    if (width <= tile_blocks.back()) widths.push_back(width);
+  }
+  std::vector<Knob> knobs = {
+      {"ic_block", blocks, "x of the input layout NCHW[x]c; 0 is NHWC"},
+      {"oc_block", blocks, "x of the output layout NCHW[x]c; 0 is NHWC"},
+      {"tile", tiles, "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
+      {"tile_block", std::move(tile_blocks), "tiles per task"},
+      {"width_tile", std::move(widths), "register tile of the products: tiles"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  for (int64_t tile : {4, 2}) {
+    for (int64_t block : {14, 7, 4, 2, 1}) {
+      const int64_t width = std::min<int64_t>(block, cpu.isa == Isa::kAvx512 ? 14 : 7);
+      Config config = MakeConfig(cpu, {.tile = tile, .tile_block = block, .width_tile = width});
+      if (space.IndexOf(config) && space.WhyInvalid(config).empty()) return config;
+    }
+  }
+  return MakeConfig(cpu, {.tile = 2, .tile_block = 1, .width_tile = 1});
+}
+
+winograd::Geometry MakeGeometry(const ConvWorkload& w, const GroupedWinogradConfig& config,
+                                int vector_floats) {
+  winograd::WinogradConfig c;
+  c.ic_block = config.ic_block;
+  c.oc_block = config.oc_block;
+  c.tile = config.tile;
+  c.partition = winograd::Partition::kTileBlocks;
+  c.tile_block = config.tile_block;
+  winograd::Geometry g = winograd::MakeGeometry(w, c, vector_floats);
+  // An odd number of vectors, so that the elements of a tile do not share a few cache sets.
+  g.in_element = g.out_element = (config.tile_block | 1) * vector_floats;
+  constexpr int64_t kLineFloats = 16;
+  g.scratch = (g.elements() * g.in_element + kLineFloats - 1) / kLineFloats * kLineFloats;
+  return g;
+}
+
+LoopFeatures FeaturesOf(const winograd::Geometry& g, const GroupedWinogradConfig& config) {
+  constexpr double kBytes = sizeof(float), kProductTermBytes = 18;
+  const auto channels = static_cast<double>(g.workload.ic / g.workload.g);
+  const auto elements = static_cast<double>(g.elements()), lanes = static_cast<double>(g.vector_floats);
+  const auto vectors = static_cast<double>(g.out_vectors), task_tiles = static_cast<double>(g.block_tiles);
+  const auto width = static_cast<double>(config.width_tile);
+  LoopFeatures f;
+  // A transform adds and multiplies each element of a window some `window` times along either axis.
+  const double transforms = 2.0 * elements * g.window() * 2 * lanes;
+  f.flops = static_cast<double>(g.tiles) * vectors * (2.0 * elements * channels * lanes + transforms);
+  f.fma_per_load = width / (width + 1);
+  f.accumulators = width;
+  f.code_bytes = task_tiles * channels * kProductTermBytes;
+  f.weight_bytes = vectors * elements * channels * lanes * kBytes;
+  f.tasks = vectors * static_cast<double>((g.tiles + g.block_tiles - 1) / g.block_tiles);
+  f.task_input_bytes = task_tiles * elements * lanes * kBytes;
+  f.task_weight_bytes = elements * channels * lanes * kBytes;
+  f.task_output_bytes = task_tiles * static_cast<double>(g.config.tile * g.config.tile) * lanes * kBytes;
+  f.scratch_bytes = static_cast<double>(g.scratch) * kBytes;
+  return f;
+}
+
+}  // namespace tilesmith::grouped_winograd

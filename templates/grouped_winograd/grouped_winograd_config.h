@@ -1,0 +1,35 @@
+// The grouped Winograd template's knobs, and the numbers of its loops.
+#pragma once
+
+#include "layouts/base/cpu.h"
+#include "templates/conv_template.h"
+#include "templates/winograd/geometry.h"
+
+namespace tilesmith::grouped_winograd {
+
+struct GroupedWinogradConfig {
+  int64_t ic_block = 16;    // x of the input's NCHW[x]c; 0 is NHWC
+  int64_t oc_block = 16;    // x of the output's; 0 is NHWC
+  int64_t tile = 4;         // outputs of a tile along each axis
+  int64_t tile_block = 14;  // tiles per task
+  int64_t width_tile = 14;  // register tile of the products: tiles
+};
+
+// Registers of the products that hold no sums: a weight, an index of a permute, two inputs in turn.
+constexpr int kBesideAccumulators = 4;
+
+GroupedWinogradConfig ReadConfig(const Config& config);
+
+Support WhatIsSupported(const ConvWorkload& workload, const CpuInfo& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+// A config without tuning.
+Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+
+// The Winograd template's geometry, with scratch for one vector of channels that holds V and M in turn:
+//     [xi][tile of the block][lane]
+winograd::Geometry MakeGeometry(const ConvWorkload& workload, const GroupedWinogradConfig& config,
+                                int vector_floats);
+
+LoopFeatures FeaturesOf(const winograd::Geometry& geometry, const GroupedWinogradConfig& config);
+
+}  // namespace tilesmith::grouped_winograd

@@ -1,0 +1,128 @@
+#include "templates/grouped_winograd/grouped_winograd_kernel.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "templates/grouped_winograd/product_generator.h"
+#include "templates/winograd/tile_transforms.h"
+#include "templates/winograd/weights.h"
+
+namespace tilesmith::grouped_winograd {
+
+#ifdef TILESMITH_X86
+
+namespace {
+
+// A task is a block of tiles of one vector of channels: transformed, multiplied and transformed back in one
+// thread's part of the scratch.
+class GroupedWinogradKernel : public ConvKernel {
+ public:
+  GroupedWinogradKernel(const ConvWorkload& workload, const GroupedWinogradConfig& config, const CpuInfo& cpu,
+                        const ConvWeights& weights)
+      : g_(MakeGeometry(workload, config, cpu.vector_floats())),
+        channels_(workload.ic / workload.g),
+        transforms_(g_, cpu, weights.bias) {
+    constexpr int64_t kFixedBytes = 4096;  // constants
+    ProductShape shape;
+    shape.channels = channels_;
+    shape.elements = g_.elements();
+    shape.element_bytes = g_.in_element * static_cast<int64_t>(sizeof(float));
+    shape.width = config.width_tile;
+    const int64_t rest = g_.tiles % g_.block_tiles;
+    code_ = std::make_unique<ProductGenerator>(
+        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, channels_) + kFixedBytes);
+    const size_t whole_start = code_->Emit(g_.block_tiles);
+    const size_t rest_start = rest > 0 ? code_->Emit(rest) : 0;
+    code_->Finish();
+    auto* code = const_cast<uint8_t*>(code_->getCode());
+    whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
+    rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
+    PackWeights(cpu, weights.weights);
+  }
+
+  int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    float* scratch = args.scratch + range.thread * g_.scratch;
+    for (int64_t task = range.begin; task < range.end; ++task)
+      RunBlock(args, task / blocks(), task % blocks(), scratch);
+  }
+
+  int64_t ScratchFloats(int threads) const override { return threads * g_.scratch; }
+
+  std::vector<CodeBlob> Code() const override {
+    return {{"grouped_winograd input transform", transforms_.input_code()},
+            {"grouped_winograd products", {code_->getCode(), code_->getSize()}},
+            {"grouped_winograd output transform", transforms_.output_code()}};
+  }
+  std::span<const float> PackedWeights() const override {
+    return {weights_.floats(), weights_.bytes() / sizeof(float)};
+  }
+
+ private:
+  int64_t blocks() const { return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles; }
+  int64_t weights_per_vector() const { return g_.elements() * channels_ * g_.vector_floats; }
+
+  // U: for vector of channels, xi, channel of the group: one vector.
+  void PackWeights(const CpuInfo& cpu, const float* weights) {
+    const ConvWorkload& w = g_.workload;
+    weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float));
+    const winograd::Transforms& transforms = winograd::TransformsOf(static_cast<int>(g_.config.tile));
+    std::vector<double> matrix;
+    for (int i = 0; i < transforms.window; ++i) {
+      for (int k = 0; k < winograd::kTaps; ++k) matrix.push_back(transforms.weights(i, k));
+    }
+    for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
+      const int64_t first = vector * g_.vector_floats;
+      winograd::ChunkWeights part;
+      part.weights = weights + first * channels_ * winograd::kTaps * winograd::kTaps;
+      part.input_channels = channels_;
+      part.lanes = g_.vector_floats;
+      part.outputs = std::min(part.lanes, w.oc - first);
+      part.transform = matrix.data();
+      part.window = transforms.window;
+      part.packed = weights_.floats() + vector * weights_per_vector();
+      part.element_stride = channels_ * g_.vector_floats;
+      TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
+    }
+  }
+
+  void RunBlock(const KernelArgs& args, int64_t vector, int64_t block, float* scratch) const {
+    const int64_t first = block * g_.block_tiles;
+    const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
+    transforms_.ForEachRow(first, last, [&](const winograd::RowPart& part, int64_t tile) {
+      transforms_.TransformInput(args, vector, part, scratch + tile * g_.vector_floats);
+    });
+    const ProductKernel multiply = last - first == g_.block_tiles ? whole_ : rest_;
+    multiply(scratch, weights_.floats() + vector * weights_per_vector());
+    transforms_.ForEachRow(first, last, [&](const winograd::RowPart& part, int64_t tile) {
+      transforms_.TransformOutput(args, vector, part, scratch + tile * g_.vector_floats);
+    });
+  }
+
+  const winograd::Geometry g_;
+  const int64_t channels_;  // per group
+  const winograd::TileTransforms transforms_;
+  std::unique_ptr<ProductGenerator> code_;
+  ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
+  AlignedBuffer weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildGroupedWinogradKernel(const ConvWorkload& workload,
+                                                       const GroupedWinogradConfig& config,
+                                                       const CpuInfo& cpu, const ConvWeights& weights) {
+  return std::make_unique<GroupedWinogradKernel>(workload, config, cpu, weights);
+}
+
+#else
+
+std::unique_ptr<ConvKernel> BuildGroupedWinogradKernel(const ConvWorkload&, const GroupedWinogradConfig&,
+                                                       const CpuInfo&, const ConvWeights&) {
+  TILESMITH_CHECK(false, "the grouped_winograd template generates x86 code");
+}
+
+#endif  // TILESMITH_X86
+
+}  // namespace tilesmith::grouped_winograd

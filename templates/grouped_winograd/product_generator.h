@@ -1,0 +1,46 @@
+// The products of a block of tiles, in place: for each element xi of the transformed windows, each tile and
+// each lane of one vector of channels (several whole groups),
+//   M[xi][tile][lane] = sum over the channels c of the lane's group of V[xi][tile][c] * U[xi][c][lane]
+#pragma once
+
+#ifdef TILESMITH_X86
+
+#include "templates/grouped_winograd/grouped_winograd_config.h"
+#include "templates/x86/vector_code.h"
+
+namespace tilesmith::grouped_winograd {
+
+// products: V[0] of the first tile, which becomes M[0]. weights: U[0] of the vector.
+using ProductKernel = void (*)(float* products, const float* weights);
+
+struct ProductShape {
+  int64_t channels = 0;       // per group
+  int64_t elements = 0;       // xi
+  int64_t element_bytes = 0;  // from one xi to the next
+  int64_t width = 0;          // tiles of a register tile
+};
+
+class ProductGenerator : public x86::VectorCode {
+ public:
+  ProductGenerator(const ProductShape& shape, const CpuInfo& cpu, size_t buffer_bytes);
+
+  // A kernel for `tiles` tiles. Returns its offset in the code.
+  size_t Emit(int64_t tiles);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
+
+  // Bytes of code of a kernel, at most.
+  static int64_t KernelBytes(int64_t tiles, int64_t channels);
+
+ private:
+  void EmitTiles(int64_t first, int64_t count);
+  // acc (+)= input element `channel` of each lane's group * weight.
+  void EmitTerm(int accumulator, int64_t tile, int64_t channel);
+
+  const ProductShape shape_;
+  const int weight_, index_, input_;  // registers after the accumulators
+};
+
+}  // namespace tilesmith::grouped_winograd
+
+#endif  // TILESMITH_X86
