@@ -67,7 +67,8 @@ void TileProduct::Run(size_t chunk_index, const float* v, const float* u, float*
   args.next_block = geometry_.in_block_bytes - geometry_.in_row_bytes;
   for (size_t i = 0; i < geometry_.passes.size(); ++i) {
     const int64_t channel = geometry_.passes[i].first_channel;
-    args.source = v + geometry_.InChannelOffset(channel) / kFloatBytes;
+    // Passes are of whole blocks, which are vectors.
+    args.source = v + channel / geometry_.vector_floats * geometry_.in_block_bytes / kFloatBytes;
     args.weights = u + channel * chunk.vectors * geometry_.vector_floats;
     kernels_[chunk_index * geometry_.passes.size() + i](&args);
   }
