@@ -30,19 +30,22 @@ void TileTransforms::EmitInputKernels(const CpuInfo& cpu) {
   }
 }
 
-// All kinds for a full vector, then, where the last one is not full, all for that.
+// All kinds for a full vector, then, where the last one is not full, all for that; and once more all of
+// them streaming.
 void TileTransforms::EmitOutputKernels(const CpuInfo& cpu) {
   std::vector<int> lanes = {g_.vector_floats};
   const auto partial = static_cast<int>(g_.workload.oc % g_.vector_floats);
   if (partial > 0) lanes.push_back(partial);
-  const size_t count = g_.out_rows.kinds.size() * g_.out_columns.kinds.size() * lanes.size();
+  const size_t count = g_.out_rows.kinds.size() * g_.out_columns.kinds.size() * lanes.size() * 2;
   output_code_ = std::make_unique<OutputGenerator>(
       g_, cpu, kFixedBytes + count * OutputGenerator::KernelBytes(g_.window()));
   std::vector<size_t> starts;
-  for (int real : lanes) {
-    for (const Span& rows : g_.out_rows.kinds) {
-      for (const Span& columns : g_.out_columns.kinds)
-        starts.push_back(output_code_->Emit({rows.last, columns.last, real, false}));
+  for (int stream = 0; stream <= static_cast<int>(g_.config.stream); ++stream) {
+    for (int real : lanes) {
+      for (const Span& rows : g_.out_rows.kinds) {
+        for (const Span& columns : g_.out_columns.kinds)
+          starts.push_back(output_code_->Emit({rows.last, columns.last, real, stream == 1}));
+      }
     }
   }
   output_code_->Finish();
@@ -76,7 +79,8 @@ void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, con
       w.post.sum ? args.inputs[1].data + part.image * args.inputs[1].batch_stride + channel_offset : plane;
   const bool partial = (vector + 1) * g_.vector_floats > w.oc;
   const size_t columns = g_.out_columns.kinds.size();
-  const size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
+  size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
+  if (Streams(args)) first_kernel += outputs_.size() / 2 / columns;
   for (int64_t x = part.column; x < part.end;) {
     const int64_t end = std::min<int64_t>(part.end, g_.out_columns.run_end[x]);
     const int64_t offset = (part.row * w.ow + x) * g_.config.tile * g_.out_pixel();
@@ -86,6 +90,13 @@ void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, con
     x = end;
   }
   if (g_.zero_vectors > 0 && vector + 1 == g_.out_vectors) ClearPadding(args, part);
+}
+
+// Streaming stores must be aligned, which a slice of a concat need not be.
+bool TileTransforms::Streams(const KernelArgs& args) const {
+  const auto vector_bytes = static_cast<uintptr_t>(g_.vector_floats) * sizeof(float);
+  return g_.config.stream && reinterpret_cast<uintptr_t>(args.output.data) % vector_bytes == 0 &&
+         args.output.batch_stride % g_.vector_floats == 0;
 }
 
 // The whole vectors of padding in the output's last block.

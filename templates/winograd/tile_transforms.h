@@ -25,7 +25,8 @@ class TileTransforms {
   TileTransforms(const Geometry& geometry, const CpuInfo& cpu, const float* bias);
 
   // One vector of input channels to V[0] of the part's first tile; and M[0] of that tile to one vector of
-  // output channels with post-ops, together with the padding vectors behind the last one.
+  // output channels with post-ops, together with the padding vectors behind the last one. Where the config
+  // streams, another thread sees the output after a store fence only.
   void TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part, float* v) const;
   void TransformOutput(const KernelArgs& args, int64_t vector, const RowPart& part, const float* m) const;
 
@@ -46,6 +47,7 @@ class TileTransforms {
  private:
   void EmitInputKernels(const CpuInfo& cpu);
   void EmitOutputKernels(const CpuInfo& cpu);
+  bool Streams(const KernelArgs& args) const;
   void ClearPadding(const KernelArgs& args, const RowPart& part) const;
 
   const Geometry& g_;
@@ -53,7 +55,7 @@ class TileTransforms {
   std::unique_ptr<InputGenerator> input_code_;
   std::unique_ptr<OutputGenerator> output_code_;
   std::vector<InputKernel> inputs_;    // at row kind * column kinds + column kind
-  std::vector<OutputKernel> outputs_;  // likewise; those of the partial vector after the others
+  std::vector<OutputKernel> outputs_;  // likewise, in the order of EmitOutputKernels
 };
 
 }  // namespace tilesmith::winograd

@@ -1,12 +1,10 @@
 #include "templates/winograd/winograd_kernel.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "layouts/base/check.h"
-#include "templates/winograd/input_generator.h"
-#include "templates/winograd/output_generator.h"
 #include "templates/winograd/tile_product.h"
+#include "templates/winograd/tile_transforms.h"
 #include "templates/winograd/weights.h"
 
 namespace tilesmith::winograd {
@@ -15,19 +13,14 @@ namespace tilesmith::winograd {
 
 namespace {
 
-// Tiles [column, end) of one row of tiles.
-struct RowPart {
-  int64_t image, row, column, end;
-};
-
 class WinogradKernel : public ConvKernel {
  public:
   WinogradKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
-      : g_(std::move(geometry)), product_(g_, std::min(g_.block_tiles, g_.tiles), cpu) {
+      : g_(std::move(geometry)),
+        product_(g_, std::min(g_.block_tiles, g_.tiles), cpu),
+        transforms_(g_, cpu, weights.bias) {
     const int64_t rest = g_.tiles % g_.block_tiles;
     if (rest > 0 && rest != product_.tiles()) rest_ = std::make_unique<TileProduct>(g_, rest, cpu);
-    EmitInputKernels(cpu);
-    EmitOutputKernels(cpu);
     PackWeights(cpu, weights);
   }
 
@@ -59,8 +52,9 @@ class WinogradKernel : public ConvKernel {
       for (int64_t task = range.begin; task < range.end; ++task) {
         const int64_t row = task % rows, vector = task / rows;
         const RowPart part = {row / g_.rows, row % g_.rows, 0, g_.columns};
-        stage == 0 ? TransformInput(args, vector, part, V(args.scratch, vector, row * g_.columns))
-                   : TransformOutput(args, vector, part, M(args.scratch, vector, row * g_.columns));
+        stage == 0
+            ? transforms_.TransformInput(args, vector, part, V(args.scratch, vector, row * g_.columns))
+            : transforms_.TransformOutput(args, vector, part, M(args.scratch, vector, row * g_.columns));
       }
     }
     if (g_.config.stream) __builtin_ia32_sfence();  // other threads are to see what was streamed
@@ -71,10 +65,9 @@ class WinogradKernel : public ConvKernel {
   }
 
   std::vector<CodeBlob> Code() const override {
-    std::vector<CodeBlob> blobs = {
-        {"winograd input transform", {input_code_->getCode(), input_code_->getSize()}},
-        {"winograd products", product_.code()},
-        {"winograd output transform", {output_code_->getCode(), output_code_->getSize()}}};
+    std::vector<CodeBlob> blobs = {{"winograd input transform", transforms_.input_code()},
+                                   {"winograd products", product_.code()},
+                                   {"winograd output transform", transforms_.output_code()}};
     if (rest_ != nullptr) blobs.push_back({"winograd products of the last block", rest_->code()});
     return blobs;
   }
@@ -90,52 +83,11 @@ class WinogradKernel : public ConvKernel {
     return V(scratch + g_.elements() * g_.in_element, vector, tile);
   }
 
-  void EmitInputKernels(const CpuInfo& cpu) {
-    const size_t count = g_.in_rows.kinds.size() * g_.in_columns.kinds.size();
-    input_code_ = std::make_unique<InputGenerator>(
-        g_, cpu, kFixedBytes + count * InputGenerator::KernelBytes(g_.window()));
-    std::vector<size_t> starts;
-    for (const Span& rows : g_.in_rows.kinds) {
-      for (const Span& columns : g_.in_columns.kinds) starts.push_back(input_code_->Emit(rows, columns));
-    }
-    input_code_->Finish();
-    for (size_t start : starts) {
-      inputs_.push_back(reinterpret_cast<InputKernel>(const_cast<uint8_t*>(input_code_->getCode()) + start));
-    }
-  }
-
-  // All kinds for a full vector, then, where the last one is not full, all for that; and once more all of
-  // them streaming.
-  void EmitOutputKernels(const CpuInfo& cpu) {
-    std::vector<int> lanes = {g_.vector_floats};
-    const auto partial = static_cast<int>(g_.workload.oc % g_.vector_floats);
-    if (partial > 0) lanes.push_back(partial);
-    const size_t count = g_.out_rows.kinds.size() * g_.out_columns.kinds.size() * lanes.size() * 2;
-    output_code_ = std::make_unique<OutputGenerator>(
-        g_, cpu, kFixedBytes + count * OutputGenerator::KernelBytes(g_.window()));
-    std::vector<size_t> starts;
-    for (int stream = 0; stream <= static_cast<int>(g_.config.stream); ++stream) {
-      for (int real : lanes) {
-        for (const Span& rows : g_.out_rows.kinds) {
-          for (const Span& columns : g_.out_columns.kinds)
-            starts.push_back(output_code_->Emit({rows.last, columns.last, real, stream == 1}));
-        }
-      }
-    }
-    output_code_->Finish();
-    for (size_t start : starts) {
-      outputs_.push_back(
-          reinterpret_cast<OutputKernel>(const_cast<uint8_t*>(output_code_->getCode()) + start));
-    }
-  }
-
   void PackWeights(const CpuInfo& cpu, const ConvWeights& weights) {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     element_weights_ = padded * w.ic;
     weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float));
-    bias_ = AlignedBuffer(padded * sizeof(float));
-    if (weights.bias != nullptr) std::copy_n(weights.bias, w.oc, bias_.floats());
     const Transforms& transforms = TransformsOf(static_cast<int>(g_.config.tile));
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
@@ -160,8 +112,8 @@ class WinogradKernel : public ConvKernel {
     const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
     const TileProduct& product = last - first == product_.tiles() ? product_ : *rest_;
     for (int64_t vector = 0; vector < g_.in_vectors; ++vector) {
-      ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
-        TransformInput(args, vector, part, V(scratch, vector, tile));
+      transforms_.ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
+        transforms_.TransformInput(args, vector, part, V(scratch, vector, tile));
       });
     }
     for (int64_t element = 0; element < g_.elements(); ++element) {
@@ -170,8 +122,8 @@ class WinogradKernel : public ConvKernel {
       }
     }
     for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
-      ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
-        TransformOutput(args, vector, part, M(scratch, vector, tile));
+      transforms_.ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
+        transforms_.TransformOutput(args, vector, part, M(scratch, vector, tile));
       });
     }
   }
@@ -197,83 +149,11 @@ class WinogradKernel : public ConvKernel {
                 M(scratch, 0, 0) + element * g_.out_element);
   }
 
-  // Cuts tiles [first, last) at the ends of rows: body(part, its first tile's number within the range).
-  template <typename Body>
-  void ForEachRow(int64_t first, int64_t last, const Body& body) const {
-    for (int64_t tile = first; tile < last;) {
-      const int64_t row = tile / g_.columns, column = tile % g_.columns;
-      const int64_t end = std::min(g_.columns, column + last - tile);
-      body({row / g_.rows, row % g_.rows, column, end}, tile - first);
-      tile += end - column;
-    }
-  }
-
-  void TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part, float* v) const {
-    const ConvWorkload& w = g_.workload;
-    const InputView& view = args.inputs[0];
-    const float* plane = view.data + part.image * view.batch_stride + g_.InVectorOffset(vector);
-    const int64_t top = part.row * g_.config.tile - w.ph;
-    const InputKernel* kernels = &inputs_[g_.in_rows.of_tile[part.row] * g_.in_columns.kinds.size()];
-    for (int64_t x = part.column; x < part.end;) {
-      const int64_t end = std::min<int64_t>(part.end, g_.in_columns.run_end[x]);
-      const int64_t pixel = top * w.iw + x * g_.config.tile - w.pw;
-      kernels[g_.in_columns.of_tile[x]](plane + pixel * g_.in_pixel(), v, end - x);
-      v += (end - x) * g_.vector_floats;
-      x = end;
-    }
-  }
-
-  void TransformOutput(const KernelArgs& args, int64_t vector, const RowPart& part, const float* m) const {
-    const ConvWorkload& w = g_.workload;
-    const int64_t channel_offset = g_.OutVectorOffset(vector);
-    float* plane = args.output.data + part.image * args.output.batch_stride + channel_offset;
-    const float* residual =
-        w.post.sum ? args.inputs[1].data + part.image * args.inputs[1].batch_stride + channel_offset : plane;
-    const bool partial = (vector + 1) * g_.vector_floats > w.oc;
-    const size_t columns = g_.out_columns.kinds.size();
-    size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
-    if (Streams(args)) first_kernel += outputs_.size() / 2 / columns;
-    for (int64_t x = part.column; x < part.end;) {
-      const int64_t end = std::min<int64_t>(part.end, g_.out_columns.run_end[x]);
-      const int64_t offset = (part.row * w.ow + x) * g_.config.tile * g_.out_pixel();
-      outputs_[first_kernel * columns + g_.out_columns.of_tile[x]](
-          m, plane + offset, residual + offset, bias_.floats() + vector * g_.vector_floats, end - x);
-      m += (end - x) * g_.vector_floats;
-      x = end;
-    }
-    if (g_.zero_vectors > 0 && vector + 1 == g_.out_vectors) ClearPadding(args, part);
-  }
-
-  // Streaming stores must be aligned, which a slice of a concat need not be.
-  bool Streams(const KernelArgs& args) const {
-    const auto vector_bytes = static_cast<uintptr_t>(g_.vector_floats) * sizeof(float);
-    return g_.config.stream && reinterpret_cast<uintptr_t>(args.output.data) % vector_bytes == 0 &&
-           args.output.batch_stride % g_.vector_floats == 0;
-  }
-
-  // The whole vectors of padding in the output's last block.
-  void ClearPadding(const KernelArgs& args, const RowPart& part) const {
-    const ConvWorkload& w = g_.workload;
-    const int64_t tile = g_.config.tile;
-    float* plane =
-        args.output.data + part.image * args.output.batch_stride + g_.OutVectorOffset(g_.out_vectors);
-    for (int64_t y = part.row * tile; y < std::min(w.oh, (part.row + 1) * tile); ++y) {
-      for (int64_t x = part.column * tile; x < std::min(w.ow, part.end * tile); ++x) {
-        std::fill_n(plane + (y * w.ow + x) * g_.out_pixel(), g_.zero_vectors * g_.vector_floats, 0.0F);
-      }
-    }
-  }
-
-  static constexpr size_t kFixedBytes = 8192;  // constants
-
   Geometry g_;
   TileProduct product_;
   std::unique_ptr<TileProduct> rest_;  // for the last block, where it is smaller
-  std::unique_ptr<InputGenerator> input_code_;
-  std::unique_ptr<OutputGenerator> output_code_;
-  std::vector<InputKernel> inputs_;    // at row kind * column kinds + column kind
-  std::vector<OutputKernel> outputs_;  // likewise, in the order of EmitOutputKernels
-  AlignedBuffer weights_, bias_;
+  TileTransforms transforms_;
+  AlignedBuffer weights_;
   int64_t element_weights_ = 0;  // floats of U[xi]
 };
 
