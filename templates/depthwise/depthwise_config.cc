@@ -119,16 +119,25 @@ std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
 }
 
 std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& cpu) {
-  constexpr std::pair<Weights, bool> kModes[] = {
-      {Weights::kRegisters, true}, {Weights::kRow, false}, {Weights::kMemory, false}};
+  struct Mode {
+    bool pairs;
+    Weights weights;
+    bool unroll;
+  };
+  constexpr Mode kModes[] = {{true, Weights::kRegisters, true}, {true, Weights::kRow, true},
+                             {true, Weights::kRow, false},      {false, Weights::kRegisters, true},
+                             {false, Weights::kRow, false},     {false, Weights::kMemory, false}};
   constexpr int64_t kLeastSums = 4, kMostSums = 16;
   std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
   std::reverse(widths.begin(), widths.end());
   std::vector<DepthwiseConfig> tiles;
   DepthwiseConfig tile;
-  for (const auto& [weights, unroll] : kModes) {
-    tile.weights = weights;
-    tile.unroll = unroll;
+  for (const Mode& mode : kModes) {
+    // Few registers leave pairs too narrow a tile.
+    if (mode.pairs && (!CanPair(w) || cpu.isa != Isa::kAvx512)) continue;
+    tile.pairs = mode.pairs;
+    tile.weights = mode.weights;
+    tile.unroll = mode.unroll;
     for (const int64_t rows : {2, 1}) {
       tile.row_tile = rows;
       for (const int64_t width : widths) {
@@ -166,7 +175,12 @@ Config DepthwiseDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   Config config;
   config.Set("block", cpu.vector_floats());
   config.Set("rows", w.oh);
-  config.Set("vectors", 1);
+  // As few tasks as there are cores.
+  for (const int64_t vectors : space.knobs().back().values) {
+    if (vectors == 1 ||
+        vectors * cpu.cores <= (w.oc + cpu.vector_floats() - 1) / cpu.vector_floats() + cpu.cores - 1)
+      config.Set("vectors", vectors);
+  }
   for (const DepthwiseConfig& tile : DefaultTiles(w, cpu)) {
     SetTile(tile, "", config);
     if (space.WhyInvalid(config).empty()) break;

@@ -9,8 +9,7 @@
 #include "templates/depthwise/depthwise_geometry.h"
 #include "templates/depthwise/depthwise_template.h"
 #include "templates/depthwise/row_pairs.h"
-#include "tests/support/random.h"
-#include "tests/support/test_cpu.h"
+#include "tests/templates/exact_conv.h"
 
 namespace tilesmith::depthwise {
 namespace {
@@ -157,6 +156,14 @@ TEST(DepthwiseKernel, ShapesAtTheLimits) {
       }
     }
   }
+}
+
+// The sweep allows pairs of rows a rounding error; of small integers they make none.
+TEST(DepthwiseKernel, PairsAreExactForIntegers) {
+  if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates code for AVX2 and AVX-512 only";
+  for (const char* text : {"g33ic33ih13oc33kh3ph1+bias+relu", "mb2g64ic64ih9iw17oc64kh5ph2+bias+sum",
+                           "g20ic20ih12oc20kh7ph3+clip:1:6", "g16ic16ih8oc16kh2oh8ph1+bias"})
+    ExpectExactOnEveryIsa(DepthwiseTemplate(), text, 25);
 }
 
 }  // namespace
