@@ -18,14 +18,10 @@ namespace tilesmith {
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
-      &DirectTemplate(),
-      &WinogradTemplate(),
-      &DepthwiseTemplate(),
-      &DepthwisePairTemplate(),
-      &GroupedTemplate(),
-      &GroupedWinogradTemplate(),
-      &FewOutputsTemplate(),
-      static_cast<const ConvTemplate*>(&portable),
+      &DirectTemplate(),     &WinogradTemplate(),
+      &DepthwiseTemplate(),  &DepthwisePairTemplate(),
+      &GroupedTemplate(),    &GroupedWinogradTemplate(),
+      &FewOutputsTemplate(), static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
 }

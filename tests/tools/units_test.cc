@@ -225,7 +225,7 @@ TEST(TasksTest, WorkloadsAreToldFromModels) {
 TEST(SuiteTest, DirectivesSayWhatIsExpected) {
   const Suite suite = ParseSuite(
       "# a suite\n@title Three convs\n@against direct\nn\"a\"ic8ih8oc8kh1\n@each 1.5\n@peak 0.9\n"
-      "ic16ih8oc8kh1  # why\n@each 0\nic17ih8oc8kh1\n@weights cold\n@geomean 1.1\n",
+      "ic16ih8oc8kh1  # why\n@each 0\nic17ih8oc8kh1\n@weights cold\n@forbid portable\n@geomean 1.1\n",
       "dir/three.txt");
   EXPECT_EQ(suite.name, "three");
   EXPECT_EQ(suite.title, "Three convs");
@@ -235,6 +235,7 @@ TEST(SuiteTest, DirectivesSayWhatIsExpected) {
   ASSERT_EQ(suite.rows.size(), 3u);
   EXPECT_EQ(suite.rows[0].task.name, "a");
   EXPECT_TRUE(suite.rows[0].task.cold_weights);
+  EXPECT_EQ(suite.rows[0].task.forbidden_templates, std::vector<std::string>{"portable"});
   EXPECT_EQ(suite.rows[0].ratio_goal, 0);
   EXPECT_EQ(suite.rows[1].ratio_goal, 1.5);
   EXPECT_EQ(suite.rows[1].peak_goal, 0.9);

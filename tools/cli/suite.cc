@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "layouts/base/error.h"
+#include "templates/conv_template.h"
 
 namespace tilesmith {
 namespace {
@@ -52,7 +53,10 @@ class SuiteReader {
     suite_.rows.push_back({{NameIn(text), ParseWorkload(text), 1}, ratio_goal_, peak_goal_});
   }
   Suite Finish() {
-    for (SuiteRow& row : suite_.rows) row.task.cold_weights = suite_.cold_weights;
+    for (SuiteRow& row : suite_.rows) {
+      row.task.cold_weights = suite_.cold_weights;
+      row.task.forbidden_templates = suite_.forbidden_templates;
+    }
     return std::move(suite_);
   }
 
@@ -66,6 +70,8 @@ class SuiteReader {
       suite_.against_direct = OneOf(value, "best", "direct");
     } else if (key == "weights") {
       suite_.cold_weights = OneOf(value, "warm", "cold");
+    } else if (key == "forbid") {
+      suite_.forbidden_templates.emplace_back(FindConvTemplate(value).Name());
     } else if (key == "geomean") {
       suite_.geomean_goal = Goal(value);
     } else if (key == "each") {
@@ -75,7 +81,8 @@ class SuiteReader {
     } else {
       throw Error(
           ErrorCode::kUsage,
-          fmt::format("unknown @{} (allowed: @title, @against, @weights, @geomean, @each, @peak)", key));
+          fmt::format("unknown @{} (allowed: @title, @against, @weights, @forbid, @geomean, @each, @peak)",
+                      key));
     }
   }
 

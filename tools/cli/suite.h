@@ -6,6 +6,7 @@
 //   @against best|direct      what a ratio compares with: oneDNN's fastest algorithm (default), or its direct
 //   one
 //   @weights warm|cold        default warm
+//   @forbid winograd          a template that would miss the point of the suite
 //   @geomean 1.02             goal: geometric mean of the ratios
 //   @each 0.98                goal: the ratio of every row that follows, until the next @each
 //   @peak 0.95                goal: share of the FMA peak of every row that follows; 0 is none
@@ -30,6 +31,7 @@ struct Suite {
   std::string title;
   bool against_direct = false;
   bool cold_weights = false;
+  std::vector<std::string> forbidden_templates;
   double geomean_goal = 0;
   std::vector<SuiteRow> rows;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <set>
+#include <tuple>
 
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
@@ -22,11 +23,12 @@ namespace {
 
 std::vector<ConvTask> TasksOf(const std::vector<Suite>& suites) {
   std::vector<ConvTask> tasks;
-  std::set<std::pair<std::string, bool>> seen;
+  std::set<std::tuple<std::string, bool, std::vector<std::string>>> seen;
   for (const Suite& suite : suites) {
     for (const SuiteRow& row : suite.rows) {
-      if (seen.emplace(WorkloadToString(row.task.workload), suite.cold_weights).second) {
-        tasks.push_back(row.task);
+      const ConvTask& task = row.task;
+      if (seen.emplace(WorkloadToString(task.workload), task.cold_weights, task.forbidden_templates).second) {
+        tasks.push_back(task);
       }
     }
   }

@@ -19,7 +19,7 @@ struct TargetOptions {
 void DeclareTargets(Args& args, TargetOptions* options);
 
 struct Targets {
-  std::vector<ConvTask> tasks;  // of suites: each workload once per kind of weights
+  std::vector<ConvTask> tasks;  // of suites: each workload once per kind of weights and templates
   std::vector<Suite> suites;
   std::optional<Graph> graph;  // of a MODEL
   bool is_network() const { return graph.has_value(); }

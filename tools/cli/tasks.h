@@ -16,6 +16,7 @@ struct ConvTask {
   ConvWorkload workload;
   int64_t count = 1;          // how often the network contains it
   bool cold_weights = false;  // what its suite asks for
+  std::vector<std::string> forbidden_templates = {};
 };
 
 // Distinct workloads in the order of their first node.

@@ -128,20 +128,21 @@ class BenchCommand : public Command {
     return GeometricMeanRatio(results);
   }
 
-  BestByWorkload BestOf(bool cold) const {
+  BestByWorkload BestOf(bool cold, const AccuracyLimits& limits) const {
     std::vector<Record> records;
     std::copy_if(records_.begin(), records_.end(), std::back_inserter(records), [&](const Record& record) {
-      return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold;
+      return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold &&
+             Accepts(limits, record);
     });
     return BestRecords(records, TargetOf(machine_.cpu));
   }
 
   // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
   // plan the first schedule of a workload that it schedules differently in different places.
-  std::map<std::string, Schedule> FindSchedules(bool cold) const {
+  std::map<std::string, Schedule> FindSchedules(bool cold, const AccuracyLimits& limits) const {
     std::map<std::string, Schedule> schedules;
     for (const bool wanted : {cold, !cold}) {
-      for (const auto& [workload, by_layouts] : BestOf(wanted)) {
+      for (const auto& [workload, by_layouts] : BestOf(wanted, limits)) {
         const auto best = std::min_element(
             by_layouts.begin(), by_layouts.end(),
             [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
@@ -157,8 +158,10 @@ class BenchCommand : public Command {
   }
 
   std::vector<BenchRow> Measure(const std::vector<ConvTask>& tasks, bool cold) {
-    const std::map<std::string, Schedule> schedules = FindSchedules(cold);
-    const BestByWorkload best = BestOf(cold);
+    AccuracyLimits limits;
+    if (!tasks.empty()) limits.forbidden_templates = tasks.front().forbidden_templates;  // alike in a suite
+    const std::map<std::string, Schedule> schedules = FindSchedules(cold, limits);
+    const BestByWorkload best = BestOf(cold, limits);
     std::vector<BenchRow> rows;
     ProgressLine progress;
     for (const ConvTask& task : tasks) {

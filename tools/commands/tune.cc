@@ -145,8 +145,11 @@ class TuneCommand : public Command {
       TuneRequest request;
       request.workload = workload;
       request.cpu = machine_.cpu;
-      request.templates = TemplatesToTune(workload, machine_.cpu, accuracy_);
       request.accuracy = accuracy_;
+      for (const std::string& name : outcome.task.forbidden_templates) {
+        request.accuracy.forbidden_templates.push_back(name);
+      }
+      request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
       request.conditions = {machine_.threads, true, IsCold(outcome.task)};
       request.options = options_;
       request.options.trials = PlannedTrials();
