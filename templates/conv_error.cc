@@ -75,7 +75,8 @@ class Probe {
 
 double RoundingBound(const ConvWorkload& w, double magnitude) {
   const auto terms_of = [](const ConvWorkload& conv) {
-    return static_cast<double>(conv.ic / conv.g * conv.kh * conv.kw) + 2;
+    const int64_t terms = conv.ic / conv.g * conv.kh * conv.kw + 2;
+    return static_cast<double>(terms);
   };
   double terms = terms_of(w);
   for (const ConvWorkload& first : w.before) terms += terms_of(first);

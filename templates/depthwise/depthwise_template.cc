@@ -20,7 +20,7 @@ class Depthwise : public ConvTemplate {
   std::string_view Name() const override { return "depthwise"; }
 
   Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
-    if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+    if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));

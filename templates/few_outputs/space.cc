@@ -32,7 +32,7 @@ std::string WhyInvalid(const ConvWorkload& workload, const FewOutputsConfig& c) 
   if (c.tile_rows > w.oh) return fmt::format("tile_rows {} exceeds the {} there are", c.tile_rows, w.oh);
   if (c.row_tiles > 1 && (c.row_tiles - 1) * c.tile_rows >= w.oh)
     return fmt::format("row_tiles {} exceeds the rows", c.row_tiles);
-  const std::string no_registers =
+  std::string no_registers =
       fmt::format("register tile {} x {} x {} does not fit the registers", c.outputs, c.tile_rows, c.vectors);
   if (c.outputs * c.tile_rows * c.vectors > 2 * c.lanes) return no_registers;
   const Geometry g = MakeGeometry(workload, c);
@@ -63,7 +63,7 @@ Config MakeConfig(const CpuInfo& cpu, const TileSize& tile) {
 Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (cpu.isa == Isa::kPortable)
     return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g > 1) return Support::No("a grouped convolution");
   if (w.oc > kMostOutputs)
     return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));
@@ -101,7 +101,7 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   for (const int64_t outputs : {w.oc, (w.oc + 1) / 2, int64_t{1}}) {
     for (const int64_t rows : {2, 1}) {
       for (const int64_t vectors : {8, 7, 6, 5, 4, 3, 2, 1}) {
-        const Config config = MakeConfig(cpu, {outputs, rows, vectors});
+        Config config = MakeConfig(cpu, {outputs, rows, vectors});
         if (space.WhyInvalid(config).empty()) return config;
       }
     }

@@ -60,6 +60,7 @@ class GroupedKernel : public ConvKernel {
     code_ = std::make_unique<Generator>(geometry_, CpuOfLanes(cpu),
                                         variants.size() * (2 * EstimateCodeBytes(geometry_) + kFixedBytes));
     std::vector<size_t> starts;
+    starts.reserve(variants.size());
     for (const KernelVariant& variant : variants) starts.push_back(code_->Emit(variant));
     code_->Finish();
     for (size_t i = 0; i < variants.size(); ++i) {

@@ -55,10 +55,10 @@ std::string WhyBlockIsInvalid(const ConvWorkload& w, int64_t lanes, int64_t bloc
 
 std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
   for (int64_t block : {c.ic_block, c.oc_block}) {
-    const std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
+    std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
     if (!reason.empty()) return reason;
   }
-  const std::string no_registers =
+  std::string no_registers =
       fmt::format("register tile {} x {} does not fit the registers", c.tile_rows, c.width_tile);
   if (c.tile_rows * c.width_tile > 2 * c.lanes) return no_registers;
   const Geometry g = MakeGeometry(w, c);
@@ -101,7 +101,7 @@ Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
 }  // namespace
 
 Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
-  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (cpu.isa == Isa::kPortable)
     return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
   if (w.g == 1) return Support::No("not a grouped convolution");
@@ -152,12 +152,12 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   const bool wide = cpu.isa == Isa::kAvx512;
   for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
     for (int64_t rows : {1, 2, 3, 4}) {
-      const Config config = MakeConfig(w, cpu, {rows, width, true});
+      Config config = MakeConfig(w, cpu, {rows, width, true});
       if (rows * width >= (wide ? 10 : 6) && space.WhyInvalid(config).empty()) return config;
     }
   }
   for (int64_t width : {9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    const Config config = MakeConfig(w, cpu, {1, width, false});
+    Config config = MakeConfig(w, cpu, {1, width, false});
     if (space.WhyInvalid(config).empty()) return config;
   }
   return MakeConfig(w, cpu, {1, 1, false});

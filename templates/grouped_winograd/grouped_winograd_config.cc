@@ -64,7 +64,7 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
 Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (cpu.isa == Isa::kPortable)
     return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-  if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
   if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
@@ -134,7 +134,8 @@ winograd::Geometry MakeGeometry(const ConvWorkload& w, const GroupedWinogradConf
 
 LoopFeatures FeaturesOf(const winograd::Geometry& g, const GroupedWinogradConfig& config) {
   constexpr double kBytes = sizeof(float), kProductTermBytes = 18;
-  const auto channels = static_cast<double>(g.workload.ic / g.workload.g);
+  const int64_t per_group = g.workload.ic / g.workload.g;
+  const auto channels = static_cast<double>(per_group);
   const auto elements = static_cast<double>(g.elements()), lanes = static_cast<double>(g.vector_floats);
   const auto vectors = static_cast<double>(g.out_vectors), task_tiles = static_cast<double>(g.block_tiles);
   const auto width = static_cast<double>(config.width_tile);
@@ -146,7 +147,8 @@ LoopFeatures FeaturesOf(const winograd::Geometry& g, const GroupedWinogradConfig
   f.accumulators = width;
   f.code_bytes = task_tiles * channels * kProductTermBytes;
   f.weight_bytes = vectors * elements * channels * lanes * kBytes;
-  f.tasks = vectors * static_cast<double>((g.tiles + g.block_tiles - 1) / g.block_tiles);
+  const int64_t blocks = (g.tiles + g.block_tiles - 1) / g.block_tiles;
+  f.tasks = vectors * static_cast<double>(blocks);
   f.task_input_bytes = task_tiles * elements * lanes * kBytes;
   f.task_weight_bytes = elements * channels * lanes * kBytes;
   f.task_output_bytes = task_tiles * static_cast<double>(g.config.tile * g.config.tile) * lanes * kBytes;

@@ -22,7 +22,7 @@ class Winograd : public ConvTemplate {
   std::string_view Name() const override { return "winograd"; }
 
   Support Supports(const ConvWorkload& w, const CpuInfo& cpu) const override {
-    if (const Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
+    if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
