@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "layouts/base/check.h"
-#include "templates/direct/generator.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/prepared_input.h"
+#include "templates/direct/row_kernels.h"
 #include "templates/image_strides.h"
 
 namespace tilesmith::direct {
@@ -23,20 +23,8 @@ struct Task {
 class DirectKernel : public ConvKernel {
  public:
   DirectKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
-      : geometry_(std::move(geometry)), packed_(PackWeights(geometry_, weights)) {
+      : geometry_(std::move(geometry)), packed_(PackWeights(geometry_, weights)), kernels_(geometry_, cpu) {
     if (geometry_.workload.pre.any()) prepared_.emplace(geometry_, cpu, weights);
-    std::vector<RowVariant> variants = CollectVariants();
-    const int64_t estimate =
-        EstimateCodeBytes(geometry_.workload, geometry_.config, geometry_.vector_floats) + kFixedBytes;
-    code_ = std::make_unique<RowGenerator>(geometry_, cpu, variants.size() * estimate * 2);
-    std::vector<size_t> starts;
-    starts.reserve(variants.size());
-    for (const RowVariant& variant : variants) starts.push_back(code_->Emit(variant));
-    code_->Finish();
-    kernels_.reserve(kernel_of_.size());
-    for (size_t index : kernel_of_) {
-      kernels_.push_back(reinterpret_cast<RowKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[index]));
-    }
   }
 
   int64_t Tasks(int) const override {
@@ -58,46 +46,13 @@ class DirectKernel : public ConvKernel {
   }
 
   std::vector<CodeBlob> Code() const override {
-    return {{"direct " + WorkloadToString(geometry_.workload), {code_->getCode(), code_->getSize()}}};
+    return {{"direct " + WorkloadToString(geometry_.workload), kernels_.Code()}};
   }
   std::span<const float> PackedWeights() const override {
     return {packed_.weights.floats(), packed_.weights.bytes() / sizeof(float)};
   }
 
  private:
-  static constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
-
-  // Distinct kernels, and which one each (chunk, pass) uses.
-  std::vector<RowVariant> CollectVariants() {
-    std::vector<RowVariant> variants;
-    for (const Chunk& chunk : geometry_.chunks) {
-      for (size_t p = 0; p < geometry_.passes.size(); ++p) {
-        RowVariant variant;
-        variant.chunk = chunk;
-        variant.chunk.group = variant.chunk.first_channel = 0;
-        variant.pass = geometry_.passes[p];
-        variant.pass.first_channel = 0;
-        variant.first = p == 0;
-        variant.last = p + 1 == geometry_.passes.size();
-        for (int v = 0; v < chunk.vectors + chunk.zero_vectors; ++v) {
-          const int64_t channel = chunk.first_channel + static_cast<int64_t>(v) * geometry_.vector_floats;
-          variant.vector_offsets.push_back(geometry_.OutChannelOffset(channel) -
-                                           geometry_.OutChannelOffset(chunk.first_channel));
-        }
-        const auto same = [&](const RowVariant& other) {
-          return other.vector_offsets == variant.vector_offsets && other.pass == variant.pass &&
-                 other.first == variant.first && other.last == variant.last &&
-                 other.chunk.vectors == variant.chunk.vectors &&
-                 other.chunk.partial_lanes == variant.chunk.partial_lanes;
-        };
-        const auto found = std::find_if(variants.begin(), variants.end(), same);
-        kernel_of_.push_back(found - variants.begin());
-        if (found == variants.end()) variants.push_back(std::move(variant));
-      }
-    }
-    return variants;
-  }
-
   Task Locate(int64_t task) const {
     const int64_t row_blocks = geometry_.row_blocks();
     const auto chunks = static_cast<int64_t>(geometry_.chunks.size());
@@ -136,7 +91,6 @@ class DirectKernel : public ConvKernel {
     const ConvWorkload& w = geometry_.workload;
     const Chunk& chunk = geometry_.chunks[task.chunk];
     const Pass& pass = geometry_.passes[pass_index];
-    const size_t kernel = task.chunk * geometry_.passes.size() + pass_index;
     int64_t first = 0, last = 0;
     geometry_.KernelRows(row, &first, &last);
     const int64_t in_row = row * w.sh - w.ph + first * (w.dh + 1);
@@ -152,31 +106,26 @@ class DirectKernel : public ConvKernel {
     row_args.source =
         BytesPast(rows.data, in_channel / block * rows.block_bytes + in_channel % block * kFloatBytes +
                                  (in_row - rows.first_row) * geometry_.in_row_bytes);
-    row_args.weights = packed_.weights.floats() + packed_.offsets[kernel] +
+    row_args.weights = packed_.weights.floats() +
+                       packed_.offsets[task.chunk * geometry_.passes.size() + pass_index] +
                        first * (pass.blocks > 0 ? row_weights : tail_row_weights);
-    row_args.output = At(args.output.data + task.image * args.output.batch_stride, out_offset);
+    row_args.output = BytesPast(args.output.data + task.image * args.output.batch_stride, out_offset);
     if (w.post.sum) {
-      row_args.residual = At(args.inputs[1].data + task.image * args.inputs[1].batch_stride, out_offset);
+      row_args.residual =
+          BytesPast(args.inputs[1].data + task.image * args.inputs[1].batch_stride, out_offset);
     }
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;
     row_args.next_block = rows.block_bytes - (last - first) * (w.dh + 1) * geometry_.in_row_bytes;
     row_args.skipped_weights = (w.kh - (last - first)) * row_weights * kFloatBytes;
     row_args.tail_weights = first * (tail_row_weights - row_weights) * kFloatBytes;
-    kernels_[kernel](&row_args);
-  }
-
-  template <typename T>
-  static T* At(T* base, int64_t bytes) {
-    return base + bytes / static_cast<int64_t>(sizeof(float));
+    kernels_.At(task.chunk, pass_index)(&row_args);
   }
 
   Geometry geometry_;
   struct PackedWeights packed_;
   std::optional<PreparedInput> prepared_;
-  std::vector<size_t> kernel_of_;
-  std::unique_ptr<RowGenerator> code_;
-  std::vector<RowKernel> kernels_;  // at chunk * passes + pass
+  RowKernels kernels_;
 };
 
 }  // namespace

@@ -79,20 +79,12 @@ size_t RowGenerator::Emit(const RowVariant& variant) {
 void RowGenerator::EmitRow() {
   const int64_t stride = geometry_.workload.sw;
   for (const TileRun& tile : geometry_.tiles) {
-    Xbyak::Label again;
-    if (tile.count > 1) {
-      mov(kTilesLeft, tile.count);
-      align(16);
-      L(again);
-    }
-    EmitTile(tile);
-    add(kSource, Offset(tile.width * stride * geometry_.in_pixel_bytes));
-    add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
-    if (geometry_.workload.post.sum) add(kResidual, Offset(tile.width * geometry_.out_pixel_bytes));
-    if (tile.count > 1) {
-      dec(kTilesLeft);
-      jnz(again, T_NEAR);
-    }
+    Repeat(tile.count, kTilesLeft, [&] {
+      EmitTile(tile);
+      add(kSource, Offset(tile.width * stride * geometry_.in_pixel_bytes));
+      add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
+      if (geometry_.workload.post.sum) add(kResidual, Offset(tile.width * geometry_.out_pixel_bytes));
+    });
   }
 }
 

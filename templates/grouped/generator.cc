@@ -48,20 +48,12 @@ size_t Generator::Emit(const KernelVariant& variant) {
   mov(kRowsInside, ptr[kArgs + offsetof(TileArgs, rows_inside)]);
   mov(kBias, ptr[kArgs + offsetof(TileArgs, bias)]);
   for (const TileRun& tile : geometry_.tiles) {
-    Xbyak::Label again;
-    if (tile.count > 1) {
-      mov(kTilesLeft, tile.count);
-      align(16);
-      L(again);
-    }
-    EmitTile(tile);
-    add(kSource, Offset(tile.width * geometry_.workload.sw * geometry_.in.pixel_bytes));
-    add(kOutput, Offset(tile.width * geometry_.out.pixel_bytes));
-    if (geometry_.workload.post.sum) add(kResidual, Offset(tile.width * geometry_.out.pixel_bytes));
-    if (tile.count > 1) {
-      dec(kTilesLeft);
-      jnz(again, T_NEAR);
-    }
+    Repeat(tile.count, kTilesLeft, [&] {
+      EmitTile(tile);
+      add(kSource, Offset(tile.width * geometry_.workload.sw * geometry_.in.pixel_bytes));
+      add(kOutput, Offset(tile.width * geometry_.out.pixel_bytes));
+      if (geometry_.workload.post.sum) add(kResidual, Offset(tile.width * geometry_.out.pixel_bytes));
+    });
   }
   vzeroupper();
   ret();

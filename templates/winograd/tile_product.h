@@ -4,11 +4,10 @@
 
 #ifdef TILESMITH_X86
 
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "templates/direct/generator.h"
+#include "templates/direct/row_kernels.h"
 #include "templates/winograd/geometry.h"
 
 namespace tilesmith::winograd {
@@ -24,16 +23,11 @@ class TileProduct {
   // v, m: V[xi] and M[xi] of the block's first tile. u: U[xi] of the chunk, direct::PackWeights' order.
   void Run(size_t chunk, const float* v, const float* u, float* m) const;
 
-  std::span<const uint8_t> code() const { return {code_->getCode(), code_->getSize()}; }
+  std::span<const uint8_t> code() const { return kernels_.Code(); }
 
  private:
-  // Distinct kernels; sets kernel_of_.
-  std::vector<direct::RowVariant> CollectVariants();
-
   direct::Geometry geometry_;
-  std::vector<size_t> kernel_of_;  // chunk * passes + pass to variant
-  std::unique_ptr<direct::RowGenerator> code_;
-  std::vector<direct::RowKernel> kernels_;  // at chunk * passes + pass
+  direct::RowKernels kernels_;
 };
 
 }  // namespace tilesmith::winograd

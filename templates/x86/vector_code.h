@@ -48,6 +48,19 @@ class VectorCode : public Xbyak::CodeGenerator {
   // value = activation(value). Precondition: activation.fusable().
   void Apply(const Activation& activation, const Xbyak::Xmm& value, const Xbyak::Xmm& scratch);
 
+  // Code that runs `body` count times; `counter` is touched only when that is more than once.
+  template <typename Body>
+  void Repeat(int64_t count, const Xbyak::Reg64& counter, const Body& body) {
+    if (count <= 1) return body();
+    Xbyak::Label again;
+    mov(counter, count);
+    align(16);
+    L(again);
+    body();
+    dec(counter);
+    jnz(again, T_NEAR);
+  }
+
   // Once, after the last instruction.
   void EmitConstants();
 
