@@ -12,6 +12,7 @@
 
 #include "templates/direct/geometry.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 #include "templates/winograd/winograd_config.h"
 
 namespace tilesmith::winograd {
@@ -59,6 +60,7 @@ struct Geometry {
 Geometry MakeGeometry(const ConvWorkload& workload, const WinogradConfig& config, int vector_floats);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+LoopNest NestOf(const Geometry& geometry);
 
 // Tiles of the whole batch, and the floats of V and M for a block of `block_tiles` of them.
 int64_t CountTiles(const ConvWorkload& workload, int64_t tile);

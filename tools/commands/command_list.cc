@@ -3,6 +3,7 @@
 #include "tools/commands/bench.h"
 #include "tools/commands/doctor.h"
 #include "tools/commands/graph_tune.h"
+#include "tools/commands/log.h"
 #include "tools/commands/measure_worker.h"
 #include "tools/commands/run.h"
 #include "tools/commands/space.h"
@@ -19,6 +20,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeGraphTuneCommand());
   commands.push_back(MakeBenchCommand());
   commands.push_back(MakeRunCommand());
+  commands.push_back(MakeLogCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeMeasureWorkerCommand());
   return commands;
