@@ -66,8 +66,9 @@ int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config)
 LoopFeatures FeaturesOf(const Geometry& geometry);
 
 LoopNest NestOf(const Geometry& geometry);
-// Its parts, for templates that run rows of this one: the loops of one row, whose positions are called
-// `pixels`, what they do, and the tile's bytes.
+// Its parts, for templates that run rows of this one: the loop over passes, those of one row of a pass, whose
+// positions are called `pixels`, what they do, and the tile's bytes.
+Loop PassLoop(const Geometry& geometry);
 std::vector<Loop> RowLoops(const Geometry& geometry, std::string_view pixels);
 std::string RowBody(const Geometry& geometry);
 void SetTileBytes(const Geometry& geometry, LoopNest& nest);

@@ -36,6 +36,11 @@ const char* BroadcastText(Broadcast broadcast) {
 
 }  // namespace
 
+Loop PassLoop(const Geometry& g) {
+  return LoopOver("ic", g.workload.ic / g.workload.g, g.passes.front().channels(), LoopKind::kLoop,
+                  "passes, with the sums stored in the output in between");
+}
+
 std::vector<Loop> RowLoops(const Geometry& g, std::string_view pixels) {
   const DirectConfig& c = g.config;
   const Pass& pass = g.passes.front();
@@ -91,9 +96,7 @@ LoopNest NestOf(const Geometry& g) {
   }
   LoopPart multiply;
   if (w.pre.any()) multiply.title = "multiply";
-  multiply.loops = {LoopOver("ic", w.ic / w.g, g.passes.front().channels(), LoopKind::kLoop,
-                             "passes, with the sums stored in the output in between"),
-                    LoopOver("oh", c.rows, 1, LoopKind::kLoop)};
+  multiply.loops = {PassLoop(g), LoopOver("oh", c.rows, 1, LoopKind::kLoop)};
   const std::vector<Loop> row = RowLoops(g, "ow");
   multiply.loops.insert(multiply.loops.end(), row.begin(), row.end());
   multiply.body = RowBody(g);

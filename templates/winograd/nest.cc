@@ -46,6 +46,7 @@ LoopPart Products(const Geometry& g, const direct::Geometry& product) {
       part.loops = {chunks(LoopKind::kTasks), xi(LoopKind::kLoop)};
       break;
   }
+  part.loops.push_back(direct::PassLoop(product));
   const std::vector<Loop> row = direct::RowLoops(product, "tiles");
   part.loops.insert(part.loops.end(), row.begin(), row.end());
   part.body = direct::RowBody(product);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -37,12 +38,24 @@ void ExpectNested(const LoopNest& nest, const LoopPart& part) {
   for (const Loop& loop : part.loops) EXPECT_EQ(open[loop.dim], 1) << loop.dim << " is not taken one by one";
 }
 
+// Of the workload; of a conv fused in front only the rows that the main conv reads.
+double MultiplicationsOf(const ConvWorkload& w) {
+  double total = w.main_conv().flops() / 2;
+  for (const ConvWorkload& first : w.before) {
+    const int64_t top = std::max<int64_t>(0, -w.ph);
+    const int64_t bottom = std::min(w.ih, (w.oh - 1) * w.sh - w.ph + (w.kh - 1) * (w.dh + 1) + 1);
+    total += first.flops() / 2 * static_cast<double>(std::max<int64_t>(bottom - top, 0)) /
+             static_cast<double>(w.ih);
+  }
+  return total;
+}
+
 void ExpectCovers(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config) {
   SCOPED_TRACE(std::string(conv_template.Name()) + " " + WorkloadToString(workload) + " " +
                config.ToString());
   const LoopNest nest = conv_template.Nest(workload, config, TestCpu());
   ASSERT_FALSE(nest.parts.empty());
-  EXPECT_GE(nest.multiplications() * (1 + 1e-12), workload.flops() / 2);
+  EXPECT_GE(nest.multiplications() * (1 + 1e-12), MultiplicationsOf(workload));
   for (const LoopPart& part : nest.parts) {
     if (part.covers > 0) ExpectNested(nest, part);
     EXPECT_FALSE(part.body.empty());
@@ -68,7 +81,7 @@ TEST(LoopNest, OfEveryTemplateCoversTheWorkload) {
       ExpectCovers(*conv_template, workload, *config);
     }
   }
-  for (const auto& [name, count] : seen) EXPECT_GT(count, 10) << name;
+  for (const auto& [name, count] : seen) EXPECT_GT(count, 2) << name;
   if (TestCpu().isa != Isa::kPortable) {
     EXPECT_EQ(seen.size(), ConvTemplates().size());
   }

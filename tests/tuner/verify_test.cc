@@ -48,6 +48,7 @@ Record Portable(double seconds, int64_t rows) {
   record.template_name = "portable";
   record.config = portable.Default(record.workload, Cpu());
   record.config.Set("rows", rows);
+  record.config.Set("ow_tile", 1);  // valid on every ISA
   record.layouts = portable.Layouts(record.workload, record.config);
   return record;
 }

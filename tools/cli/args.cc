@@ -109,7 +109,7 @@ void Args::Positionals(const std::string& name, std::vector<std::string>* values
       impl_->Add(name, "", help, [values](const std::string& text) { values->push_back(text); });
   option->expected(1, CLI::detail::expected_max_vector_size)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  option->required();
+  option->allow_extra_args()->required();
 }
 
 void Args::OptionalPositional(const std::string& name, std::string* value, const std::string& help) {
