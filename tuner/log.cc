@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "tuner/json_fields.h"
 #include "tuner/log_scan.h"
@@ -67,13 +69,22 @@ void LogWriter::Append(const Record& record) {
 }
 
 LogContents ReadLog(const std::string& path) {
+  constexpr size_t kGuessFrom = 1024;  // records; their lines say how long the others will be
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  const double bytes = unknown ? 0 : static_cast<double>(size);
+  double seen = 0;
   LogContents contents;
+  std::vector<Record>& records = contents.records;
   ScanLog(path, [&](LogLine& line) {
-    if (line.problem.empty()) {
-      contents.records.push_back(std::move(line.record));
-    } else {
-      contents.problems.push_back({line.number, std::move(line.problem)});
+    seen += static_cast<double>(line.text.size() + 1);
+    if (!line.problem.empty()) return contents.problems.push_back({line.number, std::move(line.problem)});
+    // Growing by doubling would move all records time and again.
+    if (records.size() >= kGuessFrom && records.size() == records.capacity()) {
+      const double guess = static_cast<double>(records.size()) * bytes / seen * 1.02;
+      records.reserve(std::max(records.size() * 3 / 2, static_cast<size_t>(guess)));
     }
+    records.push_back(std::move(line.record));
   });
   return contents;
 }

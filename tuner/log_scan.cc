@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -33,16 +34,16 @@ class BlockReader {
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;
 
-  // False at the end. The last line of a file may lack its newline.
+  // False at the end. The last line of a file may lack its newline. Reuses the block's memory.
   bool Next(std::string& block) {
-    block = std::move(carry_);
+    block.assign(carry_);
     carry_.clear();
     while (!ended_) {
       const size_t known = block.size();
       Fill(block);
       const size_t newline = block.rfind('\n');
       if (ended_ || newline == std::string::npos || newline < known) continue;
-      carry_ = block.substr(newline + 1);
+      carry_.assign(block, newline + 1);
       block.resize(newline + 1);
       return true;
     }
@@ -77,6 +78,8 @@ struct Block {
 
 void ParseBlock(Block& block, RecordLineReader& reader) {
   std::string_view rest = block.text;
+  block.count = 0;
+  block.lines.clear();
   block.lines.reserve(1 + static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n')));
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
@@ -91,11 +94,10 @@ void ParseBlock(Block& block, RecordLineReader& reader) {
   }
 }
 
-void ParseBlocks(std::vector<Block>& blocks, std::vector<RecordLineReader>& readers) {
+void ParseBlocks(std::span<Block> blocks, std::vector<RecordLineReader>& readers) {
   std::vector<std::future<void>> others;
-  for (size_t i = 1; i < blocks.size(); ++i) {
+  for (size_t i = 1; i < blocks.size(); ++i)
     others.push_back(std::async(std::launch::async, [&, i] { ParseBlock(blocks[i], readers[i]); }));
-  }
   ParseBlock(blocks[0], readers[0]);
   for (std::future<void>& other : others) other.get();
 }
@@ -105,22 +107,20 @@ void ParseBlocks(std::vector<Block>& blocks, std::vector<RecordLineReader>& read
 void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit) {
   BlockReader file(path);
   std::vector<RecordLineReader> readers(std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<Block> blocks(readers.size());
   int64_t before = 0;  // lines of earlier blocks
   for (;;) {
-    std::vector<Block> blocks;
-    while (blocks.size() < readers.size()) {
-      Block block;
-      if (!file.Next(block.text)) break;
-      blocks.push_back(std::move(block));
-    }
-    if (blocks.empty()) return;
-    ParseBlocks(blocks, readers);
-    for (Block& parsed : blocks) {
-      for (LogLine& line : parsed.lines) {
+    size_t filled = 0;
+    while (filled < blocks.size() && file.Next(blocks[filled].text)) ++filled;
+    if (filled == 0) return;
+    const std::span<Block> round(blocks.data(), filled);
+    ParseBlocks(round, readers);
+    for (Block& block : round) {
+      for (LogLine& line : block.lines) {
         line.number += before;
         visit(line);
       }
-      before += parsed.count;
+      before += block.count;
     }
   }
 }
