@@ -92,6 +92,7 @@ void OutputGenerator::EmitColumns(const std::vector<int>& rows) {
     }
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Term> terms;
+      terms.reserve(pairs_ + 2);
       for (int q = 0; q < pairs_; ++q)
         terms.push_back({transforms_.output(rows[i], 1 + 2 * q), sum_ + q, {}});
       if (rows[i] == 0) terms.push_back(ProductTerm(0, column));
@@ -109,6 +110,7 @@ void OutputGenerator::EmitRow(int row, int first_register) {
   }
   for (int k = 0; k < variant_.columns; ++k) {
     std::vector<Term> terms;
+    terms.reserve(pairs_ + 2);
     for (int q = 0; q < pairs_; ++q) {
       terms.push_back(
           {transforms_.output(k, 1 + 2 * q), k % 2 == 0 ? sum_ + q : first_register + 2 + 2 * q, {}});

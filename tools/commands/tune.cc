@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
