@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "templates/grouped/lane_swaps.h"
+
 namespace tilesmith::grouped_winograd {
 namespace {
 
@@ -34,8 +36,11 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const GroupedW
   const int64_t tiles = winograd::CountTiles(w, c.tile);
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
   if (c.width_tile > c.tile_block) return fmt::format("width_tile {} exceeds the block", c.width_tile);
-  if (c.width_tile + kBesideAccumulators > cpu.vector_registers())
-    return fmt::format("width_tile {} does not fit {} registers", c.width_tile, cpu.vector_registers());
+  const int64_t registers = (c.width_tile + 1) * c.sums + kBesideSums;
+  if (registers > cpu.vector_registers()) {
+    return fmt::format("width_tile {} with {} sums takes {} registers of {}", c.width_tile, c.sums, registers,
+                       cpu.vector_registers());
+  }
   return "";
 }
 
@@ -46,6 +51,7 @@ Config MakeConfig(const CpuInfo& cpu, const GroupedWinogradConfig& c) {
   config.Set("tile", c.tile);
   config.Set("tile_block", c.tile_block);
   config.Set("width_tile", c.width_tile);
+  config.Set("sums", c.sums);
   return config;
 }
 
@@ -58,6 +64,7 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
   c.tile = config.Get("tile");
   c.tile_block = config.Get("tile_block");
   c.width_tile = config.Get("width_tile");
+  c.sums = config.Get("sums");
   return c;
 }
 
@@ -99,6 +106,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
       {"tile", tiles, "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
       {"tile_block", std::move(tile_blocks), "tiles per task"},
       {"width_tile", std::move(widths), "register tile of the products: tiles"},
+      {"sums", grouped::SumCounts(w.ic / w.g), "accumulators of a product: more save permutes of inputs"},
   };
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
@@ -144,7 +152,7 @@ LoopFeatures FeaturesOf(const winograd::Geometry& g, const GroupedWinogradConfig
   const double transforms = 2.0 * elements * g.window() * 2 * lanes;
   f.flops = static_cast<double>(g.tiles) * vectors * (2.0 * elements * channels * lanes + transforms);
   f.fma_per_load = width / (width + 1);
-  f.accumulators = width;
+  f.accumulators = width * static_cast<double>(config.sums);
   f.code_bytes = task_tiles * channels * kProductTermBytes;
   f.weight_bytes = vectors * elements * channels * lanes * kBytes;
   const int64_t blocks = (g.tiles + g.block_tiles - 1) / g.block_tiles;

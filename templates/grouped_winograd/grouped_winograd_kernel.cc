@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "templates/grouped/lane_swaps.h"
 #include "templates/grouped_winograd/product_generator.h"
 #include "templates/winograd/tile_transforms.h"
 #include "templates/winograd/weights.h"
@@ -25,12 +26,13 @@ class GroupedWinogradKernel : public ConvKernel {
     constexpr int64_t kFixedBytes = 4096;  // constants
     ProductShape shape;
     shape.channels = channels_;
+    shape.sums = config.sums;
     shape.elements = g_.elements();
     shape.element_bytes = g_.in_element * static_cast<int64_t>(sizeof(float));
     shape.width = config.width_tile;
     const int64_t rest = g_.tiles % g_.block_tiles;
     code_ = std::make_unique<ProductGenerator>(
-        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, channels_) + kFixedBytes);
+        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, shape) + kFixedBytes);
     const size_t whole_start = code_->Emit(g_.block_tiles);
     const size_t rest_start = rest > 0 ? code_->Emit(rest) : 0;
     code_->Finish();
@@ -38,6 +40,7 @@ class GroupedWinogradKernel : public ConvKernel {
     whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
     rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
     PackWeights(cpu, weights.weights);
+    if (config.sums > 1) SortTerms(config.sums);
   }
 
   int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
@@ -84,6 +87,20 @@ class GroupedWinogradKernel : public ConvKernel {
       part.packed = weights_.floats() + vector * weights_per_vector();
       part.element_stride = channels_ * g_.vector_floats;
       TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
+    }
+  }
+
+  // Of every xi of every vector, from the order of channels to that of the terms.
+  void SortTerms(int64_t sums) {
+    const int64_t lanes = g_.vector_floats, floats = channels_ * lanes;
+    std::vector<float> by_channel(floats);
+    for (int64_t first = 0; first < g_.out_vectors * weights_per_vector(); first += floats) {
+      float* const u = weights_.floats() + first;
+      std::copy_n(u, floats, by_channel.data());
+      for (int64_t i = 0; i < floats; ++i) {
+        const grouped::Term term = grouped::TermOf(channels_, sums, i % lanes, i / lanes);
+        u[term.index * lanes + term.lane] = by_channel[i];
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // The products of a block of tiles, in place: for each element xi of the transformed windows, each tile and
 // each lane of one vector of channels (several whole groups),
 //   M[xi][tile][lane] = sum over the channels c of the lane's group of V[xi][tile][c] * U[xi][c][lane]
+// or, with several sums, of the terms in the order of templates/grouped/lane_swaps.h.
 #pragma once
 
 #ifdef TILESMITH_X86
@@ -15,6 +16,7 @@ using ProductKernel = void (*)(float* products, const float* weights);
 
 struct ProductShape {
   int64_t channels = 0;       // per group
+  int64_t sums = 1;           // see templates/grouped/lane_swaps.h
   int64_t elements = 0;       // xi
   int64_t element_bytes = 0;  // from one xi to the next
   int64_t width = 0;          // tiles of a register tile
@@ -30,15 +32,22 @@ class ProductGenerator : public x86::VectorCode {
   void Finish() { EmitConstants(); }
 
   // Bytes of code of a kernel, at most.
-  static int64_t KernelBytes(int64_t tiles, int64_t channels);
+  static int64_t KernelBytes(int64_t tiles, const ProductShape& shape);
 
  private:
+  Xbyak::Xmm Accumulator(int64_t sum, int64_t tile) const {
+    return Vector(static_cast<int>(sum * shape_.width + tile));
+  }
+  Xbyak::Xmm Weight(int64_t sum) const { return Vector(first_weight_ + static_cast<int>(sum)); }
+
   void EmitTiles(int64_t first, int64_t count);
-  // acc (+)= input element `channel` of each lane's group * weight.
-  void EmitTerm(int accumulator, int64_t tile, int64_t channel);
+  // Weights, and the index of the permute where there is one.
+  void EmitWeights(int64_t spread);
+  // Every lane gets what it needs of its group's input: element `spread`, or the lane that far off.
+  void EmitInput(const Xbyak::Xmm& to, int64_t tile, int64_t spread);
 
   const ProductShape shape_;
-  const int weight_, index_, input_;  // registers after the accumulators
+  const int first_weight_, index_, input_;  // registers after the accumulators
 };
 
 }  // namespace tilesmith::grouped_winograd
