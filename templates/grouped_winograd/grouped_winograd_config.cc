@@ -74,7 +74,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
-  if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
+  if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
   if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");
   if (w.ic != w.oc) {
     return Support::No(
@@ -92,10 +92,6 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
 
 ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
   const std::vector<int64_t> blocks = Blocks(w.ic, cpu.vector_floats());
-  std::vector<int64_t> tiles = {2};
-  for (int64_t tile : {4, 6}) {
-    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
-  }
   std::vector<int64_t> tile_blocks = TileBlocks(w), widths;
   for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 24, 28}) {
     if (width <= tile_blocks.back()) widths.push_back(width);
@@ -103,7 +99,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
   std::vector<Knob> knobs = {
       {"ic_block", blocks, "x of the input layout NCHW[x]c; 0 is NHWC"},
       {"oc_block", blocks, "x of the output layout NCHW[x]c; 0 is NHWC"},
-      {"tile", tiles, "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
+      {"tile", winograd::TileValues(w), "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
       {"tile_block", std::move(tile_blocks), "tiles per task"},
       {"width_tile", std::move(widths), "register tile of the products: tiles"},
       {"sums", grouped::SumCounts(w.ic / w.g), "accumulators of a product: more save permutes of inputs"},

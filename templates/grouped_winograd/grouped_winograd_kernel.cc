@@ -70,7 +70,7 @@ class GroupedWinogradKernel : public ConvKernel {
   void PackWeights(const CpuInfo& cpu, const float* weights) {
     const ConvWorkload& w = g_.workload;
     weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float));
-    const winograd::Transforms& transforms = winograd::TransformsOf(static_cast<int>(g_.config.tile));
+    const winograd::Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
       for (int k = 0; k < winograd::kTaps; ++k) matrix.push_back(transforms.weights(i, k));
