@@ -129,6 +129,7 @@ winograd::Geometry MakeGeometry(const ConvWorkload& w, const GroupedWinogradConf
   c.partition = winograd::Partition::kTileBlocks;
   c.tile_block = config.tile_block;
   winograd::Geometry g = winograd::MakeGeometry(w, c, vector_floats);
+  winograd::MergeProducts(g);
   // An odd number of vectors, so that the elements of a tile do not share a few cache sets.
   g.in_element = g.out_element = (config.tile_block | 1) * vector_floats;
   constexpr int64_t kLineFloats = 16;

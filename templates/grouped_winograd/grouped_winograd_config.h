@@ -27,8 +27,9 @@ ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
 // A config without tuning.
 Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
 
-// The Winograd template's geometry, with scratch for one vector of channels that holds V and M in turn:
-//     [xi][tile of the block][lane]
+// The Winograd template's geometry, its products merged, with scratch for one vector of channels
+// that holds V, then M:
+//     [place of xi][tile of the block][lane]
 winograd::Geometry MakeGeometry(const ConvWorkload& workload, const GroupedWinogradConfig& config,
                                 int vector_floats);
 

@@ -27,7 +27,8 @@ class GroupedWinogradKernel : public ConvKernel {
     ProductShape shape;
     shape.channels = channels_;
     shape.sums = config.sums;
-    shape.elements = g_.elements();
+    shape.products = static_cast<int64_t>(g_.merged.output.window) * g_.merged.output.window;
+    shape.merged = shape.products < g_.elements();
     shape.element_bytes = g_.in_element * static_cast<int64_t>(sizeof(float));
     shape.width = config.width_tile;
     const int64_t rest = g_.tiles % g_.block_tiles;
@@ -40,7 +41,8 @@ class GroupedWinogradKernel : public ConvKernel {
     whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
     rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
     PackWeights(cpu, weights.weights);
-    if (config.sums > 1) SortTerms(config.sums);
+    SortWeights(config.sums);
+    CountTerms();
   }
 
   int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
@@ -90,17 +92,25 @@ class GroupedWinogradKernel : public ConvKernel {
     }
   }
 
-  // Of every xi of every vector, from the order of channels to that of the terms.
-  void SortTerms(int64_t sums) {
+  // From the order of xi and channels to that of the sums of products and their terms.
+  void SortWeights(int64_t sums) {
     const int64_t lanes = g_.vector_floats, floats = channels_ * lanes;
-    std::vector<float> by_channel(floats);
-    for (int64_t first = 0; first < g_.out_vectors * weights_per_vector(); first += floats) {
-      float* const u = weights_.floats() + first;
-      std::copy_n(u, floats, by_channel.data());
-      for (int64_t i = 0; i < floats; ++i) {
-        const grouped::Term term = grouped::TermOf(channels_, sums, i % lanes, i / lanes);
-        u[term.index * lanes + term.lane] = by_channel[i];
+    std::vector<float> unsorted(weights_per_vector());
+    for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
+      float* const u = weights_.floats() + vector * weights_per_vector();
+      std::copy_n(u, unsorted.size(), unsorted.data());
+      for (int64_t i = 0; i < weights_per_vector(); ++i) {
+        const grouped::Term term = grouped::TermOf(channels_, sums, i % lanes, i % floats / lanes);
+        u[g_.PlaceOf(i / floats) * floats + term.index * lanes + term.lane] = unsorted[i];
       }
+    }
+  }
+
+  void CountTerms() {
+    const winograd::MergedProducts& merged = g_.merged;
+    terms_.assign(static_cast<size_t>(merged.output.window) * merged.output.window, 0);
+    for (int row : merged.sum_of) {
+      for (int column : merged.sum_of) ++terms_[row * merged.output.window + column];
     }
   }
 
@@ -111,7 +121,7 @@ class GroupedWinogradKernel : public ConvKernel {
       transforms_.TransformInput(args, vector, part, scratch + tile * g_.vector_floats);
     });
     const ProductKernel multiply = last - first == g_.block_tiles ? whole_ : rest_;
-    multiply(scratch, weights_.floats() + vector * weights_per_vector());
+    multiply(scratch, weights_.floats() + vector * weights_per_vector(), terms_.data());
     transforms_.ForEachRow(first, last, [&](const winograd::RowPart& part, int64_t tile) {
       transforms_.TransformOutput(args, vector, part, scratch + tile * g_.vector_floats);
     });
@@ -123,6 +133,7 @@ class GroupedWinogradKernel : public ConvKernel {
   std::unique_ptr<ProductGenerator> code_;
   ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
   AlignedBuffer weights_;
+  std::vector<int64_t> terms_;  // of each sum of products
 };
 
 }  // namespace

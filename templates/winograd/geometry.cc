@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "templates/conv_template.h"
 #include "templates/direct/geometry.h"
@@ -107,6 +109,20 @@ Geometry MakeGeometry(const ConvWorkload& w, const WinogradConfig& config, int v
   g.out_element = ElementFloats(g.out_vectors, g.block_tiles, vector_floats);
   g.scratch = ScratchFor(w, config.tile, g.block_tiles, vector_floats);
   return g;
+}
+
+void MergeProducts(Geometry& g) {
+  g.merged = MergeProducts(g.transforms());
+  const std::vector<int>& sum_of = g.merged.sum_of;
+  std::vector<int64_t> sorted(g.elements());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+    const int64_t window = g.window();
+    return std::pair(sum_of[a / window], sum_of[a % window]) <
+           std::pair(sum_of[b / window], sum_of[b % window]);
+  });
+  g.places.resize(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) g.places[sorted[i]] = static_cast<int64_t>(i);
 }
 
 int64_t Geometry::InVectorOffset(int64_t vector) const {

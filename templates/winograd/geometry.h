@@ -45,12 +45,19 @@ struct Geometry {
   int64_t zero_vectors = 0;  // of the output's last block, after out_vectors
   AxisKinds in_rows, in_columns, out_rows, out_columns;
 
+  // Where products are merged: what is left of the output transform, and the place of each V[xi] in scratch,
+  // sorted by the sums. Otherwise no merged.sum_of, and every V[xi] at xi.
+  MergedProducts merged;
+  std::vector<int64_t> places;
+
   // Floats.
   int64_t in_element = 0, out_element = 0;  // of V and M from one xi to the next
   int64_t scratch = 0;                      // V and M together
 
   const Transforms& transforms() const { return TransformsOf(config.tile, workload.sh); }
+  const Transforms& output_transforms() const { return places.empty() ? transforms() : merged.output; }
   int window() const { return WindowOf(config.tile, workload.sh); }
+  int64_t PlaceOf(int64_t element) const { return places.empty() ? element : places[element]; }
   int64_t input_step() const { return config.tile * workload.sh; }  // pixels between neighbouring windows
   int64_t elements() const { return static_cast<int64_t>(window()) * window(); }
   int64_t in_pixel() const { return in.BlockFor(workload.ic); }  // floats between neighbouring pixels
@@ -59,6 +66,9 @@ struct Geometry {
   int64_t InVectorOffset(int64_t vector) const;
   int64_t OutVectorOffset(int64_t vector) const;
 };
+
+// Makes the products of a geometry merged: M[sum of rows][sum of columns] instead of M[xi].
+void MergeProducts(Geometry& geometry);
 
 Geometry MakeGeometry(const ConvWorkload& workload, const WinogradConfig& config, int vector_floats);
 

@@ -140,7 +140,8 @@ void InputGenerator::EmitRow(int row, int first_register) {
 }
 
 void InputGenerator::Store(int element, int index) {
-  vmovups(ptr[kTarget + Offset(element * geometry_.in_element * kFloatBytes)], Vector(index));
+  vmovups(ptr[kTarget + Offset(geometry_.PlaceOf(element) * geometry_.in_element * kFloatBytes)],
+          Vector(index));
 }
 
 }  // namespace tilesmith::winograd

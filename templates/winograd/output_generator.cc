@@ -29,7 +29,7 @@ int RowsAtOnce(const Transforms& t, int registers) {
 OutputGenerator::OutputGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
     : LinearCode(cpu, buffer_bytes),
       geometry_(geometry),
-      transforms_(geometry.transforms()),
+      transforms_(geometry.output_transforms()),
       window_(transforms_.window),
       pairs_(static_cast<int>(transforms_.pairs.size())),
       rows_at_once_(RowsAtOnce(transforms_, registers())),

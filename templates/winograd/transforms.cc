@@ -110,6 +110,26 @@ const Transforms& TransformsOf(int64_t tile, int64_t stride) {
   return tile == 2 ? two : tile == 4 ? four : six;
 }
 
+MergedProducts MergeProducts(const Transforms& transforms) {
+  MergedProducts merged;
+  std::vector<int> columns;  // the first of each kind
+  for (int i = 0; i < transforms.window; ++i) {
+    const auto same = std::find_if(columns.begin(), columns.end(), [&](int column) {
+      return transforms.output.col(column) == transforms.output.col(i);
+    });
+    merged.sum_of.push_back(static_cast<int>(same - columns.begin()));
+    if (same == columns.end()) columns.push_back(i);
+  }
+  merged.output.tile = transforms.tile;
+  merged.output.stride = transforms.stride;
+  merged.output.pairs = transforms.pairs;
+  merged.output.window = static_cast<int>(columns.size());
+  merged.output.output = Eigen::MatrixXd::Zero(transforms.tile, merged.output.window);
+  for (int i = 0; i < merged.output.window; ++i)
+    merged.output.output.col(i) = transforms.output.col(columns[i]);
+  return merged;
+}
+
 double ErrorAmplification(const Transforms& t) {
   double most = 0;
   for (int k = 0; k < t.tile; ++k) {

@@ -46,6 +46,15 @@ Transforms DeriveStrided(const std::vector<double>& pairs, const std::vector<dou
 // With the points this template uses. Precondition: tile is 2, 4 or 6; with stride 2, it is 2, 3 or 4.
 const Transforms& TransformsOf(int64_t tile, int64_t stride = 1);
 
+// Where columns of A^T are equal, as with stride 2, their products may be added up before the output
+// transform, which is then that of fewer columns.
+struct MergedProducts {
+  Transforms output;        // window: the number of sums; output: A^T, m x window; no other matrices
+  std::vector<int> sum_of;  // for each row of B^T: the column of output.output that its products belong to
+};
+
+MergedProducts MergeProducts(const Transforms& transforms);
+
 // How many times larger than in a plain sum rounding errors come out, for data without structure: the root
 // mean square over the products of an output of what the transforms multiply them with (squared: both axes).
 // Original, along the lines of Barabasz et al., section 4.

@@ -59,6 +59,16 @@ TEST(WinogradTransforms, AreExactInFloat) {
   }
 }
 
+TEST(WinogradTransforms, MergeEqualColumnsOnly) {
+  for (const Transforms& t : AllTransforms()) {
+    const winograd::MergedProducts merged = MergeProducts(t);
+    EXPECT_EQ(merged.output.window, t.stride == 1 ? t.window : 2 * t.tile - 1) << t.tile;
+    ASSERT_EQ(static_cast<int>(merged.sum_of.size()), t.window);
+    for (int i = 0; i < t.window; ++i)
+      EXPECT_EQ(merged.output.output.col(merged.sum_of[i]), t.output.col(i)) << t.tile << " " << i;
+  }
+}
+
 TEST(WinogradTransforms, LargerTilesAmplifyErrorsMore) {
   const double two = ErrorAmplification(TransformsOf(2)), four = ErrorAmplification(TransformsOf(4));
   EXPECT_LT(two, four);
