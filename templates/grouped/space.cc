@@ -80,7 +80,7 @@ std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
 }
 
 struct Tile {
-  int64_t rows, width;
+  int64_t rows, width, sums;
   Hold hold;
 };
 
@@ -94,7 +94,7 @@ Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
   config.Set("width_tile", tile.width);
   config.Set("tile_rows", tile.rows);
   config.Set("balance_tiles", 0);
-  config.Set("sums", 1);
+  config.Set("sums", tile.sums);
   config.Set("hold", static_cast<int64_t>(tile.hold));
   config.Set("row_tiles", 1);
   config.Set("oc_inner", 0);
@@ -125,7 +125,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 4 * vector);
   if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
     return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, Hold::kNothing})));
+  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing})));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
@@ -155,17 +155,22 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
 Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const bool wide = cpu.isa == Isa::kAvx512;
-  for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    for (int64_t rows : {1, 2, 3, 4}) {
-      Config config = MakeConfig(w, cpu, {rows, width, Hold::kWeights});
-      if (rows * width >= (wide ? 10 : 6) && space.WhyInvalid(config).empty()) return config;
+  // Two sums are as good as more where they are enough.
+  for (int64_t sums : {2, 1}) {
+    for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+      for (int64_t rows : {1, 2, 3, 4}) {
+        Config config = MakeConfig(w, cpu, {rows, width, sums, Hold::kWeights});
+        if (sums * rows * width >= (wide ? 10 : 6) && space.IndexOf(config) &&
+            space.WhyInvalid(config).empty())
+          return config;
+      }
     }
   }
   for (int64_t width : {9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    Config config = MakeConfig(w, cpu, {1, width, Hold::kNothing});
+    Config config = MakeConfig(w, cpu, {1, width, 1, Hold::kNothing});
     if (space.WhyInvalid(config).empty()) return config;
   }
-  return MakeConfig(w, cpu, {1, 1, Hold::kNothing});
+  return MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing});
 }
 
 }  // namespace tilesmith::grouped
