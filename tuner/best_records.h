@@ -14,9 +14,7 @@ using BestByLayouts = std::map<LayoutPair, Record>;
 using BestByWorkload = std::map<std::string, BestByLayouts>;
 
 // Records that failed or come from another machine are ignored, as are those of other conditions when
-// `conditions` is given. Of several records of one config the last counts, since it was taken with more care
-// (re-timed beside the other good ones), but a full measurement is never replaced by an early-stopped one; a
-// later crash, timeout or wrong answer takes the config out.
+// `conditions` is given. Of several records of one config the one that stands counts (record_groups.h).
 // Among configs, a full measurement beats an early-stopped one, then the lower time wins.
 BestByWorkload BestRecords(std::span<const Record> records, const Target& target,
                            const MeasureConditions* conditions = nullptr);
