@@ -13,12 +13,16 @@ bool IsDisproof(TrialStatus status) {
          status == TrialStatus::kRunTimeout;
 }
 
-bool Better(const Record& a, const Record& b) {
-  if (a.early_stopped != b.early_stopped) return b.early_stopped;
-  return a.seconds < b.seconds;
-}
-
 }  // namespace
+
+bool IsBetterRecord(const Record& a, const Record& b) {
+  constexpr double kOnceOnly = 1.05;
+  if (a.early_stopped != b.early_stopped) return b.early_stopped;
+  const auto seconds = [](const Record& r) {
+    return r.purpose == kPurposeRetime ? r.seconds : kOnceOnly * r.seconds;
+  };
+  return seconds(a) < seconds(b);
+}
 
 std::string RecordKey(const Record& record) {
   const MeasureConditions& c = record.conditions;
@@ -44,7 +48,7 @@ BestByWorkload BestRecords(std::span<const Record> records, const Target& target
     if (found == current.end() || found->second != &record) continue;
     BestByLayouts& pairs = best[WorkloadToString(record.workload)];
     const auto [place, added] = pairs.try_emplace(record.layouts, record);
-    if (!added && Better(record, place->second)) place->second = record;
+    if (!added && IsBetterRecord(record, place->second)) place->second = record;
   }
   return best;
 }

@@ -96,6 +96,8 @@ json RecordToJson(const Record& record) {
                  {"time", record.time}};
   if (!record.detail.empty()) object["detail"] = record.detail;
   if (record.error) object["error"] = *record.error;
+  if (!record.purpose.empty()) object["purpose"] = record.purpose;
+  if (record.task_trials > 0) object["task_trials"] = record.task_trials;
   return object;
 }
 
@@ -115,6 +117,8 @@ Record RecordFromJson(const json& object) {
   record.statistic = JsonGet<std::string>(object, "statistic");
   record.early_stopped = JsonGetOr<bool>(object, "early_stopped", false);
   if (object.contains("error")) record.error = JsonGet<double>(object, "error");
+  record.purpose = JsonGetOr<std::string>(object, "purpose", "");
+  record.task_trials = JsonGetOr<int>(object, "task_trials", 0);
   record.tuner = JsonGet<std::string>(object, "tuner");
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");

@@ -17,10 +17,13 @@
 
 namespace tilesmith {
 
+class TrainingHistory;
+
 struct TrialOutcome {
   Config config;
   std::optional<double> seconds;  // absent when the trial failed
   bool early_stopped = false;     // hopeless: seconds is rough
+  double relative_error = 0;      // one standard error of seconds, relative; 0: unknown
 };
 
 class Searcher {
@@ -39,6 +42,8 @@ struct SearchProblem {
   const ConvTemplate* conv_template = nullptr;
   ConfigSpace space;  // conv_template->Space(workload, cpu)
   uint64_t seed = 1;
+  // What other tasks and earlier runs taught; may be null.
+  std::shared_ptr<const TrainingHistory> history = nullptr;
 };
 
 struct SearcherInfo {
