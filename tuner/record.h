@@ -26,6 +26,8 @@ struct Target {
 Target TargetOf(const CpuInfo& cpu);
 // Same CPU model and ISA: figures of one hold for the other (tool version and core count are not compared).
 bool SameMachine(const Target& a, const Target& b);
+// What templates and cost models ask of a CPU, as the record tells it.
+CpuInfo CpuOf(const Target& target);
 nlohmann::json TargetToJson(const Target& target);
 // Throws Error(kUsage) naming the field that is missing or wrong.
 Target TargetFromJson(const nlohmann::json& json);
@@ -50,6 +52,9 @@ struct MeasureConditions {
   bool cold_weights = false;  // weights evicted to memory before every sample
   bool operator==(const MeasureConditions&) const = default;
 };
+nlohmann::json ConditionsToJson(const MeasureConditions& conditions);
+// Throws Error(kUsage) naming the field that is missing or wrong.
+MeasureConditions ConditionsFromJson(const nlohmann::json& json);
 
 // Looking for the fastest config; looking for a good one in a certain pair of layouts; timing the best ones
 // again, side by side.

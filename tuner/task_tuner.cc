@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "layouts/base/check.h"
+#include "tuner/cost_model/training_history.h"
 #include "tuner/measure/estimator.h"
 #include "tuner/retiming.h"
 
@@ -69,6 +70,7 @@ TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void
       race_(request_.templates.size()),
       book_(request_.accuracy) {
   CheckRequest(request_);
+  FindSearcher(request_.options.searcher);  // throws now rather than in the middle of it
   MakeLanes();
   Resume();
 }
@@ -76,17 +78,33 @@ TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void
 TaskTuner::~TaskTuner() = default;
 
 void TaskTuner::MakeLanes() {
-  const SearcherInfo& info = FindSearcher(request_.options.searcher);
-  for (const ConvTemplate* conv_template : request_.templates) {
-    SearchProblem problem = {request_.workload,     request_.cpu,
-                             conv_template,         conv_template->Space(request_.workload, request_.cpu),
-                             request_.options.seed, request_.history};
-    std::unique_ptr<Searcher> searcher = info.make(problem);
-    lanes_.push_back({conv_template, std::move(problem.space), std::move(searcher)});
-  }
   std::vector<LayoutSearch::Lane> spaces;
+  for (const ConvTemplate* conv_template : request_.templates) {
+    lanes_.push_back({conv_template, conv_template->Space(request_.workload, request_.cpu), nullptr});
+  }
   for (const Lane& lane : lanes_) spaces.push_back({lane.conv_template, &lane.space});
   layouts_ = std::make_unique<LayoutSearch>(request_.workload, request_.cpu, spaces, request_.options.seed);
+}
+
+// As late as possible: by then the history holds what the tasks before have taught.
+void TaskTuner::MakeSearchers() {
+  const SearcherInfo& info = FindSearcher(request_.options.searcher);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    lane.searcher = info.make({request_.workload, request_.cpu, lane.conv_template, lane.space,
+                               request_.options.seed, request_.conditions, request_.history});
+    const std::vector<TrialOutcome> known = OutcomesOf(lane);
+    lane.searcher->Update(known);
+    if (static_cast<int>(known.size()) >= request_.options.batch) race_.Tried(i, Fastest(known));
+  }
+}
+
+std::vector<TrialOutcome> TaskTuner::OutcomesOf(const Lane& lane) const {
+  std::vector<TrialOutcome> outcomes;
+  for (const Record& record : book_.records()) {
+    if (record.template_name == lane.conv_template->Name()) outcomes.push_back(OutcomeOf(record));
+  }
+  return outcomes;
 }
 
 void TaskTuner::Resume() {
@@ -105,14 +123,6 @@ void TaskTuner::Resume() {
   request_.resume.clear();
   for (const Record& record : book_.records()) {
     if (record.status != TrialStatus::kOk) ++failures_[record.status];
-  }
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    std::vector<TrialOutcome> outcomes;
-    for (const Record& record : book_.records()) {
-      if (record.template_name == lanes_[i].conv_template->Name()) outcomes.push_back(OutcomeOf(record));
-    }
-    lanes_[i].searcher->Update(outcomes);
-    if (static_cast<int>(outcomes.size()) >= request_.options.batch) race_.Tried(i, Fastest(outcomes));
   }
 }
 
@@ -144,6 +154,7 @@ void TaskTuner::Enter(const Record& record) {
 
 void TaskTuner::Log(const Record& record) {
   Enter(record);
+  untaught_.push_back(record);
   if (on_record_) on_record_(record);
 }
 
@@ -179,6 +190,7 @@ Record TaskTuner::Try(const Lane& lane, const TrialRequest& trial, const char* p
 }
 
 int TaskTuner::Search(const Turn& turn) {
+  if (lanes_[0].searcher == nullptr) MakeSearchers();
   while (turn.trials > 0 && !Stopped(turn)) {
     const std::optional<size_t> runner = race_.Next();
     if (!runner) {
@@ -202,9 +214,18 @@ int TaskTuner::Search(const Turn& turn) {
     }
     lane.searcher->Update(outcomes);
     race_.Tried(*runner, Fastest(outcomes));
+    Teach();
     return static_cast<int>(outcomes.size());
   }
   return 0;
+}
+
+// Between turns, since a history that grows may train a model.
+void TaskTuner::Teach() {
+  if (request_.history) {
+    for (const Record& record : untaught_) request_.history->Add(record);
+  }
+  untaught_.clear();
 }
 
 int TaskTuner::LayoutShare(int trials) const {
@@ -225,7 +246,10 @@ int TaskTuner::CoverLayouts(const Turn& turn) {
     outcomes[next->lane].push_back(OutcomeOf(Try(lane, trial, kPurposeLayouts)));
     ++done;
   }
-  for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i].searcher->Update(outcomes[i]);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].searcher) lanes_[i].searcher->Update(outcomes[i]);
+  }
+  Teach();
   return done;
 }
 
@@ -252,6 +276,7 @@ bool TaskTuner::Retime(const std::function<bool()>& stopped) {
     }
     if (!any) return pass > 0;
   }
+  Teach();
   return true;
 }
 

@@ -66,10 +66,13 @@ class TaskTuner {
   struct Lane {  // one template
     const ConvTemplate* conv_template = nullptr;
     ConfigSpace space;
-    std::unique_ptr<Searcher> searcher;
+    std::unique_ptr<Searcher> searcher;  // from the first Search on
   };
   void MakeLanes();
+  void MakeSearchers();
+  std::vector<TrialOutcome> OutcomesOf(const Lane& lane) const;
   void Resume();
+  void Teach();
   MeasureSession Session() const;
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
   Record Try(const Lane& lane, const TrialRequest& trial, const char* purpose);
@@ -87,6 +90,7 @@ class TaskTuner {
   TrialBook book_;
   std::unique_ptr<LayoutSearch> layouts_;
   std::vector<CurvePoint> curve_;
+  std::vector<Record> untaught_;  // not in the history yet
   bool exhausted_ = false;
   std::map<TrialStatus, int> failures_;
   int trials_measured_ = 0;

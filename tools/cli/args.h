@@ -21,6 +21,8 @@ class Args {
 
   // A required argument without a name: MODEL.
   void Positional(const std::string& name, std::string* value, const std::string& help);
+  // At least one of them: LOG...
+  void Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help);
   void OptionalPositional(const std::string& name, std::string* value, const std::string& help);
   // Options are written "--name" or "-o,--output".
   void Flag(const std::string& names, bool* value, const std::string& help);

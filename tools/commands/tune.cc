@@ -10,6 +10,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
@@ -23,6 +24,7 @@
 #include "tools/tune/tune_view.h"
 #include "tools/tune/user_database.h"
 #include "tuner/best_records.h"
+#include "tuner/cost_model/training_history.h"
 #include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
 #include "tuner/search/searcher.h"
@@ -87,6 +89,7 @@ class TuneCommand : public Command {
     Targets targets = LoadTargets(target_);
     CheckSupported(targets.tasks);
     records_ = OpenLog();
+    for (const Record& record : records_) history_->Add(record);
     LogWriter log(log_path_);
     is_network_ = targets.is_network();
     network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, is_network_, machine_.cpu);
@@ -181,6 +184,7 @@ class TuneCommand : public Command {
     request.options.seed = uint64_t(seed_);
     std::ranges::copy_if(records_, std::back_inserter(request.resume),
                          [&](const Record& record) { return record.workload == workload; });
+    request.history = history_;
     if (database_) TakeFromDatabase(row, task, log);
     return task;
   }
@@ -194,6 +198,7 @@ class TuneCommand : public Command {
     std::set<std::string> logged;
     for (const Record& record : request.resume) logged.insert(RecordKey(record));
     for (const Record& record : known.records) {
+      history_->Add(record);
       if (!logged.insert(RecordKey(record)).second) continue;
       log.Append(record);
       request.resume.push_back(record);
@@ -303,6 +308,7 @@ class TuneCommand : public Command {
   bool is_network_ = false, network_is_cold_ = false;
   double network_seconds_ = 0;
   std::vector<Record> records_;  // of the log, before
+  const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
   std::optional<TuningDatabase> database_;
   TuneView view_;
   std::vector<TuneRow> rows_;
