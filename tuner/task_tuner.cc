@@ -86,7 +86,7 @@ void TaskTuner::MakeLanes() {
   layouts_ = std::make_unique<LayoutSearch>(request_.workload, request_.cpu, spaces, request_.options.seed);
 }
 
-// As late as possible: by then the history holds what the tasks before have taught.
+// Known tasks need none, so not before the first search.
 void TaskTuner::MakeSearchers() {
   const SearcherInfo& info = FindSearcher(request_.options.searcher);
   for (size_t i = 0; i < lanes_.size(); ++i) {
