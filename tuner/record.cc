@@ -100,6 +100,8 @@ json RecordToJson(const Record& record) {
   if (!record.detail.empty()) object["detail"] = record.detail;
   if (record.error) object["error"] = *record.error;
   if (!record.origin.empty()) object["origin"] = record.origin;
+  if (!record.purpose.empty()) object["purpose"] = record.purpose;
+  if (record.task_trials > 0) object["task_trials"] = record.task_trials;
   return object;
 }
 
@@ -119,6 +121,8 @@ Record RecordFromJson(const json& object) {
   record.statistic = JsonGet<std::string>(object, "statistic");
   record.early_stopped = JsonGetOr<bool>(object, "early_stopped", false);
   if (object.contains("error")) record.error = JsonGet<double>(object, "error");
+  record.purpose = JsonGetOr<std::string>(object, "purpose", "");
+  record.task_trials = JsonGetOr<int>(object, "task_trials", 0);
   record.tuner = JsonGet<std::string>(object, "tuner");
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");

@@ -56,6 +56,12 @@ nlohmann::json ConditionsToJson(const MeasureConditions& conditions);
 // Throws Error(kUsage) naming the field that is missing or wrong.
 MeasureConditions ConditionsFromJson(const nlohmann::json& json);
 
+// Looking for the fastest config; looking for a good one in a certain pair of layouts; timing the best ones
+// again, side by side.
+constexpr const char* kPurposeSearch = "search";
+constexpr const char* kPurposeLayouts = "layouts";
+constexpr const char* kPurposeRetime = "retime";
+
 struct Record {
   Target target;
   ConvWorkload workload;
@@ -71,7 +77,10 @@ struct Record {
   // Largest difference from the exact answer among those checked, relative to their root mean square.
   std::optional<double> error = std::nullopt;
   bool early_stopped = false;  // given up as hopeless: seconds is rougher than usual
-  std::string tuner;           // who chose the config
+  // What the trial was for: kPurposeSearch, kPurposeLayouts or kPurposeRetime; "" where a log does not say.
+  std::string purpose = {};
+  int task_trials = 0;  // of a distilled record: how many trials its task was given; 0: unknown
+  std::string tuner;    // who chose the config
   uint64_t seed = 0;
   std::string time;  // UTC, ISO 8601
   // Of an imported record: what it was made from, in its own format (tuner/autotvm.h).
