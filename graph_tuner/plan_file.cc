@@ -1,17 +1,13 @@
 #include "graph_tuner/plan_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
 
 #include "graph_tuner/fused_nodes.h"
+#include "layouts/base/text_file.h"
 #include "ops/nodes/conv.h"
 #include "tuner/json_fields.h"
 
@@ -131,16 +127,6 @@ std::string TextOf(const Plan& plan) {
   return text;
 }
 
-void WriteAll(int file, const std::string& path, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR) ThrowErrno(path, "write the plan");
-    if (count > 0) done += size_t(count);
-  }
-  if (fsync(file) != 0) ThrowErrno(path, "write the plan");
-}
-
 [[noreturn]] void Refuse(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
 
 void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads) {
@@ -170,21 +156,7 @@ void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workl
 
 }  // namespace
 
-void WritePlan(const std::string& path, const Plan& plan) {
-  std::string temporary = path + ".XXXXXX";
-  const int file = mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) ThrowErrno(path, "create the plan");
-  try {
-    WriteAll(file, path, TextOf(plan));
-    if (fchmod(file, 0644) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0)
-      ThrowErrno(path, "write the plan");
-  } catch (...) {
-    close(file);
-    unlink(temporary.c_str());
-    throw;
-  }
-  close(file);
-}
+void WritePlan(const std::string& path, const Plan& plan) { WriteTextFile(path, TextOf(plan)); }
 
 Plan ReadPlan(const std::string& path) {
   std::ifstream in(path);

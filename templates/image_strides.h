@@ -24,11 +24,14 @@ struct ImageStrides {
   }
 };
 
-// `bytes` past `base`, which may lie outside the tensor when the result is not read.
+// `bytes` past `base`, which may lie outside the tensor when the result is not read: by way of integers,
+// since pointers may not go there.
 inline const float* BytesPast(const float* base, int64_t bytes) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<const float*>(reinterpret_cast<intptr_t>(base) + bytes);
 }
 inline float* BytesPast(float* base, int64_t bytes) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<float*>(reinterpret_cast<intptr_t>(base) + bytes);
 }
 

@@ -21,7 +21,7 @@ BestByWorkload BestRecords(std::span<const Record> records, const Target& target
     if (conditions != nullptr && record->conditions != *conditions) continue;
     BestByLayouts& pairs = best[WorkloadToString(record->workload)];
     const auto [place, added] = pairs.try_emplace(record->layouts, *record);
-    if (!added && IsFaster(*record, place->second)) place->second = *record;
+    if (!added && IsBetterRecord(*record, place->second)) place->second = *record;
   }
   return best;
 }

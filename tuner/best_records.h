@@ -14,8 +14,8 @@ using BestByLayouts = std::map<LayoutPair, Record>;
 using BestByWorkload = std::map<std::string, BestByLayouts>;
 
 // Records that failed or come from another machine are ignored, as are those of other conditions when
-// `conditions` is given. Of several records of one config the one that stands counts (record_groups.h).
-// Among configs, a full measurement beats an early-stopped one, then the lower time wins.
+// `conditions` is given. Of several records of one config the one that stands counts; among configs,
+// IsBetterRecord chooses (record_groups.h says both).
 BestByWorkload BestRecords(std::span<const Record> records, const Target& target,
                            const MeasureConditions* conditions = nullptr);
 

@@ -13,7 +13,7 @@ namespace {
 // `records` have one pair of layouts, in the order of the log.
 void KeepBest(std::vector<const Record*> records, int64_t top, std::vector<const Record*>& kept) {
   std::stable_sort(records.begin(), records.end(),
-                   [](const Record* a, const Record* b) { return IsFaster(*a, *b); });
+                   [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
   std::map<std::string_view, double> least_error;  // of the faster records of a template
   for (const Record* record : records) {
     const double error = record->error.value_or(std::numeric_limits<double>::infinity());

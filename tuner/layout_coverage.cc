@@ -47,12 +47,16 @@ std::optional<Config> Repair(const ConfigSpace& space, const std::vector<const K
 }  // namespace
 
 std::vector<BlockPair> BlockPairs(const ConfigSpace& space) {
+  std::vector<BlockPair> pairs;
+  if (const Knob* both = FindKnob(space, "block")) {
+    for (int64_t block : both->values) pairs.push_back({block, block});
+  }
   const Knob* ic = FindKnob(space, "ic_block");
   const Knob* oc = FindKnob(space, "oc_block");
-  std::vector<BlockPair> pairs;
-  if (ic == nullptr || oc == nullptr) return pairs;
-  for (int64_t ic_block : ic->values) {
-    for (int64_t oc_block : oc->values) pairs.push_back({ic_block, oc_block});
+  if (ic != nullptr && oc != nullptr) {
+    for (int64_t ic_block : ic->values) {
+      for (int64_t oc_block : oc->values) pairs.push_back({ic_block, oc_block});
+    }
   }
   std::sort(pairs.begin(), pairs.end());
   return pairs;
@@ -61,18 +65,30 @@ std::vector<BlockPair> BlockPairs(const ConfigSpace& space) {
 std::optional<Config> Transplant(const ConfigSpace& space, const Config& config, const BlockPair& pair) {
   if (!space.IndexOf(config)) return std::nullopt;
   Config moved = config;
-  moved.Set("ic_block", pair.ic_block);
-  moved.Set("oc_block", pair.oc_block);
+  if (config.Find("block")) {
+    if (pair.ic_block != pair.oc_block) return std::nullopt;
+    moved.Set("block", pair.ic_block);
+  } else {
+    moved.Set("ic_block", pair.ic_block);
+    moved.Set("oc_block", pair.oc_block);
+  }
   if (!space.IndexOf(moved)) return std::nullopt;
   if (space.WhyInvalid(moved).empty()) return moved;
   std::vector<const Knob*> others;
   for (const Knob& knob : space.knobs()) {
-    if (knob.name != "ic_block" && knob.name != "oc_block") others.push_back(&knob);
+    if (knob.name != "ic_block" && knob.name != "oc_block" && knob.name != "block") others.push_back(&knob);
   }
   for (int changes : {1, 2}) {
     if (auto repaired = Repair(space, others, 0, moved, changes)) return repaired;
   }
   return std::nullopt;
+}
+
+std::optional<BlockPair> BlocksOf(const Config& config) {
+  if (const std::optional<int64_t> both = config.Find("block")) return BlockPair{*both, *both};
+  const std::optional<int64_t> ic = config.Find("ic_block"), oc = config.Find("oc_block");
+  if (!ic || !oc) return std::nullopt;
+  return BlockPair{*ic, *oc};
 }
 
 }  // namespace tilesmith

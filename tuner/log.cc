@@ -42,16 +42,42 @@ bool EndsInNewline(int fd, off_t size) {
 
 }  // namespace
 
-LogWriter::LogWriter(std::string path) : path_(std::move(path)) {
+LogWriter::LogWriter(std::string path) : path_(std::move(path)) { Open(); }
+
+void LogWriter::Open() {
   fd_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (fd_ < 0) Fail(path_, "cannot open for appending", errno);
+  if (fd_ < 0) Fail(path_, "cannot write to it", errno);
 }
 
-LogWriter::~LogWriter() { close(fd_); }
+LogWriter::~LogWriter() { Close(); }
+
+void LogWriter::Close() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+// Whether the open file is still the one at the path.
+bool LogWriter::HasPath() const {
+  struct stat opened, named;
+  return fstat(fd_, &opened) == 0 && stat(path_.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
 
 void LogWriter::Append(const Record& record) {
-  std::string line = JsonLine(RecordToJson(record)) + '\n';
-  const FileLock lock(fd_, path_);
+  const std::string line = JsonLine(RecordToJson(record)) + '\n';
+  if (fd_ < 0) Open();  // a reopening failed before
+  for (;;) {
+    {
+      const FileLock lock(fd_, path_);
+      if (HasPath()) return AppendLocked(line);
+    }
+    ++times_lost_;
+    Close();
+    Open();
+  }
+}
+
+void LogWriter::AppendLocked(std::string line) {
   struct stat status;
   if (fstat(fd_, &status) != 0) Fail(path_, "cannot stat", errno);
   // Devices and pipes have neither an end to look at nor one to go back to.

@@ -10,7 +10,9 @@ namespace tilesmith {
 
 // Appends records to a file, which it creates when missing. Every record is one write under a file lock, so
 // that several writers, in one process or many, never interleave. When the file ends in a torn line, the next
-// record starts on a fresh one. Thread-compatible: one thread at a time per writer.
+// record starts on a fresh one. When the file is removed or replaced while in use, the next record goes to
+// the file that has the path then, created anew if need be: what was appended before went with the old file.
+// Thread-compatible: one thread at a time per writer.
 class LogWriter {
  public:
   // Throws Error(kEnvironment) naming the path and the cause, as does Append. After a failed Append (a full
@@ -22,9 +24,17 @@ class LogWriter {
 
   void Append(const Record& record);
   const std::string& path() const { return path_; }
+  // How often the file was found removed or replaced.
+  int times_lost() const { return times_lost_; }
 
  private:
+  void Open();
+  void Close();
+  void AppendLocked(std::string line);
+  bool HasPath() const;
+
   std::string path_;
+  int times_lost_ = 0;
   int fd_ = -1;
 };
 

@@ -17,7 +17,7 @@ TaskStats StatsOfGroup(const RecordGroup& group, const std::vector<const Record*
   stats.records = static_cast<int64_t>(group.records.size());
   stats.ok = static_cast<int64_t>(standing.size());
   const auto best = std::min_element(standing.begin(), standing.end(),
-                                     [](const Record* a, const Record* b) { return IsFaster(*a, *b); });
+                                     [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
   if (best != standing.end()) stats.best = **best;
 
   std::unordered_map<std::string, double> seconds;  // of the configs that stand

@@ -7,12 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-MeasureConditions ConditionsFromJson(const json& object) {
-  return {.threads = JsonGet<int>(object, "threads"),
-          .pinned = JsonGet<bool>(object, "pinned"),
-          .cold_weights = JsonGet<bool>(object, "cold_weights")};
-}
-
 json ConfigToJson(const Config& config) {
   json object = json::object();
   for (const auto& [name, value] : config.knobs()) object[name] = value;
@@ -59,6 +53,18 @@ void CheckTiming(const Record& record) {
 
 }  // namespace
 
+json ConditionsToJson(const MeasureConditions& conditions) {
+  return {{"threads", conditions.threads},
+          {"pinned", conditions.pinned},
+          {"cold_weights", conditions.cold_weights}};
+}
+
+MeasureConditions ConditionsFromJson(const json& object) {
+  return {.threads = JsonGet<int>(object, "threads"),
+          .pinned = JsonGet<bool>(object, "pinned"),
+          .cold_weights = JsonGet<bool>(object, "cold_weights")};
+}
+
 json TargetToJson(const Target& target) {
   return {{"cpu", target.cpu_model},       {"isa", IsaName(target.isa)},  {"cores", target.cores},
           {"l1d_bytes", target.l1d_bytes}, {"l2_bytes", target.l2_bytes}, {"l3_bytes", target.l3_bytes},
@@ -82,10 +88,7 @@ json RecordToJson(const Record& record) {
                  {"template", record.template_name},
                  {"config", ConfigToJson(record.config)},
                  {"layouts", {record.layouts.in.ToString(), record.layouts.out.ToString()}},
-                 {"conditions",
-                  {{"threads", record.conditions.threads},
-                   {"pinned", record.conditions.pinned},
-                   {"cold_weights", record.conditions.cold_weights}}},
+                 {"conditions", ConditionsToJson(record.conditions)},
                  {"status", TrialStatusName(record.status)},
                  {"samples", record.sample_seconds},
                  {"seconds", record.seconds},
@@ -97,6 +100,8 @@ json RecordToJson(const Record& record) {
   if (!record.detail.empty()) object["detail"] = record.detail;
   if (record.error) object["error"] = *record.error;
   if (!record.origin.empty()) object["origin"] = record.origin;
+  if (!record.purpose.empty()) object["purpose"] = record.purpose;
+  if (record.task_trials > 0) object["task_trials"] = record.task_trials;
   return object;
 }
 
@@ -116,6 +121,8 @@ Record RecordFromJson(const json& object) {
   record.statistic = JsonGet<std::string>(object, "statistic");
   record.early_stopped = JsonGetOr<bool>(object, "early_stopped", false);
   if (object.contains("error")) record.error = JsonGet<double>(object, "error");
+  record.purpose = JsonGetOr<std::string>(object, "purpose", "");
+  record.task_trials = JsonGetOr<int>(object, "task_trials", 0);
   record.tuner = JsonGet<std::string>(object, "tuner");
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");

@@ -26,6 +26,8 @@ struct Target {
 Target TargetOf(const CpuInfo& cpu);
 // Same CPU model and ISA: figures of one hold for the other (tool version and core count are not compared).
 bool SameMachine(const Target& a, const Target& b);
+// What templates and cost models ask of a CPU, as the record tells it.
+CpuInfo CpuOf(const Target& target);
 nlohmann::json TargetToJson(const Target& target);
 // Throws Error(kUsage) naming the field that is missing or wrong.
 Target TargetFromJson(const nlohmann::json& json);
@@ -50,6 +52,15 @@ struct MeasureConditions {
   bool cold_weights = false;  // weights evicted to memory before every sample
   bool operator==(const MeasureConditions&) const = default;
 };
+nlohmann::json ConditionsToJson(const MeasureConditions& conditions);
+// Throws Error(kUsage) naming the field that is missing or wrong.
+MeasureConditions ConditionsFromJson(const nlohmann::json& json);
+
+// Looking for the fastest config; looking for a good one in a certain pair of layouts; timing the best ones
+// again, side by side.
+constexpr const char* kPurposeSearch = "search";
+constexpr const char* kPurposeLayouts = "layouts";
+constexpr const char* kPurposeRetime = "retime";
 
 struct Record {
   Target target;
@@ -66,7 +77,10 @@ struct Record {
   // Largest difference from the exact answer among those checked, relative to their root mean square.
   std::optional<double> error = std::nullopt;
   bool early_stopped = false;  // given up as hopeless: seconds is rougher than usual
-  std::string tuner;           // who chose the config
+  // What the trial was for: kPurposeSearch, kPurposeLayouts or kPurposeRetime; "" where a log does not say.
+  std::string purpose = {};
+  int task_trials = 0;  // of a distilled record: how many trials its task was given; 0: unknown
+  std::string tuner;    // who chose the config
   uint64_t seed = 0;
   std::string time;  // UTC, ISO 8601
   // Of an imported record: what it was made from, in its own format (tuner/autotvm.h).

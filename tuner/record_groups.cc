@@ -103,9 +103,13 @@ std::vector<const Record*> PointersTo(std::span<const Record> records) {
   return pointers;
 }
 
-bool IsFaster(const Record& a, const Record& b) {
+bool IsBetterRecord(const Record& a, const Record& b) {
+  constexpr double kOnceOnly = 1.05;
   if (a.early_stopped != b.early_stopped) return b.early_stopped;
-  return a.seconds < b.seconds;
+  const auto seconds = [](const Record& r) {
+    return r.purpose == kPurposeRetime ? r.seconds : kOnceOnly * r.seconds;
+  };
+  return seconds(a) < seconds(b);
 }
 
 void CountTarget(const Target& target, std::vector<TargetCount>& counts) {

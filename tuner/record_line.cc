@@ -143,6 +143,7 @@ bool RecordLineReader::ReadMembers(Cursor& at, Record& record) {
   at.Expect(R"(,"layouts":[)");
   ReadLayouts(at, record.layouts);
   if (at.Skip(R"(,"origin":")")) record.origin = at.Text();
+  if (at.Skip(R"(,"purpose":")")) record.purpose = at.Text();
   at.Expect(R"(,"samples":[)");
   if (!at.Skip("]")) {
     const std::string_view list = at.rest().substr(0, at.rest().find(']'));
@@ -161,6 +162,7 @@ bool RecordLineReader::ReadMembers(Cursor& at, Record& record) {
   const std::string_view status = at.Text();
   at.Expect(R"(,"target":)");
   ReadTarget(at, record.target);
+  if (at.Skip(R"(,"task_trials":)")) record.task_trials = at.Integer<int>();
   at.Expect(R"(,"template":")");
   record.template_name = at.Text();
   at.Expect(R"(,"tilesmith":)");

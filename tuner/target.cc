@@ -35,6 +35,15 @@ Target TargetOf(const CpuInfo& cpu) {
           .tool_version = TILESMITH_VERSION};
 }
 
+CpuInfo CpuOf(const Target& target) {
+  return {.model = target.cpu_model,
+          .isa = target.isa,
+          .cores = target.cores,
+          .l1d_bytes = target.l1d_bytes,
+          .l2_bytes = target.l2_bytes,
+          .l3_bytes = target.l3_bytes};
+}
+
 bool SameMachine(const Target& a, const Target& b) { return a.cpu_model == b.cpu_model && a.isa == b.isa; }
 
 std::string_view TrialStatusName(TrialStatus status) {

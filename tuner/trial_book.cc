@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include "tuner/record_groups.h"
+
 namespace tilesmith {
-namespace {
-
-bool Better(const Record& a, const Record& b) {
-  if (a.early_stopped != b.early_stopped) return b.early_stopped;
-  return a.seconds < b.seconds;
-}
-
-}  // namespace
-
 std::string TrialBook::Key(std::string_view template_name, const Config& config) {
   return std::string(template_name) + ' ' + config.ToString();
 }
@@ -30,8 +23,12 @@ bool TrialBook::Knows(std::string_view template_name, const Config& config) cons
 }
 
 const Record* TrialBook::Best() const {
-  const std::vector<const Record*> top = Top(1);
-  return top.empty() ? nullptr : top[0];
+  const Record* best = nullptr;
+  for (const Record& record : records_) {
+    if (!IsUsable(record) || record.early_stopped) continue;
+    if (best == nullptr || IsBetterRecord(record, *best)) best = &record;
+  }
+  return best;
 }
 
 std::vector<const Record*> TrialBook::Top(size_t n) const {
@@ -39,8 +36,8 @@ std::vector<const Record*> TrialBook::Top(size_t n) const {
   for (const Record& record : records_) {
     if (IsUsable(record) && !record.early_stopped) top.push_back(&record);
   }
-  const auto faster = [](const Record* a, const Record* b) { return a->seconds < b->seconds; };
-  std::stable_sort(top.begin(), top.end(), faster);
+  const auto better = [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); };
+  std::stable_sort(top.begin(), top.end(), better);
   if (top.size() > n) top.resize(n);
   return top;
 }
@@ -50,7 +47,7 @@ std::map<LayoutPair, const Record*> TrialBook::BestOfPairs() const {
   for (const Record& record : records_) {
     if (!IsUsable(record)) continue;
     const Record*& known = best[record.layouts];
-    if (known == nullptr || Better(record, *known)) known = &record;
+    if (known == nullptr || IsBetterRecord(record, *known)) known = &record;
   }
   return best;
 }

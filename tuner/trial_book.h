@@ -16,14 +16,15 @@ class TrialBook {
   explicit TrialBook(AccuracyLimits limits = {}) : limits_(std::move(limits)) {}
   // Replaces what was known of the same config.
   void Enter(const Record& record);
+  static std::string Key(std::string_view template_name, const Config& config);
   bool Knows(std::string_view template_name, const Config& config) const;
 
   int size() const { return static_cast<int>(records_.size()); }
   const std::vector<Record>& records() const { return records_; }
 
-  // The fastest full measurement; nullptr while there is none.
+  // The best full measurement (IsBetterRecord); nullptr while there is none.
   const Record* Best() const;
-  // Full measurements, fastest first, at most n.
+  // Full measurements, best first, at most n.
   std::vector<const Record*> Top(size_t n) const;
   // The best of each layout pair, an early-stopped one only where there is nothing better.
   std::map<LayoutPair, const Record*> BestOfPairs() const;
@@ -32,7 +33,6 @@ class TrialBook {
   bool IsUsable(const Record& record) const {
     return record.status == TrialStatus::kOk && Accepts(limits_, record);
   }
-  static std::string Key(std::string_view template_name, const Config& config);
   AccuracyLimits limits_;
   std::vector<Record> records_;
   std::map<std::string, size_t> by_key_;

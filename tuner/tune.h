@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "tuner/measure/measurer.h"
 
 namespace tilesmith {
+
+class TrainingHistory;
 
 struct TuneOptions {
   int trials = 256;  // distinct configs in all, those known from `resume` and the coverage included
@@ -39,6 +42,9 @@ struct TuneRequest {
   // Records of earlier runs. Those of this workload, machine and conditions are not measured again, and teach
   // the searcher.
   std::vector<Record> resume;
+  // Knowledge that is shared among tasks: searchers read it, each record of a finished turn is added. May be
+  // null.
+  std::shared_ptr<TrainingHistory> history = nullptr;
   // Configs beyond them are measured and logged, but never win. Forbidden templates are left out.
   AccuracyLimits accuracy;
 };
@@ -64,14 +70,22 @@ struct TuneSinks {
   std::function<bool()> should_stop = {};                     // asked before every trial
 };
 
+struct CurvePoint {
+  int trials = 0;  // after so many of the task
+  double best_seconds = 0;
+};
+
 struct TuneResult {
   std::vector<Record> records;  // what is now known of every config tried or resumed, one each
   std::optional<Record> best;
   std::map<TrialStatus, int> failures;
-  int trials_measured = 0;    // by this call, re-timing not counted
-  double search_seconds = 0;  // what they took
-  bool interrupted = false;   // should_stop said so
-  bool out_of_time = false;   // the budget cut a phase short
+  int trials_measured = 0;                      // by this call, re-timing not counted
+  int layout_trials = 0;                        // of them, those spent on other layouts on purpose
+  std::map<LayoutPair, int> trials_of_layouts;  // the same by pair
+  std::vector<CurvePoint> curve;                // every improvement of the best
+  double search_seconds = 0;                    // what trials_measured took
+  bool interrupted = false;                     // should_stop said so
+  bool out_of_time = false;                     // the budget cut a phase short
 };
 
 // Throws Error(kUsage) for senseless options and unknown searchers, Error(kNoCandidate) when no template is

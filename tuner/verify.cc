@@ -147,7 +147,7 @@ std::vector<Record> FastestRecords(std::span<const Record> records, int64_t top)
   std::vector<Record> fastest;
   for (RecordGroup& group : GroupRecords(StandingRecords(records))) {
     std::stable_sort(group.records.begin(), group.records.end(),
-                     [](const Record* a, const Record* b) { return IsFaster(*a, *b); });
+                     [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
     const auto count = std::min<size_t>(static_cast<size_t>(top), group.records.size());
     for (size_t i = 0; i < count; ++i) fastest.push_back(*group.records[i]);
   }

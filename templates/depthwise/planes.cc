@@ -54,7 +54,7 @@ class GeneratedPlanes : public Planes {
   GeneratedPlanes(const Geometry& geometry, const CpuInfo& cpu, const ConvWeights& weights)
       : geometry_(geometry),
         packed_(PackPlanes(geometry.rows, weights)),
-        code_(geometry.rows, cpu, 2 * 2 * (EstimateCodeBytes(geometry.rows, geometry.codes) + kFixedBytes)) {
+        code_(geometry.rows, cpu, 4 * (EstimateCodeBytes(geometry.rows, geometry.codes) + kFixedBytes)) {
     full_.code = code_.Emit(geometry_.codes, 0);
     if (geometry_.lanes > 0) partial_.code = code_.Emit(geometry_.codes, geometry_.lanes);
     code_.Finish();

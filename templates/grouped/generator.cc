@@ -3,6 +3,7 @@
 #ifdef TILESMITH_X86
 
 #include "layouts/base/check.h"
+#include "templates/grouped/lane_swaps.h"
 
 namespace tilesmith::grouped {
 namespace {
@@ -22,14 +23,13 @@ const Reg64 kResidual(Xbyak::Operand::R8);
 const Reg64 kRowsInside(Xbyak::Operand::R9);
 const Reg64 kTilesLeft(Xbyak::Operand::R10);
 const Reg64 kBias(Xbyak::Operand::RDI);  // once the arguments are read
-
 }  // namespace
 
 Generator::Generator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
-Address Generator::Weight(int kernel_row, int64_t channel, int kernel_column) const {
-  const int64_t floats = geometry_.WeightOffset(kernel_row, channel, kernel_column);
+Address Generator::Weight(int kernel_row, int64_t term, int kernel_column) const {
+  const int64_t floats = geometry_.WeightOffset(kernel_row, term, kernel_column);
   return ptr[kWeights + Offset(floats * static_cast<int64_t>(sizeof(float)))];
 }
 
@@ -64,11 +64,12 @@ void Generator::EmitTile(const TileRun& tile) {
   positions_ = tile.width;
   plan_ = PlanRegisters(geometry_, positions_, variant_.rows);
   TILESMITH_CHECK(plan_.fits);
-  next_input_ = 0;
+  next_input_ = next_weight_ = 0;
   if (variant_.partial && (geometry_.in_layout.is_nhwc() || geometry_.out_layout.is_nhwc()))
     LoadMask(geometry_.partial_lanes, Mask());
   EmitStart();
   EmitRows(tile);
+  EmitSumOfSums();
   EmitFinish();
 }
 
@@ -78,7 +79,8 @@ void Generator::EmitStart() {
   const Xmm loaded = Vector(plan_.first_input);
   for (int row = 0; row < variant_.rows; ++row) {
     for (int position = 0; position < positions_; ++position) {
-      const Xmm acc = Accumulator(row, position);
+      const Xmm acc = Accumulator(0, row, position);
+      for (int64_t sum = 1; sum < geometry_.config.sums; ++sum) Zero(Accumulator(sum, row, position));
       if (post.bias) {
         vmovups(acc, ptr[kBias]);
       } else {
@@ -106,47 +108,78 @@ void Generator::EmitRows(const TileRun& tile) {
     offset = rows[i].offset;
     bt(kRowsInside, static_cast<uint8_t>(i));
     jnc(outside, T_NEAR);
-    EmitInputRow(rows[i], columns);
+    for (int64_t spread = 0; spread < geometry_.spreads(); ++spread) {
+      if (geometry_.spread == Spread::kIndex) EmitIndex(spread);
+      geometry_.config.hold == Hold::kInputs ? EmitWeightByWeight(rows[i], columns, spread)
+                                             : EmitInputByInput(rows[i], columns, spread);
+    }
     L(outside);
   }
 }
 
-void Generator::EmitInputRow(const InputRow& row, const std::vector<InputColumn>& columns) {
+void Generator::EmitInputByInput(const InputRow& row, const std::vector<InputColumn>& columns,
+                                 int64_t spread) {
   const auto kernel_columns = static_cast<int>(geometry_.workload.kw);
-  const auto taps = static_cast<int>(row.taps.size());
-  for (int64_t channel = 0; channel < geometry_.channels; ++channel) {
-    for (int i = 0; i < taps * kernel_columns && plan_.weights > 0; ++i) {
-      vmovups(Vector(plan_.first_weight + i),
-              Weight(row.taps[i / kernel_columns].kernel_row, channel, i % kernel_columns));
-    }
-    if (geometry_.spread == Spread::kIndex) {
-      std::vector<uint32_t> index(vector_floats());
-      for (int lane = 0; lane < vector_floats(); ++lane)
-        index[lane] = static_cast<uint32_t>(lane / geometry_.channels * geometry_.channels + channel);
-      vmovups(Vector(plan_.index), Constant(index));
-    }
-    for (const InputColumn& column : columns) {
-      const Xmm input = Vector(plan_.first_input + next_input_);
-      next_input_ = (next_input_ + 1) % plan_.inputs;
-      EmitInput(input, column.offset - geometry_.workload.pw, channel);
-      for (int i = 0; i < taps; ++i) {
-        for (const InputColumn::Tap& tap : column.taps) {
-          const Xmm acc = Accumulator(row.taps[i].output_row, tap.position);
-          if (plan_.weights > 0) {
-            vfmadd231ps(acc, input, Vector(plan_.first_weight + i * kernel_columns + tap.kernel_column));
-          } else {
-            vfmadd231ps(acc, input, Weight(row.taps[i].kernel_row, channel, tap.kernel_column));
-          }
-        }
+  const auto sums = static_cast<int>(geometry_.config.sums);
+  const int of_tap = sums * kernel_columns;
+  const auto weight = [&](int i) {
+    return Weight(row.taps[i / of_tap].kernel_row, spread * sums + i / kernel_columns % sums,
+                  i % kernel_columns);
+  };
+  const bool held = geometry_.config.hold == Hold::kWeights;
+  const int weights = static_cast<int>(row.taps.size()) * of_tap;
+  for (int i = 0; i < weights && held; ++i) vmovups(Vector(plan_.first_weight + i), weight(i));
+  for (const InputColumn& column : columns) {
+    const Xmm input = Vector(plan_.first_input + next_input_);
+    next_input_ = (next_input_ + 1) % plan_.inputs;
+    EmitInput(input, column.offset - geometry_.workload.pw, spread);
+    for (int first = 0; first < weights; first += kernel_columns) {
+      for (const InputColumn::Tap& tap : column.taps) {
+        const Xmm acc =
+            Accumulator(first / kernel_columns % sums, row.taps[first / of_tap].output_row, tap.position);
+        const int i = first + tap.kernel_column;
+        held ? vfmadd231ps(acc, input, Vector(plan_.first_weight + i)) : vfmadd231ps(acc, input, weight(i));
       }
     }
   }
 }
 
-void Generator::EmitInput(const Xmm& to, int64_t column, int64_t channel) {
+void Generator::EmitWeightByWeight(const InputRow& row, const std::vector<InputColumn>& columns,
+                                   int64_t spread) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    EmitInput(Vector(plan_.first_input + static_cast<int>(i)), columns[i].offset - geometry_.workload.pw,
+              spread);
+  }
+  const auto multiply = [&](const InputRow::Tap& row_tap, int kernel_column, int64_t sum) {
+    const Xmm weight = Vector(plan_.first_weight + next_weight_);
+    next_weight_ = (next_weight_ + 1) % plan_.weights;
+    vmovups(weight, Weight(row_tap.kernel_row, spread * geometry_.config.sums + sum, kernel_column));
+    for (size_t i = 0; i < columns.size(); ++i) {
+      for (const InputColumn::Tap& tap : columns[i].taps) {
+        if (tap.kernel_column != kernel_column) continue;
+        vfmadd231ps(Accumulator(sum, row_tap.output_row, tap.position),
+                    Vector(plan_.first_input + static_cast<int>(i)), weight);
+      }
+    }
+  };
+  for (const InputRow::Tap& tap : row.taps) {
+    for (int column = 0; column < geometry_.workload.kw; ++column) {
+      for (int64_t sum = 0; sum < geometry_.config.sums; ++sum) multiply(tap, column, sum);
+    }
+  }
+}
+
+void Generator::EmitIndex(int64_t channel) {
+  std::vector<uint32_t> index(vector_floats());
+  for (int lane = 0; lane < vector_floats(); ++lane)
+    index[lane] = static_cast<uint32_t>(lane / geometry_.channels * geometry_.channels + channel);
+  vmovups(Vector(plan_.index), Constant(index));
+}
+
+void Generator::EmitInput(const Xmm& to, int64_t column, int64_t spread) {
   const int64_t pixel = column * geometry_.in.pixel_bytes;
   if (geometry_.spread == Spread::kBroadcast) {
-    return vbroadcastss(to, ptr[kSourceNow + Offset(pixel + geometry_.in.ChannelOffset(channel))]);
+    return vbroadcastss(to, ptr[kSourceNow + Offset(pixel + geometry_.in.ChannelOffset(spread))]);
   }
   const Address from = ptr[kSourceNow + Offset(pixel)];
   const bool masked = variant_.partial && geometry_.in_layout.is_nhwc();
@@ -155,13 +188,33 @@ void Generator::EmitInput(const Xmm& to, int64_t column, int64_t channel) {
   constexpr int kPairPattern[] = {0xA0, 0xF5};
   switch (geometry_.spread) {
     case Spread::kPairs:
-      return vpermilps(to, packed, static_cast<uint8_t>(kPairPattern[channel]));
+      return vpermilps(to, packed, static_cast<uint8_t>(kPairPattern[spread]));
     case Spread::kQuads:
-      return vpermilps(to, packed, static_cast<uint8_t>(channel * 0x55));
+      return vpermilps(to, packed, static_cast<uint8_t>(spread * 0x55));
     case Spread::kIndex:
       return vpermps(Xbyak::Zmm(to.getIdx()), Xbyak::Zmm(plan_.index), packed);
+    case Spread::kSwaps:
+      if (spread > 0) return vpermilps(to, packed, kSwapPattern[spread]);
+      if (!masked) vmovups(to, from);
+      return;
     case Spread::kBroadcast:
       break;
+  }
+}
+
+// Halves the sums until one is left: sum t takes in that of t ^ distance, whose lanes lie that far off.
+void Generator::EmitSumOfSums() {
+  for (int64_t half = geometry_.config.sums / 2; half > 0; half /= 2) {
+    const auto distance = static_cast<int>(half * geometry_.spreads());
+    for (int64_t sum = 0; sum < half; ++sum) {
+      for (int row = 0; row < variant_.rows; ++row) {
+        for (int position = 0; position < positions_; ++position) {
+          const Xmm acc = Accumulator(sum, row, position), other = Accumulator(sum + half, row, position);
+          SwapLanes(other, distance);
+          vaddps(acc, acc, other);
+        }
+      }
+    }
   }
 }
 
@@ -171,7 +224,7 @@ void Generator::EmitFinish() {
   const bool clears = variant_.partial && !masked && activation.Apply(0.0F) != 0.0F;
   for (int row = 0; row < variant_.rows; ++row) {
     for (int position = 0; position < positions_; ++position) {
-      const Xmm acc = Accumulator(row, position);
+      const Xmm acc = Accumulator(0, row, position);
       Apply(activation, acc, Vector(plan_.first_input));
       if (masked) {
         StorePartial(OutputAt(kOutput, row, position), acc, Mask());

@@ -5,6 +5,8 @@
 //     x = that channel's element of every group in the vector, spread over the group's lanes
 //     acc[row][position] += x * weights[kernel row][channel][kernel column]   for all taps that read x
 //   out = activation(acc)
+// With several sums x is the input vector with its lanes swapped in one way after the other, and a position
+// has several acc, whose lanes are swapped and added in the end (lane_swaps.h).
 // Columns outside the input are skipped when emitting (edge tiles are emitted on their own). So there is no
 // padded copy of the input, and an input element is loaded once for all kernel rows and columns in the tile.
 #pragma once
@@ -47,8 +49,10 @@ class Generator : public x86::VectorCode {
   void Finish() { EmitConstants(); }
 
  private:
-  Xbyak::Xmm Accumulator(int row, int position) const { return Vector(row * positions_ + position); }
-  Xbyak::Address Weight(int kernel_row, int64_t channel, int kernel_column) const;
+  Xbyak::Xmm Accumulator(int64_t sum, int64_t row, int position) const {
+    return Vector(static_cast<int>((sum * variant_.rows + row) * positions_ + position));
+  }
+  Xbyak::Address Weight(int kernel_row, int64_t term, int kernel_column) const;
   Xbyak::Address OutputAt(const Xbyak::Reg64& base, int row, int position) const;
   // The mask of a partial vector: k1, or the plan's register.
   Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
@@ -56,15 +60,19 @@ class Generator : public x86::VectorCode {
   void EmitTile(const TileRun& tile);
   void EmitStart();
   void EmitRows(const TileRun& tile);
-  void EmitInputRow(const InputRow& row, const std::vector<InputColumn>& columns);
-  void EmitInput(const Xbyak::Xmm& to, int64_t column, int64_t channel);
+  // One spread of the elements of an input row, times all weights of it.
+  void EmitInputByInput(const InputRow& row, const std::vector<InputColumn>& columns, int64_t spread);
+  void EmitWeightByWeight(const InputRow& row, const std::vector<InputColumn>& columns, int64_t spread);
+  void EmitIndex(int64_t channel);
+  void EmitInput(const Xbyak::Xmm& to, int64_t column, int64_t spread);
+  void EmitSumOfSums();
   void EmitFinish();
 
   const Geometry& geometry_;
   KernelVariant variant_;
   int positions_ = 0;  // of the tile being emitted
   RegisterPlan plan_;
-  int next_input_ = 0;
+  int next_input_ = 0, next_weight_ = 0;  // to be used next where they take turns
 };
 
 }  // namespace tilesmith::grouped

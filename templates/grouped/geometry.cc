@@ -7,7 +7,8 @@
 namespace tilesmith::grouped {
 namespace {
 
-Spread SpreadOf(int64_t channels, int vector_floats) {
+Spread SpreadOf(int64_t channels, int vector_floats, int64_t sums) {
+  if (sums > 1) return Spread::kSwaps;
   if (channels % vector_floats == 0) return Spread::kBroadcast;
   return channels == 2 ? Spread::kPairs : channels == 4 ? Spread::kQuads : Spread::kIndex;
 }
@@ -22,7 +23,8 @@ GroupedConfig ReadConfig(const Config& config) {
   c.width_tile = config.Get("width_tile");
   c.tile_rows = config.Get("tile_rows");
   c.balance_tiles = config.Get("balance_tiles") != 0;
-  c.held_weights = config.Get("held_weights") != 0;
+  c.sums = config.Get("sums");
+  c.hold = static_cast<Hold>(config.Get("hold"));
   c.row_tiles = config.Get("row_tiles");
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
@@ -37,7 +39,7 @@ Geometry MakeGeometry(const ConvWorkload& workload, const GroupedConfig& config)
   const auto vector_floats = static_cast<int>(config.lanes);
   g.vector_floats = vector_floats;
   g.channels = w.ic / w.g;
-  g.spread = SpreadOf(g.channels, vector_floats);
+  g.spread = SpreadOf(g.channels, vector_floats, config.sums);
   g.in_layout = LayoutOfBlockKnob(config.ic_block);
   g.out_layout = LayoutOfBlockKnob(config.oc_block);
   g.in = ImageStrides(g.in_layout, w.ic, w.ih, w.iw);
@@ -81,12 +83,13 @@ LoopFeatures FeaturesOf(const Geometry& g) {
   const int64_t tile = c.width_tile * c.tile_rows;
   const int64_t columns =
       std::min(c.width_tile * w.kw, (c.width_tile - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
-  const int64_t loads = columns * c.tile_rows + (c.held_weights ? w.kw : tile * w.kw);
+  const int64_t weight_loads = (c.hold == Hold::kNothing ? tile : 1) * w.kw * c.sums;
+  const int64_t loads = columns * c.tile_rows + weight_loads;
   const auto rows = static_cast<double>(std::min(g.rows_per_task(), w.oh));
   LoopFeatures f;
   f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow * taps);
-  f.fma_per_load = static_cast<double>(tile * w.kw) / static_cast<double>(loads);
-  f.accumulators = static_cast<double>(tile);
+  f.fma_per_load = static_cast<double>(tile * w.kw * c.sums) / static_cast<double>(loads);
+  f.accumulators = static_cast<double>(tile * c.sums);
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
   f.weight_bytes = lanes * static_cast<double>(taps) * kBytes;
   f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
@@ -97,18 +100,19 @@ LoopFeatures FeaturesOf(const Geometry& g) {
 }
 
 int64_t EstimateCodeBytes(const Geometry& g) {
-  constexpr int64_t kLoadBytes = 11, kFmaBytes = 6, kMemoryFmaBytes = 9, kStoreBytes = 32;
-  const int64_t fma_bytes = g.config.held_weights ? kFmaBytes : kMemoryFmaBytes;
+  constexpr int64_t kLoadBytes = 11, kFmaBytes = 6, kMemoryFmaBytes = 9, kStoreBytes = 32, kSumBytes = 20;
+  const bool from_memory = g.config.hold == Hold::kNothing;
+  const int64_t fma_bytes = from_memory ? kMemoryFmaBytes : kFmaBytes;
   const std::vector<InputRow> rows = InputRowsOf(g.workload, g.config.tile_rows);
   int64_t bytes = 0;
   for (const TileRun& tile : g.tiles) {
     const auto columns = static_cast<int64_t>(InputColumnsOf(g.workload, tile).size());
     for (const InputRow& row : rows) {
       const auto taps = static_cast<int64_t>(row.taps.size()) * g.workload.kw;
-      const int64_t weights = g.config.held_weights ? taps * kLoadBytes : 0;
-      bytes += g.channels * (weights + columns * kLoadBytes + taps * tile.width * fma_bytes);
+      const int64_t weights = from_memory ? 0 : taps * kLoadBytes;
+      bytes += g.channels * (weights + taps * tile.width * fma_bytes) + g.spreads() * columns * kLoadBytes;
     }
-    bytes += g.config.tile_rows * tile.width * kStoreBytes;
+    bytes += g.config.tile_rows * tile.width * (kStoreBytes + (g.config.sums - 1) * kSumBytes);
   }
   return bytes;
 }

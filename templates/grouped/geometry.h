@@ -15,6 +15,13 @@
 
 namespace tilesmith::grouped {
 
+// What stays in registers while the taps of an input row and channel are multiplied.
+enum class Hold {
+  kNothing = 0,  // weights are memory operands of the FMAs
+  kWeights = 1,  // inputs pass by one at a time
+  kInputs = 2,   // weights pass by one at a time
+};
+
 struct GroupedConfig {
   int64_t ic_block = 16;  // x of the input's NCHW[x]c; 0 is NHWC
   int64_t oc_block = 16;  // x of the output's; 0 is NHWC
@@ -22,10 +29,11 @@ struct GroupedConfig {
   int64_t width_tile = 8;      // register tile: output positions of a row ...
   int64_t tile_rows = 1;       // ... by output rows
   bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
-  bool held_weights = true;    // weights loaded into registers; else memory operands of the FMAs
-  int64_t row_tiles = 1;       // tiles of tile_rows rows per task
-  bool oc_inner = false;       // tasks: consecutive ones share the rows instead of the channels
-  int64_t flat_width = 0;      // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
+  int64_t sums = 1;            // accumulators of an output vector; see lane_swaps.h
+  Hold hold = Hold::kWeights;
+  int64_t row_tiles = 1;   // tiles of tile_rows rows per task
+  bool oc_inner = false;   // tasks: consecutive ones share the rows instead of the channels
+  int64_t flat_width = 0;  // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
 };
 
 GroupedConfig ReadConfig(const Config& config);
@@ -36,6 +44,7 @@ enum class Spread {
   kQuads,      // 4 channels a group: the same
   kIndex,      // 8 channels in a vector of 16: a permute by an index register
   kBroadcast,  // groups of whole vectors
+  kSwaps,      // several sums: not at all, see lane_swaps.h
 };
 
 struct Geometry {
@@ -53,11 +62,14 @@ struct Geometry {
 
   // Output rows of a tile that is cut off by the bottom; 0 when all are whole.
   int64_t last_rows() const { return workload.oh % config.tile_rows; }
+  // Vectors made of one input vector: each of its channels spread, or its lanes swapped.
+  int64_t spreads() const { return channels / config.sums; }
   int64_t rows_per_task() const { return config.tile_rows * config.row_tiles; }
   int64_t row_blocks() const { return (workload.oh + rows_per_task() - 1) / rows_per_task(); }
-  // Packed weights of one output vector: for kernel row, channel, kernel column: one vector.
-  int64_t WeightOffset(int64_t kernel_row, int64_t channel, int64_t column) const {
-    return ((kernel_row * channels + channel) * workload.kw + column) * vector_floats;
+  // Packed weights of one output vector: for kernel row, term, kernel column: one vector. There are as many
+  // terms as channels a group.
+  int64_t WeightOffset(int64_t kernel_row, int64_t term, int64_t column) const {
+    return ((kernel_row * channels + term) * workload.kw + column) * vector_floats;
   }
   int64_t weights_per_vector() const { return WeightOffset(workload.kh, 0, 0); }
   // First input channel that output vector `vector` reads.

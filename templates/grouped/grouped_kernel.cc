@@ -4,6 +4,7 @@
 
 #include "layouts/base/check.h"
 #include "templates/grouped/generator.h"
+#include "templates/grouped/lane_swaps.h"
 
 namespace tilesmith::grouped {
 
@@ -11,17 +12,17 @@ namespace tilesmith::grouped {
 
 namespace {
 
-// Of every output vector: for kernel row, channel of the group, kernel column, lane. Lanes past the last
-// channel are zero.
+// Of every output vector: for kernel row, term, kernel column, lane. Lanes past the last channel are zero.
 AlignedBuffer PackWeights(const Geometry& g, const float* weights) {
   const ConvWorkload& w = g.workload;
   AlignedBuffer packed(g.vectors * g.weights_per_vector() * sizeof(float));
   for (int64_t output = 0; output < w.oc; ++output) {
     float* vector = packed.floats() + output / g.vector_floats * g.weights_per_vector();
     for (int64_t channel = 0; channel < g.channels; ++channel) {
+      const Term term = TermOf(g.channels, g.config.sums, output % g.vector_floats, channel);
       for (int64_t row = 0; row < w.kh; ++row) {
         for (int64_t column = 0; column < w.kw; ++column) {
-          vector[g.WeightOffset(row, channel, column) + output % g.vector_floats] =
+          vector[g.WeightOffset(row, term.index, column) + term.lane] =
               weights[((output * g.channels + channel) * w.kh + row) * w.kw + column];
         }
       }

@@ -8,9 +8,10 @@
 
 namespace tilesmith::grouped {
 
-//   [0, accumulators)          output tile, position w of row r at r * positions + w
-//   [first_input, + inputs)    input elements, spread over their groups' lanes; used in turn
-//   [first_weight, + weights)  weights of one input row and channel
+//   [0, accumulators)          output tile, position w of row r of sum t at (t * rows + r) * positions + w
+//   [first_input, + inputs)    input elements, spread over their groups' lanes: those of one input row, or
+//                              used in turn
+//   [first_weight, + weights)  weights of one input row and spread, or used in turn
 //   index                      of the permute, when there is one
 //   mask                       AVX2's mask of a last vector that is not full, when NHWC needs one
 // Before and after the taps [first_input, mask) is scratch.
@@ -28,21 +29,29 @@ constexpr int kEpilogueScratch = 2;
 
 // `positions` of a row, `rows` of them.
 inline RegisterPlan PlanRegisters(const Geometry& g, int positions, int64_t rows) {
-  constexpr int kMostInputs = 6;            // more loads in flight than any CPU can use
+  constexpr int kMostInTurn = 6;            // more loads in flight than any CPU can use
   const bool wide = g.vector_floats == 16;  // AVX-512, which has mask registers of its own
   const int registers = wide ? 32 : 16;
   RegisterPlan plan;
   const bool masked = !wide && g.partial_lanes > 0 && (g.in_layout.is_nhwc() || g.out_layout.is_nhwc());
-  plan.accumulators = static_cast<int>(rows) * positions;
-  size_t most_taps = 0;
-  for (const InputRow& row : InputRowsOf(g.workload, rows)) most_taps = std::max(most_taps, row.taps.size());
-  plan.weights = g.config.held_weights ? static_cast<int>(most_taps * g.workload.kw) : 0;
   plan.mask = registers - (masked ? 1 : 0);
   plan.index = plan.mask - (g.spread == Spread::kIndex ? 1 : 0);
-  plan.first_weight = plan.index - plan.weights;
+  plan.accumulators = static_cast<int>(rows * positions * g.config.sums);
   plan.first_input = plan.accumulators;
-  plan.inputs = std::min(plan.first_weight - plan.first_input, kMostInputs);
-  plan.fits = plan.inputs >= 1 && plan.accumulators + kEpilogueScratch <= plan.mask;
+  if (g.config.hold == Hold::kInputs) {
+    plan.inputs = static_cast<int>(InputColumnsOf(g.workload, {.width = positions}).size());
+    plan.weights = std::min(plan.index - plan.first_input - plan.inputs, kMostInTurn);
+  } else {
+    size_t most_taps = 0;
+    for (const InputRow& row : InputRowsOf(g.workload, rows))
+      most_taps = std::max(most_taps, row.taps.size());
+    const auto weights = static_cast<int>(most_taps * g.workload.kw * g.config.sums);
+    plan.weights = g.config.hold == Hold::kWeights ? weights : 0;
+    plan.inputs = std::min(plan.index - plan.weights - plan.first_input, kMostInTurn);
+  }
+  plan.first_weight = plan.index - plan.weights;
+  plan.fits = plan.inputs >= 1 && (plan.weights >= 1 || g.config.hold == Hold::kNothing) &&
+              plan.accumulators + kEpilogueScratch <= plan.mask;
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "templates/grouped/geometry.h"
+#include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/register_plan.h"
 
 namespace tilesmith::grouped {
@@ -58,9 +59,11 @@ std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
     std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
     if (!reason.empty()) return reason;
   }
-  std::string no_registers =
-      fmt::format("register tile {} x {} does not fit the registers", c.tile_rows, c.width_tile);
-  if (c.tile_rows * c.width_tile > 2 * c.lanes) return no_registers;
+  if (c.sums > 1 && w.ic / w.g > c.lanes)
+    return fmt::format("{} sums, but groups are more than a vector of {}", c.sums, c.lanes);
+  std::string no_registers = fmt::format("register tile {} x {} with {} sums does not fit the registers",
+                                         c.tile_rows, c.width_tile, c.sums);
+  if (c.tile_rows * c.width_tile * c.sums > 2 * c.lanes) return no_registers;
   const Geometry g = MakeGeometry(w, c);
   const int64_t width = g.workload.ow, height = g.workload.oh;
   if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
@@ -77,8 +80,8 @@ std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
 }
 
 struct Tile {
-  int64_t rows, width;
-  bool held_weights;
+  int64_t rows, width, sums;
+  Hold hold;
 };
 
 // Blocks as wide as a vector.
@@ -91,7 +94,8 @@ Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
   config.Set("width_tile", tile.width);
   config.Set("tile_rows", tile.rows);
   config.Set("balance_tiles", 0);
-  config.Set("held_weights", tile.held_weights ? 1 : 0);
+  config.Set("sums", tile.sums);
+  config.Set("hold", static_cast<int64_t>(tile.hold));
   config.Set("row_tiles", 1);
   config.Set("oc_inner", 0);
   config.Set("flat_width", 0);
@@ -121,7 +125,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 4 * vector);
   if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
     return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, false})));
+  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing})));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
@@ -138,7 +142,8 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
        "register tile: output positions"},
       {"tile_rows", UpTo(w.oh, {1, 2, 3, 4}), "register tile: output rows"},
       {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
-      {"held_weights", {0, 1}, "1: weights in registers, 0: memory operands"},
+      {"sums", SumCounts(w.ic / w.g), "accumulators of an output: more save permutes of inputs"},
+      {"hold", {0, 1, 2}, "in registers: 1 weights, 2 inputs, 0 neither"},
       {"row_tiles", UpTo(w.oh, {1, 2, 3, 4, 5, 7, 8, 14, 16, 28, 56}), "tiles of tile_rows rows per task"},
       {"oc_inner", {0, 1}, "1: neighbouring tasks share rows, 0: weights"},
       {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
@@ -150,17 +155,22 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
 Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const bool wide = cpu.isa == Isa::kAvx512;
-  for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    for (int64_t rows : {1, 2, 3, 4}) {
-      Config config = MakeConfig(w, cpu, {rows, width, true});
-      if (rows * width >= (wide ? 10 : 6) && space.WhyInvalid(config).empty()) return config;
+  // Two sums are as good as more where they are enough.
+  for (int64_t sums : {2, 1}) {
+    for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+      for (int64_t rows : {1, 2, 3, 4}) {
+        Config config = MakeConfig(w, cpu, {rows, width, sums, Hold::kWeights});
+        if (sums * rows * width >= (wide ? 10 : 6) && space.IndexOf(config) &&
+            space.WhyInvalid(config).empty())
+          return config;
+      }
     }
   }
   for (int64_t width : {9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    Config config = MakeConfig(w, cpu, {1, width, false});
+    Config config = MakeConfig(w, cpu, {1, width, 1, Hold::kNothing});
     if (space.WhyInvalid(config).empty()) return config;
   }
-  return MakeConfig(w, cpu, {1, 1, false});
+  return MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing});
 }
 
 }  // namespace tilesmith::grouped

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "templates/grouped/lane_swaps.h"
+
 namespace tilesmith::grouped_winograd {
 namespace {
 
@@ -34,8 +36,11 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const GroupedW
   const int64_t tiles = winograd::CountTiles(w, c.tile);
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
   if (c.width_tile > c.tile_block) return fmt::format("width_tile {} exceeds the block", c.width_tile);
-  if (c.width_tile + kBesideAccumulators > cpu.vector_registers())
-    return fmt::format("width_tile {} does not fit {} registers", c.width_tile, cpu.vector_registers());
+  const int64_t registers = (c.width_tile + 1) * c.sums + kBesideSums;
+  if (registers > cpu.vector_registers()) {
+    return fmt::format("width_tile {} with {} sums takes {} registers of {}", c.width_tile, c.sums, registers,
+                       cpu.vector_registers());
+  }
   return "";
 }
 
@@ -46,6 +51,7 @@ Config MakeConfig(const CpuInfo& cpu, const GroupedWinogradConfig& c) {
   config.Set("tile", c.tile);
   config.Set("tile_block", c.tile_block);
   config.Set("width_tile", c.width_tile);
+  config.Set("sums", c.sums);
   return config;
 }
 
@@ -58,6 +64,7 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
   c.tile = config.Get("tile");
   c.tile_block = config.Get("tile_block");
   c.width_tile = config.Get("width_tile");
+  c.sums = config.Get("sums");
   return c;
 }
 
@@ -67,7 +74,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
-  if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
+  if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
   if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");
   if (w.ic != w.oc) {
     return Support::No(
@@ -85,10 +92,6 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
 
 ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
   const std::vector<int64_t> blocks = Blocks(w.ic, cpu.vector_floats());
-  std::vector<int64_t> tiles = {2};
-  for (int64_t tile : {4, 6}) {
-    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
-  }
   std::vector<int64_t> tile_blocks = TileBlocks(w), widths;
   for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 24, 28}) {
     if (width <= tile_blocks.back()) widths.push_back(width);
@@ -96,9 +99,10 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
   std::vector<Knob> knobs = {
       {"ic_block", blocks, "x of the input layout NCHW[x]c; 0 is NHWC"},
       {"oc_block", blocks, "x of the output layout NCHW[x]c; 0 is NHWC"},
-      {"tile", tiles, "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
+      {"tile", winograd::TileValues(w), "outputs of a tile along each axis: F(tile x tile, 3 x 3)"},
       {"tile_block", std::move(tile_blocks), "tiles per task"},
       {"width_tile", std::move(widths), "register tile of the products: tiles"},
+      {"sums", grouped::SumCounts(w.ic / w.g), "accumulators of a product: more save permutes of inputs"},
   };
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
@@ -125,6 +129,7 @@ winograd::Geometry MakeGeometry(const ConvWorkload& w, const GroupedWinogradConf
   c.partition = winograd::Partition::kTileBlocks;
   c.tile_block = config.tile_block;
   winograd::Geometry g = winograd::MakeGeometry(w, c, vector_floats);
+  winograd::MergeProducts(g);
   // An odd number of vectors, so that the elements of a tile do not share a few cache sets.
   g.in_element = g.out_element = (config.tile_block | 1) * vector_floats;
   constexpr int64_t kLineFloats = 16;
@@ -144,7 +149,7 @@ LoopFeatures FeaturesOf(const winograd::Geometry& g, const GroupedWinogradConfig
   const double transforms = 2.0 * elements * g.window() * 2 * lanes;
   f.flops = static_cast<double>(g.tiles) * vectors * (2.0 * elements * channels * lanes + transforms);
   f.fma_per_load = width / (width + 1);
-  f.accumulators = width;
+  f.accumulators = width * static_cast<double>(config.sums);
   f.code_bytes = task_tiles * channels * kProductTermBytes;
   f.weight_bytes = vectors * elements * channels * lanes * kBytes;
   const int64_t blocks = (g.tiles + g.block_tiles - 1) / g.block_tiles;

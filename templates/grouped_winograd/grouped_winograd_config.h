@@ -12,11 +12,13 @@ struct GroupedWinogradConfig {
   int64_t oc_block = 16;    // x of the output's; 0 is NHWC
   int64_t tile = 4;         // outputs of a tile along each axis
   int64_t tile_block = 14;  // tiles per task
-  int64_t width_tile = 14;  // register tile of the products: tiles
+  int64_t width_tile = 14;  // register tile of the products: tiles ...
+  int64_t sums = 1;         // ... by accumulators of each; see templates/grouped/lane_swaps.h
 };
 
-// Registers of the products that hold no sums: a weight, an index of a permute, two inputs in turn.
-constexpr int kBesideAccumulators = 4;
+// Registers of the products beside accumulators and weights: an index of a permute, inputs in turn.
+constexpr int kInputRegisters = 2;
+constexpr int kBesideSums = 1 + kInputRegisters;
 
 GroupedWinogradConfig ReadConfig(const Config& config);
 
@@ -25,8 +27,9 @@ ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
 // A config without tuning.
 Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
 
-// The Winograd template's geometry, with scratch for one vector of channels that holds V and M in turn:
-//     [xi][tile of the block][lane]
+// The Winograd template's geometry, its products merged, with scratch for one vector of channels
+// that holds V, then M:
+//     [place of xi][tile of the block][lane]
 winograd::Geometry MakeGeometry(const ConvWorkload& workload, const GroupedWinogradConfig& config,
                                 int vector_floats);
 

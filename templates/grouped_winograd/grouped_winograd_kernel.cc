@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "templates/grouped/lane_swaps.h"
 #include "templates/grouped_winograd/product_generator.h"
 #include "templates/winograd/tile_transforms.h"
 #include "templates/winograd/weights.h"
@@ -25,12 +26,14 @@ class GroupedWinogradKernel : public ConvKernel {
     constexpr int64_t kFixedBytes = 4096;  // constants
     ProductShape shape;
     shape.channels = channels_;
-    shape.elements = g_.elements();
+    shape.sums = config.sums;
+    shape.products = static_cast<int64_t>(g_.merged.output.window) * g_.merged.output.window;
+    shape.merged = shape.products < g_.elements();
     shape.element_bytes = g_.in_element * static_cast<int64_t>(sizeof(float));
     shape.width = config.width_tile;
     const int64_t rest = g_.tiles % g_.block_tiles;
     code_ = std::make_unique<ProductGenerator>(
-        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, channels_) + kFixedBytes);
+        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, shape) + kFixedBytes);
     const size_t whole_start = code_->Emit(g_.block_tiles);
     const size_t rest_start = rest > 0 ? code_->Emit(rest) : 0;
     code_->Finish();
@@ -38,6 +41,8 @@ class GroupedWinogradKernel : public ConvKernel {
     whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
     rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
     PackWeights(cpu, weights.weights);
+    SortWeights(config.sums);
+    CountTerms();
   }
 
   int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
@@ -67,7 +72,7 @@ class GroupedWinogradKernel : public ConvKernel {
   void PackWeights(const CpuInfo& cpu, const float* weights) {
     const ConvWorkload& w = g_.workload;
     weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float));
-    const winograd::Transforms& transforms = winograd::TransformsOf(static_cast<int>(g_.config.tile));
+    const winograd::Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
       for (int k = 0; k < winograd::kTaps; ++k) matrix.push_back(transforms.weights(i, k));
@@ -87,6 +92,28 @@ class GroupedWinogradKernel : public ConvKernel {
     }
   }
 
+  // From the order of xi and channels to that of the sums of products and their terms.
+  void SortWeights(int64_t sums) {
+    const int64_t lanes = g_.vector_floats, floats = channels_ * lanes;
+    std::vector<float> unsorted(weights_per_vector());
+    for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
+      float* const u = weights_.floats() + vector * weights_per_vector();
+      std::copy_n(u, unsorted.size(), unsorted.data());
+      for (int64_t i = 0; i < weights_per_vector(); ++i) {
+        const grouped::Term term = grouped::TermOf(channels_, sums, i % lanes, i % floats / lanes);
+        u[g_.PlaceOf(i / floats) * floats + term.index * lanes + term.lane] = unsorted[i];
+      }
+    }
+  }
+
+  void CountTerms() {
+    const winograd::MergedProducts& merged = g_.merged;
+    terms_.assign(static_cast<size_t>(merged.output.window) * merged.output.window, 0);
+    for (int row : merged.sum_of) {
+      for (int column : merged.sum_of) ++terms_[row * merged.output.window + column];
+    }
+  }
+
   void RunBlock(const KernelArgs& args, int64_t vector, int64_t block, float* scratch) const {
     const int64_t first = block * g_.block_tiles;
     const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
@@ -94,7 +121,7 @@ class GroupedWinogradKernel : public ConvKernel {
       transforms_.TransformInput(args, vector, part, scratch + tile * g_.vector_floats);
     });
     const ProductKernel multiply = last - first == g_.block_tiles ? whole_ : rest_;
-    multiply(scratch, weights_.floats() + vector * weights_per_vector());
+    multiply(scratch, weights_.floats() + vector * weights_per_vector(), terms_.data());
     transforms_.ForEachRow(first, last, [&](const winograd::RowPart& part, int64_t tile) {
       transforms_.TransformOutput(args, vector, part, scratch + tile * g_.vector_floats);
     });
@@ -106,6 +133,7 @@ class GroupedWinogradKernel : public ConvKernel {
   std::unique_ptr<ProductGenerator> code_;
   ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
   AlignedBuffer weights_;
+  std::vector<int64_t> terms_;  // of each sum of products
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ class GroupedWinograd : public ConvTemplate {
 
   // As for the Winograd template, with a group's terms.
   double ErrorFactor(const ConvWorkload& w, const Config& config) const override {
-    const winograd::Transforms& transforms = winograd::TransformsOf(static_cast<int>(config.Get("tile")));
+    const winograd::Transforms& transforms = winograd::TransformsOf(config.Get("tile"), w.sh);
     const int64_t sum = w.ic / w.g * w.kh * w.kw;
     const auto terms = static_cast<double>(sum);
     return 1 + 4 * winograd::ErrorAmplification(transforms) / terms;

@@ -1,6 +1,8 @@
-// The products of a block of tiles, in place: for each element xi of the transformed windows, each tile and
-// each lane of one vector of channels (several whole groups),
-//   M[xi][tile][lane] = sum over the channels c of the lane's group of V[xi][tile][c] * U[xi][c][lane]
+// The products of a block of tiles, in place: for each sum of products, each tile and each lane of one vector
+// of channels (several whole groups),
+//   M[sum][tile][lane] = sum over the xi that belong to it, and over the channels c of the lane's group, of
+//                        V[xi][tile][c] * U[xi][c][lane]
+// where V and U are sorted by the sums, and the terms of a U[xi] by templates/grouped/lane_swaps.h.
 #pragma once
 
 #ifdef TILESMITH_X86
@@ -10,13 +12,16 @@
 
 namespace tilesmith::grouped_winograd {
 
-// products: V[0] of the first tile, which becomes M[0]. weights: U[0] of the vector.
-using ProductKernel = void (*)(float* products, const float* weights);
+// products: V of the first tile, which becomes M. weights: U of the vector. terms: for each sum of products,
+// how many xi belong to it.
+using ProductKernel = void (*)(float* products, const float* weights, const int64_t* terms);
 
 struct ProductShape {
   int64_t channels = 0;       // per group
-  int64_t elements = 0;       // xi
-  int64_t element_bytes = 0;  // from one xi to the next
+  int64_t sums = 1;           // see templates/grouped/lane_swaps.h
+  int64_t products = 0;       // sums of products
+  bool merged = false;        // some of them have several terms
+  int64_t element_bytes = 0;  // from one xi, or sum, to the next
   int64_t width = 0;          // tiles of a register tile
 };
 
@@ -30,15 +35,29 @@ class ProductGenerator : public x86::VectorCode {
   void Finish() { EmitConstants(); }
 
   // Bytes of code of a kernel, at most.
-  static int64_t KernelBytes(int64_t tiles, int64_t channels);
+  static int64_t KernelBytes(int64_t tiles, const ProductShape& shape);
 
  private:
-  void EmitTiles(int64_t first, int64_t count);
-  // acc (+)= input element `channel` of each lane's group * weight.
-  void EmitTerm(int accumulator, int64_t tile, int64_t channel);
+  Xbyak::Xmm Accumulator(int64_t sum, int64_t tile) const {
+    return Vector(static_cast<int>(sum * shape_.width + tile));
+  }
+  Xbyak::Xmm Weight(int64_t sum) const { return Vector(first_weight_ + static_cast<int>(sum)); }
+
+  struct Tiles {
+    int64_t first, count;
+  };
+  // One sum of products.
+  void EmitTiles(const Tiles& tiles);
+  // One term of it; the first begins it.
+  void EmitTerm(const Tiles& tiles, bool begin);
+  void EmitSumOfSums(int64_t tiles);
+  // Weights, and the index of the permute where there is one.
+  void EmitWeights(int64_t spread);
+  // Every lane gets what it needs of its group's input: element `spread`, or the lane that far off.
+  void EmitInput(const Xbyak::Xmm& to, int64_t tile, int64_t spread);
 
   const ProductShape shape_;
-  const int weight_, index_, input_;  // registers after the accumulators
+  const int first_weight_, index_, input_;  // registers after the accumulators
 };
 
 }  // namespace tilesmith::grouped_winograd

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "templates/conv_template.h"
 #include "templates/direct/geometry.h"
 
 namespace tilesmith::winograd {
 namespace {
-
-constexpr int64_t kTapsMinusOne = 2;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -30,10 +30,14 @@ AxisKinds SortTiles(int64_t tiles, const std::function<Span(int64_t)>& span_of) 
   return axis;
 }
 
-AxisKinds InputKinds(int64_t tiles, int64_t tile, int64_t pad, int64_t size) {
-  const int64_t window = tile + kTapsMinusOne;
+struct InputAxis {
+  int64_t step, window, pad, size;
+};
+
+AxisKinds InputKinds(int64_t tiles, const InputAxis& axis) {
   return SortTiles(tiles, [=](int64_t t) {
-    const int64_t start = t * tile - pad;
+    const auto [step, window, pad, size] = axis;
+    const int64_t start = t * step - pad;
     const int64_t first = std::clamp<int64_t>(-start, 0, window);
     return Span{static_cast<int>(first), static_cast<int>(std::clamp(size - start, first, window))};
   });
@@ -52,13 +56,22 @@ int64_t ElementFloats(int64_t vectors, int64_t block_tiles, int vector_floats) {
 
 }  // namespace
 
+std::vector<int64_t> TileValues(const ConvWorkload& w) {
+  std::vector<int64_t> tiles = {2};
+  const std::vector<int64_t> larger = w.sh == 2 ? std::vector<int64_t>{3, 4} : std::vector<int64_t>{4, 6};
+  for (int64_t tile : larger) {
+    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
 int64_t CountTiles(const ConvWorkload& w, int64_t tile) {
   return w.mb * CeilDiv(w.oh, tile) * CeilDiv(w.ow, tile);
 }
 
 int64_t ScratchFor(const ConvWorkload& w, int64_t tile, int64_t block_tiles, int vector_floats) {
   constexpr int64_t kLineFloats = 16;
-  const int64_t window = tile + kTapsMinusOne;
+  const int64_t window = WindowOf(tile, w.sh);
   const int64_t floats = window * window *
                          (ElementFloats(CeilDiv(w.ic, vector_floats), block_tiles, vector_floats) +
                           ElementFloats(CeilDiv(w.oc, vector_floats), block_tiles, vector_floats));
@@ -88,14 +101,28 @@ Geometry MakeGeometry(const ConvWorkload& w, const WinogradConfig& config, int v
   g.in_vectors = CeilDiv(w.ic, vector_floats);
   g.out_vectors = CeilDiv(w.oc, vector_floats);
   g.zero_vectors = g.out.PaddedChannels(w.oc) / vector_floats - g.out_vectors;
-  g.in_rows = InputKinds(g.rows, config.tile, w.ph, w.ih);
-  g.in_columns = InputKinds(g.columns, config.tile, w.pw, w.iw);
+  g.in_rows = InputKinds(g.rows, {g.input_step(), g.window(), w.ph, w.ih});
+  g.in_columns = InputKinds(g.columns, {g.input_step(), g.window(), w.pw, w.iw});
   g.out_rows = OutputKinds(g.rows, config.tile, w.oh);
   g.out_columns = OutputKinds(g.columns, config.tile, w.ow);
   g.in_element = ElementFloats(g.in_vectors, g.block_tiles, vector_floats);
   g.out_element = ElementFloats(g.out_vectors, g.block_tiles, vector_floats);
   g.scratch = ScratchFor(w, config.tile, g.block_tiles, vector_floats);
   return g;
+}
+
+void MergeProducts(Geometry& g) {
+  g.merged = MergeProducts(g.transforms());
+  const std::vector<int>& sum_of = g.merged.sum_of;
+  std::vector<int64_t> sorted(g.elements());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+    const int64_t window = g.window();
+    return std::pair(sum_of[a / window], sum_of[a % window]) <
+           std::pair(sum_of[b / window], sum_of[b % window]);
+  });
+  g.places.resize(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) g.places[sorted[i]] = static_cast<int64_t>(i);
 }
 
 int64_t Geometry::InVectorOffset(int64_t vector) const {

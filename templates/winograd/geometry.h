@@ -1,7 +1,8 @@
 // The Winograd template's numbers: the grid of tiles, the transformed data in scratch, the matrix products.
 //
-// Tile t covers tile x tile outputs; tiles count along rows, then down an image, then through the batch. In
-// scratch lie, for each element xi of the T x T transformed windows (F: floats of a vector),
+// Tile t covers tile x tile outputs, the same stride both ways; tiles count along rows, then down an image,
+// then through the batch. In scratch lie, for each element xi of the T x T transformed windows (F: floats of
+// a vector),
 //     V[xi][ic / F][tile of the block][F]    transformed input
 //     M[xi][oc / F][tile of the block][F]    products
 // that is, two images NCHW[F]c of one row, and M = 1x1 conv of V with U[xi]: the direct template's kernel.
@@ -13,6 +14,7 @@
 #include "templates/direct/geometry.h"
 #include "templates/loop_features.h"
 #include "templates/loop_nest.h"
+#include "templates/winograd/transforms.h"
 #include "templates/winograd/winograd_config.h"
 
 namespace tilesmith::winograd {
@@ -44,11 +46,20 @@ struct Geometry {
   int64_t zero_vectors = 0;  // of the output's last block, after out_vectors
   AxisKinds in_rows, in_columns, out_rows, out_columns;
 
+  // Where products are merged: what is left of the output transform, and the place of each V[xi] in scratch,
+  // sorted by the sums. Otherwise no merged.sum_of, and every V[xi] at xi.
+  MergedProducts merged;
+  std::vector<int64_t> places;
+
   // Floats.
   int64_t in_element = 0, out_element = 0;  // of V and M from one xi to the next
   int64_t scratch = 0;                      // V and M together
 
-  int window() const { return static_cast<int>(config.tile) + 2; }
+  const Transforms& transforms() const { return TransformsOf(config.tile, workload.sh); }
+  const Transforms& output_transforms() const { return places.empty() ? transforms() : merged.output; }
+  int window() const { return WindowOf(config.tile, workload.sh); }
+  int64_t PlaceOf(int64_t element) const { return places.empty() ? element : places[element]; }
+  int64_t input_step() const { return config.tile * workload.sh; }  // pixels between neighbouring windows
   int64_t elements() const { return static_cast<int64_t>(window()) * window(); }
   int64_t in_pixel() const { return in.BlockFor(workload.ic); }  // floats between neighbouring pixels
   int64_t out_pixel() const { return out.BlockFor(workload.oc); }
@@ -57,10 +68,16 @@ struct Geometry {
   int64_t OutVectorOffset(int64_t vector) const;
 };
 
+// Makes the products of a geometry merged: M[sum of rows][sum of columns] instead of M[xi].
+void MergeProducts(Geometry& geometry);
+
 Geometry MakeGeometry(const ConvWorkload& workload, const WinogradConfig& config, int vector_floats);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
 LoopNest NestOf(const Geometry& geometry);
+
+// Sizes of tiles worth trying, ascending from 2.
+std::vector<int64_t> TileValues(const ConvWorkload& workload);
 
 // Tiles of the whole batch, and the floats of V and M for a block of `block_tiles` of them.
 int64_t CountTiles(const ConvWorkload& workload, int64_t tile);

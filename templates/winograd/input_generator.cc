@@ -24,7 +24,7 @@ int FirstTemporary(int window, int registers) {
 InputGenerator::InputGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
     : LinearCode(cpu, buffer_bytes),
       geometry_(geometry),
-      transforms_(TransformsOf(static_cast<int>(geometry.config.tile))),
+      transforms_(geometry.transforms()),
       window_(transforms_.window),
       pairs_fit_(FirstTemporary(window_, registers()) > window_),
       even_(FirstTemporary(window_, registers())),
@@ -62,8 +62,7 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
       AddConstant(constants, Even(q, k));
       AddConstant(constants, Odd(q, k));
     }
-    AddConstant(constants, transforms_.input(0, k));
-    AddConstant(constants, transforms_.input(window_ - 1, k));
+    for (int row : transforms_.unpaired()) AddConstant(constants, transforms_.input(row, k));
   }
   HoldConstants(constants, scratch_ + 1, registers() - scratch_ - 1);
   Xbyak::Label next;
@@ -82,11 +81,11 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
       EmitRow(i, 0);
     }
   }
-  for (int row : {0, window_ - 1}) {
+  for (int row : transforms_.unpaired()) {
     EmitColumns(row, false);
     EmitRow(row, 0);
   }
-  add(kSource, Offset(geometry_.config.tile * geometry_.in_pixel() * kFloatBytes));
+  add(kSource, Offset(geometry_.input_step() * geometry_.in_pixel() * kFloatBytes));
   add(kTarget, Offset(vector_bytes()));
   dec(kTiles);
   jnz(next, T_NEAR);
@@ -134,14 +133,15 @@ void InputGenerator::EmitRow(int row, int first_register) {
     Store(element + 1 + 2 * q, result_);
     Store(element + 2 + 2 * q, even_);
   }
-  for (int column : {0, window_ - 1}) {
+  for (int column : transforms_.unpaired()) {
     Sum(result_, terms([&](int k) { return transforms_.input(column, k); }), scratch_);
     Store(element + column, result_);
   }
 }
 
 void InputGenerator::Store(int element, int index) {
-  vmovups(ptr[kTarget + Offset(element * geometry_.in_element * kFloatBytes)], Vector(index));
+  vmovups(ptr[kTarget + Offset(geometry_.PlaceOf(element) * geometry_.in_element * kFloatBytes)],
+          Vector(index));
 }
 
 }  // namespace tilesmith::winograd

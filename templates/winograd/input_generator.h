@@ -10,7 +10,7 @@
 namespace tilesmith::winograd {
 
 // source: where the first tile's window begins in the input, which may be outside; only rows and columns of
-// the kernel's spans are read. target: V[0] of that tile. The tiles' windows lie `tile` pixels apart.
+// the kernel's spans are read. target: V[0] of that tile. The tiles' windows lie input_step() pixels apart.
 using InputKernel = void (*)(const float* source, float* target, int64_t tiles);
 
 class InputGenerator : public LinearCode {

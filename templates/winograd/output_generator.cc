@@ -19,9 +19,9 @@ const Reg64 kTiles(Xbyak::Operand::R8);
 constexpr int kTemporaries = 3;  // result, scratch, bias
 constexpr int64_t kFloatBytes = sizeof(float);
 
-int RowsAtOnce(int window, int registers) {
-  const int pairs = window / 2 - 1;
-  return std::min(pairs, (registers - pairs - kTemporaries) / window);
+int RowsAtOnce(const Transforms& t, int registers) {
+  const auto pairs = static_cast<int>(t.pairs.size());
+  return std::clamp((registers - pairs - kTemporaries) / t.window, 1, std::max(pairs, 1));
 }
 
 }  // namespace
@@ -29,10 +29,10 @@ int RowsAtOnce(int window, int registers) {
 OutputGenerator::OutputGenerator(const Geometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
     : LinearCode(cpu, buffer_bytes),
       geometry_(geometry),
-      transforms_(TransformsOf(static_cast<int>(geometry.config.tile))),
+      transforms_(geometry.output_transforms()),
       window_(transforms_.window),
       pairs_(static_cast<int>(transforms_.pairs.size())),
-      rows_at_once_(RowsAtOnce(window_, registers())),
+      rows_at_once_(RowsAtOnce(transforms_, registers())),
       sum_(rows_at_once_ * window_),
       result_(sum_ + pairs_),
       scratch_(result_ + 1),
@@ -55,6 +55,7 @@ size_t OutputGenerator::Emit(const Variant& variant) {
   std::vector<double> constants;
   for (int k = 0; k < transforms_.tile; ++k) {
     for (int q = 0; q < pairs_; ++q) AddConstant(constants, transforms_.output(k, 1 + 2 * q));
+    for (int element : transforms_.unpaired()) AddConstant(constants, transforms_.output(k, element));
   }
   HoldConstants(constants, bias_ + 1, registers() - bias_ - 1);
   if (geometry_.workload.post.bias) vmovups(Vector(bias_), ptr[kBias]);
@@ -92,10 +93,13 @@ void OutputGenerator::EmitColumns(const std::vector<int>& rows) {
     }
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Term> terms;
+      terms.reserve(pairs_ + 2);
       for (int q = 0; q < pairs_; ++q)
         terms.push_back({transforms_.output(rows[i], 1 + 2 * q), sum_ + q, {}});
-      if (rows[i] == 0) terms.push_back(ProductTerm(0, column));
-      if (rows[i] == transforms_.tile - 1) terms.push_back(ProductTerm(window_ - 1, column));
+      for (int element : transforms_.unpaired()) {
+        terms.push_back(ProductTerm(element, column));
+        terms.back().coefficient = transforms_.output(rows[i], element);
+      }
       Sum(static_cast<int>(i) * window_ + column, terms, scratch_);
     }
   }
@@ -109,12 +113,13 @@ void OutputGenerator::EmitRow(int row, int first_register) {
   }
   for (int k = 0; k < variant_.columns; ++k) {
     std::vector<Term> terms;
+    terms.reserve(pairs_ + 2);
     for (int q = 0; q < pairs_; ++q) {
       terms.push_back(
           {transforms_.output(k, 1 + 2 * q), k % 2 == 0 ? sum_ + q : first_register + 2 + 2 * q, {}});
     }
-    if (k == 0) terms.push_back({1, first_register, {}});
-    if (k == transforms_.tile - 1) terms.push_back({1, first_register + window_ - 1, {}});
+    for (int element : transforms_.unpaired())
+      terms.push_back({transforms_.output(k, element), first_register + element, {}});
     Sum(result_, terms, scratch_);
     EmitOutput((row * geometry_.workload.ow + k) * geometry_.out_pixel() * kFloatBytes);
   }

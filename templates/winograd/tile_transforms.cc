@@ -59,11 +59,11 @@ void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, cons
   const ConvWorkload& w = g_.workload;
   const InputView& view = args.inputs[0];
   const float* plane = view.data + part.image * view.batch_stride + g_.InVectorOffset(vector);
-  const int64_t top = part.row * g_.config.tile - w.ph;
+  const int64_t top = part.row * g_.input_step() - w.ph;
   const InputKernel* kernels = &inputs_[g_.in_rows.of_tile[part.row] * g_.in_columns.kinds.size()];
   for (int64_t x = part.column; x < part.end;) {
     const int64_t end = std::min<int64_t>(part.end, g_.in_columns.run_end[x]);
-    const int64_t pixel = top * w.iw + x * g_.config.tile - w.pw;
+    const int64_t pixel = top * w.iw + x * g_.input_step() - w.pw;
     kernels[g_.in_columns.of_tile[x]](plane + pixel * g_.in_pixel(), v, end - x);
     v += (end - x) * g_.vector_floats;
     x = end;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kLanes = 8;  // output channels at a time
 constexpr int kTaps = 3;
-constexpr int kMostWindow = 8;
+constexpr int kMostWindow = 9;
 
 typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));

@@ -32,14 +32,6 @@ std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
   return blocks;
 }
 
-std::vector<int64_t> TileValues(const ConvWorkload& w) {
-  std::vector<int64_t> tiles = {2};
-  for (int64_t tile : {4, 6}) {
-    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
-  }
-  return tiles;
-}
-
 // Blocks near what first- and second-level caches hold, and those that cut the batch evenly among a few
 // threads.
 std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
@@ -103,9 +95,11 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Winograd
 
 // The tile with the least work; errors and scratch speak against 6.
 int64_t DefaultTile(const ConvWorkload& w) {
-  const auto work = [&](int64_t tile) { return CountTiles(w, tile) * (tile + 2) * (tile + 2); };
+  const auto work = [&](int64_t tile) {
+    return CountTiles(w, tile) * WindowOf(tile, w.sh) * WindowOf(tile, w.sh);
+  };
   const std::vector<int64_t> tiles = TileValues(w);
-  return tiles.size() > 1 && work(4) <= work(2) ? 4 : 2;
+  return std::count(tiles.begin(), tiles.end(), 4) > 0 && work(4) <= work(2) ? 4 : 2;
 }
 
 // Whole-batch stages (0) for few tiles and weights so large that they had better be read once; otherwise the
@@ -113,7 +107,8 @@ int64_t DefaultTile(const ConvWorkload& w) {
 int64_t DefaultTileBlock(const ConvWorkload& w, const CpuInfo& cpu, int64_t tile) {
   constexpr int64_t kFewTiles = 64, kManyWeightBytes = 4 << 20;
   const int64_t tiles = CountTiles(w, tile);
-  const int64_t weight_bytes = (tile + 2) * (tile + 2) * w.ic * w.oc * kFloatBytes;
+  const int64_t window = WindowOf(tile, w.sh);
+  const int64_t weight_bytes = window * window * w.ic * w.oc * kFloatBytes;
   if (tiles <= kFewTiles && weight_bytes > kManyWeightBytes) return 0;
   int64_t best = 0, least = 0;
   for (int64_t block : TileBlockValues(w)) {

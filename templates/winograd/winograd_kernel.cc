@@ -88,7 +88,7 @@ class WinogradKernel : public ConvKernel {
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     element_weights_ = padded * w.ic;
     weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float));
-    const Transforms& transforms = TransformsOf(static_cast<int>(g_.config.tile));
+    const Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
       for (int k = 0; k < kTaps; ++k) matrix.push_back(transforms.weights(i, k));

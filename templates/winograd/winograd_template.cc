@@ -26,7 +26,8 @@ class Winograd : public ConvTemplate {
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
-    if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
+    if (w.sh != w.sw || w.sh > 2)
+      return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
     if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");
     if (w.g != 1) return Support::No(fmt::format("{} groups, not 1", w.g));
     if (std::min(w.ic, w.oc) < kFewestChannels) {
@@ -55,7 +56,7 @@ class Winograd : public ConvTemplate {
   // A plain sum's bound counts `terms` roundings in a row, which random ones stay below by far: by
   // sqrt(terms) / 12 at twelve standard deviations. That leaves 4 / terms of the amplification to allow for.
   double ErrorFactor(const ConvWorkload& w, const Config& config) const override {
-    const winograd::Transforms& transforms = winograd::TransformsOf(static_cast<int>(config.Get("tile")));
+    const winograd::Transforms& transforms = winograd::TransformsOf(config.Get("tile"), w.sh);
     const auto terms = static_cast<double>(w.ic * w.kh * w.kw);
     return 1 + 4 * winograd::ErrorAmplification(transforms) / terms;
   }

@@ -1,6 +1,6 @@
 // Winograd convolution, F(2 x 2), F(4 x 4) and F(6 x 6) for dense 3x3 convs of stride 1: 2.25, 4 and 5.06
 // times fewer multiplications than the direct template, at the price of larger rounding errors and of
-// transforms.
+// transforms. With stride 2, tiles of 2, 3 and 4: 1.44, 1.65 and 1.78 times fewer.
 #pragma once
 
 #include "templates/conv_template.h"

@@ -32,6 +32,15 @@ void VectorCode::Zero(const Xmm& value) {
   value.getIdx() > 15 ? vpxord(value, value, value) : vxorps(low, low, low);
 }
 
+void VectorCode::SwapLanes(const Xmm& value, int distance) {
+  constexpr uint8_t kNeighbours = 0xB1, kPairs = 0x4E;  // of four elements
+  if (distance < 4) return vpermilps(value, value, distance == 1 ? kNeighbours : kPairs);
+  if (!wide_)
+    return vperm2f128(Xbyak::Ymm(value.getIdx()), Xbyak::Ymm(value.getIdx()), Xbyak::Ymm(value.getIdx()), 1);
+  const Xbyak::Zmm wide_value(value.getIdx());
+  vshuff32x4(wide_value, wide_value, wide_value, distance == 4 ? kNeighbours : kPairs);
+}
+
 Address VectorCode::Constant(const std::vector<uint32_t>& pattern) {
   TILESMITH_CHECK(static_cast<int>(pattern.size()) == vector_floats());
   return ptr[rip + constants_[pattern]];

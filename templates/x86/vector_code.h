@@ -28,6 +28,8 @@ class VectorCode : public Xbyak::CodeGenerator {
   Xbyak::Xmm Vector(int index) const;
 
   void Zero(const Xbyak::Xmm& value);
+  // Lane i becomes lane i ^ distance. Precondition: distance is 1, 2, 4 or, on AVX-512, 8.
+  void SwapLanes(const Xbyak::Xmm& value, int distance);
 
   // Memory operands of one vector, placed behind the code by EmitConstants. Valid anywhere in the buffer.
   Xbyak::Address Splat(float value);  // every lane `value`

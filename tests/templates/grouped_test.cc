@@ -4,6 +4,7 @@
 
 #include "templates/grouped/geometry.h"
 #include "templates/grouped/grouped_template.h"
+#include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/register_plan.h"
 #include "tests/templates/exact_conv.h"
 
@@ -66,20 +67,53 @@ TEST(Grouped, EveryInputColumnOfATileAppearsOnceWithAllItsTaps) {
   EXPECT_EQ(taps, 10U * 3 - 1);  // the left edge loses one
 }
 
+// What the kernel does with a vector of inputs, in doubles.
+TEST(Grouped, SwapsOfLanesReachEveryChannelOnce) {
+  constexpr int64_t kLanes = 16;
+  for (const int64_t channels : {2, 4, 8, 16}) {
+    for (const int64_t sums : SumCounts(channels)) {
+      if (sums == 1) continue;
+      const int64_t ways = channels / sums;
+      std::vector<double> weights(channels * kLanes, -1);
+      for (int64_t output = 0; output < kLanes; ++output) {
+        for (int64_t channel = 0; channel < channels; ++channel) {
+          const Term term = TermOf(channels, sums, output, channel);
+          double& weight = weights.at(term.index * kLanes + term.lane);
+          EXPECT_EQ(weight, -1) << "two products in one place";
+          weight = static_cast<double>(output * 100 + channel);
+        }
+      }
+      for (int64_t output = 0; output < kLanes; ++output) {
+        for (int64_t i = 0; i < channels; ++i) {
+          const int64_t s = i / sums, t = i % sums * ways, lane = output ^ t, input = lane ^ s;
+          EXPECT_EQ(input / channels, output / channels) << "another group's input";
+          EXPECT_EQ(weights[i * kLanes + lane], output * 100 + input % channels);
+        }
+      }
+    }
+  }
+}
+
 TEST(Grouped, RegistersAreWithinBudget) {
   const ConvWorkload w = ParseWorkload("g29mb1ic58ih20oc58oh20kh3ph1");
   for (const int registers : {16, 32}) {
     for (int rows = 1; rows <= 4; ++rows) {
       for (int positions = 1; positions <= 28; ++positions) {
-        GroupedConfig config;
-        config.ic_block = config.oc_block = 0;
-        config.lanes = registers / 2;
-        const Geometry g = MakeGeometry(w, config);
-        const RegisterPlan plan = PlanRegisters(g, positions, rows);
-        if (!plan.fits) continue;
-        EXPECT_LE(plan.first_input + plan.inputs, plan.first_weight);
-        EXPECT_LE(plan.first_weight + plan.weights, plan.index);
-        EXPECT_LE(plan.first_input + kEpilogueScratch, plan.mask);
+        for (const Hold hold : {Hold::kNothing, Hold::kWeights, Hold::kInputs}) {
+          for (const int64_t sums : {1, 2}) {
+            GroupedConfig config;
+            config.ic_block = config.oc_block = 0;
+            config.lanes = registers / 2;
+            config.hold = hold;
+            config.sums = sums;
+            const Geometry g = MakeGeometry(w, config);
+            const RegisterPlan plan = PlanRegisters(g, positions, rows);
+            if (!plan.fits) continue;
+            EXPECT_LE(plan.first_input + plan.inputs, plan.first_weight);
+            EXPECT_LE(plan.first_weight + plan.weights, plan.index);
+            EXPECT_LE(plan.first_input + kEpilogueScratch, plan.mask);
+          }
+        }
       }
     }
   }

@@ -18,6 +18,7 @@ TEST(GroupedWinograd, ShapesThatMustWork) {
              "g10mb2ic40ih7iw9oc40oh7ow9kh3ph1+clip:2:9",  // half a vector left, odd ends
              "g6mb1ic48ih8oc48oh6kh3+bias+sum+relu",       // 8 a group, no padding
              "g3mb1ic24ih1iw5oc24oh3ow9kh3ph2",            // outputs that see nothing but padding
+             "g5mb2ic40ih9iw12oc40oh5ow6kh3sh2ph1+bias",   // strided
          }) {
       const ConvWorkload w = ParseWorkload(text);
       ASSERT_EQ(GroupedWinogradTemplate().Supports(w, cpu).reason, "") << text;
@@ -44,7 +45,7 @@ TEST(GroupedWinograd, RefusesWithReasons) {
   };
   EXPECT_EQ(reason("mb1ic16ih7oc16kh3"), "not a grouped convolution");
   EXPECT_NE(reason("g4mb1ic16ih7oc16kh5").find("5x5 kernel"), std::string::npos);
-  EXPECT_NE(reason("g4mb1ic16ih7oc16kh3sh2").find("stride 2x2"), std::string::npos);
+  EXPECT_NE(reason("g4mb1ic16ih7oc16kh3sh3").find("stride 3x3"), std::string::npos);
   EXPECT_NE(reason("g4mb1ic16ih9oc16kh3dh1").find("dilated"), std::string::npos);
   EXPECT_NE(reason("g4mb1ic16ih7oc32kh3").find("4 input but 8 output"), std::string::npos);
   EXPECT_NE(reason("g16mb1ic16ih7oc16kh3").find("depthwise"), std::string::npos);

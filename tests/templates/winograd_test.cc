@@ -27,27 +27,45 @@ Eigen::MatrixXd RandomMatrix(int rows, int columns, TestRandom& random) {
   return Eigen::MatrixXd::NullaryExpr(rows, columns, [&] { return random.Uniform(); });
 }
 
+// Every tile of either stride.
+std::vector<Transforms> AllTransforms() {
+  return {TransformsOf(2),    TransformsOf(4),    TransformsOf(6),
+          TransformsOf(2, 2), TransformsOf(3, 2), TransformsOf(4, 2)};
+}
+
 TEST(WinogradTransforms, ComputeTheConvolution) {
   TestRandom random(1);
-  for (int tile : {2, 4, 6}) {
-    const Transforms& t = TransformsOf(tile);
+  for (const Transforms& t : AllTransforms()) {
+    const int tile = t.tile;
     const Eigen::MatrixXd g = RandomMatrix(3, 3, random), d = RandomMatrix(t.window, t.window, random);
     const Eigen::MatrixXd u = t.weights * g * t.weights.transpose();
     const Eigen::MatrixXd v = t.input * d * t.input.transpose();
     const Eigen::MatrixXd y = t.output * u.cwiseProduct(v) * t.output.transpose();
     for (int row = 0; row < tile; ++row) {
       for (int column = 0; column < tile; ++column) {
-        EXPECT_NEAR(y(row, column), d.block(row, column, 3, 3).cwiseProduct(g).sum(), 1e-12) << tile;
+        EXPECT_NEAR(y(row, column), d.block(row * t.stride, column * t.stride, 3, 3).cwiseProduct(g).sum(),
+                    1e-12)
+            << tile;
       }
     }
   }
 }
 
 TEST(WinogradTransforms, AreExactInFloat) {
-  for (int tile : {2, 4, 6}) {
-    for (const Eigen::MatrixXd& matrix : {TransformsOf(tile).input, TransformsOf(tile).output}) {
-      EXPECT_EQ(matrix, matrix.cast<float>().cast<double>()) << tile;
+  for (const Transforms& t : AllTransforms()) {
+    for (const Eigen::MatrixXd& matrix : {t.input, t.output}) {
+      EXPECT_EQ(matrix, matrix.cast<float>().cast<double>()) << t.tile;
     }
+  }
+}
+
+TEST(WinogradTransforms, MergeEqualColumnsOnly) {
+  for (const Transforms& t : AllTransforms()) {
+    const winograd::MergedProducts merged = MergeProducts(t);
+    EXPECT_EQ(merged.output.window, t.stride == 1 ? t.window : 2 * t.tile - 1) << t.tile;
+    ASSERT_EQ(static_cast<int>(merged.sum_of.size()), t.window);
+    for (int i = 0; i < t.window; ++i)
+      EXPECT_EQ(merged.output.output.col(merged.sum_of[i]), t.output.col(i)) << t.tile << " " << i;
   }
 }
 
@@ -56,6 +74,7 @@ TEST(WinogradTransforms, LargerTilesAmplifyErrorsMore) {
   EXPECT_LT(two, four);
   EXPECT_LT(four, ErrorAmplification(TransformsOf(6)));
   EXPECT_LT(four, 0.6 * ErrorAmplification(winograd::DeriveTransforms({1, 2}))) << "the textbook's points";
+  EXPECT_LT(ErrorAmplification(TransformsOf(4, 2)), four);
 }
 
 TEST(WinogradTemplate, RefusesWithAReason) {
@@ -64,7 +83,7 @@ TEST(WinogradTemplate, RefusesWithAReason) {
     const char* workload;
     const char* reason;
   } kCases[] = {{"mb1ic64ih14oc64kh1", "1x1"},          {"mb1ic64ih14oc64kh5ph2", "5x5"},
-                {"mb1ic64ih14oc64kh3sh2ph1", "stride"}, {"mb1ic64ih14oc64kh3ph2dh1", "dilated"},
+                {"mb1ic64ih14oc64kh3sh3ph1", "stride"}, {"mb1ic64ih14oc64kh3ph2dh1", "dilated"},
                 {"g2mb1ic64ih14oc64kh3ph1", "groups"},  {"mb1ic3ih14oc64kh3ph1", "channels"}};
   for (const auto& c : kCases) {
     const Support support = WinogradTemplate().Supports(ParseWorkload(c.workload), cpu);
@@ -97,14 +116,15 @@ TEST(WinogradTemplate, ComputesShapesOfFewTilesAndOddEdges) {
   if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
   for (const char* text : {"mb1ic8ih1oc8oh1kh3ph1", "mb1ic8ih3oc8oh1kh3", "mb1ic16ih1iw40oc24oh1ow40kh3ph1",
                            "mb2ic9ih40iw1oc17oh40ow1kh3ph1", "mb1ic8ih2oc8oh7kh3ph3", "mb3ic20ih7oc33kh3ph1",
-                           "mb1ic8ih9oc8oh7kh3"}) {
+                           "mb1ic8ih9oc8oh7kh3", "mb1ic8ih1oc8oh1kh3sh2ph1",
+                           "mb2ic17ih8iw23oc20oh4ow12kh3sh2ph1", "mb1ic8ih15oc24oh7kh3sh2"}) {
     const ConvWorkload w = ParseWorkload(text);
     for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
       const CpuInfo cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(WinogradTemplate().Supports(w, cpu).ok) << text;
       Config config = WinogradTemplate().Default(w, cpu);
       EXPECT_EQ(WinogradTemplate().Space(w, cpu).WhyInvalid(config), "") << text;
-      for (int64_t tile : {2, 4, 6}) {
+      for (int64_t tile : w.sh == 1 ? std::vector<int64_t>{2, 4, 6} : std::vector<int64_t>{2, 3, 4}) {
         config.Set("tile", tile);
         EXPECT_LT(MeasureConvError(WinogradTemplate(), w, config, cpu).max, 2e-4) << text << " tile " << tile;
       }

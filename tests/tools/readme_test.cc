@@ -82,8 +82,8 @@ TEST(ReadmeTest, EveryCommandLineWorks) {
       continue;
     }
     const std::string text = ScaledDown(command.text);
-    const ProgramResult result =
-        RunProgram({"bash", "-c", "PATH=$PWD/build:$PATH; " + text}, {here.string()});
+    const ProgramResult result = RunProgram({"bash", "-c", "PATH=$PWD/build:$PATH; " + text},
+                                            {here.string(), {"XDG_DATA_HOME=" + here.string()}});
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
     ++ran;
   }

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -40,6 +41,121 @@ TEST(TuneTest, WritesALogAndATable) {
   EXPECT_GT(json["tasks"][0]["best_seconds"], 0);
   EXPECT_GT(json["tasks"][0]["onednn_seconds"], 0);
   EXPECT_EQ(json["log"], log);
+  EXPECT_FALSE(json.contains("network_seconds")) << "of networks only";
+  const auto record = nlohmann::json::parse(ReadFile(log).substr(0, ReadFile(log).find('\n')));
+  EXPECT_EQ(record["purpose"], "search");
+}
+
+TEST(TuneTest, NetworksAreTunedTogetherAndTotalled) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  const ProgramResult result = Tilesmith({"tune", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
+                                          log, "--trials", "3", "--no-fusion", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  double total = 0;
+  int64_t trials = 0;
+  for (const auto& task : json["tasks"]) {
+    EXPECT_GT(task["trials"], 0) << task["workload"];
+    trials += task["trials"].get<int64_t>();
+    total += task["best_seconds"].get<double>() * task["count"].get<double>();
+  }
+  EXPECT_EQ(trials, 3 * int64_t(json["tasks"].size()));
+  EXPECT_DOUBLE_EQ(json["network_seconds"].get<double>(), total);
+  EXPECT_GT(json["network_ratio"], 0);
+}
+
+TEST(TuneTest, TheDatabaseMakesKnownTasksCostNothing) {
+  const TemporaryDirectory directory;
+  const auto tune = [&](const char* log, const char* trials, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"tune",     kWorkload, "-o",    directory.File(log),
+                                          "--trials", trials,    "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result =
+        Tilesmith(arguments, {.environment = {"XDG_DATA_HOME=" + directory.File("data")}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  EXPECT_EQ(tune("off.jsonl", "4", {"--no-db"}).contains("database"), false);
+  const auto first = tune("a.jsonl", "8");
+  EXPECT_EQ(first["tasks"][0]["trials"], 8);
+  EXPECT_EQ(first["tasks"][0]["known"], "");
+  EXPECT_THAT(first["database"].get<std::string>(), testing::StartsWith(directory.File("data/tilesmith/")));
+
+  const auto again = tune("b.jsonl", "8");
+  EXPECT_EQ(again["tasks"][0]["trials"], 0);
+  EXPECT_EQ(again["tasks"][0]["known"], "database");
+  EXPECT_EQ(again["tasks"][0]["best_seconds"], first["tasks"][0]["best_seconds"]);
+  EXPECT_FALSE(ConfigsIn(directory.File("b.jsonl")).empty()) << "the graph tuner finds it in the log";
+  EXPECT_GT(tune("c.jsonl", "20")["tasks"][0]["trials"], 0) << "more than it was given then";
+  EXPECT_EQ(tune("d.jsonl", "8", {"--db", directory.File("own.jsonl")})["tasks"][0]["trials"], 8);
+  EXPECT_EQ(tune("e.jsonl", "8", {"--db", directory.File("own.jsonl")})["tasks"][0]["trials"], 0);
+}
+
+TEST(TuneTest, ADatabaseThatIsBrokenOrUnwritableIsOnlyAWarning) {
+  const TemporaryDirectory directory;
+  const std::string broken = directory.File("broken.jsonl");
+  WriteFile(broken, "no log at all\n");
+  const ProgramResult result =
+      Tilesmith({"tune", kWorkload, "-o", directory.File("a.jsonl"), "--trials", "2", "--db", broken});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, testing::HasSubstr("warning: database " + broken + ": 1 lines skipped"));
+  const ProgramResult nowhere = Tilesmith({"tune", kWorkload, "-o", directory.File("b.jsonl"), "--trials",
+                                           "2", "--db", "/proc/nowhere/db.jsonl"});
+  EXPECT_EQ(nowhere.exit_code, 0);
+  EXPECT_THAT(nowhere.err, testing::HasSubstr("warning: database"));
+}
+
+TEST(TuneTest, AFullDiskIsNamedAndTearsNothing) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  // 4 blocks of 1024 bytes; bash counts in them.
+  const ProgramResult result = RunProgram({"bash", "-c",
+                                           std::string("ulimit -f 4; exec " TILESMITH_BINARY " tune '") +
+                                               kWorkload + "' -o " + log + " --no-db --trials 1000"});
+  EXPECT_EQ(result.exit_code, 7) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr(log + ": cannot write a record"));
+  EXPECT_GE(ConfigsIn(log).size(), 1u);
+  EXPECT_EQ(ReadFile(log).back(), '\n');
+  const ProgramResult full = Tilesmith({"tune", kWorkload, "-o", "/dev/full", "--trials", "2", "--resume"});
+  EXPECT_EQ(full.exit_code, 7) << full.err;
+  EXPECT_THAT(full.err, testing::HasSubstr("No space left"));
+}
+
+TEST(TuneTest, ALogRemovedUnderneathIsStartedAgainWithAWarning) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  BackgroundProgram tuning({TILESMITH_BINARY, "tune", kWorkload, "-o", log, "--trials", "100000", "--no-db"});
+  for (int i = 0; i < 60000 && Lines(ReadFile(log)) < 3; ++i) usleep(2000);
+  std::filesystem::remove(log);
+  for (int i = 0; i < 60000 && Lines(ReadFile(log)) < 3; ++i) usleep(2000);
+  tuning.Signal(SIGINT);
+  const ProgramResult result = tuning.Wait();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr(log + " was removed or replaced"));
+  EXPECT_GE(ConfigsIn(log).size(), 3u);
+}
+
+TEST(TuneTest, TwoTunersShareALog) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  const std::vector<std::string> command = {
+      TILESMITH_BINARY, "tune",    kWorkload,   "-o", log,     "--trials", "40",
+      "--resume",       "--no-db", "--threads", "1",  "--seed"};
+  std::vector<std::string> one = command, two = command;
+  one.push_back("1");
+  two.push_back("2");
+  BackgroundProgram first(one), second(two);
+  EXPECT_EQ(first.Wait().exit_code, 0);
+  EXPECT_EQ(second.Wait().exit_code, 0);
+  std::set<int> seeds;
+  std::istringstream lines(ReadFile(log));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    seeds.insert(nlohmann::json::parse(line)["seed"].get<int>());
+  }
+  EXPECT_GE(count, 80);
+  EXPECT_EQ(seeds, (std::set<int>{1, 2}));
 }
 
 TEST(TuneTest, ResumeMeasuresOnlyWhatIsMissing) {
@@ -102,7 +218,8 @@ TEST(TuneTest, KilledTuningIsResumedWithAllItHadWritten) {
   const std::string log = directory.File("log.jsonl");
   std::string before;
   {
-    BackgroundProgram tuning({TILESMITH_BINARY, "tune", kWorkload, "-o", log, "--trials", "100000"});
+    BackgroundProgram tuning(
+        {TILESMITH_BINARY, "tune", kWorkload, "-o", log, "--trials", "100000", "--no-db"});
     for (int i = 0; i < 60000 && Lines(ReadFile(log)) < 5; ++i) usleep(2000);
     tuning.Signal(SIGKILL);
     EXPECT_EQ(tuning.Wait().exit_code, 128 + SIGKILL);
@@ -121,7 +238,7 @@ TEST(TuneTest, KilledTuningIsResumedWithAllItHadWritten) {
 TEST(TuneTest, InterruptedTuningReportsWhatItHas) {
   const TemporaryDirectory directory;
   const std::string log = directory.File("log.jsonl");
-  BackgroundProgram tuning({TILESMITH_BINARY, "tune", kWorkload, "-o", log, "--trials", "100000"});
+  BackgroundProgram tuning({TILESMITH_BINARY, "tune", kWorkload, "-o", log, "--trials", "100000", "--no-db"});
   for (int i = 0; i < 60000 && Lines(ReadFile(log)) < 3; ++i) usleep(2000);
   tuning.Signal(SIGINT);
   const ProgramResult result = tuning.Wait();

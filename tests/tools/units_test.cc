@@ -19,7 +19,6 @@
 #include "tools/cli/report.h"
 #include "tools/cli/suite.h"
 #include "tools/cli/tasks.h"
-#include "tools/cli/time_share.h"
 
 namespace tilesmith {
 namespace {
@@ -166,19 +165,6 @@ TEST(NpyTest, DamagedArchivesAreRefusedAtEveryLength) {
     WriteFile(directory.File("cut.npz"), whole.substr(0, bytes));
     EXPECT_NE(UsageError([&] { ReadNpz(directory.File("cut.npz")); }), "") << bytes;
   }
-}
-
-TEST(TimeShareTest, EveryTaskGetsSomeAndTheWholeIsUsedUp) {
-  const std::vector<double> weights{1, 100, 1, 50};
-  double left = 60;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const double share = TimeShare(left, std::span(weights).subspan(i));
-    EXPECT_GT(share, 1) << i;
-    left -= share;
-  }
-  EXPECT_NEAR(left, 0, 1e-9);
-  EXPECT_GT(TimeShare(60, std::vector<double>{100, 1}), TimeShare(60, std::vector<double>{1, 100}));
-  EXPECT_EQ(TimeShare(-5, weights), 0);
 }
 
 // A contestant that takes what the clock says, so that ratios are known whatever else the machine does.

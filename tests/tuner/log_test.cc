@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +179,60 @@ TEST_F(LogTest, LinesKeepTheirOrderAndNumbersInLongLogs) {
   EXPECT_EQ(records, kRecords + 2);
   // One line at the front; before record 1000 k an empty line and the garbage, before 3000 a long one too.
   EXPECT_EQ(problems, (std::vector<int64_t>{1002, 2004, 3006, 4009, 5011, 6013}));
+}
+
+TEST_F(LogTest, ARemovedFileIsCreatedAgain) {
+  LogWriter writer(path_);
+  writer.Append(SampleRecord(0.5));
+  Remove();
+  writer.Append(SampleRecord(0.25));
+  writer.Append(SampleRecord(0.125));
+  EXPECT_EQ(writer.times_lost(), 1);
+  const LogContents contents = ReadLog(path_);
+  ASSERT_EQ(contents.records.size(), 2u) << "nothing is lost from then on";
+  EXPECT_EQ(contents.records[0].seconds, 0.25);
+}
+
+TEST_F(LogTest, AReplacedFileIsFollowed) {
+  LogWriter writer(path_);
+  writer.Append(SampleRecord(0.5));
+  const std::string other = path_ + ".other";
+  std::ofstream(other) << "";
+  std::filesystem::rename(other, path_);
+  writer.Append(SampleRecord(0.25));
+  EXPECT_EQ(writer.times_lost(), 1);
+  EXPECT_EQ(ReadLog(path_).records.size(), 1u);
+}
+
+TEST_F(LogTest, WhenItCannotBeCreatedAgainTheErrorSaysSoAndItIsTriedAgain) {
+  const std::string folder = path_ + ".folder";
+  std::filesystem::create_directory(folder);
+  LogWriter writer(folder + "/log.jsonl");
+  std::filesystem::remove_all(folder);
+  EXPECT_THROW(writer.Append(SampleRecord()), Error);
+  std::filesystem::create_directory(folder);
+  writer.Append(SampleRecord());
+  EXPECT_EQ(ReadLog(writer.path()).records.size(), 1u);
+  std::filesystem::remove_all(folder);
+}
+
+// A limit on the size of files stands for a full disk.
+TEST_F(LogTest, AFullDiskTearsNothing) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  LogWriter writer(path_);
+  writer.Append(SampleRecord(0.5));
+  const std::string text = Text();
+  rlimit limit = before;
+  limit.rlim_cur = text.size() + 100;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THROW(writer.Append(SampleRecord(0.25)), Error);
+  EXPECT_EQ(Text(), text);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  writer.Append(SampleRecord(0.125));
+  EXPECT_TRUE(Text().starts_with(text));
+  EXPECT_EQ(ReadLog(path_).records.size(), 2u);
 }
 
 TEST_F(LogTest, EnvironmentErrorsNameThePath) {

@@ -43,6 +43,8 @@ TEST(Record, SurvivesARoundTrip) {
   record.seconds = 0;
   record.early_stopped = true;
   record.seed = ~uint64_t{0};
+  record.purpose = kPurposeLayouts;
+  record.task_trials = 300;
   record.conditions = {1, false, true};
   const Record copy = RecordFromJson(json::parse(RecordToJson(record).dump()));
   EXPECT_EQ(RecordToJson(copy), RecordToJson(record));
@@ -54,6 +56,8 @@ TEST(Record, SurvivesARoundTrip) {
   EXPECT_EQ(copy.status, record.status);
   EXPECT_EQ(copy.sample_seconds, record.sample_seconds) << "bit by bit";
   EXPECT_EQ(copy.seed, record.seed);
+  EXPECT_EQ(copy.purpose, "layouts");
+  EXPECT_EQ(copy.task_trials, 300);
 }
 
 TEST(Record, NamesTheFieldThatIsMissingOrWrong) {

@@ -83,6 +83,7 @@ TEST_F(TuneTest, CoversEveryPairOfLayouts) {
 TEST_F(TuneTest, RetimesTheBestInterleaved) {
   request_.options.retime_top = 3;
   request_.options.retime_rounds = 2;
+  request_.workload = ParseWorkload("mb1ic64ih112oc64oh112kh1");  // much data: every pair is worth having
   Tune();
   const size_t retimed = (measurer_.requests.size() - 40) / 2;
   EXPECT_GE(retimed, 12u) << "the best of each pair of layouts";

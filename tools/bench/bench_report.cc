@@ -10,18 +10,6 @@
 namespace tilesmith {
 namespace {
 
-// "64x56x56 -> 64x56x56, 3x3 s1", and what else is unusual.
-std::string ShapeText(const ConvWorkload& w) {
-  std::string text = fmt::format("{}{}x{}x{} -> {}x{}x{}, {}x{}", w.mb > 1 ? fmt::format("{}x", w.mb) : "",
-                                 w.ic, w.ih, w.iw, w.oc, w.oh, w.ow, w.kh, w.kw);
-  if (w.sh > 1 || w.sw > 1) text += fmt::format(" /{}", w.sh);
-  if (w.dh > 0 || w.dw > 0) text += fmt::format(" d{}", w.dh + 1);
-  if (w.g > 1) text += fmt::format(" g{}", w.g);
-  if (w.post.sum) text += " +sum";
-  if (w.pre.any()) text = "input ops > " + text;
-  return w.before.empty() ? text : ShapeText(w.before[0]) + " > " + text;
-}
-
 std::vector<Cell> SideCells(const OneDnnSide* side) {
   if (side == nullptr) return {NoCell(), NoCell(), NoCell(), NoCell(), NoCell()};
   return {MillisecondsCell(side->seconds), TextCell(std::string(OneDnnAlgorithmName(side->algorithm))),

@@ -107,9 +107,8 @@ void Args::Positional(const std::string& name, std::string* value, const std::st
 void Args::Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help) {
   CLI::Option* option =
       impl_->Add(name, "", help, [values](const std::string& text) { values->push_back(text); });
-  option->expected(1, CLI::detail::expected_max_vector_size)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  option->allow_extra_args()->required();
+  option->expected(1, CLI::detail::expected_max_vector_size);
+  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args()->required();
 }
 
 void Args::OptionalPositional(const std::string& name, std::string* value, const std::string& help) {

@@ -21,7 +21,7 @@ class Args {
 
   // A required argument without a name: MODEL.
   void Positional(const std::string& name, std::string* value, const std::string& help);
-  // One or more, without a name: LOG...
+  // At least one of them: LOG...
   void Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help);
   void OptionalPositional(const std::string& name, std::string* value, const std::string& help);
   // Options are written "--name" or "-o,--output".

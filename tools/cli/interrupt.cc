@@ -21,6 +21,8 @@ void CatchInterrupts() {
 
 bool Interrupted() { return interrupted != 0; }
 
+void IgnoreFileSizeSignal() { std::signal(SIGXFSZ, SIG_IGN); }
+
 void IgnoreInterrupts() { std::signal(SIGINT, SIG_IGN); }
 
 }  // namespace tilesmith

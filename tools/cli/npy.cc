@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "layouts/base/check.h"
-#include "tools/cli/report.h"
+#include "layouts/base/text_file.h"
 
 namespace tilesmith {
 namespace {

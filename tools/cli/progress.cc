@@ -26,25 +26,30 @@ std::string DurationText(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }
 
-ProgressLine::ProgressLine() {
+Terminal DetectTerminal() {
   const char* term = std::getenv("TERM");
-  terminal_ = isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
   const char* no_color = std::getenv("NO_COLOR");
-  dim_ = terminal_ && (no_color == nullptr || *no_color == '\0');
+  Terminal terminal;
+  terminal.present = isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+  terminal.dim = terminal.present && (no_color == nullptr || *no_color == '\0');
   winsize size{};
-  if (terminal_ && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) columns_ = size.ws_col;
+  if (terminal.present && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) {
+    if (size.ws_col > 20) terminal.columns = size.ws_col;
+    if (size.ws_row > 4) terminal.rows = size.ws_row;
+  }
+  return terminal;
 }
 
 void ProgressLine::Show(const std::string& text) {
   const double now = NowSeconds();
   if (now < next_seconds_) return;
-  next_seconds_ = now + (terminal_ ? kTerminalPeriod : kFilePeriod);
-  if (!terminal_) {
+  next_seconds_ = now + (terminal_.present ? kTerminalPeriod : kFilePeriod);
+  if (!terminal_.present) {
     fmt::print(stderr, "{}\n", text);
     return;
   }
-  fmt::print(stderr, "\r{}{}{}\033[K", dim_ ? "\033[2m" : "", text.substr(0, columns_ - 1),
-             dim_ ? "\033[0m" : "");
+  fmt::print(stderr, "\r{}{}{}\033[K", terminal_.dim ? "\033[2m" : "", text.substr(0, terminal_.columns - 1),
+             terminal_.dim ? "\033[0m" : "");
   drawn_ = true;
 }
 

@@ -5,10 +5,18 @@
 
 namespace tilesmith {
 
+// What stderr is.
+struct Terminal {
+  bool present = false;  // a terminal that understands cursor movements
+  bool dim = false;      // and may be written to in a fainter colour
+  size_t columns = 80, rows = 24;
+};
+Terminal DetectTerminal();
+
 // Call only between measurements: drawing takes time. One at a time per process.
 class ProgressLine {
  public:
-  ProgressLine();
+  ProgressLine() = default;
   ~ProgressLine() { Clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -21,9 +29,7 @@ class ProgressLine {
   void Clear();
 
  private:
-  bool terminal_ = false;
-  bool dim_ = false;
-  size_t columns_ = 80;
+  const Terminal terminal_ = DetectTerminal();
   bool drawn_ = false;
   double next_seconds_ = 0;
 };

@@ -155,19 +155,4 @@ void Report::Print(bool json) const {
   std::fflush(stdout);
 }
 
-void WriteTextFile(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) {
-    throw Error(ErrorCode::kEnvironment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  }
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string cause = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw Error(ErrorCode::kEnvironment, fmt::format("cannot write {}: {}", path, cause));
-  }
-}
-
 }  // namespace tilesmith

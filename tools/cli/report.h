@@ -68,7 +68,4 @@ class Report {
   std::deque<std::variant<FactItem, Table, std::string>> items_;
 };
 
-// Replaces the file in one step. Throws Error(kEnvironment) naming it.
-void WriteTextFile(const std::string& path, std::string_view text);
-
 }  // namespace tilesmith

@@ -1,5 +1,7 @@
 #include "tools/cli/tasks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -50,6 +52,17 @@ std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu) {
 
 std::string FusionText(const ConvWorkload& workload) {
   return !workload.before.empty() ? "two convs" : workload.pre.any() ? "input ops" : "";
+}
+
+std::string ShapeText(const ConvWorkload& w) {
+  std::string text = fmt::format("{}{}x{}x{} -> {}x{}x{}, {}x{}", w.mb > 1 ? fmt::format("{}x", w.mb) : "",
+                                 w.ic, w.ih, w.iw, w.oc, w.oh, w.ow, w.kh, w.kw);
+  if (w.sh > 1 || w.sw > 1) text += fmt::format(" /{}", w.sh);
+  if (w.dh > 0 || w.dw > 0) text += fmt::format(" d{}", w.dh + 1);
+  if (w.g > 1) text += fmt::format(" g{}", w.g);
+  if (w.post.sum) text += " +sum";
+  if (w.pre.any()) text = "input ops > " + text;
+  return w.before.empty() ? text : ShapeText(w.before[0]) + " > " + text;
 }
 
 bool LooksLikeWorkload(const std::string& whole) {

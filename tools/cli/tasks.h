@@ -28,6 +28,8 @@ std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu);
 std::vector<ConvTask> TasksOf(const Plan& plan);
 // What tables say is fused: "two convs", "input ops", or nothing.
 std::string FusionText(const ConvWorkload& workload);
+// "64x56x56 -> 64x56x56, 3x3 /2", and what else is unusual.
+std::string ShapeText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);
 // The templates that support the workload, best first: "direct, portable".

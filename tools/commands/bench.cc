@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "templates/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "templates/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"

@@ -7,23 +7,27 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/dump_code.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/targets.h"
-#include "tools/cli/time_share.h"
+#include "tools/tune/tune_report.h"
+#include "tools/tune/tune_view.h"
+#include "tools/tune/user_database.h"
+#include "tuner/best_records.h"
+#include "tuner/cost_model/training_history.h"
 #include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
 #include "tuner/search/searcher.h"
-#include "tuner/tune.h"
 
 namespace tilesmith {
 namespace {
@@ -32,12 +36,6 @@ bool HasContents(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && status.st_size > 0;
 }
-
-struct TaskOutcome {
-  ConvTask task;
-  std::optional<OneDnnSide> baseline;
-  TuneResult result;
-};
 
 class TuneCommand : public Command {
  public:
@@ -54,9 +52,11 @@ class TuneCommand : public Command {
   void Declare(Args& args) override {
     DeclareTargets(args, &target_);
     args.Text("-o,--output", &log_path_, "Tuning log to write (JSON lines, appended to)");
-    args.Positive("--trials", &trials_,
-                  fmt::format("Configs to try per task (default {}; with --time-budget, as many as fit)",
-                              TuneOptions().trials));
+    args.Positive(
+        "--trials", &trials_,
+        fmt::format("Configs to try per task; of a network on average, spent where they help most and "
+                    "left out where none would (default {}; with --time-budget, as many as fit)",
+                    TuneOptions().trials));
     args.Duration("--time-budget", &time_budget_, "For all tasks together, such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
@@ -65,6 +65,10 @@ class TuneCommand : public Command {
     args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
     args.Flag("--resume", &resume_, "Go on with an existing log: what it holds is not measured again");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
+    args.Text("--db", &database_path_,
+              "Database of what earlier tunings found; tasks it knows from as many trials cost nothing "
+              "(default: in $XDG_DATA_HOME/tilesmith)");
+    args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &accuracy_);
     DeclareConditions(args, &conditions_name_);
@@ -76,29 +80,34 @@ class TuneCommand : public Command {
   int Run() override {
     if (log_path_.empty()) throw Error(ErrorCode::kUsage, "-o LOG is required");
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
+    if (no_database_ && !database_path_.empty()) {
+      throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
+    }
     CheckAccuracyLimits(accuracy_);
     begin_ = NowSeconds();
     machine_ = OpenMachine(machine_options_);
     Targets targets = LoadTargets(target_);
     CheckSupported(targets.tasks);
-    std::vector<Record> known = OpenLog();
+    records_ = OpenLog();
+    for (const Record& record : records_) history_->Add(record);
     LogWriter log(log_path_);
-    network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, targets.is_network(), machine_.cpu);
-    if (targets.is_network() && !no_fusion_) {
+    is_network_ = targets.is_network();
+    network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, is_network_, machine_.cpu);
+    if (is_network_ && !no_fusion_) {
       std::ranges::move(FusedTasksOf(*targets.graph, machine_.cpu), std::back_inserter(targets.tasks));
     }
     CatchInterrupts();
+    IgnoreFileSizeSignal();
     MeasureBaselines(targets.tasks);
-    Tune(std::move(known), log);
+    OpenDatabase();
+    Tune(log);
     return Finish();
   }
 
  private:
   std::vector<Record> OpenLog() {
-    if (!HasContents(log_path_) || overwrite_) {
-      WriteTextFile(log_path_, "");
-      return {};
-    }
+    if (overwrite_) WriteTextFile(log_path_, "");
+    if (!HasContents(log_path_)) return {};
     if (!resume_) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh",
@@ -124,141 +133,165 @@ class TuneCommand : public Command {
     const PinnedTeam team(machine_);
     for (const ConvTask& task : tasks) {
       if (Interrupted()) break;
-      progress_.Show(fmt::format("oneDNN {}/{}", outcomes_.size() + 1, tasks.size()));
+      view_.ShowLine(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
       for (const OneDnnSide& side : TimeOneDnn(task.workload, {kSecondsPerTask, IsCold(task)})) {
         if (!fastest || side.seconds < fastest->seconds) fastest = side;
       }
-      outcomes_.push_back({task, fastest, {}});
+      rows_.push_back({task, IsCold(task), fastest, false, {}});
     }
   }
 
-  void Tune(std::vector<Record> known, LogWriter& log) {
-    ProcessMeasurer measurer({"/proc/self/exe", "measure-worker"});
-    std::vector<double> weights;
-    for (const TaskOutcome& outcome : outcomes_) {
-      weights.push_back(double(outcome.task.count) * outcome.task.workload.flops());
-    }
-    for (size_t i = 0; i < outcomes_.size() && !Interrupted(); ++i) {
-      TaskOutcome& outcome = outcomes_[i];
-      const ConvWorkload& workload = outcome.task.workload;
-      TuneRequest request;
-      request.workload = workload;
-      request.cpu = machine_.cpu;
-      request.accuracy = accuracy_;
-      for (const std::string& name : outcome.task.forbidden_templates) {
-        request.accuracy.forbidden_templates.push_back(name);
-      }
-      request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
-      request.conditions = {machine_.threads, true, IsCold(outcome.task)};
-      request.options = options_;
-      request.options.trials = PlannedTrials();
-      request.options.seed = uint64_t(seed_);
-      if (std::isfinite(time_budget_)) {
-        const double left = time_budget_ - (NowSeconds() - begin_);
-        request.options.seconds_budget = TimeShare(left, std::span(weights).subspan(i));
-      }
-      request.resume = known;
-      TuneSinks sinks;
-      sinks.on_record = [&](const Record& record) { log.Append(record); };
-      sinks.on_progress = [&](const TuneProgress& at) { progress_.Show(ProgressText(i, at)); };
-      sinks.should_stop = Interrupted;
-      outcome.result = TuneTask(request, measurer, sinks);
-    }
-    progress_.Clear();
+  void OpenDatabase() {
+    if (no_database_) return;
+    const std::string path =
+        database_path_.empty() ? DefaultDatabasePath(TargetOf(machine_.cpu)) : database_path_;
+    if (path.empty()) return;
+    database_.emplace(path);
+    WarnOfDatabase();
   }
 
-  // A time budget without a number of trials is spent whole.
+  void WarnOfDatabase() {
+    for (const std::string& warning : database_->warnings()) view_.Say("warning: database " + warning);
+  }
+
+  // What a task must have been given to be known: what this run would give it.
+  int WantedTrials() const {
+    constexpr int kWithoutCounting = 64;
+    return counted() ? PlannedTrials() : kWithoutCounting;
+  }
+  bool counted() const { return trials_ > 0 || !std::isfinite(time_budget_); }
+  // A time budget without a number of trials is not limited by any.
   int PlannedTrials() const {
-    if (trials_ > 0) return int(trials_);
-    return std::isfinite(time_budget_) ? kAsManyAsFit : TuneOptions().trials;
+    if (trials_ > 0) return int(std::min<int64_t>(trials_, kMostTrials));
+    return std::isfinite(time_budget_) ? 0 : TuneOptions().trials;
   }
 
-  std::string ProgressText(size_t task, const TuneProgress& at) const {
-    const TaskOutcome& outcome = outcomes_[task];
-    std::string best = "nothing yet";
-    if (at.best_seconds > 0) {
-      best = fmt::format("{:.1f} GFLOP/s", at.best_gflops);
-      if (outcome.baseline)
-        best += fmt::format(" ({:.2f}x oneDNN)", outcome.baseline->seconds / at.best_seconds);
+  NetworkTask MakeTask(TuneRow& row, LogWriter& log) {
+    const ConvWorkload& workload = row.task.workload;
+    NetworkTask task;
+    TuneRequest& request = task.request;
+    request.workload = workload;
+    request.cpu = machine_.cpu;
+    request.accuracy = accuracy_;
+    for (const std::string& name : row.task.forbidden_templates) {
+      request.accuracy.forbidden_templates.push_back(name);
     }
-    int failures = 0;
-    for (const auto& [status, count] : at.failures) failures += count;
-    const double elapsed = NowSeconds() - begin_;
-    const double left = std::isfinite(time_budget_) && outcomes_.size() > 1
-                            ? std::max(time_budget_ - elapsed, 0.0)
-                            : at.left_seconds;
-    const std::string planned =
-        at.trials_planned == kAsManyAsFit ? " trials" : fmt::format("/{}", at.trials_planned);
-    return fmt::format("[{}/{}] {} {}{}  best {}  failed {}  left {}  {}", task + 1, outcomes_.size(),
-                       TunePhaseName(at.phase), at.trials_done, planned, best, failures, DurationText(left),
-                       WorkloadToString(outcome.task.workload));
+    request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
+    request.conditions = {machine_.threads, true, row.cold_weights};
+    request.options = options_;
+    request.options.trials = std::max(1, PlannedTrials());
+    request.options.seed = uint64_t(seed_);
+    std::ranges::copy_if(records_, std::back_inserter(request.resume),
+                         [&](const Record& record) { return record.workload == workload; });
+    request.history = history_;
+    if (database_) TakeFromDatabase(row, task, log);
+    return task;
+  }
+
+  // Into the log too, where the graph tuner looks for it.
+  void TakeFromDatabase(TuneRow& row, NetworkTask& task, LogWriter& log) {
+    TuneRequest& request = task.request;
+    const KnownTask known = FindKnown(*database_, request.workload, TargetOf(machine_.cpu),
+                                      request.conditions, request.accuracy, WantedTrials());
+    row.known = task.known = known.enough;
+    std::set<std::string> logged;
+    for (const Record& record : request.resume) logged.insert(RecordKey(record));
+    for (const Record& record : known.records) {
+      history_->Add(record);
+      if (!logged.insert(RecordKey(record)).second) continue;
+      log.Append(record);
+      request.resume.push_back(record);
+    }
+  }
+
+  void Tune(LogWriter& log) {
+    ProcessMeasurer measurer({"/proc/self/exe", "measure-worker"});
+    const std::vector<double> weights = WeightsOf(rows_, is_network_);
+    std::vector<NetworkTask> tasks;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      tasks.push_back(MakeTask(rows_[i], log));
+      tasks.back().weight = weights[i];
+    }
+    LinkAlternatives(rows_, tasks);
+    NetworkOptions options;
+    options.trials = PlannedTrials();
+    if (!is_network_) options.most_share = 1;
+    options.seconds_budget = std::max(0.0, time_budget_ - (NowSeconds() - begin_));
+    options.stop_when_flat = is_network_;
+    options.seed = uint64_t(seed_);
+    NetworkSinks sinks;
+    sinks.on_record = [&](const Record& record) { Log(log, record); };
+    sinks.on_progress = [&](NetworkProgress at) {
+      if (!is_network_) at.network_seconds = 0;
+      view_.Show(rows_, at);
+    };
+    sinks.should_stop = Interrupted;
+    NetworkResult result = TuneNetwork(tasks, options, measurer, sinks);
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
+    if (is_network_) network_seconds_ = result.network_seconds;
+    if (database_ && !Interrupted()) Remember();
+    view_.Clear();
+  }
+
+  void Log(LogWriter& log, const Record& record) {
+    const int lost = log.times_lost();
+    log.Append(record);
+    if (log.times_lost() == lost) return;
+    view_.Say(fmt::format("warning: {} was removed or replaced; goes on in a new file", log.path()));
+  }
+
+  void Remember() {
+    int64_t trials = 0, tuned = 0;
+    for (const TuneRow& row : rows_) {
+      if (row.known) continue;
+      trials += int64_t(row.result.records.size());
+      ++tuned;
+    }
+    if (tuned == 0) return;
+    const int given = counted() ? PlannedTrials() : int(trials / tuned);
+    std::vector<Record> distilled;
+    for (const TuneRow& row : rows_) {
+      if (row.known) continue;
+      std::ranges::move(Distilled(row.result.records, given), std::back_inserter(distilled));
+    }
+    if (!database_->Add(distilled)) view_.Say("warning: database " + database_->warnings().back());
   }
 
   int Finish() {
     Report report;
     report.Fact("threads", "threads", CountCell(machine_.threads));
-    FillTable(report.AddTable({"tasks",
-                               "",
-                               {{"workload", "workload"},
-                                {"fused", "fused"},
-                                {"count", "count"},
-                                {"best_seconds", "best ms"},
-                                {"gflops", "GFLOP/s"},
-                                {"template", "template"},
-                                {"layouts", "layouts"},
-                                {"weights", "weights"},
-                                {"onednn_seconds", "oneDNN ms"},
-                                {"ratio", "ratio"},
-                                {"trials", "trials"},
-                                {"failures", "failed"},
-                                {"trials_per_second", "trials/s"}}}));
+    AddTuningTable(report, rows_);
+    AddNetworkTotal(report, rows_, network_seconds_);
     report.Fact("log", "log", TextCell(log_path_));
+    if (database_) report.Fact("database", "database", TextCell(database_->path()));
     report.Fact("elapsed_seconds", "elapsed", {NowSeconds() - begin_, DurationText(NowSeconds() - begin_)});
     report.Print(json_);
+    DumpCode();
     if (Interrupted()) {
       throw Error(ErrorCode::kInterrupted,
                   fmt::format("interrupted; what was measured is in {}, --resume goes on", log_path_));
     }
-    for (const TaskOutcome& outcome : outcomes_) {
-      if (outcome.result.best) continue;
+    for (const TuneRow& row : rows_) {
+      if (row.result.best) continue;
       throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("no config of {} worked in {} trials", WorkloadToString(outcome.task.workload),
-                              outcome.result.trials_measured));
+                  fmt::format("no config of {} worked in {} trials", WorkloadToString(row.task.workload),
+                              row.result.trials_measured));
     }
     return 0;
   }
 
-  void FillTable(Table& table) const {
-    for (const TaskOutcome& outcome : outcomes_) {
-      const TuneResult& result = outcome.result;
-      const auto& baseline = outcome.baseline;
-      int failures = 0;
-      for (const auto& [status, count] : result.failures) failures += count;
-      const double seconds = result.best ? result.best->seconds : 0;
-      table.AddRow({
-          TextCell(WorkloadToString(outcome.task.workload)),
-          TextCell(FusionText(outcome.task.workload)),
-          CountCell(outcome.task.count),
-          result.best ? MillisecondsCell(seconds) : NoCell(),
-          result.best ? RealCell(outcome.task.workload.flops() / seconds * 1e-9, 1) : NoCell(),
-          result.best ? TextCell(result.best->template_name) : NoCell(),
-          result.best ? TextCell(LayoutsText(result.best->layouts)) : NoCell(),
-          TextCell(IsCold(outcome.task) ? "cold" : "warm"),
-          baseline ? MillisecondsCell(baseline->seconds) : NoCell(),
-          baseline && result.best ? RatioCell(baseline->seconds / seconds) : NoCell(),
-          CountCell(result.trials_measured),
-          CountCell(failures),
-          result.search_seconds > 0 ? RealCell(result.trials_measured / result.search_seconds, 0) : NoCell(),
-      });
-      if (result.best && !dump_directory_.empty()) {
-        DumpConv(outcome.task.workload, result.best->template_name, result.best->config, machine_.cpu,
-                 dump_directory_);
+  void DumpCode() const {
+    if (dump_directory_.empty()) return;
+    for (const TuneRow& row : rows_) {
+      const std::optional<Record>& best = row.result.best;
+      if (best) {
+        DumpConv(row.task.workload, best->template_name, best->config, machine_.cpu, dump_directory_);
       }
     }
   }
 
-  static constexpr int kAsManyAsFit = 1'000'000;
+  static constexpr int64_t kMostTrials = 1'000'000;  // a task
 
   TargetOptions target_;
   MachineOptions machine_options_;
@@ -267,14 +300,18 @@ class TuneCommand : public Command {
   int64_t trials_ = 0;  // 0: not given
   int64_t seed_ = 1;
   double time_budget_ = std::numeric_limits<double>::infinity();
-  bool resume_ = false, overwrite_ = false, no_fusion_ = false, json_ = false;
-  std::string log_path_, dump_directory_, conditions_name_ = "auto";
+  bool resume_ = false, overwrite_ = false, no_fusion_ = false, json_ = false, no_database_ = false;
+  std::string log_path_, dump_directory_, conditions_name_ = "auto", database_path_;
 
   double begin_ = 0;
   Machine machine_;
-  bool network_is_cold_ = false;
-  ProgressLine progress_;
-  std::vector<TaskOutcome> outcomes_;
+  bool is_network_ = false, network_is_cold_ = false;
+  double network_seconds_ = 0;
+  std::vector<Record> records_;  // of the log, before
+  const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
+  std::optional<TuningDatabase> database_;
+  TuneView view_;
+  std::vector<TuneRow> rows_;
 };
 
 }  // namespace

@@ -59,12 +59,12 @@ class LogBestCommand : public Command {
     std::map<LayoutPair, const Record*> pairs;
     for (const Record* record : group.records) {
       const auto [best, first] = pairs.try_emplace(record->layouts, record);
-      if (!first && IsFaster(*record, *best->second)) best->second = record;
+      if (!first && IsBetterRecord(*record, *best->second)) best->second = record;
     }
     std::vector<const Record*> best;
     for (const auto& [layouts, record] : pairs) best.push_back(record);
     std::stable_sort(best.begin(), best.end(),
-                     [](const Record* a, const Record* b) { return IsFaster(*a, *b); });
+                     [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
     if (!all_layouts_) best.resize(1);
     return best;
   }

@@ -95,7 +95,7 @@ class LogShowCommand : public Command {
                               source_, source_));
     }
     return **std::min_element(standing.begin(), standing.end(),
-                              [](const Record* a, const Record* b) { return IsFaster(*a, *b); });
+                              [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
   }
 
   ShownSchedule FromWorkload() const {

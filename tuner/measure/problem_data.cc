@@ -95,6 +95,18 @@ const Tensor& ProblemData::Residual(const Layout& layout) {
   return InLayout(residuals_, *data_.residual, layout);
 }
 
+int64_t ProblemData::bytes() const {
+  const auto of = [](const Tensor* tensor) {
+    return tensor ? tensor->size() * static_cast<int64_t>(sizeof(float)) : 0;
+  };
+  const ConvTensors plain = data_.tensors();
+  int64_t sum = of(plain.input) + of(plain.weights) + of(plain.residual) + of(plain.before_weights);
+  for (const auto& [layout, tensor] : inputs_) sum += of(&tensor);
+  for (const auto& [layout, tensor] : residuals_) sum += of(&tensor);
+  for (const auto& [layout, output] : outputs_) sum += output.bytes();
+  return sum;
+}
+
 GuardedOutput& ProblemData::Output(const Layout& layout) {
   return outputs_.try_emplace(layout, workload_.output_shape(), layout).first->second;
 }

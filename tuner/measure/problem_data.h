@@ -16,6 +16,7 @@ class GuardedOutput {
   GuardedOutput(const Shape& shape, const Layout& layout);
   OutputView view();
   float* data() { return buffer_.floats() + kGuardFloats; }
+  int64_t bytes() const { return static_cast<int64_t>(buffer_.bytes()); }
   void ResetGuards();
   bool GuardsIntact() const;
 
@@ -42,6 +43,7 @@ class ProblemData {
   const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
   GuardedOutput& Output(const Layout& layout);
   ConvTensors tensors() const { return data_.tensors(); }
+  int64_t bytes() const;  // of all that is held
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);

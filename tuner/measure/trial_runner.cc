@@ -37,6 +37,8 @@ TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
       find_(std::move(find)),
       data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)) {}
 
+void TrialRunner::Continue() { PreparedThreads(session_.conditions); }
+
 std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, LayoutPair& layouts,
                                                TrialResult& result) {
   try {

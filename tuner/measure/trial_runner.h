@@ -17,6 +17,11 @@ class TrialRunner {
  public:
   TrialRunner(const MeasureSession& session, TemplateFinder find);
 
+  // Takes the threads back after other runners had them.
+  void Continue();
+  // Of the data it holds.
+  int64_t bytes() const { return data_.bytes() + static_cast<int64_t>(scratch_.bytes()); }
+
   // Builds, checks the answer, and times one config. `before_run` is called once, when building is over and
   // running begins. Exceptions of the build become statuses; a crash or hang is the caller's to survive.
   TrialResult Run(const TrialRequest& request, const std::function<void()>& before_run);

@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <new>
-#include <optional>
+#include <list>
+#include <string>
 
 #include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
@@ -69,18 +69,39 @@ class Worker {
     }
   }
 
+  // Data and answers of the sessions before are kept, since a tuner of many tasks comes back to each: making
+  // them takes from milliseconds to a second.
   json BeginSession(const MeasureSession& session) {
-    runner_.reset();
     LimitMemory(session.limits.memory_bytes);
     limits_ = session.limits;
-    runner_.emplace(session, find_);
+    std::string key = SessionToJson(session).dump();
+    const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                    [&](const Session& kept) { return kept.key == key; });
+    if (found != sessions_.end()) {
+      sessions_.splice(sessions_.begin(), sessions_, found);
+      sessions_.front().runner.Continue();
+    } else {
+      MakeRoom();
+      sessions_.emplace_front(std::move(key), session, find_);
+    }
     return {{"session", "ok"}};
   }
 
+  // The session longest unused goes first.
+  void MakeRoom() {
+    constexpr int64_t kMostBytes = int64_t{1} << 30;
+    int64_t bytes = 0;
+    auto session = sessions_.begin();
+    while (session != sessions_.end() && (bytes += session->runner.bytes()) <= kMostBytes) ++session;
+    sessions_.erase(session, sessions_.end());
+  }
+
   json RunTrial(const TrialRequest& request) {
-    if (!runner_) return {{"error", "a trial before any session"}};
+    if (sessions_.empty()) return {{"error", "a trial before any session"}};
     const Watchdog watchdog(limits_);
-    return {{"result", ResultToJson(runner_->Run(request, [&] { Send({{"running", true}}); }))}};
+    return {{"result", ResultToJson(sessions_.front().runner.Run(request, [&] {
+               Send({{"running", true}});
+             }))}};
   }
 
   bool Send(const json& message) { return channel_.WriteLine(JsonLine(message)); }
@@ -88,7 +109,13 @@ class Worker {
   LineChannel channel_;
   TemplateFinder find_;
   TrialLimits limits_;
-  std::optional<TrialRunner> runner_;
+  struct Session {
+    Session(std::string own_key, const MeasureSession& session, const TemplateFinder& find)
+        : key(std::move(own_key)), runner(session, find) {}
+    std::string key;
+    TrialRunner runner;
+  };
+  std::list<Session> sessions_;  // the latest first
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tuner/search/mutation.h"
 #include "tuner/search/searcher.h"
 #include "tuner/search/valid_sampler.h"
 
@@ -10,10 +11,9 @@ namespace {
 constexpr size_t kPopulation = 32;   // the best configs seen, who breed
 constexpr size_t kFirstRandom = 24;  // configs drawn at random before breeding starts
 constexpr size_t kTournament = 3;
-constexpr double kCrossover = 0.5;     // else the child is a copy of one parent, mutated
-constexpr double kStepMutation = 0.7;  // one knob by one step; else one knob to any value
-constexpr double kFreshBlood = 0.1;    // share of random configs, against premature convergence
-constexpr int kBreedAttempts = 64;     // until a child is valid and new; then a random config instead
+constexpr double kCrossover = 0.5;   // else the child is a copy of one parent, mutated
+constexpr double kFreshBlood = 0.1;  // share of random configs, against premature convergence
+constexpr int kBreedAttempts = 64;   // until a child is valid and new; then a random config instead
 
 // Works on positions of knob values rather than on configs: cheap to recombine.
 class GeneticSearcher : public Searcher {
@@ -68,41 +68,13 @@ class GeneticSearcher : public Searcher {
   uint64_t Breed() {
     uint64_t child = Parent();
     if (random_.Chance(kCrossover)) {
-      child = Cross(child, Parent());
+      child = CrossKnobs(space_, child, Parent(), random_);
       if (random_.Chance(0.5)) return child;
     }
     do {
-      child = Mutate(child);
+      child = MutateKnob(space_, child, random_);
     } while (random_.Chance(0.3));
     return child;
-  }
-
-  // Every knob from either parent.
-  uint64_t Cross(uint64_t a, uint64_t b) {
-    uint64_t child = 0;
-    uint64_t radix = 1;
-    for (const Knob& knob : space_.knobs()) {
-      const uint64_t count = knob.values.size();
-      child += radix * ((random_.Chance(0.5) ? a : b) / radix % count);
-      radix *= count;
-    }
-    return child;
-  }
-
-  uint64_t Mutate(uint64_t index) {
-    const std::vector<Knob>& knobs = space_.knobs();
-    if (knobs.empty()) return index;
-    const size_t chosen = random_.Below(knobs.size());
-    uint64_t radix = 1;
-    for (size_t k = 0; k < chosen; ++k) radix *= knobs[k].values.size();
-    const uint64_t count = knobs[chosen].values.size();
-    const uint64_t old = index / radix % count;
-    uint64_t position = random_.Below(count);
-    if (random_.Chance(kStepMutation)) {
-      const bool up = random_.Chance(0.5);
-      position = up ? std::min(old + 1, count - 1) : old - (old > 0);
-    }
-    return index - old * radix + position * radix;
   }
 
   const ConfigSpace space_;

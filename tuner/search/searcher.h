@@ -14,13 +14,17 @@
 #include <vector>
 
 #include "templates/conv_template.h"
+#include "tuner/record.h"
 
 namespace tilesmith {
+
+class TrainingHistory;
 
 struct TrialOutcome {
   Config config;
   std::optional<double> seconds;  // absent when the trial failed
   bool early_stopped = false;     // hopeless: seconds is rough
+  double relative_error = 0;      // one standard error of seconds, as a share of it; 0: unknown
 };
 
 class Searcher {
@@ -39,6 +43,9 @@ struct SearchProblem {
   const ConvTemplate* conv_template = nullptr;
   ConfigSpace space;  // conv_template->Space(workload, cpu)
   uint64_t seed = 1;
+  MeasureConditions conditions = {};
+  // What other tasks and earlier runs taught; may be null. May grow while the searcher lives.
+  std::shared_ptr<const TrainingHistory> history = nullptr;
 };
 
 struct SearcherInfo {
@@ -54,5 +61,8 @@ const SearcherInfo& FindSearcher(std::string_view name);
 std::unique_ptr<Searcher> MakeGridSearcher(const SearchProblem& problem);
 std::unique_ptr<Searcher> MakeRandomSearcher(const SearchProblem& problem);
 std::unique_ptr<Searcher> MakeGeneticSearcher(const SearchProblem& problem);
+std::unique_ptr<Searcher> MakeCoordinateSearcher(const SearchProblem& problem);
+std::unique_ptr<Searcher> MakeModelSearcher(const SearchProblem& problem);      // learns throughputs
+std::unique_ptr<Searcher> MakeRankModelSearcher(const SearchProblem& problem);  // learns which is faster
 
 }  // namespace tilesmith

@@ -10,8 +10,11 @@
 namespace tilesmith {
 
 std::span<const SearcherInfo> Searchers() {
-  static constexpr std::array<SearcherInfo, 3> kSearchers = {
-      {{"ga", "genetic: recombines and mutates the best configs so far", MakeGeneticSearcher},
+  static constexpr std::array<SearcherInfo, 6> kSearchers = {
+      {{"xgb", "boosted trees learn throughputs and propose", MakeModelSearcher},
+       {"xgb-rank", "boosted trees learn which of two configs is faster", MakeRankModelSearcher},
+       {"coordinate", "one knob after another, from several starts", MakeCoordinateSearcher},
+       {"ga", "genetic: recombines and mutates the best configs so far", MakeGeneticSearcher},
        {"random", "valid configs uniformly, without replacement", MakeRandomSearcher},
        {"grid", "all valid configs in order", MakeGridSearcher}}};
   return kSearchers;

@@ -89,21 +89,31 @@ TEST_P(EverySearcher, FindsValidConfigsInAHugeSparseSpace) {
   for (const Config& config : found) EXPECT_EQ(space.WhyInvalid(config), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Searchers, EverySearcher, ::testing::Values("grid", "random", "ga"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Searchers, EverySearcher,
+                         ::testing::Values("grid", "random", "ga", "coordinate", "xgb", "xgb-rank"),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Searchers, AreListedAndFound) {
-  EXPECT_EQ(Searchers().size(), 3u) << "add new ones to EverySearcher above";
+  EXPECT_EQ(Searchers().size(), 6u) << "add new ones to EverySearcher above";
   try {
     FindSearcher("annealing");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("unknown tuner \"annealing\" (known: ga, random, grid)"));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr(
+                    "unknown tuner \"annealing\" (known: xgb, xgb-rank, coordinate, ga, random, grid)"));
   }
 }
 
-TEST(GeneticSearcher, BeatsRandomOnAStructuredSpace) {
+class GuidedSearcher : public ::testing::TestWithParam<std::string_view> {};
+
+// Coordinate descent has its own below: hardly a valid config of this space has a valid neighbour.
+TEST_P(GuidedSearcher, BeatsRandomOnAStructuredSpace) {
   const FakeTemplate huge(FakeTemplate::Size::kHugeSparse);
   int better = 0;
   constexpr int kSeeds = 10;
@@ -115,20 +125,65 @@ TEST(GeneticSearcher, BeatsRandomOnAStructuredSpace) {
         seconds = std::min(seconds, huge.Seconds(config));
       return seconds;
     };
-    better += best("ga") < best("random");
+    better += best(GetParam()) < best("random");
   }
   EXPECT_GE(better, 8);
 }
 
-TEST(GeneticSearcher, CopesWithFailuresOnly) {
+TEST_P(EverySearcher, CopesWithFailuresOnly) {
   const FakeTemplate fake;
-  const auto searcher = MakeGeneticSearcher(Problem(fake, 3));
-  for (int i = 0; i < 5; ++i) {
+  const auto searcher = Make(fake, 3);
+  size_t told = 0;
+  while (told < 64) {
     std::vector<TrialOutcome> outcomes;
     for (const Config& config : searcher->NextBatch(16)) outcomes.push_back({config, std::nullopt, false});
-    EXPECT_EQ(outcomes.size(), 16u);
+    ASSERT_FALSE(outcomes.empty());
+    told += outcomes.size();
     searcher->Update(outcomes);
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Searchers, GuidedSearcher, ::testing::Values("ga", "xgb", "xgb-rank"),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(CoordinateSearcher, BeatsRandomWhereKnobsAreIndependent) {
+  const FakeTemplate fake;
+  const auto trials = [&](std::string_view name) {
+    size_t sum = 0;
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      const std::vector<Config> all = Drain(*FindSearcher(name).make(Problem(fake, seed)), fake, 1000, 8);
+      const auto best = std::min_element(all.begin(), all.end(), [&](const Config& a, const Config& b) {
+        return fake.Seconds(a) < fake.Seconds(b);
+      });
+      sum += static_cast<size_t>(best - all.begin());
+    }
+    return sum;
+  };
+  EXPECT_LT(2 * trials("coordinate"), trials("random"));
+}
+
+// Times that differ by less than their errors: the search must not wander off after noise.
+TEST(CoordinateSearcher, MovesOnlyOnSignificantGains) {
+  const FakeTemplate fake;
+  const auto neighbours_tried = [&](double relative_error) {
+    const auto searcher = MakeCoordinateSearcher(Problem(fake, 7));
+    std::set<int64_t> tiles;
+    for (int batch = 0; batch < 12; ++batch) {
+      std::vector<TrialOutcome> outcomes;
+      for (const Config& config : searcher->NextBatch(4)) {
+        tiles.insert(config.Get("tile") * 100 + config.Get("rows"));
+        outcomes.push_back({config, fake.Seconds(config), false, relative_error});
+      }
+      searcher->Update(outcomes);
+    }
+    return tiles;
+  };
+  EXPECT_TRUE(neighbours_tried(1e-6).contains(804)) << "the best is found when times are exact";
+  EXPECT_NE(neighbours_tried(1e-6), neighbours_tried(10.0)) << "errors count";
 }
 
 }  // namespace

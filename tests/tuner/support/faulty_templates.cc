@@ -16,6 +16,10 @@ namespace {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
+[[noreturn]] void LoopForever() {
+  for (volatile int i = 0;;) i = i + 1;
+}
+
 class FaultyKernel : public ConvKernel {
  public:
   FaultyKernel(Fault fault, const ConvWorkload& workload, std::unique_ptr<ConvKernel> conv)
@@ -41,6 +45,11 @@ class FaultyKernel : public ConvKernel {
         break;
       case Fault::kRunHangs:
         HangForever();
+      case Fault::kRunLoops:
+        LoopForever();
+      case Fault::kRunIsIllegal:
+        raise(SIGILL);
+        break;
       case Fault::kRunExits:
         _exit(3);
       case Fault::kIsKilled:
@@ -91,6 +100,7 @@ class FaultyTemplate : public ConvTemplate {
     if (fault == Fault::kBuildCrashes) raise(SIGILL);
     if (fault == Fault::kBuildHangs) HangForever();
     if (fault == Fault::kBuildNeedsTerabytes) std::vector<char>(size_t{1} << 42).data()[1 << 20] = 1;
+    if (fault == Fault::kBuildNeeds40Gigabytes) std::vector<char>(size_t{40} << 30).data()[1 << 20] = 1;
     const PortableTemplate portable;
     const CpuInfo cpu = DetectCpu();
     auto conv = portable.Build(workload, portable.Default(workload, cpu), cpu, weights);

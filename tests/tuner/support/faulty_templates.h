@@ -20,7 +20,10 @@ enum class Fault : int64_t {
   kPaddingNotZero,
   kWritesOutside,
   kWritesNothing,
-  kSlow,  // 20 ms a run
+  kRunLoops,      // without end, never sleeping
+  kRunIsIllegal,  // SIGILL
+  kBuildNeeds40Gigabytes,
+  kSlow,  // 20 ms a run; the last
 };
 
 const ConvTemplate& FindFaultyTemplate(std::string_view name);  // "faulty", else the registered ones

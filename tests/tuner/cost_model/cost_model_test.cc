@@ -1,0 +1,169 @@
+#include "tuner/cost_model/cost_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tests/tuner/support/measured_configs.h"
+#include "tuner/cost_model/evaluation.h"
+#include "tuner/cost_model/training_history.h"
+
+namespace tilesmith {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string TempPath(const std::string& name) { return ::testing::TempDir() + "/" + name; }
+
+TrainingHistory HistoryOf(const std::vector<Record>& records) {
+  TrainingHistory history;
+  for (const Record& record : records) history.Add(record);
+  return history;
+}
+
+double AccuracyOn(const CostModel& model, const std::vector<Record>& records) {
+  const TrainingSet set = HistoryOf(records).ToTrainingSet(model.schema());
+  return PairAccuracy(model.Predict(set.features), set.scores);
+}
+
+class EveryObjective : public ::testing::TestWithParam<Objective> {};
+
+TEST_P(EveryObjective, OrdersConfigsItHasNotSeen) {
+  const CostModel model = TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 300, 1)), GetParam());
+  EXPECT_GT(AccuracyOn(model, MeasuredConfigs(kSampleWorkload, 200, 2)), 0.85);
+}
+
+TEST_P(EveryObjective, LearnsFromOtherTasks) {
+  const CostModel model =
+      TrainCostModel(HistoryOf(MeasuredConfigs("ic64ih28oc64oh28kh3ph1", 300, 1)), GetParam());
+  EXPECT_GT(AccuracyOn(model, MeasuredConfigs(kSampleWorkload, 200, 2)), 0.7);
+}
+
+TEST_P(EveryObjective, IsTheSameAfterSavingAndLoading) {
+  const CostModel model = TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 100, 1)), GetParam());
+  const std::string path = TempPath("model.json");
+  SaveCostModel(model, path);
+  const CostModel loaded = LoadCostModel(path);
+  EXPECT_EQ(loaded.objective(), model.objective());
+  EXPECT_EQ(loaded.schema().Names(), model.schema().Names());
+  const TrainingSet set = HistoryOf(MeasuredConfigs(kSampleWorkload, 50, 3)).ToTrainingSet(model.schema());
+  EXPECT_EQ(loaded.Predict(set.features), model.Predict(set.features));
+}
+
+TEST_P(EveryObjective, IsDeterministic) {
+  const TrainingHistory history = HistoryOf(MeasuredConfigs(kSampleWorkload, 100, 1));
+  const TrainingSet set = history.ToTrainingSet(FeatureSchema(history.Knobs()));
+  EXPECT_EQ(TrainCostModel(history, GetParam()).Predict(set.features),
+            TrainCostModel(history, GetParam()).Predict(set.features));
+}
+
+INSTANTIATE_TEST_SUITE_P(Objectives, EveryObjective,
+                         ::testing::Values(Objective::kRegression, Objective::kPairwiseRank),
+                         [](const auto& info) {
+                           return info.param == Objective::kRegression ? "regression" : "pairwise_rank";
+                         });
+
+TEST(CostModel, NamesTheColumnsThatMatter) {
+  const CostModel model =
+      TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 300, 1)), Objective::kRegression);
+  const auto importance = model.Importance();
+  ASSERT_FALSE(importance.empty());
+  double total = 0;
+  for (const auto& gain : importance) total += gain.share;
+  EXPECT_NEAR(total, 1, 1e-6);
+  EXPECT_GE(importance.front().share, importance.back().share);
+}
+
+class BrokenModel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = TempPath("broken_model.json");
+    SaveCostModel(TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 60, 1)), Objective::kRegression),
+                  path_);
+  }
+  // The saved file with `from` replaced.
+  void Replace(const std::string& from, const std::string& to) {
+    std::string text = ReadTextFile(path_);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    WriteTextFile(path_, text.replace(at, from.size(), to));
+  }
+  std::string WhyRefused() const {
+    try {
+      LoadCostModel(path_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "not refused";
+  }
+  std::string path_;
+};
+
+TEST_F(BrokenModel, OtherFeatureVersionIsNamed) {
+  Replace("\"feature_version\":" + std::to_string(kFeatureVersion), "\"feature_version\":77");
+  EXPECT_THAT(WhyRefused(), HasSubstr("broken_model.json: feature_version is 77, this tilesmith has " +
+                                      std::to_string(kFeatureVersion)));
+}
+
+TEST_F(BrokenModel, WrongColumnCountIsNamed) {
+  Replace("\"columns\":", "\"columns\":1");
+  EXPECT_THAT(WhyRefused(), HasSubstr("columns is 1"));
+}
+
+TEST_F(BrokenModel, BrokenTreesAreRefused) {
+  Replace("\"learner\"", "\"lerner\"");
+  EXPECT_THAT(WhyRefused(), HasSubstr("the trees of the cost model cannot be read"));
+}
+
+TEST_F(BrokenModel, AnythingElseIsNotAModel) {
+  WriteTextFile(path_, "{\"torn");
+  EXPECT_THAT(WhyRefused(), HasSubstr("not a cost model"));
+  WriteTextFile(path_, "{}");
+  EXPECT_THAT(WhyRefused(), HasSubstr("\"tilesmith_cost_model\" is missing"));
+}
+
+TEST(TrainingHistory, ReplacesWhatIsMeasuredAgainAndSkipsWhatTeachesNothing) {
+  std::vector<Record> records = MeasuredConfigs(kSampleWorkload, 40, 1);
+  TrainingHistory history = HistoryOf(records);
+  EXPECT_EQ(history.size(), 40u);
+  history.Add(records[0]);
+  EXPECT_EQ(history.size(), 40u);
+  Record unknown = records[0];
+  unknown.template_name = "no_such_template";
+  history.Add(unknown);
+  Record lost = records[0];
+  lost.status = TrialStatus::kWorkerLost;
+  lost.config.Set("rows", 2);
+  history.Add(lost);
+  Record invalid = records[0];
+  invalid.config.Set("rows", 12345);
+  history.Add(invalid);
+  EXPECT_EQ(history.size(), 40u);
+}
+
+TEST(TrainingHistory, HasNoModelBeforeItKnowsEnough) {
+  EXPECT_EQ(HistoryOf(MeasuredConfigs(kSampleWorkload, 8, 1)).Model(Objective::kRegression), nullptr);
+  EXPECT_NE(HistoryOf(MeasuredConfigs(kSampleWorkload, 64, 1)).Model(Objective::kRegression), nullptr);
+}
+
+TEST(PairAccuracy, CountsPairsInOrder) {
+  const std::vector<float> truth = {1, 2, 3, 3};
+  EXPECT_EQ(PairAccuracy(std::vector<float>{1, 2, 3, 4}, truth), 1.0);
+  EXPECT_EQ(PairAccuracy(std::vector<float>{4, 3, 2, 1}, truth), 0.0);
+  EXPECT_EQ(PairAccuracy(std::vector<float>{1, 1, 1, 1}, truth), 0.5);
+  EXPECT_EQ(PairAccuracy(std::vector<float>{5, 5}, std::vector<float>{1, 1}), 0.5);
+}
+
+TEST(RecallOfBest, LooksAtThePredictedBest) {
+  const std::vector<float> truth = {0.5F, 1.0F, 0.25F};
+  EXPECT_EQ(RecallOfBest(std::vector<float>{3, 2, 1}, truth, 1), 0.5);
+  EXPECT_EQ(RecallOfBest(std::vector<float>{3, 2, 1}, truth, 2), 1.0);
+}
+
+}  // namespace
+}  // namespace tilesmith

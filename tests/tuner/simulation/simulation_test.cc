@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tests/tuner/support/measured_configs.h"
+#include "tuner/search/searcher.h"
+#include "tuner/simulation/exhaustive.h"
+#include "tuner/simulation/regret.h"
+
+namespace tilesmith {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kRestrictions =
+    "ic_block=16 oc_block=16,32 oc_vectors=1,2,4 broadcast=0,1 ic_unroll=2,4,8 ic_pass=0 rows=1,2,7 "
+    "balance_tiles=1 oc_inner=0 prefetch=0";
+
+CpuInfo SampleCpu() {
+  CpuInfo cpu;
+  cpu.model = "a CPU of the tests";
+  cpu.isa = Isa::kAvx512;
+  cpu.cores = 2;
+  return cpu;
+}
+
+ExhaustiveRequest Request() {
+  ExhaustiveRequest request;
+  request.session.workload = ParseWorkload(kSampleWorkload);
+  request.session.cpu = SampleCpu();
+  request.session.conditions.threads = 2;
+  request.conv_template = &FindConvTemplate("direct");
+  request.knobs = Restrict(request.conv_template->Space(request.session.workload, request.session.cpu),
+                           ParseRestrictions(kRestrictions));
+  return request;
+}
+
+// Made-up times; every config whose tile is one position wide fails. One sample in four is doubled.
+class MadeUpMeasurer : public Measurer {
+ public:
+  void Begin(const MeasureSession&) override {}
+  TrialResult Measure(const TrialRequest& request) override {
+    ++measured;
+    TrialResult result;
+    if (request.config.Get("width_tile") == 1) {
+      result.status = TrialStatus::kRunCrash;
+      return result;
+    }
+    const double seconds = MadeUpSeconds(request.config);
+    result.sample_seconds = {seconds, measured % 4 == 0 ? 2 * seconds : seconds, seconds};
+    result.seconds = seconds;
+    return result;
+  }
+  int measured = 0;
+};
+
+MeasuredSpace Sample() {
+  MadeUpMeasurer measurer;
+  return MeasureExhaustively(Request(), measurer, {});
+}
+
+TEST(MeasureExhaustively, KnowsEveryValidConfig) {
+  const MeasuredSpace measured = Sample();
+  const ExhaustiveRequest request = Request();
+  const ConfigSpace whole = request.conv_template->Space(request.session.workload, request.session.cpu);
+  const ConfigSpace space = SpaceOf(measured);
+  size_t valid = 0;
+  for (uint64_t index = 0; index < space.size(); ++index) {
+    const Config config = space.At(index);
+    EXPECT_EQ(space.IsValid(index), whole.WhyInvalid(config).empty());
+    if (!space.IsValid(index)) continue;
+    ++valid;
+    const std::optional<double> seconds = measured.seconds.at(index);
+    EXPECT_EQ(seconds.has_value(), config.Get("width_tile") != 1);
+    if (seconds) {
+      EXPECT_DOUBLE_EQ(*seconds, MadeUpSeconds(config));
+    }
+  }
+  EXPECT_EQ(valid, measured.seconds.size());
+  EXPECT_GT(valid, 100u);
+}
+
+TEST(MeasureExhaustively, StopsWhenAsked) {
+  MadeUpMeasurer measurer;
+  try {
+    MeasureExhaustively(Request(), measurer, {.should_stop = [&] { return measurer.measured == 10; }});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInterrupted);
+  }
+}
+
+std::string WhyNot(const std::string& restrictions) {
+  try {
+    const ExhaustiveRequest request = Request();
+    Restrict(request.conv_template->Space(request.session.workload, request.session.cpu),
+             ParseRestrictions(restrictions));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Restrictions, NameWhatIsWrong) {
+  EXPECT_EQ(WhyNot("rows=1,2"), "");
+  EXPECT_EQ(WhyNot(""), "");
+  EXPECT_THAT(WhyNot("rows"), HasSubstr("\"rows\" is not KNOB=VALUE"));
+  EXPECT_THAT(WhyNot("rows="), HasSubstr("names no value"));
+  EXPECT_THAT(WhyNot("rows=x"), HasSubstr("\"x\" in \"rows=x\" is not an integer"));
+  EXPECT_THAT(WhyNot("depth=1"), HasSubstr("unknown knob \"depth\" (known: "));
+  EXPECT_THAT(WhyNot("oc_block=17"), HasSubstr("knob \"oc_block\" is never 17 (its values: "));
+}
+
+TEST(MeasuredSpace, IsTheSameAfterWritingAndReading) {
+  const MeasuredSpace measured = Sample();
+  const std::string path = ::testing::TempDir() + "/sample.space";
+  WriteMeasuredSpace(measured, path);
+  const MeasuredSpace read = ReadMeasuredSpace(path);
+  EXPECT_EQ(read.target, measured.target);
+  EXPECT_TRUE(read.workload == measured.workload);
+  EXPECT_EQ(read.template_name, measured.template_name);
+  EXPECT_EQ(read.conditions, measured.conditions);
+  ASSERT_EQ(read.seconds.size(), measured.seconds.size());
+  for (const auto& [index, seconds] : measured.seconds) {
+    ASSERT_EQ(read.seconds.at(index).has_value(), seconds.has_value());
+    if (seconds) {
+      EXPECT_NEAR(*read.seconds.at(index), *seconds, 0.5e-8);
+    }
+  }
+  EXPECT_EQ(RecordsOf(read).size(), read.seconds.size());
+}
+
+std::string WhyUnreadable(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/broken.space";
+  WriteTextFile(path, text);
+  try {
+    ReadMeasuredSpace(path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MeasuredSpace, BadFilesAreNamedWithTheLine) {
+  EXPECT_THAT(WhyUnreadable(""), HasSubstr("broken.space: not a measured space (it is empty)"));
+  EXPECT_THAT(WhyUnreadable("0 1.5\n"), HasSubstr("broken.space:1: "));
+  const std::string path = ::testing::TempDir() + "/good.space";
+  WriteMeasuredSpace(Sample(), path);
+  const std::string text = ReadTextFile(path);
+  const std::string header = text.substr(0, text.find('\n') + 1);
+  EXPECT_EQ(WhyUnreadable(header + "0 1.5 # a remark\n\n"), "");
+  EXPECT_THAT(WhyUnreadable(header + "0 1.5\n1 -2\n"), HasSubstr(":3: \"-2\" is not a time in microseconds"));
+  EXPECT_THAT(WhyUnreadable(header + "one 2\n"), HasSubstr(":2: \"one 2\" is not an index and a time"));
+}
+
+TEST(Replay, EndsAtTheTrueBestWhenItMayTryEverything) {
+  const MeasuredSpace measured = Sample();
+  ReplayOptions options;
+  options.trials = static_cast<int>(measured.seconds.size()) + 100;
+  for (const SearcherInfo& info : Searchers()) {
+    const std::vector<double> curve = Replay(measured, info.name, options);
+    EXPECT_EQ(curve.size(), measured.seconds.size()) << info.name;
+    EXPECT_EQ(curve.back(), TrueBest(measured)) << info.name;
+    EXPECT_TRUE(std::is_sorted(curve.rbegin(), curve.rend())) << info.name;
+  }
+}
+
+TEST(Replay, IsDeterministic) {
+  const MeasuredSpace measured = Sample();
+  for (const SearcherInfo& info : Searchers()) {
+    EXPECT_EQ(Replay(measured, info.name, {.trials = 80}), Replay(measured, info.name, {.trials = 80}))
+        << info.name;
+  }
+}
+
+TEST(Replay, HistoryOfAnotherTaskHelps) {
+  const MeasuredSpace measured = Sample();
+  auto history = std::make_shared<TrainingHistory>();
+  for (const Record& record : MeasuredConfigs("ic64ih28oc64oh28kh3ph1", 400, 9)) history->Add(record);
+  int cold = 0, taught = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    ReplayOptions options = {.trials = 100, .seed = seed};
+    cold += TrialsUntil(Replay(measured, "xgb", options), TrueBest(measured), 0.02);
+    options.history = history;
+    taught += TrialsUntil(Replay(measured, "xgb", options), TrueBest(measured), 0.02);
+  }
+  EXPECT_LT(taught, cold);
+}
+
+TEST(Regret, CountsTrials) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> curve = {inf, 2.0, 1.04, 1.0};
+  EXPECT_EQ(TrialsUntil(curve, 1.0, 0.05), 3);
+  EXPECT_EQ(TrialsUntil(curve, 1.0, 0.02), 4);
+  EXPECT_EQ(TrialsUntil(curve, 0.5, 0.02), 5) << "never";
+  EXPECT_DOUBLE_EQ(RegretAfter(curve, 1.0, 2), 1.0);
+  EXPECT_DOUBLE_EQ(RegretAfter(curve, 1.0, 100), 0.0);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,112 @@
+#include "tools/commands/measure_space.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tuner/measure/process_measurer.h"
+#include "tuner/simulation/exhaustive.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr uint64_t kMostCombinations = 1 << 24;
+
+class MeasureSpaceCommand : public Command {
+ public:
+  std::string_view Name() const override { return "measure-space"; }
+  std::string_view Purpose() const override {
+    return "Measure every valid config of a space, so that searchers can be compared on it (see simulate)";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith measure-space ic64ih56oc64oh56kh3ph1 --template direct -o direct_64.space \\\n"
+           "  --keep \"ic_block=16 oc_block=16 ic_pass=0 ic_unroll=4,8 prefetch=0\"";
+  }
+
+  void Declare(Args& args) override {
+    args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
+    args.Text("--template", &template_, "Whose space (default direct)");
+    args.Text("--keep", &keep_, "Only these values of these knobs: \"KNOB=VALUE,VALUE KNOB=VALUE\"");
+    args.Text("-o,--output", &path_, "File to write");
+    args.Flag("--cold", &cold_, "Weights come from memory");
+    args.NonNegative("--seed", &seed_, "Of the order and of the data (default 1)");
+    DeclareMachineOptions(args, &machine_options_);
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
+    const Machine machine = OpenMachine(machine_options_);
+    ExhaustiveRequest request;
+    request.session.workload = ParseWorkload(workload_);
+    request.session.cpu = machine.cpu;
+    request.session.conditions = {machine.threads, true, cold_};
+    request.session.seed = uint64_t(seed_);
+    request.conv_template = &FindConvTemplate(template_);
+    const Support support = request.conv_template->Supports(request.session.workload, machine.cpu);
+    if (!support.ok) {
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("template {} does not compute {}: {}", template_,
+                              WorkloadToString(request.session.workload), support.reason));
+    }
+    const ConfigSpace whole = request.conv_template->Space(request.session.workload, machine.cpu);
+    request.knobs = Restrict(whole, ParseRestrictions(keep_));
+    CheckSize(request.knobs);
+    CatchInterrupts();
+    ProcessMeasurer measurer({"/proc/self/exe", "measure-worker"});
+    const MeasuredSpace measured = MeasureExhaustively(request, measurer, Sinks());
+    progress_.Clear();
+    WriteMeasuredSpace(measured, path_);
+    Print(measured);
+    return 0;
+  }
+
+ private:
+  static void CheckSize(const std::vector<Knob>& knobs) {
+    const uint64_t size = ConfigSpace(knobs, nullptr).size();
+    if (size <= kMostCombinations) return;
+    throw Error(ErrorCode::kUsage, fmt::format("{} combinations are too many (at most {}): give --keep, see "
+                                               "`tilesmith space` for the knobs",
+                                               size, kMostCombinations));
+  }
+
+  ExhaustiveSinks Sinks() {
+    const double begin = NowSeconds();
+    return {
+        .on_progress =
+            [this, begin](size_t done, size_t of) {
+              const double each = (NowSeconds() - begin) / double(done);
+              progress_.Show(fmt::format("{}/{}  left {}", done, of, DurationText(each * double(of - done))));
+            },
+        .should_stop = Interrupted};
+  }
+
+  void Print(const MeasuredSpace& measured) const {
+    int64_t failed = 0;
+    for (const auto& [index, seconds] : measured.seconds) failed += !seconds;
+    Report report;
+    report.Fact("workload", "workload", TextCell(WorkloadToString(measured.workload)));
+    report.Fact("template", "template", TextCell(measured.template_name));
+    report.Fact("configs", "configs", CountCell(int64_t(measured.seconds.size())));
+    report.Fact("failed", "failed", CountCell(failed));
+    report.Fact("best_seconds", "best ms", MillisecondsCell(TrueBest(measured)));
+    report.Fact("file", "file", TextCell(path_));
+    report.Print(json_);
+  }
+
+  std::string workload_, template_ = "direct", keep_, path_;
+  MachineOptions machine_options_;
+  int64_t seed_ = 1;
+  bool cold_ = false, json_ = false;
+  ProgressLine progress_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeMeasureSpaceCommand() { return std::make_unique<MeasureSpaceCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,223 @@
+#include "tools/commands/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
+#include "layouts/base/text_file.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/records.h"
+#include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
+#include "tuner/search/searcher.h"
+#include "tuner/simulation/regret.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr double kNear = 0.05, kNearer = 0.02;
+constexpr int kCurvePoints[] = {10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000};
+
+struct Series {
+  size_t space = 0;
+  std::string tuner;
+  bool taught = false;                      // by the history
+  std::vector<std::vector<double>> curves;  // a seed each
+};
+
+class SimulateCommand : public Command {
+ public:
+  std::string_view Name() const override { return "simulate"; }
+  std::string_view Purpose() const override {
+    return "Replay searchers on measured spaces: how many trials until the best is found";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith simulate tools/measured_spaces/*.space\n"
+           "tilesmith simulate tools/measured_spaces/*.space --tuner xgb --history resnet18.jsonl --curve";
+  }
+
+  void Declare(Args& args) override {
+    args.Positionals("SPACE", &paths_, "Files of measure-space");
+    args.Texts("--tuner", &tuners_, "Search strategy, several times for several (default all but grid)");
+    args.Positive("--seeds", &seeds_, "Replays of each (default 20)");
+    args.Positive("--trials", &trials_, "Of a replay (default 300)");
+    args.Positive("--batch", &batch_, "Configs chosen at a time (default 16)");
+    args.Texts("--history", &histories_, "Logs and measured spaces the models may learn from beforehand");
+    args.Flag("--curve", &curve_, "Print the median regret after so many trials, too");
+    args.Text("--csv", &csv_path_, "Write the regret curves here");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    for (const std::string& path : paths_) spaces_.push_back(ReadMeasuredSpace(path));
+    PlanSeries();
+    Replays();
+    Report report;
+    AddSummary(report);
+    if (curve_) AddCurves(report.AddTable(CurveTable()));
+    report.Print(json_);
+    if (!csv_path_.empty()) {
+      Table curves = CurveTable();
+      AddCurves(curves);
+      WriteTextFile(csv_path_, curves.ToCsv());
+    }
+    return 0;
+  }
+
+ private:
+  void PlanSeries() {
+    if (tuners_.empty()) {
+      for (const SearcherInfo& info : Searchers()) {
+        if (info.name != "grid") tuners_.emplace_back(info.name);
+      }
+    }
+    for (const std::string& tuner : tuners_) FindSearcher(tuner);
+    for (size_t space = 0; space < spaces_.size(); ++space) {
+      for (const std::string& tuner : tuners_) {
+        series_.push_back({space, tuner, false, {}});
+        if (!histories_.empty() && UsesHistory(tuner)) series_.push_back({space, tuner, true, {}});
+      }
+    }
+    for (Series& series : series_) series.curves.resize(size_t(seeds_));
+  }
+
+  static bool UsesHistory(std::string_view tuner) { return tuner.starts_with("xgb"); }
+
+  // Everything given but the space itself.
+  std::shared_ptr<const TrainingHistory> HistoryFor(const MeasuredSpace& space) const {
+    auto history = std::make_shared<TrainingHistory>();
+    for (const std::string& path : histories_) {
+      const bool is_space = path.ends_with(".space");
+      const std::vector<Record> records = is_space ? RecordsOf(ReadMeasuredSpace(path)) : LoadRecords(path);
+      for (const Record& record : records) {
+        if (!(record.workload == space.workload)) history->Add(record);
+      }
+    }
+    return history;
+  }
+
+  void Replays() {
+    std::atomic<size_t> next = 0;
+    const size_t seeds = size_t(seeds_);
+    const auto work = [&] {
+      // A history of its own for each thread and space: models are trained on demand.
+      std::map<size_t, std::shared_ptr<const TrainingHistory>> histories;
+      for (size_t job = next++; job < series_.size() * seeds; job = next++) {
+        Series& series = series_[job / seeds];
+        const MeasuredSpace& space = spaces_[series.space];
+        ReplayOptions options;
+        options.trials = int(trials_);
+        options.batch = int(batch_);
+        options.seed = job % seeds + 1;
+        if (series.taught) {
+          auto& history = histories[series.space];
+          if (!history) history = HistoryFor(space);
+          options.history = history;
+        }
+        series.curves[job % seeds] = Replay(space, series.tuner, options);
+      }
+    };
+    std::vector<std::thread> threads;
+    const int workers = std::max(1, CappedCpu("").cores);
+    for (int i = 1; i < workers; ++i) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  double MedianTrials(const Series& series, double slack) const {
+    std::vector<double> trials;
+    for (const auto& curve : series.curves) {
+      trials.push_back(TrialsUntil(curve, TrueBest(spaces_[series.space]), slack));
+    }
+    return Quantile(trials, 0.5);
+  }
+
+  Cell TrialsCell(double trials) const {
+    if (trials > double(trials_)) return {trials, fmt::format("> {}", trials_)};
+    return RealCell(trials, 0);
+  }
+
+  const Series* RandomOn(size_t space) const {
+    for (const Series& series : series_) {
+      if (series.space == space && series.tuner == "random") return &series;
+    }
+    return nullptr;
+  }
+
+  void AddSummary(Report& report) const {
+    report.Fact("seeds", "seeds", CountCell(seeds_));
+    Table& table = report.AddTable({"searchers",
+                                    "",
+                                    {{"workload", "workload"},
+                                     {"template", "template"},
+                                     {"configs", "configs"},
+                                     {"share_within_5", "within 5%"},
+                                     {"tuner", "tuner"},
+                                     {"trials_to_5", "trials to 5%"},
+                                     {"trials_to_2", "to 2%"},
+                                     {"of_random", "of random's"},
+                                     {"regret_100", "regret at 100"},
+                                     {"regret_end", "at the end"}}});
+    for (const Series& series : series_) {
+      const MeasuredSpace& space = spaces_[series.space];
+      const double near = MedianTrials(series, kNear);
+      const Series* random = RandomOn(series.space);
+      table.AddRow({TextCell(WorkloadToString(space.workload)), TextCell(space.template_name),
+                    CountCell(int64_t(space.seconds.size())), PercentCell(ShareWithin(space, kNear)),
+                    TextCell(series.tuner + (series.taught ? " + history" : "")), TrialsCell(near),
+                    TrialsCell(MedianTrials(series, kNearer)),
+                    random ? PercentCell(near / MedianTrials(*random, kNear)) : NoCell(),
+                    RegretCell(series, 100), RegretCell(series, int(trials_))});
+    }
+  }
+
+  Cell RegretCell(const Series& series, int trials) const {
+    std::vector<double> regrets;
+    for (const auto& curve : series.curves) {
+      regrets.push_back(RegretAfter(curve, TrueBest(spaces_[series.space]), trials));
+    }
+    const double median = Quantile(regrets, 0.5);
+    return {median, fmt::format("{:.1f}%", 100 * median)};
+  }
+
+  static Table CurveTable() {
+    return {"curves",
+            "Median regret after so many trials:",
+            {{"workload", "workload"},
+             {"tuner", "tuner"},
+             {"trials", "trials"},
+             {"regret", "regret"},
+             {"bar", ""}}};
+  }
+
+  void AddCurves(Table& table) const {
+    constexpr double kFullBar = 0.5;
+    for (const Series& series : series_) {
+      for (int trials : kCurvePoints) {
+        if (trials > trials_) break;
+        const Cell regret = RegretCell(series, trials);
+        const double bar = std::min(std::get<double>(regret.value) / kFullBar, 1.0);
+        table.AddRow({TextCell(WorkloadToString(spaces_[series.space].workload)),
+                      TextCell(series.tuner + (series.taught ? " + history" : "")), CountCell(trials), regret,
+                      TextCell(std::string(size_t(40 * bar), '#'))});
+      }
+    }
+  }
+
+  std::vector<std::string> paths_, tuners_, histories_;
+  int64_t seeds_ = 20, trials_ = 300, batch_ = 16;
+  bool curve_ = false, json_ = false;
+  std::string csv_path_;
+  std::vector<MeasuredSpace> spaces_;
+  std::vector<Series> series_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeSimulateCommand() { return std::make_unique<SimulateCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,33 @@
+// One task as `tilesmith tune` sees it, and how it becomes a task of the network tuner.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tools/bench/conv_bench.h"
+#include "tools/cli/tasks.h"
+#include "tuner/network_tuner.h"
+
+namespace tilesmith {
+
+struct TuneRow {
+  ConvTask task;
+  bool cold_weights = false;
+  std::optional<OneDnnSide> baseline;  // oneDNN's fastest; none where it cannot do the task
+  bool known = false;                  // from the database: nothing is measured
+  TuneResult result;
+};
+
+// What a gain in each task is worth. Of a network: how often it contains the task. Otherwise every task
+// counts alike, whatever its size: the inverse of oneDNN's time, or of the work where oneDNN cannot do it.
+std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network);
+
+// Points each fused task at the tasks it is an alternative to, where those are among the rows.
+void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& tasks);
+
+// oneDNN's time for the network: every task that is not fused, as often as it appears. 0 where some is
+// missing.
+double OneDnnSeconds(std::span<const TuneRow> rows);
+
+}  // namespace tilesmith

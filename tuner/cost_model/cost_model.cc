@@ -1,0 +1,74 @@
+#include "tuner/cost_model/cost_model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "layouts/base/text_file.h"
+#include "tuner/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kModelFormat = 1;
+
+void CheckVersion(const json& object, const char* name, int ours) {
+  const int theirs = JsonGet<int>(object, name);
+  if (theirs == ours) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} is {}, this tilesmith has {}: train the model again from its "
+                          "logs",
+                          name, theirs, ours));
+}
+
+CostModel FromJson(const json& object) {
+  CheckVersion(object, "tilesmith_cost_model", kModelFormat);
+  CheckVersion(object, "feature_version", kFeatureVersion);
+  CheckVersion(object, "schema_version", kSchemaVersion);
+  std::vector<std::string> knobs;
+  for (const json& knob : JsonField(object, "knobs")) knobs.push_back(JsonValue<std::string>(knob, "knobs"));
+  FeatureSchema schema(std::move(knobs));
+  const auto columns = JsonGet<size_t>(object, "columns");
+  if (columns != schema.size()) {
+    throw Error(ErrorCode::kUsage, fmt::format("columns is {}, its knobs make {}", columns, schema.size()));
+  }
+  const Objective objective = ParseObjective(JsonGet<std::string>(object, "objective"));
+  return {std::move(schema), objective, BoostedTrees::Load(JsonField(object, "trees").dump())};
+}
+
+}  // namespace
+
+std::vector<CostModel::ColumnGain> CostModel::Importance() const {
+  const std::vector<std::string> names = schema_.Names();
+  const std::vector<double> gains = trees_.Importance(names.size());
+  const double total = std::accumulate(gains.begin(), gains.end(), 0.0);
+  std::vector<ColumnGain> shares;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (gains[i] > 0) shares.push_back({names[i], gains[i] / total});
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const ColumnGain& a, const ColumnGain& b) { return a.share > b.share; });
+  return shares;
+}
+
+void SaveCostModel(const CostModel& model, const std::string& path) {
+  const json object = {
+      {"tilesmith_cost_model", kModelFormat},     {"feature_version", kFeatureVersion},
+      {"schema_version", kSchemaVersion},         {"objective", ObjectiveName(model.objective_)},
+      {"knobs", model.schema_.knobs()},           {"columns", model.schema_.size()},
+      {"trees", json::parse(model.trees_.Save())}};
+  WriteTextFile(path, JsonLine(object) + '\n');
+}
+
+CostModel LoadCostModel(const std::string& path) {
+  const json object = json::parse(ReadTextFile(path), nullptr, false);
+  if (object.is_discarded()) throw Error(ErrorCode::kUsage, fmt::format("{}: not a cost model", path));
+  try {
+    return FromJson(object);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,111 @@
+#include "tuner/cost_model/training_history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr size_t kLeastRows = 32;
+constexpr double kGrowth = 1.5;
+
+std::string TaskKey(const Record& record) {
+  return fmt::format("{}|{}|{}|{}|{}", WorkloadToString(record.workload), record.target.cpu_model,
+                     IsaName(record.target.isa), record.conditions.threads, record.conditions.cold_weights);
+}
+
+const ConvTemplate* KnownTemplate(std::string_view name) {
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (conv_template->Name() == name) return conv_template;
+  }
+  return nullptr;
+}
+
+// A worker that was killed from outside, or an unlucky build, teaches nothing about the config.
+bool Teaches(TrialStatus status) {
+  return status == TrialStatus::kOk || status == TrialStatus::kRunTimeout ||
+         status == TrialStatus::kRunCrash || status == TrialStatus::kWrongAnswer ||
+         status == TrialStatus::kOutOfMemory;
+}
+
+}  // namespace
+
+void TrainingHistory::Add(const Record& record) {
+  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  if (conv_template == nullptr || !Teaches(record.status)) return;
+  const CpuInfo cpu = CpuOf(record.target);
+  if (!conv_template->Supports(record.workload, cpu).ok) return;
+  Task& task = tasks_[TaskKey(record)];
+  if (task.spaces.empty()) {
+    task.workload = record.workload;
+    task.cpu = cpu;
+    task.conditions = record.conditions;
+  }
+  const std::string key = record.template_name + ' ' + record.config.ToString();
+  const auto known = task.by_config.find(key);
+  const double seconds = record.status == TrialStatus::kOk ? record.seconds : 0;
+  if (known != task.by_config.end()) {
+    task.rows[known->second].seconds = seconds;
+    return;
+  }
+  const auto space = task.spaces.try_emplace(conv_template);
+  if (space.second) space.first->second = conv_template->Space(record.workload, cpu);
+  if (!space.first->second.WhyInvalid(record.config).empty()) return;
+  task.by_config.emplace(key, task.rows.size());
+  task.rows.push_back({conv_template, record.config, seconds});
+  ++rows_;
+}
+
+std::vector<std::string> TrainingHistory::Knobs() const {
+  std::set<std::string> knobs;
+  for (const auto& [key, task] : tasks_) {
+    for (const Row& row : task.rows) {
+      for (const auto& [name, value] : row.config.knobs()) knobs.insert(name);
+    }
+  }
+  return {knobs.begin(), knobs.end()};
+}
+
+TrainingSet TrainingHistory::ToTrainingSet(const FeatureSchema& schema) const {
+  TrainingSet set;
+  for (const auto& [key, task] : tasks_) {
+    if (task.rows.empty()) continue;
+    double best = std::numeric_limits<double>::infinity();
+    for (const Row& row : task.rows) {
+      if (row.seconds > 0) best = std::min(best, row.seconds);
+    }
+    for (const Row& row : task.rows) {
+      schema.Append({row.conv_template, &task.workload, &task.cpu, task.conditions}, row.config,
+                    set.features);
+      set.scores.push_back(ScoreOf(row.seconds, best));
+    }
+    set.group_sizes.push_back(static_cast<uint32_t>(task.rows.size()));
+  }
+  return set;
+}
+
+std::shared_ptr<const CostModel> TrainingHistory::Model(Objective objective) const {
+  if (rows_ < kLeastRows) return nullptr;
+  Trained& trained = trained_[objective];
+  if (!trained.model || static_cast<double>(rows_) >= kGrowth * static_cast<double>(trained.rows)) {
+    trained = {rows_, std::make_shared<const CostModel>(TrainCostModel(*this, objective))};
+  }
+  return trained.model;
+}
+
+CostModel TrainCostModel(const TrainingHistory& history, Objective objective) {
+  if (history.size() == 0) throw Error(ErrorCode::kUsage, "no records to train a cost model on");
+  FeatureSchema schema(history.Knobs());
+  const TrainingSet set = history.ToTrainingSet(schema);
+  TrainingOptions options;
+  options.objective = objective;
+  options.rounds = 100;
+  return {std::move(schema), objective, BoostedTrees::Train(set, options)};
+}
+
+}  // namespace tilesmith

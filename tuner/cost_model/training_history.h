@@ -1,0 +1,59 @@
+// What was measured before, as a cost model learns from it: other tasks of this network, other templates,
+// earlier logs, other machines.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/cost_model/cost_model.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// Thread-compatible: asking for a model counts as a change.
+class TrainingHistory {
+ public:
+  // Scores are relative to the best of the same workload, conditions and machine. A config entered again
+  // replaces its row. Records of unknown templates, of configs that are no longer valid, and of failures that
+  // say nothing of the config are passed over.
+  void Add(const Record& record);
+  size_t size() const { return rows_; }
+
+  // Trained on all that was added; trained again when that has grown by half. Null while there is too little
+  // to learn from.
+  std::shared_ptr<const CostModel> Model(Objective objective) const;
+  // All of it as a training set of `schema`, its groups the tasks.
+  TrainingSet ToTrainingSet(const FeatureSchema& schema) const;
+  // Every knob of every record, sorted.
+  std::vector<std::string> Knobs() const;
+
+ private:
+  struct Row {
+    const ConvTemplate* conv_template = nullptr;
+    Config config;
+    double seconds = 0;  // 0: failed
+  };
+  struct Task {
+    ConvWorkload workload;
+    CpuInfo cpu;
+    MeasureConditions conditions;
+    std::map<const ConvTemplate*, ConfigSpace> spaces;
+    std::vector<Row> rows;
+    std::map<std::string, size_t> by_config;
+  };
+  struct Trained {
+    size_t rows = 0;
+    std::shared_ptr<const CostModel> model;
+  };
+  std::map<std::string, Task> tasks_;
+  size_t rows_ = 0;
+  mutable std::map<Objective, Trained> trained_;
+};
+
+// A model of all records, for `tilesmith cost-model` and tests. Throws Error(kUsage) when there is nothing to
+// learn from.
+CostModel TrainCostModel(const TrainingHistory& history, Objective objective);
+
+}  // namespace tilesmith

@@ -1,0 +1,151 @@
+#include "tuner/layout_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tilesmith {
+namespace {
+
+constexpr int kMovedConfigs = 3;      // best configs of the task that every pair is offered
+constexpr int kRecordTrials = 4;      // that may fail or stop early before a pair is given up
+constexpr int kLeastTrials = 4;       // before a pair is judged
+constexpr int kPatience = 6;          // barren trials in a row that end a pair's search
+constexpr double kSearchGain = 1.25;  // a search in a pair seldom makes it faster than by this
+constexpr double kStopEarlyFactor = 1.1;
+constexpr double kGain = 0.995;  // less is noise
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool IsFull(const Record* record) { return record != nullptr && !record->early_stopped; }
+
+}  // namespace
+
+double WorthHavingSeconds(const ConvWorkload& workload, double best_seconds) {
+  constexpr double kBytesPerSecond = 8e9;
+  const int64_t floats = ElementCount(workload.input_shape()) + ElementCount(workload.output_shape());
+  constexpr double kReadAndWritten = 2;
+  return best_seconds + kReadAndWritten * static_cast<double>(floats * sizeof(float)) / kBytesPerSecond;
+}
+
+LayoutSearch::LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std::vector<Lane> lanes,
+                           uint64_t seed)
+    : workload_(workload), cpu_(cpu), lanes_(std::move(lanes)), random_(seed) {
+  std::vector<BlockPair> blocks;
+  for (const Lane& lane : lanes_) {
+    const std::vector<BlockPair> of_lane = BlockPairs(*lane.space);
+    blocks.insert(blocks.end(), of_lane.begin(), of_lane.end());
+  }
+  // A chain of layers keeps its layout: what reads and writes the same one comes first.
+  std::sort(blocks.begin(), blocks.end(), [](const BlockPair& a, const BlockPair& b) {
+    return std::make_pair(a.ic_block != a.oc_block, a) < std::make_pair(b.ic_block != b.oc_block, b);
+  });
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  for (const BlockPair& pair : blocks) {
+    pairs_.push_back({pair, {LayoutOfBlockKnob(pair.ic_block), LayoutOfBlockKnob(pair.oc_block)}});
+  }
+}
+
+LayoutSearch::Need LayoutSearch::NeedOf(const Pair& pair, const Record* best, double worth_seconds) const {
+  if (pair.exhausted) return Need::kNothing;
+  if (!IsFull(best)) return pair.trials < kRecordTrials ? Need::kRecord : Need::kNothing;
+  // What was moved here first may have been no good anywhere.
+  const bool promising = best->seconds <= kSearchGain * worth_seconds || pair.trials < kLeastTrials;
+  return promising && pair.barren < kPatience ? Need::kSearch : Need::kNothing;
+}
+
+const LayoutSearch::Lane* LayoutSearch::LaneOf(const std::string& template_name) const {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return lane.conv_template->Name() == template_name;
+  });
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+std::optional<LayoutSearch::Candidate> LayoutSearch::MovedHere(const Pair& pair,
+                                                               const TrialBook& book) const {
+  const auto moved = [&](const Lane& lane, const Config& config) -> std::optional<Candidate> {
+    const std::optional<Config> here = Transplant(*lane.space, config, pair.blocks);
+    if (!here || book.Knows(lane.conv_template->Name(), *here)) return std::nullopt;
+    return Candidate{static_cast<size_t>(&lane - lanes_.data()), *here, pair.layouts, kInfinity};
+  };
+  for (const Record* record : book.Top(kMovedConfigs)) {
+    const Lane* lane = LaneOf(record->template_name);
+    if (lane == nullptr) continue;
+    if (auto candidate = moved(*lane, record->config)) return candidate;
+  }
+  // Where the best template has no config for the pair, any may do.
+  for (const Lane& lane : lanes_) {
+    if (auto candidate = moved(lane, lane.conv_template->Default(workload_, cpu_))) return candidate;
+  }
+  return std::nullopt;
+}
+
+std::optional<LayoutSearch::Candidate> LayoutSearch::StepFrom(const Record& best, const TrialBook& book) {
+  const Lane* lane = LaneOf(best.template_name);
+  const std::optional<uint64_t> index = lane ? lane->space->IndexOf(best.config) : std::nullopt;
+  if (!index) return std::nullopt;
+  const std::optional<BlockPair> blocks = BlocksOf(best.config);
+  std::vector<Config> steps;
+  for (uint64_t neighbour : lane->space->Neighbours(*index)) {
+    Config config = lane->space->At(neighbour);
+    if (BlocksOf(config) == blocks && !book.Knows(best.template_name, config)) {
+      steps.push_back(std::move(config));
+    }
+  }
+  if (steps.empty()) return std::nullopt;
+  Config& chosen = steps[random_.Below(steps.size())];
+  return Candidate{static_cast<size_t>(lane - lanes_.data()), std::move(chosen), best.layouts, kInfinity};
+}
+
+std::optional<LayoutSearch::Candidate> LayoutSearch::CandidateFor(const Pair& pair, const TrialBook& book,
+                                                                  const Record* best) {
+  std::optional<Candidate> candidate = MovedHere(pair, book);
+  if (!candidate && IsFull(best)) candidate = StepFrom(*best, book);
+  if (candidate && IsFull(best)) candidate->stop_above_seconds = kStopEarlyFactor * best->seconds;
+  return candidate;
+}
+
+// Whether the trial last asked for made its pair faster.
+void LayoutSearch::JudgeLast(const Record* best) {
+  if (IsFull(best) && best->seconds < kGain * last_->best_seconds) {
+    last_->barren = 0;
+    last_->best_seconds = best->seconds;
+  } else {
+    ++last_->barren;
+  }
+}
+
+std::optional<LayoutSearch::Candidate> LayoutSearch::Next(const TrialBook& book) {
+  const Record* fastest = book.Best();
+  const double worth = fastest ? WorthHavingSeconds(workload_, fastest->seconds) : kInfinity;
+  const std::map<LayoutPair, const Record*> best_of = book.BestOfPairs();
+  const auto best = [&](const Pair& pair) {
+    const auto found = best_of.find(pair.layouts);
+    return found == best_of.end() ? nullptr : found->second;
+  };
+  if (last_ != nullptr) JudgeLast(best(*last_));
+  last_ = nullptr;
+  for (;;) {
+    Pair* chosen = nullptr;
+    std::pair<Need, int> chosen_rank;
+    for (Pair& pair : pairs_) {
+      const std::pair<Need, int> rank = {NeedOf(pair, best(pair), worth), pair.trials};
+      if (rank.first == Need::kNothing || (chosen != nullptr && rank >= chosen_rank)) continue;
+      chosen = &pair;
+      chosen_rank = rank;
+    }
+    if (chosen == nullptr) return std::nullopt;
+    std::optional<Candidate> candidate = CandidateFor(*chosen, book, best(*chosen));
+    if (!candidate) {
+      chosen->exhausted = true;
+      continue;
+    }
+    if (const Record* known = best(*chosen); IsFull(known)) chosen->best_seconds = known->seconds;
+    ++chosen->trials;
+    ++trials_[chosen->layouts];
+    last_ = chosen;
+    return candidate;
+  }
+}
+
+}  // namespace tilesmith

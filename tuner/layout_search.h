@@ -1,0 +1,82 @@
+// The part of tuning a task that is about other layouts than the fastest: a graph tuner can only choose pairs
+// of layouts it has good records for, so trials are spent on the others on purpose.
+//
+// Which pairs are worth having follows from an exchange argument. In any plan, a conv that uses the pair p
+// could use its fastest pair instead, with a transform on either side. So an optimal plan uses p only where
+//
+//     seconds(p) <= seconds(fastest) + transform of the input + transform of the output,
+//
+// and WorthHavingSeconds bounds the right-hand side. A pair beyond it needs no good record, only one that
+// shows so. The others get a search of their own: the task's best configs moved there, then steps from the
+// pair's best config, one knob at a time, until several in a row bring nothing.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tuner/layout_coverage.h"
+#include "tuner/search/random_source.h"
+#include "tuner/trial_book.h"
+
+namespace tilesmith {
+
+// The most a pair of layouts may take and still be of use, where the fastest takes best_seconds. A transform
+// reads and writes its tensor once; it is taken to be slower than on any machine in use.
+double WorthHavingSeconds(const ConvWorkload& workload, double best_seconds);
+
+// Decides what to measure next; whoever measures enters the record in the book it asks with. Neither clock
+// nor output; the choices follow from the seed and the records.
+class LayoutSearch {
+ public:
+  struct Lane {  // one template that computes the workload
+    const ConvTemplate* conv_template = nullptr;
+    const ConfigSpace* space = nullptr;
+  };
+  // The lanes' spaces outlive it.
+  LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std::vector<Lane> lanes, uint64_t seed);
+  LayoutSearch(const LayoutSearch&) = delete;
+  LayoutSearch& operator=(const LayoutSearch&) = delete;
+
+  struct Candidate {
+    size_t lane = 0;
+    Config config;
+    LayoutPair layouts;
+    double stop_above_seconds = 0;  // compared with its own pair: see TrialRequest
+  };
+  // nullopt when every pair has what it needs. Each call is taken for a trial of the pair.
+  std::optional<Candidate> Next(const TrialBook& book);
+
+  // Every pair of layouts that some template's knobs allow.
+  int pairs() const { return static_cast<int>(pairs_.size()); }
+  // Trials that Next asked for.
+  const std::map<LayoutPair, int>& trials() const { return trials_; }
+
+ private:
+  struct Pair {
+    BlockPair blocks;
+    LayoutPair layouts;
+    int trials = 0;
+    int barren = 0;  // trials in a row that did not make it faster
+    double best_seconds = std::numeric_limits<double>::infinity();  // before the trial last asked for
+    bool exhausted = false;
+  };
+  enum class Need { kRecord, kSearch, kNothing };
+  void JudgeLast(const Record* best);
+  Need NeedOf(const Pair& pair, const Record* best, double worth_seconds) const;
+  std::optional<Candidate> CandidateFor(const Pair& pair, const TrialBook& book, const Record* best);
+  std::optional<Candidate> MovedHere(const Pair& pair, const TrialBook& book) const;
+  std::optional<Candidate> StepFrom(const Record& best, const TrialBook& book);
+  const Lane* LaneOf(const std::string& template_name) const;
+
+  ConvWorkload workload_;
+  CpuInfo cpu_;
+  std::vector<Lane> lanes_;
+  std::vector<Pair> pairs_;
+  Pair* last_ = nullptr;  // whose trial was asked for
+  std::map<LayoutPair, int> trials_;
+  RandomSource random_;
+};
+
+}  // namespace tilesmith

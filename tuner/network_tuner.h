@@ -1,0 +1,70 @@
+// Tuning all tasks of a network together: a task scheduler decides who gets the next turn, and enough of the
+// time and the trials is kept back for what the graph tuner needs of every task: other layouts, and a fair
+// timing.
+//
+// The order: turns of search; then task by task the other layouts and the re-timing. A budget too short for
+// all of that cuts every task's share alike, but each gets at least one trial.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "tuner/tune.h"
+
+namespace tilesmith {
+
+struct NetworkTask {
+  TuneRequest request;  // of its options, trials and seconds_budget are not looked at
+  double weight = 1;    // how often the network contains it
+  // A fused task: the tasks it is an alternative to, and what else it replaces (ScheduledTask).
+  std::vector<size_t> replaces = {};
+  double replaced_seconds = 0;
+  bool known = false;  // what `resume` holds is enough: nothing is measured
+};
+
+struct NetworkOptions {
+  int trials = 256;  // per task on average, counted as TuneOptions::trials; 0: as many as fit in the time
+  double most_share = 4;  // a single task gets at most so many times the average
+  double seconds_budget = std::numeric_limits<double>::infinity();
+  bool stop_when_flat = true;  // a task whose curve is flat leaves its trials to others, or unspent
+  uint64_t seed = 1;
+};
+
+enum class TaskStage { kWaiting, kSearch, kLayouts, kRetime, kDone, kKnown };
+std::string_view TaskStageName(TaskStage stage);  // "", "search", "layouts", "re-timing", "done", "known"
+
+struct TaskView {
+  TaskStage stage = TaskStage::kWaiting;
+  double best_seconds = 0;  // 0 while nothing has worked
+  int trials = 0;           // measured by this call
+  int failures = 0;
+};
+
+struct NetworkProgress {
+  size_t task = 0;  // whose turn just ended
+  std::vector<TaskView> tasks;
+  double network_seconds = 0;  // NetworkSeconds; 0 while some task has no time
+  int trials_measured = 0;
+  double elapsed_seconds = 0;
+  double left_seconds = 0;  // estimated
+};
+
+// As TuneSinks.
+struct NetworkSinks {
+  std::function<void(const Record&)> on_record = {};
+  std::function<void(const NetworkProgress&)> on_progress = {};
+  std::function<bool()> should_stop = {};
+};
+
+struct NetworkResult {
+  std::vector<TuneResult> tasks;
+  double network_seconds = 0;  // 0 where some task has no time
+  bool interrupted = false;
+  bool out_of_time = false;  // the budget ended the search
+};
+
+// Throws as TuneTask does.
+NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkOptions& options,
+                          Measurer& measurer, const NetworkSinks& sinks);
+
+}  // namespace tilesmith

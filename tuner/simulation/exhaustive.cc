@@ -1,0 +1,144 @@
+#include "tuner/simulation/exhaustive.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+#include "layouts/base/error.h"
+#include "tuner/measure/estimator.h"
+#include "tuner/search/random_source.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr double kNear = 1.15;  // times the best: measured again
+constexpr int kAgain = 2;       // passes over these
+
+int64_t ParseValue(const std::string& text, const std::string& of) {
+  int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) {
+    throw Error(ErrorCode::kUsage, fmt::format("\"{}\" in \"{}\" is not an integer", text, of));
+  }
+  return value;
+}
+
+class ExhaustiveRun {
+ public:
+  ExhaustiveRun(const ExhaustiveRequest& request, Measurer& measurer, const ExhaustiveSinks& sinks)
+      : request_(request), measurer_(measurer), sinks_(sinks), space_(request.knobs, nullptr) {
+    measured_ = {.target = TargetOf(request.session.cpu),
+                 .workload = request.session.workload,
+                 .template_name = std::string(request.conv_template->Name()),
+                 .conditions = request.session.conditions,
+                 .knobs = request.knobs,
+                 .seconds = {}};
+  }
+
+  MeasuredSpace Run() {
+    measurer_.Begin(request_.session);
+    std::vector<uint64_t> all = ValidIndices();
+    RandomSource random(request_.session.seed);
+    for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.Below(i)]);
+    expected_ = all.size();
+    for (uint64_t index : all) MeasureOne(index);
+    const std::vector<uint64_t> near = NearTheBest();
+    expected_ += kAgain * near.size();
+    for (int pass = 0; pass < kAgain; ++pass) {
+      for (uint64_t index : near) MeasureOne(index);
+    }
+    return std::move(measured_);
+  }
+
+ private:
+  std::vector<uint64_t> ValidIndices() const {
+    const ConfigSpace whole = request_.conv_template->Space(request_.session.workload, request_.session.cpu);
+    std::vector<uint64_t> valid;
+    for (uint64_t index = 0; index < space_.size(); ++index) {
+      if (whole.WhyInvalid(space_.At(index)).empty()) valid.push_back(index);
+    }
+    return valid;
+  }
+
+  void MeasureOne(uint64_t index) {
+    if (sinks_.should_stop && sinks_.should_stop()) {
+      throw Error(ErrorCode::kInterrupted, "interrupted: a space that is not wholly measured is of no use");
+    }
+    const TrialResult trial = measurer_.Measure({measured_.template_name, space_.At(index)});
+    std::vector<double>& samples = samples_[index];
+    samples.insert(samples.end(), trial.sample_seconds.begin(), trial.sample_seconds.end());
+    const bool ok = trial.status == TrialStatus::kOk;
+    measured_.seconds[index] = ok ? std::optional(Estimate(samples)) : std::nullopt;
+    if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);
+  }
+
+  std::vector<uint64_t> NearTheBest() const {
+    const double limit = kNear * TrueBest(measured_);
+    std::vector<uint64_t> near;
+    for (const auto& [index, seconds] : measured_.seconds) {
+      if (seconds && *seconds <= limit) near.push_back(index);
+    }
+    return near;
+  }
+
+  const ExhaustiveRequest& request_;
+  Measurer& measurer_;
+  const ExhaustiveSinks& sinks_;
+  const ConfigSpace space_;
+  MeasuredSpace measured_;
+  std::map<uint64_t, std::vector<double>> samples_;
+  size_t done_ = 0, expected_ = 0;
+};
+
+}  // namespace
+
+KnobRestrictions ParseRestrictions(const std::string& text) {
+  KnobRestrictions restrictions;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is not KNOB=VALUE,VALUE,...", word));
+    }
+    std::istringstream values(word.substr(equals + 1));
+    std::vector<int64_t>& list = restrictions[word.substr(0, equals)];
+    for (std::string value; std::getline(values, value, ',');) list.push_back(ParseValue(value, word));
+    if (list.empty()) throw Error(ErrorCode::kUsage, fmt::format("\"{}\" names no value", word));
+  }
+  return restrictions;
+}
+
+std::vector<Knob> Restrict(const ConfigSpace& space, const KnobRestrictions& restrictions) {
+  std::vector<Knob> knobs = space.knobs();
+  for (const auto& [name, values] : restrictions) {
+    const auto knob =
+        std::find_if(knobs.begin(), knobs.end(), [&name = name](const Knob& k) { return k.name == name; });
+    if (knob == knobs.end()) {
+      std::vector<std::string> known;
+      for (const Knob& k : knobs) known.push_back(k.name);
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("unknown knob \"{}\" (known: {})", name, fmt::join(known, ", ")));
+    }
+    std::vector<int64_t> kept;
+    for (int64_t value : knob->values) {
+      if (std::find(values.begin(), values.end(), value) != values.end()) kept.push_back(value);
+    }
+    for (int64_t value : values) {
+      if (std::find(kept.begin(), kept.end(), value) != kept.end()) continue;
+      throw Error(ErrorCode::kUsage, fmt::format("knob \"{}\" is never {} (its values: {})", name, value,
+                                                 fmt::join(knob->values, ", ")));
+    }
+    knob->values = kept;
+  }
+  return knobs;
+}
+
+MeasuredSpace MeasureExhaustively(const ExhaustiveRequest& request, Measurer& measurer,
+                                  const ExhaustiveSinks& sinks) {
+  return ExhaustiveRun(request, measurer, sinks).Run();
+}
+
+}  // namespace tilesmith

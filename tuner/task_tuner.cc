@@ -1,0 +1,306 @@
+#include "tuner/task_tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "layouts/base/check.h"
+#include "tuner/cost_model/training_history.h"
+#include "tuner/measure/estimator.h"
+#include "tuner/retiming.h"
+
+namespace tilesmith {
+namespace {
+
+std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// Far above what any sane config needs, far below what takes a machine down.
+int64_t GenerousMemory(const ConvWorkload& workload, const MeasureConditions& conditions) {
+  constexpr int64_t kBase = int64_t{8} << 30;
+  constexpr int64_t kPerThread = int64_t{256} << 20;
+  constexpr int64_t kCopies = 32;
+  int64_t floats = ElementCount(workload.input_shape()) + 2 * ElementCount(workload.output_shape()) +
+                   ElementCount(workload.weights_shape());
+  for (const ConvWorkload& first : workload.before) {
+    floats += ElementCount(first.output_shape()) + ElementCount(first.weights_shape());
+  }
+  return kBase + kPerThread * conditions.threads + kCopies * floats * static_cast<int64_t>(sizeof(float));
+}
+
+void CheckRequest(const TuneRequest& request) {
+  const TuneOptions& options = request.options;
+  if (request.templates.empty()) {
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("no template to tune {}", WorkloadToString(request.workload)));
+  }
+  const auto check = [](const char* what, double value, double least) {
+    if (value >= least) return;
+    throw Error(ErrorCode::kUsage, fmt::format("{} is {} (allowed: at least {})", what, value, least));
+  };
+  check("trials", options.trials, 1);
+  check("batch", options.batch, 1);
+  check("threads", request.conditions.threads, 1);
+  check("early stop factor", options.early_stop_factor, 1);
+  check("time budget", options.seconds_budget, 0);
+}
+
+double Fastest(std::span<const TrialOutcome> outcomes) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const TrialOutcome& outcome : outcomes) {
+    if (outcome.seconds) fastest = std::min(fastest, *outcome.seconds);
+  }
+  return fastest;
+}
+
+}  // namespace
+
+TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void(const Record&)> on_record)
+    : request_(std::move(request)),
+      measurer_(measurer),
+      on_record_(std::move(on_record)),
+      race_(request_.templates.size()),
+      book_(request_.accuracy) {
+  CheckRequest(request_);
+  FindSearcher(request_.options.searcher);  // throws now rather than in the middle of it
+  MakeLanes();
+  Resume();
+}
+
+TaskTuner::~TaskTuner() = default;
+
+void TaskTuner::MakeLanes() {
+  std::vector<LayoutSearch::Lane> spaces;
+  for (const ConvTemplate* conv_template : request_.templates) {
+    lanes_.push_back({conv_template, conv_template->Space(request_.workload, request_.cpu), nullptr});
+  }
+  for (const Lane& lane : lanes_) spaces.push_back({lane.conv_template, &lane.space});
+  layouts_ = std::make_unique<LayoutSearch>(request_.workload, request_.cpu, spaces, request_.options.seed);
+}
+
+// Known tasks need none, so not before the first search.
+void TaskTuner::MakeSearchers() {
+  const SearcherInfo& info = FindSearcher(request_.options.searcher);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    lane.searcher = info.make({request_.workload, request_.cpu, lane.conv_template, lane.space,
+                               request_.options.seed, request_.conditions, request_.history});
+    const std::vector<TrialOutcome> known = OutcomesOf(lane);
+    lane.searcher->Update(known);
+    if (static_cast<int>(known.size()) >= request_.options.batch) race_.Tried(i, Fastest(known));
+  }
+}
+
+std::vector<TrialOutcome> TaskTuner::OutcomesOf(const Lane& lane) const {
+  std::vector<TrialOutcome> outcomes;
+  for (const Record& record : book_.records()) {
+    if (record.template_name == lane.conv_template->Name()) outcomes.push_back(OutcomeOf(record));
+  }
+  return outcomes;
+}
+
+void TaskTuner::Resume() {
+  const Target target = TargetOf(request_.cpu);
+  for (const Record& record : request_.resume) {
+    if (!(record.workload == request_.workload) || !SameMachine(record.target, target) ||
+        record.conditions != request_.conditions || record.status == TrialStatus::kWorkerLost) {
+      continue;
+    }
+    for (const Lane& lane : lanes_) {
+      if (lane.conv_template->Name() == record.template_name && lane.space.IndexOf(record.config)) {
+        Enter(record);
+      }
+    }
+  }
+  request_.resume.clear();
+  for (const Record& record : book_.records()) {
+    if (record.status != TrialStatus::kOk) ++failures_[record.status];
+  }
+}
+
+MeasureSession TaskTuner::Session() const {
+  MeasureSession session = {request_.workload, request_.cpu,    request_.conditions,
+                            request_.sampling, request_.limits, request_.options.seed};
+  if (session.limits.memory_bytes == 0) {
+    session.limits.memory_bytes = GenerousMemory(request_.workload, request_.conditions);
+  }
+  return session;
+}
+
+void TaskTuner::Begin() { measurer_.Begin(Session()); }
+
+TrialOutcome TaskTuner::OutcomeOf(const Record& record) const {
+  const bool ok = record.status == TrialStatus::kOk && Accepts(request_.accuracy, record);
+  return {record.config, ok ? std::optional(record.seconds) : std::nullopt, record.early_stopped,
+          RelativeError(record.sample_seconds)};
+}
+
+void TaskTuner::Enter(const Record& record) {
+  book_.Enter(record);
+  const bool counts =
+      record.status == TrialStatus::kOk && !record.early_stopped && Accepts(request_.accuracy, record);
+  if (counts && (curve_.empty() || record.seconds < curve_.back().best_seconds)) {
+    curve_.push_back({book_.size(), record.seconds});
+  }
+}
+
+void TaskTuner::Log(const Record& record) {
+  Enter(record);
+  untaught_.push_back(record);
+  if (on_record_) on_record_(record);
+}
+
+Record TaskTuner::ToRecord(const ConvTemplate& conv_template, const Config& config,
+                           const TrialResult& trial) const {
+  Record record;
+  record.target = TargetOf(request_.cpu);
+  record.workload = request_.workload;
+  record.template_name = conv_template.Name();
+  record.config = config;
+  record.layouts = conv_template.Layouts(request_.workload, config);
+  record.conditions = request_.conditions;
+  record.status = trial.status;
+  record.detail = trial.detail;
+  record.sample_seconds = trial.sample_seconds;
+  record.seconds = trial.seconds;
+  record.error = trial.error;
+  record.statistic = kEstimatorName;
+  record.early_stopped = trial.early_stopped;
+  record.tuner = request_.options.searcher;
+  record.seed = request_.options.seed;
+  record.time = UtcNow();
+  return record;
+}
+
+Record TaskTuner::Try(const Lane& lane, const TrialRequest& trial, const char* purpose) {
+  Record record = ToRecord(*lane.conv_template, trial.config, measurer_.Measure(trial));
+  record.purpose = purpose;
+  Log(record);
+  ++trials_measured_;
+  if (record.status != TrialStatus::kOk) ++failures_[record.status];
+  return record;
+}
+
+int TaskTuner::Search(const Turn& turn) {
+  if (lanes_[0].searcher == nullptr) MakeSearchers();
+  while (turn.trials > 0 && !Stopped(turn)) {
+    const std::optional<size_t> runner = race_.Next();
+    if (!runner) {
+      exhausted_ = true;
+      return 0;
+    }
+    Lane& lane = lanes_[*runner];
+    const std::vector<Config> batch = lane.searcher->NextBatch(static_cast<size_t>(turn.trials));
+    if (batch.empty()) {
+      race_.Exhausted(*runner);
+      continue;
+    }
+    std::vector<TrialOutcome> outcomes;
+    for (const Config& config : batch) {
+      if (!outcomes.empty() && Stopped(turn)) break;
+      const Record* best = book_.Best();
+      const double stop_above = request_.options.early_stop_factor *
+                                (best ? best->seconds : std::numeric_limits<double>::infinity());
+      const TrialRequest trial = {std::string(lane.conv_template->Name()), config, stop_above};
+      outcomes.push_back(OutcomeOf(Try(lane, trial, kPurposeSearch)));
+    }
+    lane.searcher->Update(outcomes);
+    race_.Tried(*runner, Fastest(outcomes));
+    Teach();
+    return static_cast<int>(outcomes.size());
+  }
+  return 0;
+}
+
+// Between turns, since a history that grows may train a model.
+void TaskTuner::Teach() {
+  if (request_.history) {
+    for (const Record& record : untaught_) request_.history->Add(record);
+  }
+  untaught_.clear();
+}
+
+int TaskTuner::LayoutShare(int trials) const {
+  const int pairs = layouts_->pairs();
+  if (pairs <= 1) return 0;
+  return std::max(static_cast<int>(trials * request_.options.coverage_fraction), std::min(pairs, trials / 2));
+}
+
+int TaskTuner::CoverLayouts(const Turn& turn) {
+  int done = 0;
+  std::vector<std::vector<TrialOutcome>> outcomes(lanes_.size());
+  while (done < turn.trials && !Stopped(turn)) {
+    const std::optional<LayoutSearch::Candidate> next = layouts_->Next(book_);
+    if (!next) break;
+    const Lane& lane = lanes_[next->lane];
+    const TrialRequest trial = {std::string(lane.conv_template->Name()), next->config,
+                                next->stop_above_seconds};
+    outcomes[next->lane].push_back(OutcomeOf(Try(lane, trial, kPurposeLayouts)));
+    ++done;
+  }
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].searcher) lanes_[i].searcher->Update(outcomes[i]);
+  }
+  Teach();
+  return done;
+}
+
+int TaskTuner::RetimingTrials() const {
+  const TuneOptions& options = request_.options;
+  return options.retime_rounds * (std::max(options.retime_top, 1) + layouts_->pairs() / 2);
+}
+
+bool TaskTuner::Retime(const std::function<bool()>& stopped) {
+  constexpr int kPasses = 4;  // after the first: those whose rivals turned out slower than they seemed
+  const TuneOptions& options = request_.options;
+  std::set<std::string> done;
+  for (int pass = 0; pass < kPasses && options.retime_rounds > 0; ++pass) {
+    const std::vector<Record> contenders =
+        Contenders(request_.workload, book_, pass == 0 ? options.retime_top : 1, done);
+    if (contenders.empty()) break;
+    bool any = false;
+    for (const Retimed& one : TimeAgain(contenders, options.retime_rounds, measurer_, stopped)) {
+      const bool measured = !one.result.sample_seconds.empty() || one.result.status != TrialStatus::kOk;
+      if (!measured) continue;
+      any = true;
+      done.insert(TrialBook::Key(one.record.template_name, one.record.config));
+      LogRetimed(one.record, one.result);
+    }
+    if (!any) return pass > 0;
+  }
+  Teach();
+  return true;
+}
+
+void TaskTuner::LogRetimed(const Record& known, const TrialResult& trial) {
+  if (trial.status == TrialStatus::kWorkerLost) return;
+  if (trial.status != TrialStatus::kOk) ++failures_[trial.status];
+  for (const Lane& lane : lanes_) {
+    if (lane.conv_template->Name() != known.template_name) continue;
+    Record record = ToRecord(*lane.conv_template, known.config, trial);
+    record.purpose = kPurposeRetime;
+    Log(record);
+  }
+}
+
+TuneResult TaskTuner::Result() const {
+  TuneResult result;
+  result.records = book_.records();
+  if (const Record* best = book_.Best()) result.best = *best;
+  result.failures = failures_;
+  result.trials_measured = trials_measured_;
+  for (const auto& [layouts, trials] : layouts_->trials()) result.layout_trials += trials;
+  result.trials_of_layouts = layouts_->trials();
+  result.curve = curve_;
+  return result;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,99 @@
+// One task being tuned, a turn at a time, so that turns of several tasks can alternate.
+//
+// A task's life: Search as often as wanted, CoverLayouts once or more, Retime at the end. The loops over that
+// are TuneTask (tune.h) for one task and TuneNetwork (network_tuner.h) for many; they decide about trials and
+// time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/layout_search.h"
+#include "tuner/search/searcher.h"
+#include "tuner/template_race.h"
+#include "tuner/trial_book.h"
+#include "tuner/tune.h"
+
+namespace tilesmith {
+
+// What one call may do.
+struct Turn {
+  int trials = 16;                     // at most
+  std::function<bool()> stopped = {};  // asked before every trial; empty: never
+};
+
+class TaskTuner {
+ public:
+  // Takes in what `request.resume` knows. Throws as TuneTask does. `measurer` outlives it; of `sinks` only
+  // on_record is used. request.options.trials is what is planned for the task, not a limit.
+  TaskTuner(TuneRequest request, Measurer& measurer, std::function<void(const Record&)> on_record);
+  ~TaskTuner();
+  TaskTuner(const TaskTuner&) = delete;
+  TaskTuner& operator=(const TaskTuner&) = delete;
+
+  // The measurer's trials are this task's from now on. Precondition of the turns below: called since another
+  // task's was.
+  void Begin();
+
+  // One batch for the template whose turn it is. Returns how many trials were made: 0 when stopped or
+  // exhausted.
+  int Search(const Turn& turn);
+  // Trials in other pairs of layouts (layout_search.h), until every one that is worth it has a good record.
+  int CoverLayouts(const Turn& turn);
+  // The best again, side by side (retiming.h). False when `stopped` said so before the first round was over.
+  bool Retime(const std::function<bool()>& stopped);
+
+  const TuneRequest& request() const { return request_; }
+  const TrialBook& book() const { return book_; }
+  int trials() const { return book_.size(); }  // distinct configs, resumed ones included
+  // Falls with every improvement; the last point is where the task stands.
+  const std::vector<CurvePoint>& curve() const { return curve_; }
+  bool exhausted() const { return exhausted_; }  // the searchers have no more configs
+  const std::map<TrialStatus, int>& failures() const { return failures_; }
+  int trials_measured() const { return trials_measured_; }  // by this object, re-timing not counted
+  size_t templates() const { return lanes_.size(); }
+  int layout_pairs() const { return layouts_->pairs(); }
+  // Of `trials` for the whole task, how many belong to CoverLayouts.
+  int LayoutShare(int trials) const;
+  // What Retime is going to take, in trials: about.
+  int RetimingTrials() const;
+  TuneResult Result() const;
+
+ private:
+  struct Lane {  // one template
+    const ConvTemplate* conv_template = nullptr;
+    ConfigSpace space;
+    std::unique_ptr<Searcher> searcher;  // from the first Search on
+  };
+  void MakeLanes();
+  void MakeSearchers();
+  std::vector<TrialOutcome> OutcomesOf(const Lane& lane) const;
+  void Resume();
+  void Teach();
+  MeasureSession Session() const;
+  bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
+  Record Try(const Lane& lane, const TrialRequest& trial, const char* purpose);
+  Record ToRecord(const ConvTemplate& conv_template, const Config& config, const TrialResult& trial) const;
+  TrialOutcome OutcomeOf(const Record& record) const;
+  void Enter(const Record& record);
+  void Log(const Record& record);
+  void LogRetimed(const Record& known, const TrialResult& trial);
+
+  TuneRequest request_;
+  Measurer& measurer_;
+  std::function<void(const Record&)> on_record_;
+  std::vector<Lane> lanes_;
+  TemplateRace race_;
+  TrialBook book_;
+  std::unique_ptr<LayoutSearch> layouts_;
+  std::vector<CurvePoint> curve_;
+  std::vector<Record> untaught_;  // not in the history yet
+  bool exhausted_ = false;
+  std::map<TrialStatus, int> failures_;
+  int trials_measured_ = 0;
+};
+
+}  // namespace tilesmith
