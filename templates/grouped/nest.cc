@@ -15,6 +15,20 @@ const char* BodyOf(Spread spread) {
       return "sum += weights * input, permuted by an index register";
     case Spread::kBroadcast:
       return "sum += weights * input, broadcast";
+    case Spread::kSwaps:
+      return "sum += weights * input; the lanes of the sums are swapped in the end";
+  }
+  return "";
+}
+
+const char* HoldText(Hold hold) {
+  switch (hold) {
+    case Hold::kNothing:
+      return "weights are operands of the FMAs";
+    case Hold::kWeights:
+      return "weights in registers";
+    case Hold::kInputs:
+      return "inputs in registers";
   }
   return "";
 }
@@ -34,9 +48,9 @@ LoopNest NestOf(const Geometry& g) {
   part.loops = {LoopOver("oh", g.rows_per_task(), c.tile_rows, LoopKind::kLoop),
                 LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles"),
                 LoopOver("kh", w.kh, 1, LoopKind::kUnrolled),
-                LoopOver("ic", g.channels, 1, LoopKind::kUnrolled, "of the group"),
-                LoopOver("kw", w.kw, 1, LoopKind::kUnrolled,
-                         c.held_weights ? "weights in registers" : "weights are operands of the FMAs"),
+                LoopOver("ic", g.channels, c.sums, LoopKind::kUnrolled, "of the group"),
+                LoopOver("kw", w.kw, 1, LoopKind::kUnrolled, HoldText(c.hold)),
+                LoopOver("ic", c.sums, 1, LoopKind::kUnrolled, "register tile: sums of an output"),
                 LoopOver("oh", c.tile_rows, 1, LoopKind::kUnrolled, "register tile: rows"),
                 LoopOver("ow", width, 1, LoopKind::kUnrolled, "register tile: positions"),
                 LoopOver("oc", lanes, 1, LoopKind::kVector)};
