@@ -19,7 +19,8 @@ namespace tilesmith {
 class Config {
  public:
   void Set(std::string_view name, int64_t value);  // replaces a value set before
-  int64_t Get(std::string_view name) const;        // a bug to ask for a missing knob
+  void Reserve(size_t knobs) { knobs_.reserve(knobs); }
+  int64_t Get(std::string_view name) const;  // a bug to ask for a missing knob
   std::optional<int64_t> Find(std::string_view name) const;
   const std::vector<std::pair<std::string, int64_t>>& knobs() const { return knobs_; }
   // "ic_block=16 oc_block=32 ..."; two configs of a space are equal exactly when their texts are.

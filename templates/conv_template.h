@@ -17,6 +17,7 @@
 #include "ops/workload.h"
 #include "templates/config.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 
 namespace tilesmith {
 
@@ -100,6 +101,11 @@ class ConvTemplate {
   // What the cost model knows of a config (loop_features.h).
   virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                                 const CpuInfo& cpu) const = 0;
+  // The config's loops for people to read (loop_nest.h); empty where nobody wrote them down.
+  virtual LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const {
+    (void)workload, (void)config, (void)cpu;
+    return {};
+  }
   // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
   virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
                                             const CpuInfo& cpu, const ConvWeights& weights) const = 0;

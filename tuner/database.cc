@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "layouts/base/error.h"
-#include "tuner/best_records.h"
 #include "tuner/log.h"
+#include "tuner/record_groups.h"
 
 namespace tilesmith {
 

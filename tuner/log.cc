@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "tuner/json_fields.h"
+#include "tuner/log_scan.h"
 
 namespace tilesmith {
 namespace {
@@ -93,24 +93,14 @@ void LogWriter::AppendLocked(std::string line) {
 }
 
 LogContents ReadLog(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) Fail(path, "cannot open", errno);
   LogContents contents;
-  std::string line;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_discarded()) {
-      contents.problems.push_back({number, "not JSON (a torn line, or not a tuning log)"});
-      continue;
+  ScanLog(path, [&](LogLine& line) {
+    if (line.problem.empty()) {
+      contents.records.push_back(std::move(line.record));
+    } else {
+      contents.problems.push_back({line.number, std::move(line.problem)});
     }
-    try {
-      contents.records.push_back(RecordFromJson(json));
-    } catch (const Error& error) {
-      contents.problems.push_back({number, error.what()});
-    }
-  }
-  if (file.bad()) Fail(path, "cannot read", errno);
+  });
   return contents;
 }
 

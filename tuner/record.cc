@@ -99,6 +99,7 @@ json RecordToJson(const Record& record) {
                  {"time", record.time}};
   if (!record.detail.empty()) object["detail"] = record.detail;
   if (record.error) object["error"] = *record.error;
+  if (!record.origin.empty()) object["origin"] = record.origin;
   if (!record.purpose.empty()) object["purpose"] = record.purpose;
   if (record.task_trials > 0) object["task_trials"] = record.task_trials;
   return object;
@@ -125,6 +126,7 @@ Record RecordFromJson(const json& object) {
   record.tuner = JsonGet<std::string>(object, "tuner");
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");
+  record.origin = JsonGetOr<std::string>(object, "origin", "");
   CheckTiming(record);
   return record;
 }

@@ -83,6 +83,8 @@ struct Record {
   std::string tuner;    // who chose the config
   uint64_t seed = 0;
   std::string time;  // UTC, ISO 8601
+  // Of an imported record: what it was made from, in its own format (tuner/autotvm.h).
+  std::string origin = "";
 };
 
 constexpr int kRecordFormat = 1;

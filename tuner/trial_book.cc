@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/best_records.h"
+#include "tuner/record_groups.h"
 
 namespace tilesmith {
 std::string TrialBook::Key(std::string_view template_name, const Config& config) {

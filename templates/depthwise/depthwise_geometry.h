@@ -7,6 +7,7 @@
 #include "layouts/layout.h"
 #include "templates/depthwise/row_geometry.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 
 namespace tilesmith::depthwise {
 
@@ -32,6 +33,9 @@ struct Geometry {
 };
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+LoopNest NestOf(const Geometry& geometry);
+// Its part, for templates that run planes: the loops over `vectors` vectors of channels of one row block.
+LoopPart PlaneLoops(const Geometry& geometry, int64_t vectors);
 
 // In and out in the layout of config.block.
 Geometry MakeGeometry(const ConvWorkload& workload, const DepthwiseConfig& config, const CpuInfo& cpu);

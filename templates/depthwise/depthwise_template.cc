@@ -54,6 +54,10 @@ class Depthwise : public ConvTemplate {
     return depthwise::FeaturesOf(depthwise::MakeGeometry(w, depthwise::ReadConfig(config), cpu));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return depthwise::NestOf(depthwise::MakeGeometry(w, depthwise::ReadConfig(config), cpu));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return depthwise::BuildDepthwiseKernel(depthwise::MakeGeometry(w, depthwise::ReadConfig(config), cpu),

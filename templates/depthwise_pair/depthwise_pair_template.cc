@@ -55,6 +55,11 @@ class DepthwisePair : public ConvTemplate {
         depthwise_pair::MakeGeometry(w, depthwise_pair::ReadConfig(w, cpu, config), cpu));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return depthwise_pair::NestOf(
+        depthwise_pair::MakeGeometry(w, depthwise_pair::ReadConfig(w, cpu, config), cpu));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return depthwise_pair::BuildPairKernel(

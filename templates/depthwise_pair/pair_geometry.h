@@ -35,6 +35,7 @@ struct PairGeometry {
 
 // Of both convs together; the loop's are those of the 1x1 conv, where most of the work is.
 LoopFeatures FeaturesOf(const PairGeometry& geometry);
+LoopNest NestOf(const PairGeometry& geometry);
 
 PairGeometry MakeGeometry(const ConvWorkload& workload, const PairConfig& config, const CpuInfo& cpu);
 

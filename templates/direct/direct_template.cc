@@ -49,6 +49,10 @@ class Direct : public ConvTemplate {
     return direct::FeaturesOf(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return direct::NestOf(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return direct::BuildDirectKernel(direct::MakeGeometry(w, direct::ReadConfig(config), cpu.vector_floats()),

@@ -10,6 +10,7 @@
 #include "ops/workload.h"
 #include "templates/direct/direct_config.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::direct {
@@ -63,6 +64,14 @@ int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config
 int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+
+LoopNest NestOf(const Geometry& geometry);
+// Its parts, for templates that run rows of this one: the loop over passes, those of one row of a pass, whose
+// positions are called `pixels`, what they do, and the tile's bytes.
+Loop PassLoop(const Geometry& geometry);
+std::vector<Loop> RowLoops(const Geometry& geometry, std::string_view pixels);
+std::string RowBody(const Geometry& geometry);
+void SetTileBytes(const Geometry& geometry, LoopNest& nest);
 
 // Machine code of the largest kernel variant, in bytes, within some 20%.
 int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);

@@ -29,6 +29,10 @@ class FewOutputs : public ConvTemplate {
     return few_outputs::FeaturesOf(few_outputs::MakeGeometry(w, few_outputs::ReadConfig(config)));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo&) const override {
+    return few_outputs::NestOf(few_outputs::MakeGeometry(w, few_outputs::ReadConfig(config)));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return few_outputs::BuildFewOutputsKernel(few_outputs::MakeGeometry(w, few_outputs::ReadConfig(config)),

@@ -9,6 +9,7 @@
 #include "ops/workload.h"
 #include "templates/config.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::few_outputs {
@@ -60,6 +61,7 @@ struct Geometry {
 Geometry MakeGeometry(const ConvWorkload& workload, const FewOutputsConfig& config);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+LoopNest NestOf(const Geometry& geometry);
 
 // Machine code of one kernel for whole tiles, within some 20%.
 int64_t EstimateCodeBytes(const Geometry& geometry);

@@ -10,6 +10,7 @@
 #include "templates/config.h"
 #include "templates/image_strides.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::grouped {
@@ -91,6 +92,7 @@ struct InputColumn {
 std::vector<InputColumn> InputColumnsOf(const ConvWorkload& workload, const TileRun& tile);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+LoopNest NestOf(const Geometry& geometry);
 
 // Machine code of one kernel for tiles of config.tile_rows rows, within some 20%.
 int64_t EstimateCodeBytes(const Geometry& geometry);

@@ -29,6 +29,10 @@ class Grouped : public ConvTemplate {
     return grouped::FeaturesOf(grouped::MakeGeometry(w, grouped::ReadConfig(config)));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo&) const override {
+    return grouped::NestOf(grouped::MakeGeometry(w, grouped::ReadConfig(config)));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return grouped::BuildGroupedKernel(grouped::MakeGeometry(w, grouped::ReadConfig(config)), cpu, weights);

@@ -34,5 +34,6 @@ winograd::Geometry MakeGeometry(const ConvWorkload& workload, const GroupedWinog
                                 int vector_floats);
 
 LoopFeatures FeaturesOf(const winograd::Geometry& geometry, const GroupedWinogradConfig& config);
+LoopNest NestOf(const winograd::Geometry& geometry, const GroupedWinogradConfig& config);
 
 }  // namespace tilesmith::grouped_winograd

@@ -38,6 +38,11 @@ class GroupedWinograd : public ConvTemplate {
     return grouped_winograd::FeaturesOf(grouped_winograd::MakeGeometry(w, c, cpu.vector_floats()), c);
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    const grouped_winograd::GroupedWinogradConfig c = grouped_winograd::ReadConfig(config);
+    return grouped_winograd::NestOf(grouped_winograd::MakeGeometry(w, c, cpu.vector_floats()), c);
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return grouped_winograd::BuildGroupedWinogradKernel(w, grouped_winograd::ReadConfig(config), cpu,

@@ -20,6 +20,7 @@ class PortableTemplate : public ConvTemplate {
   LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const override;
   LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                         const CpuInfo& cpu) const override;
+  LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const override;
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override;
 };

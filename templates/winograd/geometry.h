@@ -13,6 +13,7 @@
 
 #include "templates/direct/geometry.h"
 #include "templates/loop_features.h"
+#include "templates/loop_nest.h"
 #include "templates/winograd/transforms.h"
 #include "templates/winograd/winograd_config.h"
 
@@ -73,6 +74,7 @@ void MergeProducts(Geometry& geometry);
 Geometry MakeGeometry(const ConvWorkload& workload, const WinogradConfig& config, int vector_floats);
 
 LoopFeatures FeaturesOf(const Geometry& geometry);
+LoopNest NestOf(const Geometry& geometry);
 
 // Sizes of tiles worth trying, ascending from 2.
 std::vector<int64_t> TileValues(const ConvWorkload& workload);

@@ -66,6 +66,11 @@ class Winograd : public ConvTemplate {
         winograd::MakeGeometry(w, winograd::ReadConfig(config, cpu), cpu.vector_floats()));
   }
 
+  LoopNest Nest(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) const override {
+    return winograd::NestOf(
+        winograd::MakeGeometry(w, winograd::ReadConfig(config, cpu), cpu.vector_floats()));
+  }
+
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& w, const Config& config, const CpuInfo& cpu,
                                     const ConvWeights& weights) const override {
     return winograd::BuildWinogradKernel(

@@ -4,15 +4,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "layouts/base/error.h"
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/log_scan.h"
 
 namespace tilesmith {
 namespace {
@@ -110,6 +114,71 @@ TEST_F(LogTest, ConcurrentWritersDoNotInterleave) {
   for (const Record& record : contents.records) ++by_writer[record.seed];
   EXPECT_EQ(by_writer.size(), static_cast<size_t>(kWriters));
   for (const auto& [writer, count] : by_writer) EXPECT_EQ(count, kRecords) << writer;
+}
+
+TEST_F(LogTest, ConcurrentProcessesDoNotInterleave) {
+  constexpr int kProcesses = 4;
+  constexpr int kRecords = 100;
+  std::vector<pid_t> children;
+  for (int p = 0; p < kProcesses; ++p) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      Record record = SampleRecord();
+      record.seed = p;
+      record.detail = std::string(3000 * (p + 1), 'x');
+      try {
+        LogWriter writer(path_);
+        for (int i = 0; i < kRecords; ++i) writer.Append(record);
+      } catch (const std::exception&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  const LogContents contents = ReadLog(path_);
+  EXPECT_TRUE(contents.problems.empty());
+  std::map<uint64_t, int> by_process;
+  for (const Record& record : contents.records) ++by_process[record.seed];
+  EXPECT_EQ(by_process.size(), static_cast<size_t>(kProcesses));
+  for (const auto& [process, count] : by_process) EXPECT_EQ(count, kRecords) << process;
+}
+
+// Several blocks, and lines longer than one.
+TEST_F(LogTest, LinesKeepTheirOrderAndNumbersInLongLogs) {
+  Record record = SampleRecord();
+  record.detail = std::string(6 << 20, 'x');
+  LogWriter(path_).Append(record);
+  const std::string long_line = Text();
+  Record small = SampleRecord();
+  small.detail = std::string(2000, 'x');
+  std::string text;
+  constexpr int kRecords = 6000;
+  for (int i = 1; i <= kRecords; ++i) {
+    small.seed = i;
+    if (i % 1000 == 0) text += "\ngarbage\n" + (i == 3000 ? long_line : "");
+    text += RecordToJson(small).dump() + "\n";
+  }
+  Write(text);
+  std::vector<int64_t> problems;
+  uint64_t seen = 0;
+  int64_t records = 0;
+  ScanLog(path_, [&](LogLine& line) {
+    if (!line.problem.empty()) return problems.push_back(line.number);
+    ++records;
+    if (line.record.detail.size() > 2000) return;
+    EXPECT_EQ(line.record.seed, ++seen);
+    EXPECT_TRUE(line.text.starts_with("{") && line.text.ends_with("}"));
+  });
+  EXPECT_EQ(records, kRecords + 2);
+  // One line at the front; before record 1000 k an empty line and the garbage, before 3000 a long one too.
+  EXPECT_EQ(problems, (std::vector<int64_t>{1002, 2004, 3006, 4009, 5011, 6013}));
 }
 
 TEST_F(LogTest, ARemovedFileIsCreatedAgain) {

@@ -11,23 +11,33 @@
 namespace tilesmith {
 namespace {
 
-void PrintOverview(std::FILE* to, const std::vector<std::unique_ptr<Command>>& commands) {
-  fmt::print(to,
-             "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
-             "network, runs it, and shows it beside oneDNN.\n\n"
-             "usage: tilesmith COMMAND ...     (tilesmith COMMAND --help explains one)\n\n");
-  for (const auto& command : commands) {
+// "tilesmith log": what a user typed to get at these commands.
+struct Menu {
+  std::string prefix;
+  const std::vector<std::unique_ptr<Command>>& commands;
+};
+
+void PrintCommands(std::FILE* to, const Menu& menu) {
+  fmt::print(to, "usage: {0} COMMAND ...     ({0} COMMAND --help explains one)\n\n", menu.prefix);
+  for (const auto& command : menu.commands) {
     if (!command->Hidden()) fmt::print(to, "  {:<12} {}\n", command->Name(), command->Purpose());
   }
+}
+
+void PrintOverview(std::FILE* to, const Menu& menu) {
+  fmt::print(to,
+             "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
+             "network, runs it, and shows it beside oneDNN.\n\n");
+  PrintCommands(to, menu);
   fmt::print(
       to,
       "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
       "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n");
 }
 
-void PrintHelp(const Command& command, const Args& args) {
+void PrintHelp(const std::string& name, const Command& command, const Args& args) {
   fmt::print("{}\n", command.Purpose());
-  fmt::print("{}", args.Help(fmt::format("tilesmith {}", command.Name())));
+  fmt::print("{}", args.Help(name));
   fmt::print("\nExamples:\n");
   for (std::string_view rest = command.Examples(); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
@@ -43,56 +53,81 @@ std::string OneLine(std::string_view text) {
   return line;
 }
 
-int RunCommand(Command& command, const std::vector<std::string>& arguments) {
+// `name` is what the user typed to get at the command: "tilesmith log best".
+int RunCommand(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
   Args args;
   command.Declare(args);
   args.Parse(arguments);
   if (args.help_asked()) {
-    PrintHelp(command, args);
+    PrintHelp(name, command, args);
     return 0;
   }
   return command.Run();
+}
+
+int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
+  try {
+    return RunCommand(name, command, arguments);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", name, OneLine(error.what()));
+    return int(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "{}: out of memory\n", name);
+    return int(ErrorCode::kEnvironment);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: internal error: {}\n", name, OneLine(error.what()));
+    return int(ErrorCode::kInternal);
+  }
+}
+
+bool AsksForHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-h" || argument == "help";
+}
+
+// The menu's own help is asked for before.
+int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
+  const std::string& name = arguments[0];
+  const auto found = std::find_if(menu.commands.begin(), menu.commands.end(),
+                                  [&](const auto& command) { return command->Name() == name; });
+  if (found == menu.commands.end()) {
+    std::vector<std::string_view> known;
+    for (const auto& command : menu.commands) {
+      if (!command->Hidden()) known.push_back(command->Name());
+    }
+    fmt::print(stderr, "{}: unknown command {} (known: {})\n", menu.prefix, name, fmt::join(known, ", "));
+    return int(ErrorCode::kUsage);
+  }
+  const std::string full_name = menu.prefix + " " + name;
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  const auto* group = dynamic_cast<const CommandGroup*>(found->get());
+  if (group == nullptr) return RunGuarded(full_name, **found, rest);
+  const auto commands = group->Commands();
+  const bool help = !rest.empty() && AsksForHelp(rest[0]);
+  if (!rest.empty() && !help) return RunFromMenu({full_name, commands}, rest);
+  std::FILE* const to = help ? stdout : stderr;
+  fmt::print(to, "{}\n", group->Purpose());
+  PrintCommands(to, {full_name, commands});
+  return help ? 0 : int(ErrorCode::kUsage);
 }
 
 }  // namespace
 
 int RunCommandLine(const std::vector<std::string>& arguments) {
   const auto commands = MakeCommands();
+  const Menu menu = {"tilesmith", commands};
   if (arguments.empty()) {
-    PrintOverview(stderr, commands);
+    PrintOverview(stderr, menu);
     return int(ErrorCode::kUsage);
   }
-  const std::string& name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
-    PrintOverview(stdout, commands);
+  if (AsksForHelp(arguments[0])) {
+    PrintOverview(stdout, menu);
     return 0;
   }
-  if (name == "--version") {
+  if (arguments[0] == "--version") {
     fmt::print("tilesmith {}\n", TILESMITH_VERSION);
     return 0;
   }
-  const auto found = std::find_if(commands.begin(), commands.end(),
-                                  [&](const auto& command) { return command->Name() == name; });
-  if (found == commands.end()) {
-    std::vector<std::string_view> known;
-    for (const auto& command : commands) {
-      if (!command->Hidden()) known.push_back(command->Name());
-    }
-    fmt::print(stderr, "tilesmith: unknown command {} (known: {})\n", name, fmt::join(known, ", "));
-    return int(ErrorCode::kUsage);
-  }
-  try {
-    return RunCommand(**found, {arguments.begin() + 1, arguments.end()});
-  } catch (const Error& error) {
-    fmt::print(stderr, "tilesmith {}: {}\n", name, OneLine(error.what()));
-    return int(error.code());
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "tilesmith {}: out of memory\n", name);
-    return int(ErrorCode::kEnvironment);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tilesmith {}: internal error: {}\n", name, OneLine(error.what()));
-    return int(ErrorCode::kInternal);
-  }
+  return RunFromMenu(menu, arguments);
 }
 
 }  // namespace tilesmith

@@ -1,5 +1,6 @@
 // A command of the command line: `tilesmith NAME ...`. A new one is a pair of files in tools/commands and a
-// line in command_list.cc.
+// line in command_list.cc; one of a group, `tilesmith GROUP NAME ...`, is a file and a line in the group's
+// list.
 #pragma once
 
 #include <memory>
@@ -21,6 +22,15 @@ class Command {
   virtual void Declare(Args& args) = 0;
   // Called after the arguments are parsed. Returns the exit code; throws Error.
   virtual int Run() = 0;
+};
+
+// A command that only has commands of its own.
+class CommandGroup : public Command {
+ public:
+  virtual std::vector<std::unique_ptr<Command>> Commands() const = 0;
+  std::string_view Examples() const final { return ""; }
+  void Declare(Args&) final {}
+  int Run() final { return 0; }
 };
 
 std::vector<std::unique_ptr<Command>> MakeCommands();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "layouts/base/error.h"
 #include "tuner/log.h"
@@ -24,6 +25,19 @@ std::vector<Record> LoadRecords(const std::string& path) {
     fmt::print(stderr, "{}: {} more lines skipped\n", path, problems.size() - kShown);
   }
   return std::move(contents.records);
+}
+
+std::vector<Record> LoadRecords(const std::vector<std::string>& paths) {
+  std::vector<Record> records;
+  for (const std::string& path : paths) {
+    std::vector<Record> more = LoadRecords(path);
+    if (records.empty()) {
+      records = std::move(more);
+    } else {
+      std::move(more.begin(), more.end(), std::back_inserter(records));
+    }
+  }
+  return records;
 }
 
 std::string CostsPathFor(const std::string& log_path) {

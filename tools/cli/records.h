@@ -12,6 +12,9 @@ namespace tilesmith {
 // Error(kUsage) when it has lines but no record at all: then it is no tuning log.
 std::vector<Record> LoadRecords(const std::string& path);
 
+// Those of several logs, one after the other.
+std::vector<Record> LoadRecords(const std::vector<std::string>& paths);
+
 // Where measured costs are kept beside a log: "a.jsonl" -> "a.costs.jsonl".
 std::string CostsPathFor(const std::string& log_path);
 

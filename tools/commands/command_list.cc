@@ -4,6 +4,7 @@
 #include "tools/commands/cost_model.h"
 #include "tools/commands/doctor.h"
 #include "tools/commands/graph_tune.h"
+#include "tools/commands/log.h"
 #include "tools/commands/measure_space.h"
 #include "tools/commands/measure_worker.h"
 #include "tools/commands/run.h"
@@ -25,6 +26,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeMeasureSpaceCommand());
   commands.push_back(MakeSimulateCommand());
   commands.push_back(MakeCostModelCommand());
+  commands.push_back(MakeLogCommand());
   commands.push_back(MakeDoctorCommand());
   commands.push_back(MakeMeasureWorkerCommand());
   return commands;

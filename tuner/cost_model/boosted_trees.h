@@ -28,9 +28,9 @@ struct TrainingSet {
 
 struct TrainingOptions {
   Objective objective = Objective::kRegression;
-  int rounds = 60;
+  int rounds = 40;
   int depth = 6;
-  double learning_rate = 0.2;
+  double learning_rate = 0.25;
   uint64_t seed = 1;
 };
 

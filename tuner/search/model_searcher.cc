@@ -230,7 +230,9 @@ class ModelSearcher : public Searcher {
   }
 
   void Choose(size_t n, std::vector<uint64_t>& batch) {
-    const auto random = static_cast<size_t>(std::lround(kRandomShare * static_cast<double>(n)));
+    // A history may mislead: until some of this task is known, it gets half of a batch.
+    const double share = known_.size() < kFirstRandom ? 0.5 : kRandomShare;
+    const auto random = static_cast<size_t>(std::lround(share * static_cast<double>(n)));
     const auto neighbours = static_cast<size_t>(std::lround(kNeighbourShare * static_cast<double>(n)));
     const std::vector<Candidate> candidates = Candidates();
     std::map<float, size_t> alike;

@@ -1,0 +1,54 @@
+// The grouped template's loops in words.
+#include <algorithm>
+
+#include "templates/grouped/geometry.h"
+
+namespace tilesmith::grouped {
+namespace {
+
+const char* BodyOf(Spread spread) {
+  switch (spread) {
+    case Spread::kPairs:
+    case Spread::kQuads:
+      return "sum += weights * input, permuted within its groups";
+    case Spread::kIndex:
+      return "sum += weights * input, permuted by an index register";
+    case Spread::kBroadcast:
+      return "sum += weights * input, broadcast";
+  }
+  return "";
+}
+
+}  // namespace
+
+LoopNest NestOf(const Geometry& g) {
+  const ConvWorkload& w = g.workload;
+  const GroupedConfig& c = g.config;
+  const int64_t lanes = g.vector_floats, width = std::min(c.width_tile, w.ow);
+  const Loop vectors = LoopOver("oc", g.vectors * lanes, lanes, LoopKind::kTasks, "several groups a vector");
+  const Loop rows = LoopOver("oh", w.oh, g.rows_per_task(), LoopKind::kTasks, "output rows of a task");
+  LoopNest nest;
+  nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks), c.oc_inner ? rows : vectors,
+                c.oc_inner ? vectors : rows};
+  LoopPart part;
+  part.loops = {LoopOver("oh", g.rows_per_task(), c.tile_rows, LoopKind::kLoop),
+                LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles"),
+                LoopOver("kh", w.kh, 1, LoopKind::kUnrolled),
+                LoopOver("ic", g.channels, 1, LoopKind::kUnrolled, "of the group"),
+                LoopOver("kw", w.kw, 1, LoopKind::kUnrolled,
+                         c.held_weights ? "weights in registers" : "weights are operands of the FMAs"),
+                LoopOver("oh", c.tile_rows, 1, LoopKind::kUnrolled, "register tile: rows"),
+                LoopOver("ow", width, 1, LoopKind::kUnrolled, "register tile: positions"),
+                LoopOver("oc", lanes, 1, LoopKind::kVector)};
+  part.body = BodyOf(g.spread);
+  nest.parts = {std::move(part)};
+  const int64_t input_rows = std::min(w.ih, (c.tile_rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
+  const int64_t columns = std::min(w.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
+  const auto vector_bytes = static_cast<double>(lanes) * sizeof(float);
+  nest.tile_input_bytes = static_cast<double>(input_rows * columns) * vector_bytes;
+  nest.tile_weight_bytes = static_cast<double>(g.channels * w.kh * w.kw) * vector_bytes;
+  nest.tile_output_bytes = static_cast<double>(c.tile_rows * width) * vector_bytes;
+  return nest;
+}
+
+}  // namespace tilesmith::grouped

@@ -1,0 +1,88 @@
+#include "tools/cli/disassembly.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+// The first executable of that name in PATH.
+std::optional<std::string> FindProgram(std::string_view name) {
+  const char* variable = std::getenv("PATH");
+  std::string_view rest = variable != nullptr ? variable : "";
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const std::string path = fmt::format("{}/{}", rest.substr(0, end), name);
+    if (access(path.c_str(), X_OK) == 0) return path;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return std::nullopt;
+}
+
+// The bytes in a file, for as long as this lives.
+class CodeFile {
+ public:
+  explicit CodeFile(std::span<const uint8_t> bytes) {
+    const int fd = mkstemp(path_);
+    const bool written =
+        fd >= 0 && write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    if (fd >= 0) close(fd);
+    if (!written)
+      throw Error(ErrorCode::kEnvironment, fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+  }
+  ~CodeFile() { unlink(path_); }
+  CodeFile(const CodeFile&) = delete;
+  CodeFile& operator=(const CodeFile&) = delete;
+  const char* path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/tilesmith-code-XXXXXX";
+};
+
+std::string OutputOf(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr)
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot run {}: {}", command, std::strerror(errno)));
+  std::string output;
+  char part[1 << 14];
+  while (const size_t got = std::fread(part, 1, sizeof(part), pipe)) output.append(part, got);
+  if (pclose(pipe) != 0) throw Error(ErrorCode::kEnvironment, "failed: " + command);
+  return output;
+}
+
+std::string HexText(std::span<const uint8_t> bytes) {
+  constexpr size_t kPerLine = 16;
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += kPerLine) {
+    text += fmt::format("{:8x}:", at);
+    for (size_t i = at; i < std::min(at + kPerLine, bytes.size()); ++i)
+      text += fmt::format(" {:02x}", bytes[i]);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DisassemblyText(const CodeBlob& code) {
+  const std::optional<std::string> objdump = FindProgram("objdump");
+  if (!objdump) return HexText(code.bytes) + "(objdump, of binutils, is not in PATH: bytes only)\n";
+  const CodeFile file(code.bytes);
+  const std::string text = OutputOf(
+      fmt::format("'{}' -D -b binary -m i386:x86-64 -M intel --no-show-raw-insn {}", *objdump, file.path()));
+  // What comes before the first instruction is about the file.
+  const size_t section = text.find("<.data>:\n");
+  return section == std::string::npos ? text : text.substr(text.find('\n', section) + 1);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "layouts/base/error.h"
+#include "tools/cli/progress.h"
+#include "tools/log/log_commands.h"
+#include "tools/log/log_tables.h"
+#include "tuner/autotvm.h"
+#include "tuner/replace_log.h"
+
+namespace tilesmith {
+namespace {
+
+class LogImportCommand : public Command {
+ public:
+  std::string_view Name() const override { return "import"; }
+  std::string_view Purpose() const override { return "Make a log of one that Apache TVM's AutoTVM wrote"; }
+  std::string_view Examples() const override {
+    return "tilesmith log import autotvm.log -o imported.jsonl\n"
+           "tilesmith log verify imported.jsonl --retarget -o here.jsonl";
+  }
+  void Declare(Args& args) override {
+    args.Positional("FILE", &path_, "AutoTVM log, format 0.2 (conv2d_NCHWc.x86, depthwise_conv2d_NCHWc.x86)");
+    args.Text("-o,--output", &output_, "Log to write; replaced when it exists");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    CheckOutput(output_, {path_});
+    const std::vector<Record> records = Read();
+    ReplaceLog(output_, PointersTo(records));
+    int64_t exact = 0;
+    for (const Record& record : records) exact += record.detail.empty() ? 1 : 0;
+    Report report;
+    TargetList(CountTargets(records)).AddTable(report);
+    report.Fact("records", "records", CountCell(int64_t(records.size())));
+    report.Fact("exact", "  same tiles", CountCell(exact));
+    report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - exact));
+    report.Fact("skipped", "lines skipped", CountCell(problems_));
+    report.Fact("log", "log", TextCell(output_));
+    report.Note("Their times are another machine's: log verify --retarget measures them on this one.");
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  std::vector<Record> Read() {
+    constexpr int64_t kProblemsShown = 3;
+    std::ifstream file(path_, std::ios::binary);
+    std::vector<Record> records;
+    std::vector<std::string> shown;
+    std::string line;
+    int64_t number = 0;
+    if (!file)
+      throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
+    while (std::getline(file, line)) {
+      ++number;
+      if (line.empty() || line[0] == '#') continue;
+      try {
+        records.push_back(RecordFromAutotvm(line));
+      } catch (const Error& error) {
+        if (++problems_ <= kProblemsShown)
+          shown.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
+      }
+    }
+    if (file.bad()) throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot read", path_));
+    if (records.empty() && problems_ > 0)
+      throw Error(ErrorCode::kUsage, shown.front() + " (no line of this file can be imported)");
+    ProgressLine progress;
+    for (const std::string& problem : shown) progress.Say(problem);
+    if (problems_ > kProblemsShown)
+      progress.Say(fmt::format("{}: {} more lines skipped", path_, problems_ - kProblemsShown));
+    return records;
+  }
+
+  std::string path_, output_;
+  bool json_ = false;
+  int64_t problems_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeLogImportCommand() { return std::make_unique<LogImportCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,71 @@
+#include "tools/log/log_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+
+Cell TargetList::NumberOf(const Target& target) const {
+  const auto known = std::find_if(counts_.begin(), counts_.end(), [&](const TargetCount& count) {
+    return SameMachine(count.target, target);
+  });
+  TILESMITH_CHECK(known != counts_.end(), "{} is not in the list", target.cpu_model);
+  return CountCell(known - counts_.begin() + 1);
+}
+
+void TargetList::AddTable(Report& report) const {
+  const Target here = TargetOf(DetectCpu());
+  Table& table = report.AddTable({"targets",
+                                  "",
+                                  {{"target", "target"},
+                                   {"cpu", "CPU"},
+                                   {"isa", "ISA"},
+                                   {"cores", "cores"},
+                                   {"version", "measured by"},
+                                   {"records", "records"},
+                                   {"this_machine", "this machine"}}});
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const Target& target = counts_[i].target;
+    const bool same = SameMachine(target, here);
+    table.AddRow({CountCell(int64_t(i) + 1),
+                  TextCell(target.cpu_model),
+                  TextCell(std::string(IsaName(target.isa))),
+                  CountCell(target.cores),
+                  TextCell(target.tool_version),
+                  CountCell(counts_[i].records),
+                  {same, same ? "yes" : "no"}});
+  }
+}
+
+std::string WeightsText(const MeasureConditions& conditions) {
+  return conditions.cold_weights ? "cold" : "warm";
+}
+
+void DeclareWorkload(Args& args, std::string* workload) {
+  args.Text("--workload", workload, "Only records of this convolution, such as ic64ih56oc64kh3ph1");
+}
+
+std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& workload) {
+  if (workload.empty()) return records;
+  const ConvWorkload wanted = ParseWorkload(workload);
+  std::erase_if(records, [&](const Record& record) { return record.workload != wanted; });
+  if (records.empty())
+    throw Error(ErrorCode::kUsage, fmt::format("no record of {}", WorkloadToString(wanted)));
+  return records;
+}
+
+void CheckOutput(const std::string& output, const std::vector<std::string>& inputs) {
+  if (output.empty()) throw Error(ErrorCode::kUsage, "-o OUT is required");
+  for (const std::string& input : inputs) {
+    std::error_code missing;
+    if (input == output || std::filesystem::equivalent(input, output, missing))
+      throw Error(ErrorCode::kUsage, fmt::format("{} is both an input and the output", output));
+  }
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,34 @@
+// What the tables of `tilesmith log` have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/cli/args.h"
+#include "tools/cli/report.h"
+#include "tuner/record_groups.h"
+
+namespace tilesmith {
+
+// Machines by number, so that rows of many machines fit a line. Records of one never mix with another's.
+class TargetList {
+ public:
+  explicit TargetList(std::vector<TargetCount> counts) : counts_(std::move(counts)) {}
+  Cell NumberOf(const Target& target) const;  // precondition: in the list
+  void AddTable(Report& report) const;
+
+ private:
+  std::vector<TargetCount> counts_;
+};
+
+std::string WeightsText(const MeasureConditions& conditions);  // "warm", "cold"
+
+// --workload W. Throws Error(kUsage) when the text is no workload.
+void DeclareWorkload(Args& args, std::string* workload);
+// Only those of the workload, if one was given. Throws Error(kUsage) naming it when there is none.
+std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& workload);
+
+// Throws Error(kUsage) when no -o was given, or it is one of the inputs.
+void CheckOutput(const std::string& output, const std::vector<std::string>& inputs);
+
+}  // namespace tilesmith

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "tools/cli/records.h"
+#include "tools/cli/targets.h"
+#include "tools/log/log_commands.h"
+#include "tools/log/log_tables.h"
+#include "tuner/log_stats.h"
+
+namespace tilesmith {
+namespace {
+
+// "run_crash 2, wrong_answer 1", "" for none.
+std::string FailuresText(const std::map<TrialStatus, int64_t>& failures) {
+  std::vector<std::string> texts;
+  for (const auto& [status, count] : failures)
+    texts.push_back(fmt::format("{} {}", TrialStatusName(status), count));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string TemplatesText(const std::map<std::string, int64_t>& templates) {
+  std::vector<std::string> texts;
+  for (const auto& [name, count] : templates) texts.push_back(fmt::format("{} {}", name, count));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Cell OptionalCount(const std::optional<int64_t>& count) { return count ? CountCell(*count) : NoCell(); }
+
+class LogStatsCommand : public Command {
+ public:
+  std::string_view Name() const override { return "stats"; }
+  std::string_view Purpose() const override {
+    return "How the tuning went: trials, failures, how soon it was good";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith log stats resnet50.jsonl\n"
+           "tilesmith log stats monday.jsonl tuesday.jsonl --json";
+  }
+  void Declare(Args& args) override {
+    args.Positionals("LOG", &paths_, "Tuning logs");
+    DeclareWorkload(args, &workload_);
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    const std::vector<Record> records = OfWorkload(LoadRecords(paths_), workload_);
+    const TargetList targets(CountTargets(records));
+    const std::vector<TaskStats> all = StatsOf(records);
+    Report report;
+    Table& table = report.AddTable({"tasks",
+                                    "",
+                                    {{"target", "target"},
+                                     {"workload", "workload"},
+                                     {"threads", "threads"},
+                                     {"weights", "weights"},
+                                     {"trials", "trials"},
+                                     {"ok", "ok"},
+                                     {"best_seconds", "best ms"},
+                                     {"gflops", "GFLOP/s"},
+                                     {"best_template", "by"},
+                                     {"layouts", "layouts"},
+                                     {"until_5_percent", "to 5%"},
+                                     {"until_2_percent", "to 2%"},
+                                     {"other_layouts", "other layouts"},
+                                     {"templates", "trials of"},
+                                     {"failures", "failures"}}});
+    for (const TaskStats& stats : all) AddRow(stats, targets, table);
+    targets.AddTable(report);
+    AddTotals(records, all, report);
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  static void AddRow(const TaskStats& stats, const TargetList& targets, Table& table) {
+    const std::optional<Record>& best = stats.best;
+    table.AddRow({targets.NumberOf(stats.target), TextCell(WorkloadToString(stats.workload)),
+                  CountCell(stats.conditions.threads), TextCell(WeightsText(stats.conditions)),
+                  CountCell(stats.trials), CountCell(stats.ok),
+                  best ? MillisecondsCell(best->seconds) : NoCell(),
+                  best ? RealCell(stats.workload.flops() / best->seconds * 1e-9, 1) : NoCell(),
+                  best ? TextCell(best->template_name) : NoCell(),
+                  best ? TextCell(LayoutsText(best->layouts)) : NoCell(),
+                  OptionalCount(stats.until_5_percent), OptionalCount(stats.until_2_percent),
+                  best ? PercentCell(double(stats.other_layouts) / double(stats.trials)) : NoCell(),
+                  TextCell(TemplatesText(stats.templates)), TextCell(FailuresText(stats.failures))});
+  }
+
+  static void AddTotals(const std::vector<Record>& records, const std::vector<TaskStats>& all,
+                        Report& report) {
+    int64_t trials = 0;
+    std::map<TrialStatus, int64_t> failures;
+    for (const TaskStats& stats : all) {
+      trials += stats.trials;
+      for (const auto& [status, count] : stats.failures) failures[status] += count;
+    }
+    std::set<std::string> tuners;
+    for (const Record& record : records) tuners.insert(record.tuner);
+    const TimeSpan span = SpanOf(records);
+    report.Fact("records", "records", CountCell(int64_t(records.size())));
+    report.Fact("tasks_count", "tasks", CountCell(int64_t(all.size())));
+    report.Fact("trials", "trials", CountCell(trials));
+    report.Fact("failures", "failures", TextCell(failures.empty() ? "none" : FailuresText(failures)));
+    report.Fact("tuners", "tuners", TextCell(fmt::format("{}", fmt::join(tuners, ", "))));
+    report.Fact("first", "first", TextCell(span.first));
+    report.Fact("last", "last", TextCell(span.last));
+  }
+
+  std::vector<std::string> paths_;
+  std::string workload_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeLogStatsCommand() { return std::make_unique<LogStatsCommand>(); }
+
+}  // namespace tilesmith

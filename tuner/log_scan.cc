@@ -1,0 +1,128 @@
+#include "tuner/log_scan.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "layouts/base/error.h"
+#include "tuner/record_line.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{4} << 20;
+
+[[noreturn]] void Fail(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
+}
+
+// A file in blocks of whole lines. Read rather than mapped: a writer may cut off what it could not finish.
+class BlockReader {
+ public:
+  explicit BlockReader(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) Fail(path_, "cannot open");
+  }
+  ~BlockReader() { close(fd_); }
+  BlockReader(const BlockReader&) = delete;
+  BlockReader& operator=(const BlockReader&) = delete;
+
+  // False at the end. The last line of a file may lack its newline.
+  bool Next(std::string& block) {
+    block = std::move(carry_);
+    carry_.clear();
+    while (!ended_) {
+      const size_t known = block.size();
+      Fill(block);
+      const size_t newline = block.rfind('\n');
+      if (ended_ || newline == std::string::npos || newline < known) continue;
+      carry_ = block.substr(newline + 1);
+      block.resize(newline + 1);
+      return true;
+    }
+    return !block.empty();
+  }
+
+ private:
+  void Fill(std::string& block) {
+    size_t filled = block.size();
+    const size_t wanted = filled + kBlockBytes;
+    block.resize(wanted);
+    while (filled < wanted && !ended_) {
+      const ssize_t got = read(fd_, block.data() + filled, wanted - filled);
+      if (got < 0 && errno != EINTR) Fail(path_, "cannot read");
+      if (got == 0) ended_ = true;
+      if (got > 0) filled += static_cast<size_t>(got);
+    }
+    block.resize(filled);
+  }
+
+  const std::string& path_;
+  int fd_;
+  bool ended_ = false;
+  std::string carry_;
+};
+
+struct Block {
+  std::string text;
+  std::vector<LogLine> lines;  // numbers count from 1 within the block
+  int64_t count = 0;           // of lines, blank ones too
+};
+
+void ParseBlock(Block& block, RecordLineReader& reader) {
+  std::string_view rest = block.text;
+  block.lines.reserve(1 + static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n')));
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view text = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    ++block.count;
+    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    LogLine& line = block.lines.emplace_back();
+    line.number = block.count;
+    line.text = text;
+    line.problem = reader.Read(text, line.record);
+  }
+}
+
+void ParseBlocks(std::vector<Block>& blocks, std::vector<RecordLineReader>& readers) {
+  std::vector<std::future<void>> others;
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    others.push_back(std::async(std::launch::async, [&, i] { ParseBlock(blocks[i], readers[i]); }));
+  }
+  ParseBlock(blocks[0], readers[0]);
+  for (std::future<void>& other : others) other.get();
+}
+
+}  // namespace
+
+void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit) {
+  BlockReader file(path);
+  std::vector<RecordLineReader> readers(std::max(1u, std::thread::hardware_concurrency()));
+  int64_t before = 0;  // lines of earlier blocks
+  for (;;) {
+    std::vector<Block> blocks;
+    while (blocks.size() < readers.size()) {
+      Block block;
+      if (!file.Next(block.text)) break;
+      blocks.push_back(std::move(block));
+    }
+    if (blocks.empty()) return;
+    ParseBlocks(blocks, readers);
+    for (Block& parsed : blocks) {
+      for (LogLine& line : parsed.lines) {
+        line.number += before;
+        visit(line);
+      }
+      before += parsed.count;
+    }
+  }
+}
+
+}  // namespace tilesmith

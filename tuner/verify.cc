@@ -1,0 +1,162 @@
+#include "tuner/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tuner/measure/estimator.h"
+#include "tuner/nearest_config.h"
+#include "tuner/utc_time.h"
+
+namespace tilesmith {
+namespace {
+
+const ConvTemplate* KnownTemplate(const std::string& name) {
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (conv_template->Name() == name) return conv_template;
+  }
+  return nullptr;
+}
+
+CpuInfo CpuFor(const Record& record, const VerifyRequest& request) {
+  return request.retarget ? request.cpu : CapIsa(request.cpu, record.target.isa);
+}
+
+// What is to be measured, or why nothing can be.
+Verification Prepare(const Record& record, const VerifyRequest& request) {
+  Verification v = {record, "", record};
+  const CpuInfo& cpu = request.cpu;
+  if (!request.retarget) {
+    if (record.target.cpu_model != cpu.model) {
+      v.skipped = fmt::format("measured on {} ({})", record.target.cpu_model, IsaName(record.target.isa));
+    } else if (record.target.isa > cpu.isa) {
+      v.skipped = fmt::format("needs {}, this machine has {}", IsaName(record.target.isa), IsaName(cpu.isa));
+    } else if (record.conditions.threads > cpu.cores) {
+      v.skipped =
+          fmt::format("took {} threads, this machine has {} cores", record.conditions.threads, cpu.cores);
+    }
+    if (!v.skipped.empty()) return v;
+  } else {
+    v.now.conditions.threads = request.threads;
+    v.now.conditions.pinned = true;
+  }
+  const CpuInfo here = CpuFor(record, request);
+  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  if (conv_template == nullptr) {
+    v.skipped = fmt::format("unknown template \"{}\"", record.template_name);
+    return v;
+  }
+  const Support support = conv_template->Supports(record.workload, here);
+  if (!support.ok) {
+    v.skipped = "not supported: " + support.reason;
+    return v;
+  }
+  const ConfigSpace space = conv_template->Space(record.workload, here);
+  const std::string invalid = space.WhyInvalid(record.config);
+  if (!invalid.empty() && request.retarget) {
+    const Config base = conv_template->Default(record.workload, here);
+    v.now.config = NearestConfig(space, base, record.config).value_or(base);
+  } else if (!invalid.empty()) {
+    v.skipped = "invalid config: " + invalid;
+  }
+  v.now.layouts = conv_template->Layouts(record.workload, v.now.config);
+  v.now.target = TargetOf(here);
+  v.now.seed = request.seed;
+  v.now.origin.clear();
+  return v;
+}
+
+class Verifier {
+ public:
+  Verifier(const VerifyRequest& request, Measurer& measurer, const VerifySinks& sinks)
+      : request_(request), measurer_(measurer), sinks_(sinks) {}
+
+  std::vector<Verification> Run(const std::vector<Record>& records) {
+    std::vector<Verification> all;
+    for (const Record& record : records) all.push_back(Prepare(record, request_));
+    // Sessions in the order of their first records.
+    std::vector<std::vector<Verification*>> sessions;
+    for (Verification& v : all) {
+      if (!v.skipped.empty()) continue;
+      ++total_;
+      const auto mine = std::find_if(sessions.begin(), sessions.end(), [&](const auto& session) {
+        const Record& other = session.front()->now;
+        return other.workload == v.now.workload && other.conditions == v.now.conditions &&
+               other.target.isa == v.now.target.isa;
+      });
+      if (mine == sessions.end()) {
+        sessions.push_back({&v});
+      } else {
+        mine->push_back(&v);
+      }
+    }
+    for (const auto& session : sessions) Measure(session);
+    return all;
+  }
+
+ private:
+  bool Stopped() const { return sinks_.should_stop && sinks_.should_stop(); }
+
+  void Measure(const std::vector<Verification*>& session) {
+    const Record& first = session.front()->now;
+    measurer_.Begin({first.workload, CpuFor(session.front()->old, request_), first.conditions,
+                     request_.sampling, request_.limits, request_.seed});
+    std::vector<TrialResult> totals(session.size());
+    for (int round = 0; round < request_.rounds; ++round) {
+      for (size_t i = 0; i < session.size(); ++i) {
+        if (Stopped()) return Interrupt(session);
+        if (totals[i].status != TrialStatus::kOk) continue;
+        TrialResult trial = measurer_.Measure({session[i]->now.template_name, session[i]->now.config});
+        trial.sample_seconds.insert(trial.sample_seconds.begin(), totals[i].sample_seconds.begin(),
+                                    totals[i].sample_seconds.end());
+        totals[i] = std::move(trial);
+      }
+    }
+    for (size_t i = 0; i < session.size(); ++i) Enter(totals[i], session[i]->now);
+    done_ += session.size();
+    if (sinks_.on_progress) sinks_.on_progress(done_, total_);
+  }
+
+  static void Interrupt(const std::vector<Verification*>& session) {
+    for (Verification* v : session) v->skipped = "interrupted";
+  }
+
+  void Enter(const TrialResult& total, Record& now) const {
+    const bool ok = total.status == TrialStatus::kOk;
+    now.status = total.status;
+    now.detail = total.detail;
+    now.sample_seconds = total.sample_seconds;
+    now.seconds = ok ? Estimate(total.sample_seconds) : 0;
+    now.statistic = kEstimatorName;
+    now.error = total.error;
+    now.early_stopped = false;
+    now.time = UtcNow();
+    if (sinks_.on_record) sinks_.on_record(now);
+  }
+
+  const VerifyRequest& request_;
+  Measurer& measurer_;
+  const VerifySinks& sinks_;
+  size_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+std::vector<Record> FastestRecords(std::span<const Record> records, int64_t top) {
+  std::vector<Record> fastest;
+  for (RecordGroup& group : GroupRecords(StandingRecords(records))) {
+    std::stable_sort(group.records.begin(), group.records.end(),
+                     [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
+    const auto count = std::min<size_t>(static_cast<size_t>(top), group.records.size());
+    for (size_t i = 0; i < count; ++i) fastest.push_back(*group.records[i]);
+  }
+  return fastest;
+}
+
+std::vector<Verification> VerifyRecords(const std::vector<Record>& records, const VerifyRequest& request,
+                                        Measurer& measurer, const VerifySinks& sinks) {
+  return Verifier(request, measurer, sinks).Run(records);
+}
+
+}  // namespace tilesmith
