@@ -14,7 +14,7 @@ namespace tilesmith {
 
 // Tests neither know nor touch the user's database: a tuning has none unless it names one.
 inline ProgramResult Tilesmith(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
-  const bool tunes = arguments[0] == "tune";
+  const bool tunes = !arguments.empty() && arguments[0] == "tune";
   const bool names_one = std::find(arguments.begin(), arguments.end(), "--db") != arguments.end();
   if (tunes && !names_one && options.environment.empty()) arguments.insert(arguments.begin() + 1, "--no-db");
   arguments.insert(arguments.begin(), TILESMITH_BINARY);

@@ -17,7 +17,7 @@ namespace tilesmith {
 struct SamplingPlan {
   int min_samples = 5;
   int max_samples = 20;
-  double seconds = 3e-3;
+  double seconds = 2e-3;
 };
 
 struct TrialLimits {

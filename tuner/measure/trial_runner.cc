@@ -39,14 +39,21 @@ TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
 
 void TrialRunner::Continue() { PreparedThreads(session_.conditions); }
 
+// Spaces are kept: making one can take as long as building a small kernel.
+std::string TrialRunner::WhyInvalid(const ConvTemplate& conv_template, const Config& config) {
+  const auto known = spaces_.find(&conv_template);
+  if (known != spaces_.end()) return known->second.WhyInvalid(config);
+  const Support support = conv_template.Supports(session_.workload, session_.cpu);
+  if (!support.ok) return support.reason;
+  return spaces_.emplace(&conv_template, conv_template.Space(session_.workload, session_.cpu))
+      .first->second.WhyInvalid(config);
+}
+
 std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, LayoutPair& layouts,
                                                TrialResult& result) {
   try {
     const ConvTemplate& conv_template = find_(request.template_name);
-    const Support support = conv_template.Supports(session_.workload, session_.cpu);
-    const std::string why_invalid =
-        support.ok ? conv_template.Space(session_.workload, session_.cpu).WhyInvalid(request.config)
-                   : support.reason;
+    const std::string why_invalid = WhyInvalid(conv_template, request.config);
     if (!why_invalid.empty()) {
       Fail(result, TrialStatus::kInvalidConfig, why_invalid);
       return nullptr;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "tuner/measure/measurer.h"
 #include "tuner/measure/problem_data.h"
@@ -27,6 +29,7 @@ class TrialRunner {
   TrialResult Run(const TrialRequest& request, const std::function<void()>& before_run);
 
  private:
+  std::string WhyInvalid(const ConvTemplate& conv_template, const Config& config);
   std::unique_ptr<ConvKernel> Build(const TrialRequest& request, LayoutPair& layouts, TrialResult& result);
   double RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold);
   void TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above, TrialResult& result);
@@ -34,6 +37,7 @@ class TrialRunner {
   MeasureSession session_;
   TemplateFinder find_;
   ProblemData data_;
+  std::map<const ConvTemplate*, ConfigSpace> spaces_;
   AlignedBuffer scratch_;
 };
 
