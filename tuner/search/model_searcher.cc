@@ -28,6 +28,7 @@ constexpr uint64_t kListed = 1 << 16;    // combinations of a space that is list
 constexpr double kRandomShare = 0.08;    // of a batch
 constexpr double kNeighbourShare = 0.2;  // of a batch
 constexpr size_t kAlike = 2;             // configs of one predicted score in a batch
+constexpr int kRankRounds = 60;          // pairs teach less a round than values
 constexpr size_t kParents = 32;
 constexpr size_t kChildren = 384;
 constexpr int kGenerations = 3;
@@ -134,6 +135,7 @@ class ModelSearcher : public Searcher {
     TrainingOptions options;
     options.objective = objective_;
     options.seed = problem_.seed;
+    if (objective_ == Objective::kPairwiseRank) options.rounds = kRankRounds;
     trees_ = BoostedTrees::Train(set, options);
   }
 
