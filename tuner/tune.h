@@ -24,7 +24,7 @@ struct TuneOptions {
   double seconds_budget = std::numeric_limits<double>::infinity();  // for this call
   int batch = 16;
   uint64_t seed = 1;
-  std::string searcher = "ga";
+  std::string searcher = "xgb";
   double early_stop_factor = 1.5;   // a first run this much slower than the best is hopeless
   double coverage_fraction = 0.33;  // of the trials, for layout pairs beside the best
   int retime_top = 12;              // configs measured again side by side at the end

@@ -66,7 +66,7 @@ TEST_F(TuneTest, LogsEveryTrialAtOnceAndWithAllItNeeds) {
   EXPECT_EQ(record.template_name, "fake");
   EXPECT_EQ(record.layouts, fake_.Layouts(request_.workload, record.config));
   EXPECT_EQ(record.statistic, "p25");
-  EXPECT_EQ(record.tuner, "ga");
+  EXPECT_EQ(record.tuner, "xgb");
   EXPECT_EQ(record.seed, 9u);
   EXPECT_EQ(record.time.size(), std::string("2025-01-02T03:04:05Z").size());
 }

@@ -62,6 +62,9 @@ class TuneCommand : public Command {
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
     args.Choice("--tuner", &options_.searcher, tuners,
                 fmt::format("Search strategy (default {})", options_.searcher));
+    args.Texts("--history", &history_paths_, "Log of other tasks to learn from beforehand; may be repeated");
+    args.Text("--cost-model", &cost_model_path_,
+              "Start from this model (see cost-model) instead of training one");
     args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
     args.Flag("--resume", &resume_, "Go on with an existing log: what it holds is not measured again");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
@@ -90,6 +93,10 @@ class TuneCommand : public Command {
     CheckSupported(targets.tasks);
     records_ = OpenLog();
     for (const Record& record : records_) history_->Add(record);
+    for (const std::string& path : history_paths_) {
+      for (const Record& record : LoadRecords(path)) history_->Add(record);
+    }
+    if (!cost_model_path_.empty()) history_->Start(LoadCostModel(cost_model_path_));
     LogWriter log(log_path_);
     is_network_ = targets.is_network();
     network_is_cold_ = ColdWeights(conditions_name_, targets.tasks, is_network_, machine_.cpu);
@@ -308,6 +315,8 @@ class TuneCommand : public Command {
   bool is_network_ = false, network_is_cold_ = false;
   double network_seconds_ = 0;
   std::vector<Record> records_;  // of the log, before
+  std::vector<std::string> history_paths_;
+  std::string cost_model_path_;
   const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
   std::optional<TuningDatabase> database_;
   TuneView view_;

@@ -89,7 +89,13 @@ TrainingSet TrainingHistory::ToTrainingSet(const FeatureSchema& schema) const {
   return set;
 }
 
+void TrainingHistory::Start(CostModel model) {
+  const Objective objective = model.objective();
+  started_[objective] = std::make_shared<const CostModel>(std::move(model));
+}
+
 std::shared_ptr<const CostModel> TrainingHistory::Model(Objective objective) const {
+  if (const auto started = started_.find(objective); started != started_.end()) return started->second;
   if (rows_ < kLeastRows) return nullptr;
   Trained& trained = trained_[objective];
   if (!trained.model || static_cast<double>(rows_) >= kGrowth * static_cast<double>(trained.rows)) {

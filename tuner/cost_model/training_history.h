@@ -21,6 +21,8 @@ class TrainingHistory {
   void Add(const Record& record);
   size_t size() const { return rows_; }
 
+  // A model from a file, which Model then returns for its objective instead of training one.
+  void Start(CostModel model);
   // Trained on all that was added; trained again when that has grown by half. Null while there is too little
   // to learn from.
   std::shared_ptr<const CostModel> Model(Objective objective) const;
@@ -49,6 +51,7 @@ class TrainingHistory {
   };
   std::map<std::string, Task> tasks_;
   size_t rows_ = 0;
+  std::map<Objective, std::shared_ptr<const CostModel>> started_;
   mutable std::map<Objective, Trained> trained_;
 };
 

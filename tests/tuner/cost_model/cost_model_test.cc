@@ -151,6 +151,13 @@ TEST(TrainingHistory, HasNoModelBeforeItKnowsEnough) {
   EXPECT_NE(HistoryOf(MeasuredConfigs(kSampleWorkload, 64, 1)).Model(Objective::kRegression), nullptr);
 }
 
+TEST(TrainingHistory, ReturnsTheModelItWasStartedWith) {
+  TrainingHistory history;
+  history.Start(TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 60, 1)), Objective::kRegression));
+  ASSERT_NE(history.Model(Objective::kRegression), nullptr);
+  EXPECT_EQ(history.Model(Objective::kPairwiseRank), nullptr) << "that is another model";
+}
+
 TEST(PairAccuracy, CountsPairsInOrder) {
   const std::vector<float> truth = {1, 2, 3, 3};
   EXPECT_EQ(PairAccuracy(std::vector<float>{1, 2, 3, 4}, truth), 1.0);
