@@ -29,6 +29,7 @@ TaskStats StatsOfGroup(const RecordGroup& group, const std::vector<const Record*
     if (!seen.insert(schedule).second) continue;
     ++stats.trials;
     ++stats.templates[record->template_name];
+    if (record->purpose == kPurposeLayouts) ++stats.layouts_purpose;
     if (!stats.best) continue;
     if (record->layouts != stats.best->layouts) ++stats.other_layouts;
     const auto known = seconds.find(schedule);

@@ -23,7 +23,8 @@ struct TaskStats {
   std::optional<Record> best;
   // Trials, in the order of the log, until one was at most 5% (2%) slower than the best turned out to be.
   std::optional<int64_t> until_5_percent, until_2_percent;
-  int64_t other_layouts = 0;  // trials on other layouts than the best one's
+  int64_t other_layouts = 0;    // trials on other layouts than the best one's
+  int64_t layouts_purpose = 0;  // trials that looked for a good config of a certain pair of layouts
 };
 
 // One for each group of GroupRecords, in its order.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 
 #include "tuner/measure/estimator.h"
 #include "tuner/nearest_config.h"
@@ -25,7 +25,7 @@ CpuInfo CpuFor(const Record& record, const VerifyRequest& request) {
 
 // What is to be measured, or why nothing can be.
 Verification Prepare(const Record& record, const VerifyRequest& request) {
-  Verification v = {record, "", record};
+  Verification v = {record, "", record, false};
   const CpuInfo& cpu = request.cpu;
   if (!request.retarget) {
     if (record.target.cpu_model != cpu.model) {
@@ -63,6 +63,8 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
   v.now.layouts = conv_template->Layouts(record.workload, v.now.config);
   v.now.target = TargetOf(here);
   v.now.seed = request.seed;
+  v.now.purpose = kPurposeRetime;
+  v.now.task_trials = 0;
   v.now.origin.clear();
   return v;
 }
@@ -75,27 +77,39 @@ class Verifier {
   std::vector<Verification> Run(const std::vector<Record>& records) {
     std::vector<Verification> all;
     for (const Record& record : records) all.push_back(Prepare(record, request_));
-    // Sessions in the order of their first records.
-    std::vector<std::vector<Verification*>> sessions;
+    std::vector<Verification*> open;
     for (Verification& v : all) {
-      if (!v.skipped.empty()) continue;
-      ++total_;
-      const auto mine = std::find_if(sessions.begin(), sessions.end(), [&](const auto& session) {
-        const Record& other = session.front()->now;
-        return other.workload == v.now.workload && other.conditions == v.now.conditions &&
-               other.target.isa == v.now.target.isa;
-      });
-      if (mine == sessions.end()) {
-        sessions.push_back({&v});
-      } else {
-        mine->push_back(&v);
-      }
+      if (v.skipped.empty()) open.push_back(&v);
     }
-    for (const auto& session : sessions) Measure(session);
+    total_ = open.size();
+    for (const auto& session : Sessions(open)) Measure(session);
+    std::vector<Verification*> slow;
+    std::copy_if(open.begin(), open.end(), std::back_inserter(slow), [&](const Verification* v) {
+      return v->comparable() && v->now.seconds > (1 + request_.tolerance) * v->old.seconds;
+    });
+    for (const auto& session : Sessions(slow)) Measure(session);
     return all;
   }
 
  private:
+  // Those that share data and conditions, in the order of their first records.
+  static std::vector<std::vector<Verification*>> Sessions(const std::vector<Verification*>& open) {
+    std::vector<std::vector<Verification*>> sessions;
+    for (Verification* v : open) {
+      const auto mine = std::find_if(sessions.begin(), sessions.end(), [&](const auto& session) {
+        const Record& other = session.front()->now;
+        return other.workload == v->now.workload && other.conditions == v->now.conditions &&
+               other.target.isa == v->now.target.isa;
+      });
+      if (mine == sessions.end()) {
+        sessions.push_back({v});
+      } else {
+        mine->push_back(v);
+      }
+    }
+    return sessions;
+  }
+
   bool Stopped() const { return sinks_.should_stop && sinks_.should_stop(); }
 
   void Measure(const std::vector<Verification*>& session) {
@@ -113,21 +127,27 @@ class Verifier {
         totals[i] = std::move(trial);
       }
     }
-    for (size_t i = 0; i < session.size(); ++i) Enter(totals[i], session[i]->now);
-    done_ += session.size();
-    if (sinks_.on_progress) sinks_.on_progress(done_, total_);
+    for (size_t i = 0; i < session.size(); ++i) Enter(totals[i], *session[i]);
+    if (sinks_.on_progress) sinks_.on_progress(std::min(done_ += session.size(), total_), total_);
   }
 
+  // What is known already stays.
   static void Interrupt(const std::vector<Verification*>& session) {
-    for (Verification* v : session) v->skipped = "interrupted";
+    for (Verification* v : session) {
+      if (!v->measured) v->skipped = "interrupted";
+    }
   }
 
-  void Enter(const TrialResult& total, Record& now) const {
+  void Enter(const TrialResult& total, Verification& v) const {
     const bool ok = total.status == TrialStatus::kOk;
+    const double seconds = ok ? Estimate(total.sample_seconds) : 0;
+    if (v.measured && ok && seconds >= v.now.seconds) return;
+    v.measured = true;
+    Record& now = v.now;
     now.status = total.status;
     now.detail = total.detail;
     now.sample_seconds = total.sample_seconds;
-    now.seconds = ok ? Estimate(total.sample_seconds) : 0;
+    now.seconds = seconds;
     now.statistic = kEstimatorName;
     now.error = total.error;
     now.early_stopped = false;
@@ -142,6 +162,11 @@ class Verifier {
 };
 
 }  // namespace
+
+bool Verification::comparable() const {
+  return measured && now.status == TrialStatus::kOk && SameMachine(old.target, now.target) &&
+         old.config == now.config && old.conditions == now.conditions;
+}
 
 std::vector<Record> FastestRecords(std::span<const Record> records, int64_t top) {
   std::vector<Record> fastest;

@@ -21,6 +21,9 @@ struct VerifyRequest {
   bool retarget = false;
   int threads = 1;
   int rounds = 3;  // each config this often, in turn with the others of its workload
+  // What took longer than the record by more than this is measured again when all else is done, and the
+  // better time counts: a busy machine only ever adds time.
+  double tolerance = 0.1;
   SamplingPlan sampling = {};
   TrialLimits limits = {};
   uint64_t seed = 1;  // of the data
@@ -28,13 +31,17 @@ struct VerifyRequest {
 
 struct Verification {
   Record old;
-  std::string skipped;  // why nothing was measured; "" if it was
-  Record now;           // measured by this machine; its time, but no origin
+  std::string skipped;    // why nothing was measured; "" if it was
+  Record now;             // measured by this machine; its time, but no origin
+  bool measured = false;  // what `now` says
+  // Whether the two times are of one machine, config and kind of measurement.
+  bool comparable() const;
 };
 
 struct VerifySinks {
-  std::function<void(size_t done, size_t total)> on_progress = {};  // between measurements
-  std::function<void(const Record&)> on_record = {};                // each new one
+  std::function<void(size_t done, size_t total)> on_progress = {};  // between workloads
+  // Each new one, at once; a second one of the same config takes the first one's place.
+  std::function<void(const Record&)> on_record = {};
   std::function<bool()> should_stop = {};
 };
 

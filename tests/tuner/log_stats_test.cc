@@ -18,6 +18,7 @@ TEST(LogStats, CountsTrialsUntilItWasGoodEnough) {
   crashed.status = TrialStatus::kRunCrash;
   Record other = Trial(5, 1.01, "NHWC");
   other.template_name = "winograd";
+  other.purpose = kPurposeLayouts;
   // The first trial only looked good: timed again it is slow.
   const std::vector<Record> records = {Trial(1, 0.9), Trial(2, 2.0), crashed,       Trial(3, 1.04),
                                        other,         Trial(4, 1.0), Trial(1, 1.5), Trial(4, 1.0)};
@@ -31,6 +32,7 @@ TEST(LogStats, CountsTrialsUntilItWasGoodEnough) {
   EXPECT_EQ(stats.until_5_percent, 4);
   EXPECT_EQ(stats.until_2_percent, 5);
   EXPECT_EQ(stats.other_layouts, 1);
+  EXPECT_EQ(stats.layouts_purpose, 1);
   EXPECT_EQ(stats.templates, (std::map<std::string, int64_t>{{"direct", 5}, {"winograd", 1}}));
   EXPECT_EQ(stats.failures, (std::map<TrialStatus, int64_t>{{TrialStatus::kRunCrash, 1}}));
 }

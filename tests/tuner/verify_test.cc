@@ -106,6 +106,21 @@ TEST(Verify, SaysWhatIsWrongAndStopsMeasuringIt) {
   EXPECT_EQ(measurer.order, (std::vector<int64_t>{2, 4, 4, 4}));
 }
 
+TEST(Verify, MeasuresAgainWhatSeemsSlow) {
+  OneMillisecond measurer;
+  std::vector<Record> recorded;
+  VerifyRequest request;
+  request.cpu = Cpu();
+  VerifySinks sinks;
+  sinks.on_record = [&](const Record& record) { recorded.push_back(record); };
+  const std::vector<Record> records = {Portable(1e-4, 2), Portable(0.95e-3, 4)};
+  const std::vector<Verification> all = VerifyRecords(records, request, measurer, sinks);
+  EXPECT_EQ(measurer.order, (std::vector<int64_t>{2, 4, 2, 4, 2, 4, 2, 2, 2}));
+  EXPECT_DOUBLE_EQ(all[0].now.seconds, 1e-3);
+  ASSERT_EQ(recorded.size(), 2u) << "no faster the second time: the first one stays";
+  EXPECT_TRUE(all[0].comparable());
+}
+
 TEST(Verify, SkipsWithAReason) {
   OneMillisecond measurer;
   std::vector<Record> records(5, Portable(1e-3, 2));

@@ -7,6 +7,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "tools/cli/machine.h"
 
 namespace tilesmith {
 
@@ -19,7 +20,7 @@ Cell TargetList::NumberOf(const Target& target) const {
 }
 
 void TargetList::AddTable(Report& report) const {
-  const Target here = TargetOf(DetectCpu());
+  const Target here = TargetOf(CappedCpu(""));
   Table& table = report.AddTable({"targets",
                                   "",
                                   {{"target", "target"},

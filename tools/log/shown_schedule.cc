@@ -110,14 +110,7 @@ const ConvTemplate& CheckedTemplate(const ShownSchedule& s) {
 }  // namespace
 
 ShownSchedule ScheduleOf(const Record& record) {
-  CpuInfo cpu;
-  cpu.model = record.target.cpu_model;
-  cpu.isa = record.target.isa;
-  cpu.cores = record.target.cores;
-  cpu.l1d_bytes = record.target.l1d_bytes;
-  cpu.l2_bytes = record.target.l2_bytes;
-  cpu.l3_bytes = record.target.l3_bytes;
-  return {record.workload, record.template_name, record.config, cpu, record};
+  return {record.workload, record.template_name, record.config, CpuOf(record.target), record};
 }
 
 void AddSchedule(const ShownSchedule& s, bool json, Report& report) {

@@ -64,6 +64,7 @@ class LogStatsCommand : public Command {
                                      {"until_5_percent", "to 5%"},
                                      {"until_2_percent", "to 2%"},
                                      {"other_layouts", "other layouts"},
+                                     {"layouts_purpose", "on purpose"},
                                      {"templates", "trials of"},
                                      {"failures", "failures"}}});
     for (const TaskStats& stats : all) AddRow(stats, targets, table);
@@ -85,7 +86,8 @@ class LogStatsCommand : public Command {
                   best ? TextCell(LayoutsText(best->layouts)) : NoCell(),
                   OptionalCount(stats.until_5_percent), OptionalCount(stats.until_2_percent),
                   best ? PercentCell(double(stats.other_layouts) / double(stats.trials)) : NoCell(),
-                  TextCell(TemplatesText(stats.templates)), TextCell(FailuresText(stats.failures))});
+                  CountCell(stats.layouts_purpose), TextCell(TemplatesText(stats.templates)),
+                  TextCell(FailuresText(stats.failures))});
   }
 
   static void AddTotals(const std::vector<Record>& records, const std::vector<TaskStats>& all,

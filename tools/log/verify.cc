@@ -63,6 +63,7 @@ class LogVerifyCommand : public Command {
     request.cpu = machine.cpu;
     request.threads = machine.threads;
     request.retarget = retarget_;
+    request.tolerance = tolerance_;
     CatchInterrupts();
     Print(Measure(best, request));
     if (Interrupted()) throw Error(ErrorCode::kInterrupted, "interrupted");
@@ -115,11 +116,9 @@ class LogVerifyCommand : public Command {
 
   void AddRow(const Verification& v, Table& table) {
     const Record& now = v.now;
-    const bool measured = v.skipped.empty();
+    const bool measured = v.measured;
     const bool ok = measured && now.status == TrialStatus::kOk;
-    // Of another machine, or another config: nothing to compare with.
-    const bool comparable = ok && SameMachine(v.old.target, now.target) && v.old.config == now.config &&
-                            v.old.conditions == now.conditions;
+    const bool comparable = v.comparable();
     std::string note = v.skipped;
     if (measured) ++(ok ? right_ : wrong_);
     if (measured && !ok) note = now.detail;

@@ -38,6 +38,8 @@ inline Record RandomRecord(TestRandom& random) {
     record.error.reset();
     record.detail = once_in(2) ? "killed by SIGSEGV" : "got \"1e-3\", wanted\t0 \xc3\xa9";
   }
+  record.purpose = random.Pick(std::vector<std::string>{"", kPurposeSearch, kPurposeLayouts, kPurposeRetime});
+  if (once_in(4)) record.task_trials = static_cast<int>(random.Integer(1, 500));
   if (once_in(20)) record.origin = R"({"input":[]})";
   return record;
 }
