@@ -274,9 +274,9 @@ bool TaskTuner::Retime(const std::function<bool()>& stopped) {
       done.insert(TrialBook::Key(one.record.template_name, one.record.config));
       LogRetimed(one.record, one.result);
     }
+    Teach();
     if (!any) return pass > 0;
   }
-  Teach();
   return true;
 }
 
