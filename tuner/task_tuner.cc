@@ -3,25 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "layouts/base/check.h"
 #include "tuner/cost_model/training_history.h"
 #include "tuner/measure/estimator.h"
 #include "tuner/retiming.h"
+#include "tuner/utc_time.h"
 
 namespace tilesmith {
 namespace {
-
-std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // Far above what any sane config needs, far below what takes a machine down.
 int64_t GenerousMemory(const ConvWorkload& workload, const MeasureConditions& conditions) {
