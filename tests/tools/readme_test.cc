@@ -44,14 +44,16 @@ std::string ScaledDown(std::string text) {
       {"--trials [0-9]+", "--trials 2"},
       {"--time [0-9a-z.]+", "--time 1ms"},
       {"--runs [0-9]+", "--runs 2"},
+      {"--seeds [0-9]+", "--seeds 1"},
       {"--suite [a-z]+", "--suite tools/suites/two.txt"},
-      {"resnet50 ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
+      {"resnet(18|50) ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
   };
   for (const auto& [pattern, replacement] : substitutions) {
     text = std::regex_replace(text, std::regex(pattern), replacement);
   }
   const auto lacks = [&](const char* option) { return text.find(option) == std::string::npos; };
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
+  if (!lacks("tilesmith simulate")) text += " --trials 10";
   if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
   return text;
 }
@@ -62,6 +64,7 @@ TEST(ReadmeTest, EveryCommandLineWorks) {
   fs::create_directories(here / "build");
   fs::create_directories(here / "tools/suites");
   fs::create_symlink(TILESMITH_BINARY, here / "build/tilesmith");
+  fs::create_directory_symlink(root / "tools/measured_spaces", here / "tools/measured_spaces");
   WriteFile(here / "tools/suites/two.txt", "ic16ih14oc16oh14kh3ph1+bias+relu\nn\"odd\"ic16ih7oc17kh3ph1\n");
   const bool has_models = fs::exists(root / "models");
   if (has_models) fs::create_directory_symlink(root / "models", here / "models");
