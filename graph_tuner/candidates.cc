@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "graph_tuner/transform_costs.h"
 #include "layouts/base/check.h"
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
-#include "tuner/best_records.h"
+#include "tuner/record_groups.h"
 
 namespace tilesmith {
 namespace {
@@ -32,17 +31,12 @@ LayoutPair CanonicalLayouts(const Record& record) {
           CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
 }
 
-std::vector<Record> BestPerLayouts(const std::map<std::string, const Record*>& by_config,
-                                   const CpuInfo& cpu) {
-  std::vector<const Record*> records;
-  records.reserve(by_config.size());
-  for (const auto& [key, record] : by_config) records.push_back(record);
+std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const CpuInfo& cpu) {
   auto cold = [](const Record* record) { return record->conditions.cold_weights; };
   if (std::any_of(records.begin(), records.end(), cold))
     std::erase_if(records, [&](const Record* record) { return !cold(record); });
-  std::stable_sort(records.begin(), records.end(), [](const Record* a, const Record* b) {
-    return std::tie(a->early_stopped, a->seconds) < std::tie(b->early_stopped, b->seconds);
-  });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
   std::set<LayoutPair> taken;
   std::vector<Record> best;
   for (const Record* record : records) {
@@ -60,20 +54,16 @@ std::vector<Record> BestPerLayouts(const std::map<std::string, const Record*>& b
 
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads) {
-  std::map<std::string, std::map<std::string, const Record*>> groups;  // by workload, then by config
+  std::map<std::string, std::vector<const Record*>> groups;  // by workload
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
     if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
       groups[WorkloadToString(conv->workload())];
   for (const FusablePair& pair : FusablePairs(graph)) groups[WorkloadToString(pair.workload)];
   const Target target = TargetOf(cpu);
-  for (const Record& record : records) {
-    if (record.status != TrialStatus::kOk || !(record.seconds > 0) || record.conditions.threads != threads ||
-        !SameMachine(record.target, target))
-      continue;
-    const auto group = groups.find(WorkloadToString(record.workload));
-    if (group == groups.end()) continue;
-    const Record*& known = group->second[RecordKey(record)];
-    if (!known || known->early_stopped || !record.early_stopped) known = &record;
+  for (const Record* record : StandingRecords(records)) {
+    if (record->conditions.threads != threads || !SameMachine(record->target, target)) continue;
+    const auto group = groups.find(WorkloadToString(record->workload));
+    if (group != groups.end()) group->second.push_back(record);
   }
   Candidates candidates;
   for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);

@@ -18,8 +18,9 @@ bool Accepts(const AccuracyLimits& limits, const Record& record) {
 
 std::vector<Record> AcceptedRecords(const AccuracyLimits& limits, const std::vector<Record>& records) {
   std::vector<Record> accepted;
-  std::copy_if(records.begin(), records.end(), std::back_inserter(accepted),
-               [&](const Record& record) { return Accepts(limits, record); });
+  std::copy_if(records.begin(), records.end(), std::back_inserter(accepted), [&](const Record& record) {
+    return record.status != TrialStatus::kOk || Accepts(limits, record);
+  });
   return accepted;
 }
 

@@ -4,8 +4,8 @@
 //
 // With a stride of 2, T = 2 m + 1: the outer taps see even elements of the window only, as a filter of two
 // taps and stride 1, F(m, 2); the middle tap sees the odd ones, each multiplied as it is. That takes 2 m + 1
-// multiplications instead of 3 m, along either axis. (The split is known from Yepez & Ko, "Stride 2 1-D, 2-D,
-// and 3-D Winograd for Convolutional Neural Networks", 2020.)
+// multiplications instead of 3 m, along either axis. (Huang et al., "DWM: A Decomposable Winograd Method for
+// Convolution Acceleration", arXiv 2002.00552, splits kernels of larger strides so.)
 //
 // Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks" (2015); the points as in Barabasz et al.,
 // "Error Analysis and Improving the Accuracy of Winograd Convolution" (2020): they decide how much rounding

@@ -7,6 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/record_groups.h"
 #include "tuner/trial_book.h"
 #include "tuner/tune.h"
 
@@ -29,6 +30,10 @@ TEST(AccuracyTest, RecordsBeyondTheLimitsAreNotAccepted) {
   EXPECT_FALSE(Accepts(strict, WithError(std::nullopt, 1, 1))) << "an unknown error may be any";
   EXPECT_FALSE(Accepts({.forbidden_templates = {"portable", "direct"}}, WithError(0, 1, 1)));
   EXPECT_EQ(AcceptedRecords(strict, {WithError(1e-7, 1, 1), WithError(1, 1, 2)}).size(), 1u);
+  Record wrong = WithError(std::nullopt, 0, 1);
+  wrong.status = TrialStatus::kWrongAnswer;
+  EXPECT_TRUE(StandingRecords(AcceptedRecords(strict, {WithError(1e-7, 1, 1), wrong})).empty())
+      << "what was wrong later stays out";
 }
 
 TEST(AccuracyTest, ABookKeepsThemButNeverCallsThemBest) {
