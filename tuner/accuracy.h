@@ -18,7 +18,8 @@ struct AccuracyLimits {
 // A record without a measured error is accepted only where any error is.
 bool Accepts(const AccuracyLimits& limits, const Record& record);
 
-// Those accepted, and all failures: a config that crashed or was wrong once is out, whatever its error before.
+// Those accepted, and all failures: a config that crashed or was wrong once is out, whatever its error
+// before.
 std::vector<Record> AcceptedRecords(const AccuracyLimits& limits, const std::vector<Record>& records);
 
 // Throws Error(kUsage) when a forbidden template does not exist or max_error is not positive.
