@@ -23,6 +23,7 @@ std::vector<int64_t> OtherValues(const Knob& knob, int64_t current) {
   std::stable_sort(order.begin(), order.end(),
                    [at](ptrdiff_t a, ptrdiff_t b) { return std::abs(a - at) < std::abs(b - at); });
   std::vector<int64_t> values;
+  values.reserve(order.size());
   for (ptrdiff_t i : order) values.push_back(knob.values[i]);
   return values;
 }

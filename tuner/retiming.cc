@@ -28,6 +28,7 @@ std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& bo
 std::vector<Retimed> TimeAgain(const std::vector<Record>& contenders, int rounds, Measurer& measurer,
                                const std::function<bool()>& stopped) {
   std::vector<Retimed> all;
+  all.reserve(contenders.size());
   for (const Record& record : contenders) all.push_back({record, {}});
   for (int round = 0; round < rounds; ++round) {
     std::vector<TrialResult> of_round;

@@ -70,6 +70,7 @@ Shape ParseShape(std::string_view text, const std::string& source) {
 
 template <typename From, typename To>
 void Convert(std::string_view bytes, To* to, int64_t count) {
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 element is a number, not a character.
   for (int64_t i = 0; i < count; ++i) to[i] = To(Load<From>(bytes, size_t(i) * sizeof(From)));
 }
 

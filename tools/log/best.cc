@@ -62,6 +62,7 @@ class LogBestCommand : public Command {
       if (!first && IsBetterRecord(*record, *best->second)) best->second = record;
     }
     std::vector<const Record*> best;
+    best.reserve(pairs.size());
     for (const auto& [layouts, record] : pairs) best.push_back(record);
     std::stable_sort(best.begin(), best.end(),
                      [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });

@@ -79,6 +79,7 @@ class CoordinateSearcher : public Searcher {
 
   std::vector<Config> Configs(const std::vector<uint64_t>& indices) const {
     std::vector<Config> configs;
+    configs.reserve(indices.size());
     for (uint64_t index : indices) configs.push_back(space_.At(index));
     return configs;
   }

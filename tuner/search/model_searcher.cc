@@ -57,6 +57,7 @@ class ModelSearcher : public Searcher {
     }
     FillRandomly(n, batch);
     std::vector<Config> configs;
+    configs.reserve(batch.size());
     for (uint64_t index : batch) configs.push_back(space_.At(index));
     return configs;
   }
@@ -165,6 +166,7 @@ class ModelSearcher : public Searcher {
     std::sort(ok.begin(), ok.end());
     if (ok.size() > n) ok.resize(n);
     std::vector<uint64_t> indices;
+    indices.reserve(ok.size());
     for (const auto& [seconds, index] : ok) indices.push_back(index);
     return indices;
   }
@@ -216,6 +218,7 @@ class ModelSearcher : public Searcher {
       for (size_t i = 0; i < std::min(kParents, scored.size()); ++i) parents.push_back(scored[i].index);
     }
     std::vector<Candidate> all;
+    all.reserve(seen.size());
     for (const auto& [index, score] : seen) all.push_back({index, score});
     return Sorted(std::move(all));
   }
