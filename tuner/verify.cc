@@ -76,6 +76,7 @@ class Verifier {
 
   std::vector<Verification> Run(const std::vector<Record>& records) {
     std::vector<Verification> all;
+    all.reserve(records.size());
     for (const Record& record : records) all.push_back(Prepare(record, request_));
     std::vector<Verification*> open;
     for (Verification& v : all) {

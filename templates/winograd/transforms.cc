@@ -82,8 +82,8 @@ Transforms DeriveStrided(const std::vector<double>& pairs, const std::vector<dou
   t.output = Eigen::MatrixXd::Zero(t.tile, t.window);
   t.output.leftCols(even.window) = even.output;
   for (int i = 0; i < even.window; ++i) {
-    for (int k = 0; k < even.window; ++k) t.input(i, 2 * k) = even.input(i, k);
-    for (int k = 0; k < 2; ++k) t.weights(i, 2 * k) = even.weights(i, k);
+    for (Eigen::Index k = 0; k < even.window; ++k) t.input(i, 2 * k) = even.input(i, k);
+    for (Eigen::Index k = 0; k < 2; ++k) t.weights(i, 2 * k) = even.weights(i, k);
   }
   for (int k = 0; k < t.tile; ++k) {
     const int row = even.window + k;

@@ -31,14 +31,14 @@ void TransformWinogradWeights(const winograd::ChunkWeights& c) {
     for (int64_t first = 0; first < c.lanes; first += kLanes) {
       Doubles taps[kTaps][kTaps], rows[kMostWindow][kTaps];
       LoadTaps(c, channel, first, taps);
-      for (int i = 0; i < c.window; ++i) {
+      for (int64_t i = 0; i < c.window; ++i) {
         const double* g = c.transform + i * kTaps;
         for (int k = 0; k < kTaps; ++k)
           rows[i][k] = g[0] * taps[0][k] + g[1] * taps[1][k] + g[2] * taps[2][k];
       }
       float* to = c.packed + channel * c.lanes + first;
       for (int i = 0; i < c.window; ++i) {
-        for (int j = 0; j < c.window; ++j, to += c.element_stride) {
+        for (int64_t j = 0; j < c.window; ++j, to += c.element_stride) {
           const double* g = c.transform + j * kTaps;
           const Doubles u = g[0] * rows[i][0] + g[1] * rows[i][1] + g[2] * rows[i][2];
           *reinterpret_cast<UnalignedFloats*>(to) = __builtin_convertvector(u, Floats);

@@ -118,6 +118,7 @@ std::vector<Knob> Restrict(const ConfigSpace& space, const KnobRestrictions& res
         std::find_if(knobs.begin(), knobs.end(), [&name = name](const Knob& k) { return k.name == name; });
     if (knob == knobs.end()) {
       std::vector<std::string> known;
+      known.reserve(knobs.size());
       for (const Knob& k : knobs) known.push_back(k.name);
       throw Error(ErrorCode::kUsage,
                   fmt::format("unknown knob \"{}\" (known: {})", name, fmt::join(known, ", ")));
