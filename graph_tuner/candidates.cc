@@ -12,15 +12,9 @@
 namespace tilesmith {
 namespace {
 
-const ConvTemplate* KnownTemplate(const std::string& name) {
-  for (const ConvTemplate* conv_template : ConvTemplates())
-    if (conv_template->Name() == name) return conv_template;
-  return nullptr;
-}
-
 // Logs outlive changes to templates.
 bool StillBuilds(const Record& record, const CpuInfo& cpu) {
-  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   return conv_template && conv_template->Supports(record.workload, cpu).ok &&
          conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
          conv_template->Layouts(record.workload, record.config) == record.layouts;

@@ -113,6 +113,8 @@ class ConvTemplate {
 
 // All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.
 std::span<const ConvTemplate* const> ConvTemplates();
+// nullptr when there is none of that name: logs outlive templates.
+const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);
 

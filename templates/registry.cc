@@ -26,12 +26,17 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   return templates;
 }
 
-const ConvTemplate& FindConvTemplate(std::string_view name) {
-  std::vector<std::string_view> known;
+const ConvTemplate* KnownConvTemplate(std::string_view name) {
   for (const ConvTemplate* candidate : ConvTemplates()) {
-    if (candidate->Name() == name) return *candidate;
-    known.push_back(candidate->Name());
+    if (candidate->Name() == name) return candidate;
   }
+  return nullptr;
+}
+
+const ConvTemplate& FindConvTemplate(std::string_view name) {
+  if (const ConvTemplate* known = KnownConvTemplate(name)) return *known;
+  std::vector<std::string_view> known;
+  for (const ConvTemplate* candidate : ConvTemplates()) known.push_back(candidate->Name());
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
 }

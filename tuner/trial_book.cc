@@ -5,6 +5,7 @@
 #include "tuner/record_groups.h"
 
 namespace tilesmith {
+
 std::string TrialBook::Key(std::string_view template_name, const Config& config) {
   return std::string(template_name) + ' ' + config.ToString();
 }

@@ -12,13 +12,6 @@
 namespace tilesmith {
 namespace {
 
-const ConvTemplate* KnownTemplate(const std::string& name) {
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
-    if (conv_template->Name() == name) return conv_template;
-  }
-  return nullptr;
-}
-
 CpuInfo CpuFor(const Record& record, const VerifyRequest& request) {
   return request.retarget ? request.cpu : CapIsa(request.cpu, record.target.isa);
 }
@@ -42,7 +35,7 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
     v.now.conditions.pinned = true;
   }
   const CpuInfo here = CpuFor(record, request);
-  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr) {
     v.skipped = fmt::format("unknown template \"{}\"", record.template_name);
     return v;

@@ -1,14 +1,13 @@
 #include "layouts/base/text_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -17,44 +16,63 @@
 namespace tilesmith {
 namespace {
 
-[[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
-  throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
-}
-
-void WriteAll(int file, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(file, text.data(), text.size());
-    if (count < 0 && errno != EINTR) ThrowErrno(path, "write");
-    if (count > 0) text.remove_prefix(static_cast<size_t>(count));
-  }
-  if (fsync(file) != 0) ThrowErrno(path, "write");
+[[noreturn]] void ThrowErrno(const char* what, const std::string& path) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
 }
 
 }  // namespace
 
+NewFile::NewFile(const std::string& path) : path_(path), target_(path) {
+  std::error_code missing;
+  const std::filesystem::path real = std::filesystem::canonical(path, missing);
+  const bool exists = !missing;
+  if (exists) target_ = real;  // not a link to it
+  direct_ = exists && !std::filesystem::is_regular_file(real);
+  temporary_ = direct_ ? target_ : target_ + ".XXXXXX";
+  const int fd = direct_ ? -1 : mkstemp(temporary_.data());
+  file_ = direct_ ? std::fopen(temporary_.c_str(), "wb") : fd < 0 ? nullptr : fdopen(fd, "wb");
+  if (file_ == nullptr) Fail();
+  if (direct_) return;
+  struct stat status {};
+  const mode_t mode = exists && stat(target_.c_str(), &status) == 0 ? status.st_mode & 0777 : 0644;
+  if (fchmod(fd, mode) == 0) return;
+  std::remove(temporary_.c_str());
+  Fail();
+}
+
+NewFile::~NewFile() {
+  if (file_ != nullptr) std::fclose(file_);
+  if (!done_ && !direct_) std::remove(temporary_.c_str());
+}
+
+void NewFile::Write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) Fail();
+}
+
+void NewFile::Finish() {
+  if (std::fflush(file_) != 0) Fail();
+  if (!direct_ && fsync(fileno(file_)) != 0) Fail();
+  const int closed = std::fclose(file_);
+  file_ = nullptr;
+  if (closed != 0 || (!direct_ && std::rename(temporary_.c_str(), target_.c_str()) != 0)) Fail();
+  done_ = true;
+}
+
+void NewFile::Fail() const { ThrowErrno("write", path_); }
+
 void WriteTextFile(const std::string& path, std::string_view text) {
-  std::string temporary = path + ".XXXXXX";
-  const int file = mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) ThrowErrno(path, "write");
-  try {
-    WriteAll(file, path, text);
-    if (fchmod(file, 0644) != 0 || std::rename(temporary.c_str(), path.c_str()) != 0)
-      ThrowErrno(path, "write");
-  } catch (...) {
-    close(file);
-    unlink(temporary.c_str());
-    throw;
-  }
-  close(file);
+  NewFile file(path);
+  file.Write(text);
+  file.Finish();
 }
 
 std::string ReadTextFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file) ThrowErrno(path, "read");
+  if (!file) ThrowErrno("read", path);
   text << file.rdbuf();
-  if (file.bad() || text.bad()) ThrowErrno(path, "read");
+  if (file.bad() || text.bad()) ThrowErrno("read", path);
   return text.str();
 }
 

@@ -1,13 +1,35 @@
 // Whole files, read and written in one step.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 
 namespace tilesmith {
 
-// Replaces the file by way of a temporary beside it, so that a reader sees the old text or the new one and a
-// crash or a full disk leaves the old one. Throws Error(kEnvironment) naming the path and the cause.
+// A file that takes its name when it is whole: it is written under a temporary one beside it, so that a
+// reader sees the old contents or the new ones, and a crash or a full disk leaves the old ones. An existing
+// file keeps its permissions, and a link its place; a device or a pipe is written directly. All but the
+// destructor throw Error(kEnvironment) naming the path and the cause.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path);
+  ~NewFile();  // without Finish, what was written is gone
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void Write(std::string_view text);
+  void Finish();
+
+ private:
+  [[noreturn]] void Fail() const;
+
+  std::string path_, target_, temporary_;
+  std::FILE* file_ = nullptr;
+  bool direct_ = false, done_ = false;
+};
+
+// All of a NewFile at once. Throws as it does.
 void WriteTextFile(const std::string& path, std::string_view text);
 
 // Throws Error(kEnvironment) naming the path and the cause.

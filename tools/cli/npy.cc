@@ -6,8 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "layouts/base/check.h"
@@ -24,12 +22,6 @@ constexpr size_t kLocalHeaderBytes = 30, kCentralHeaderBytes = 46, kEndOfCentral
 
 [[noreturn]] void Reject(const std::string& source, const std::string& reason) {
   throw Error(ErrorCode::kUsage, fmt::format("{}: {}", source, reason));
-}
-
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}", path));
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 template <typename T>
@@ -206,10 +198,10 @@ NamedTensor ReadEntry(std::string_view bytes, size_t central, const std::string&
 
 }  // namespace
 
-Tensor ReadNpy(const std::string& path) { return ParseNpy(ReadWhole(path), path); }
+Tensor ReadNpy(const std::string& path) { return ParseNpy(ReadTextFile(path), path); }
 
 std::vector<NamedTensor> ReadNpz(const std::string& path) {
-  const std::string bytes = ReadWhole(path);
+  const std::string bytes = ReadTextFile(path);
   std::string end_mark;
   Store(end_mark, kEndOfCentral);
   const size_t end = bytes.rfind(end_mark);

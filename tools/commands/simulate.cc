@@ -79,13 +79,11 @@ class SimulateCommand : public Command {
     for (size_t space = 0; space < spaces_.size(); ++space) {
       for (const std::string& tuner : tuners_) {
         series_.push_back({space, tuner, false, {}});
-        if (!histories_.empty() && UsesHistory(tuner)) series_.push_back({space, tuner, true, {}});
+        if (!histories_.empty() && FindSearcher(tuner).learns) series_.push_back({space, tuner, true, {}});
       }
     }
     for (Series& series : series_) series.curves.resize(size_t(seeds_));
   }
-
-  static bool UsesHistory(std::string_view tuner) { return tuner.starts_with("xgb"); }
 
   // Everything given but the space itself.
   std::shared_ptr<const TrainingHistory> HistoryFor(const MeasuredSpace& space) const {

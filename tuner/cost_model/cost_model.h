@@ -1,11 +1,8 @@
 // A cost model predicts how good configs are without running them: trees over the features of
-// feature_schema.h. The score it learns is the throughput relative to the best known of the same task, in [0,
-// 1]; a config that failed scores 0. Only the order of predictions, and their differences within a task, mean
-// something.
+// feature_schema.h. Only the order of predictions, and their differences within a task, mean something.
 #pragma once
 
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 

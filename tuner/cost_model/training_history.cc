@@ -19,13 +19,6 @@ std::string TaskKey(const Record& record) {
                      IsaName(record.target.isa), record.conditions.threads, record.conditions.cold_weights);
 }
 
-const ConvTemplate* KnownTemplate(std::string_view name) {
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
-    if (conv_template->Name() == name) return conv_template;
-  }
-  return nullptr;
-}
-
 // A worker that was killed from outside, or an unlucky build, teaches nothing about the config.
 bool Teaches(TrialStatus status) {
   return status == TrialStatus::kOk || status == TrialStatus::kRunTimeout ||
@@ -36,7 +29,7 @@ bool Teaches(TrialStatus status) {
 }  // namespace
 
 void TrainingHistory::Add(const Record& record) {
-  const ConvTemplate* conv_template = KnownTemplate(record.template_name);
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr || !Teaches(record.status)) return;
   const CpuInfo cpu = CpuOf(record.target);
   if (!conv_template->Supports(record.workload, cpu).ok) return;

@@ -52,6 +52,7 @@ struct SearcherInfo {
   std::string_view name;
   std::string_view help;
   std::unique_ptr<Searcher> (*make)(const SearchProblem& problem);
+  bool learns = false;  // from SearchProblem::history
 };
 // Every searcher.
 std::span<const SearcherInfo> Searchers();

@@ -11,8 +11,8 @@ namespace tilesmith {
 
 std::span<const SearcherInfo> Searchers() {
   static constexpr std::array<SearcherInfo, 6> kSearchers = {
-      {{"xgb", "boosted trees learn throughputs and propose", MakeModelSearcher},
-       {"xgb-rank", "boosted trees learn which of two configs is faster", MakeRankModelSearcher},
+      {{"xgb", "boosted trees learn throughputs and propose", MakeModelSearcher, true},
+       {"xgb-rank", "boosted trees learn which of two configs is faster", MakeRankModelSearcher, true},
        {"coordinate", "one knob after another, from several starts", MakeCoordinateSearcher},
        {"ga", "genetic: recombines and mutates the best configs so far", MakeGeneticSearcher},
        {"random", "valid configs uniformly, without replacement", MakeRandomSearcher},

@@ -6,6 +6,7 @@
 #include "tuner/search/searcher.h"
 
 namespace tilesmith {
+
 std::vector<double> Replay(const MeasuredSpace& measured, std::string_view searcher,
                            const ReplayOptions& options) {
   const ConfigSpace space = SpaceOf(measured);
