@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "graph_tuner/costs_file.h"
 #include "graph_tuner/costs_timing.h"
 #include "layouts/transform.h"
 #include "tests/graph_tuner/synthetic.h"
+#include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {
@@ -19,15 +19,13 @@ using testing::HasSubstr;
 
 class CostsTest : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::remove(path_); }
-  void TearDown() override { std::filesystem::remove(path_); }
   std::string Text() const {
     std::ifstream in(path_);
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  const std::string path_ =
-      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".jsonl";
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("costs.jsonl");
 };
 
 TEST_F(CostsTest, FileKeepsFiguresByMachineAndThreads) {

@@ -9,6 +9,7 @@
 #include "graph_tuner/graph_tune.h"
 #include "ops/fusion.h"
 #include "tests/graph_tuner/synthetic.h"
+#include "tests/support/temporary_files.h"
 #include "tuner/log.h"
 
 namespace tilesmith {
@@ -18,8 +19,6 @@ using testing::HasSubstr;
 
 class PlanFileTest : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static Plan MakePlan(const Graph& graph, bool allow_defaults = false) {
     GraphTuneOptions options;
     options.cpu = SyntheticCpu();
@@ -46,10 +45,8 @@ class PlanFileTest : public testing::Test {
     return "";
   }
 
-  const std::string folder_ =
-      testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
-  const bool made_ = std::filesystem::create_directories(folder_);
-  const std::string path_ = folder_ + "/plan.jsonl";
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("plan.jsonl");
   const Graph graph_ = RandomNetwork(12, 10);
 };
 
@@ -93,7 +90,7 @@ TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
   const Plan read = ReadPlan(path_);
   ExpectSame(plan, read);
   CheckPlan(read, graph_, SyntheticCpu(), 2);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(PlanFileTest, RemembersWhatAccuracyItWasMadeFor) {
@@ -168,7 +165,7 @@ TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
 }
 
 TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
-  EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { ReadPlan(folder_ + "/none.jsonl"); }),
+  EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { ReadPlan(folder_.File("none.jsonl")); }),
               HasSubstr("none.jsonl: cannot read the plan"));
   EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { WritePlan("/nonexistent/p.jsonl", MakePlan(graph_)); }),
               HasSubstr("/nonexistent/p.jsonl"));

@@ -11,6 +11,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/reference_run.h"
+#include "tests/support/temporary_files.h"
 
 namespace tilesmith {
 namespace {
@@ -318,9 +319,9 @@ TEST(OnnxImport, TranslatesOpset6Broadcast) {
 }
 
 TEST(OnnxFiles, EachBrokenFileHasItsReason) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir());
+  const TemporaryDirectory folder;
   const auto refusal = [&](const std::string& name, const std::string& bytes) {
-    const std::string path = folder / name;
+    const std::string path = folder.File(name);
     std::ofstream(path, std::ios::binary) << bytes;
     const std::string message = Refusal(ErrorCode::kBadModel, [&] { ImportOnnx(path); });
     EXPECT_THAT(message, AllOf(HasSubstr(path), Not(HasSubstr("\n"))));
@@ -342,10 +343,10 @@ TEST(OnnxFiles, EachBrokenFileHasItsReason) {
   for (const size_t kept : {size_t{1}, size_t{3}, size_t{10}, whole.size() - 10}) {
     refusal("cut.onnx", whole.substr(0, kept));
   }
-  const std::string missing = folder / "missing.onnx";
+  const std::string missing = folder.File("missing.onnx");
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ImportOnnx(missing); }),
               AllOf(HasSubstr(missing), HasSubstr("no such file")));
-  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ImportOnnx(folder); }), HasSubstr("directory"));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ImportOnnx(folder.path()); }), HasSubstr("directory"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What a user gets wrong: one clear line on stderr, and the right exit code.
+#include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
 namespace tilesmith {

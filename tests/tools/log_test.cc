@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 

@@ -1,6 +1,7 @@
 // Whole networks from the command line: plan, run, compare, report.
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/npy.h"

@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
 namespace tilesmith {

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 

@@ -8,7 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
-#include "tests/support/subprocess.h"
+#include "tests/support/temporary_files.h"
 #include "tools/bench/duel.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"

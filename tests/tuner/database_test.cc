@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/support/subprocess.h"
+#include "tests/support/temporary_files.h"
 #include "tests/tuner/support/sample_records.h"
 
 namespace tilesmith {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "layouts/base/error.h"
+#include "tests/support/temporary_files.h"
 #include "tests/tuner/support/sample_records.h"
 #include "tuner/log_scan.h"
 
@@ -25,8 +26,6 @@ using ::testing::HasSubstr;
 
 class LogTest : public ::testing::Test {
  protected:
-  LogTest() : path_(testing::TempDir() + "tilesmith_log_" + std::to_string(getpid()) + ".jsonl") { Remove(); }
-  ~LogTest() override { Remove(); }
   void Remove() { std::filesystem::remove(path_); }
   void Write(const std::string& text) { std::ofstream(path_, std::ios::app | std::ios::binary) << text; }
   std::string Text() {
@@ -35,7 +34,8 @@ class LogTest : public ::testing::Test {
     return text.str();
   }
 
-  const std::string path_;
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("log.jsonl");
 };
 
 TEST_F(LogTest, AppendsOneLineARecord) {

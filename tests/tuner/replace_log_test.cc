@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "layouts/base/error.h"
-#include "tests/support/subprocess.h"
+#include "tests/support/temporary_files.h"
 #include "tests/tuner/support/sample_records.h"
 #include "tuner/log.h"
 

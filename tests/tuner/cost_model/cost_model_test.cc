@@ -8,6 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tests/support/temporary_files.h"
 #include "tests/tuner/support/measured_configs.h"
 #include "tuner/cost_model/evaluation.h"
 #include "tuner/cost_model/training_history.h"
@@ -16,8 +17,6 @@ namespace tilesmith {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string TempPath(const std::string& name) { return ::testing::TempDir() + "/" + name; }
 
 TrainingHistory HistoryOf(const std::vector<Record>& records) {
   TrainingHistory history;
@@ -45,7 +44,8 @@ TEST_P(EveryObjective, LearnsFromOtherTasks) {
 
 TEST_P(EveryObjective, IsTheSameAfterSavingAndLoading) {
   const CostModel model = TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 100, 1)), GetParam());
-  const std::string path = TempPath("model.json");
+  const TemporaryDirectory folder;
+  const std::string path = folder.File("model.json");
   SaveCostModel(model, path);
   const CostModel loaded = LoadCostModel(path);
   EXPECT_EQ(loaded.objective(), model.objective());
@@ -81,7 +81,6 @@ TEST(CostModel, NamesTheColumnsThatMatter) {
 class BrokenModel : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = TempPath("broken_model.json");
     SaveCostModel(TrainCostModel(HistoryOf(MeasuredConfigs(kSampleWorkload, 60, 1)), Objective::kRegression),
                   path_);
   }
@@ -101,7 +100,8 @@ class BrokenModel : public ::testing::Test {
     }
     return "not refused";
   }
-  std::string path_;
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("broken_model.json");
 };
 
 TEST_F(BrokenModel, OtherFeatureVersionIsNamed) {

@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tests/support/temporary_files.h"
 #include "tests/tuner/support/measured_configs.h"
 #include "tuner/search/searcher.h"
 #include "tuner/simulation/exhaustive.h"
@@ -117,7 +118,8 @@ TEST(Restrictions, NameWhatIsWrong) {
 
 TEST(MeasuredSpace, IsTheSameAfterWritingAndReading) {
   const MeasuredSpace measured = Sample();
-  const std::string path = ::testing::TempDir() + "/sample.space";
+  const TemporaryDirectory folder;
+  const std::string path = folder.File("sample.space");
   WriteMeasuredSpace(measured, path);
   const MeasuredSpace read = ReadMeasuredSpace(path);
   EXPECT_EQ(read.target, measured.target);
@@ -135,7 +137,8 @@ TEST(MeasuredSpace, IsTheSameAfterWritingAndReading) {
 }
 
 std::string WhyUnreadable(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "/broken.space";
+  const TemporaryDirectory folder;
+  const std::string path = folder.File("broken.space");
   WriteTextFile(path, text);
   try {
     ReadMeasuredSpace(path);
@@ -149,7 +152,8 @@ std::string WhyUnreadable(const std::string& text) {
 TEST(MeasuredSpace, BadFilesAreNamedWithTheLine) {
   EXPECT_THAT(WhyUnreadable(""), HasSubstr("broken.space: not a measured space (it is empty)"));
   EXPECT_THAT(WhyUnreadable("0 1.5\n"), HasSubstr("broken.space:1: "));
-  const std::string path = ::testing::TempDir() + "/good.space";
+  const TemporaryDirectory folder;
+  const std::string path = folder.File("good.space");
   WriteMeasuredSpace(Sample(), path);
   const std::string text = ReadTextFile(path);
   const std::string header = text.substr(0, text.find('\n') + 1);
