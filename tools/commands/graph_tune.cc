@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include "graph_tuner/candidates.h"
-#include "graph_tuner/costs.h"
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
-#include "tools/cli/accuracy.h"
-#include "tools/cli/model.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/records.h"
+#include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"
 
@@ -30,31 +26,18 @@ class GraphTuneCommand : public Command {
            "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl";
   }
   void Declare(Args& args) override {
-    DeclareModelOptions(args, &model_);
-    args.Text("--log", &log_path_, "Tuning log, as `tilesmith tune` writes it");
+    DeclareModelOptions(args, &arguments_.model);
     args.Text("-o,--output", &plan_path_, "Plan to write");
-    std::vector<std::string> solvers;
-    for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
-    args.Choice("--solver", &options_.solver, solvers, fmt::format("Default {}", options_.solver));
-    args.Text("--costs", &costs_path_,
-              "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
-    args.Flag("--default-schedules", &options_.allow_defaults,
-              "Convolutions the log lacks get their untuned default schedule");
-    args.Flag("--no-fusion", &no_fusion_,
-              "Compute every layer by itself, whatever fused records the log has");
-    DeclareAccuracy(args, &options_.accuracy);
-    DeclareMachineOptions(args, &machine_options_);
+    DeclareGraphTuning(args, &arguments_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (plan_path_.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
-    if (log_path_.empty() && !options_.allow_defaults) {
-      throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
-    }
-    const Machine machine = OpenMachine(machine_options_);
-    const Graph graph = LoadModel(model_);
-    const std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
+    CheckGraphTuning(arguments_);
+    const Machine machine = OpenMachine(arguments_.machine);
+    const Graph graph = LoadModel(arguments_.model);
+    const std::vector<Record> records = LoadTuningLog(arguments_);
     const PinnedTeam team(machine);
     const GraphTuneResult result = Solve(graph, records, machine);
     WritePlan(plan_path_, result.plan);
@@ -65,25 +48,19 @@ class GraphTuneCommand : public Command {
 
  private:
   GraphTuneResult Solve(const Graph& graph, const std::vector<Record>& records, const Machine& machine) {
-    if (costs_path_.empty() && !log_path_.empty()) costs_path_ = CostsPathFor(log_path_);
-    std::vector<std::string> warnings;
-    const auto costs = MeasuredCosts(machine.cpu, machine.threads, costs_path_, &warnings);
     ProgressLine progress;
-    for (const std::string& warning : warnings) progress.Say(warning);
+    const auto costs = OpenCosts(arguments_, machine, progress);
+    GraphTuneOptions options = TuningOptions(arguments_, machine, progress);
     double asked = NowSeconds();
-    options_.cpu = machine.cpu;
-    options_.threads = machine.threads;
-    options_.model = model_.model;
-    options_.fusion = !no_fusion_;
-    options_.progress = [&](size_t done, size_t total) {
-      progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
+    options.progress = [&asked, show = options.progress](size_t done, size_t total) {
+      show(done, total);
       asked = NowSeconds();
     };
-    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
+    const std::vector<Record> accepted = AcceptedRecords(options.accuracy, records);
     for (const auto& [workload, choices] : FindCandidates(graph, accepted, machine.cpu, machine.threads)) {
       candidates_ += int64_t(choices.size());
     }
-    GraphTuneResult result = GraphTune(graph, records, *costs, options_);
+    GraphTuneResult result = GraphTune(graph, records, *costs, options);
     solve_seconds_ = NowSeconds() - asked;
     return result;
   }
@@ -129,11 +106,9 @@ class GraphTuneCommand : public Command {
     report.Print(json_);
   }
 
-  ModelOptions model_;
-  MachineOptions machine_options_;
-  GraphTuneOptions options_;
-  std::string log_path_, plan_path_, costs_path_;
-  bool no_fusion_ = false, json_ = false;
+  GraphTuningArguments arguments_;
+  std::string plan_path_;
+  bool json_ = false;
   double solve_seconds_ = 0;
   int64_t candidates_ = 0;
 };

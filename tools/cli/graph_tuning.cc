@@ -1,0 +1,59 @@
+#include "tools/cli/graph_tuning.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "tools/cli/accuracy.h"
+#include "tools/cli/records.h"
+
+namespace tilesmith {
+
+void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
+  GraphTuneOptions& tuning = arguments->tuning;
+  args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it");
+  std::vector<std::string> solvers;
+  for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
+  args.Choice("--solver", &tuning.solver, solvers, fmt::format("Default {}", tuning.solver));
+  args.Text("--costs", &arguments->costs_path,
+            "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+  args.Flag("--default-schedules", &tuning.allow_defaults,
+            "Convolutions the log lacks get their untuned default schedule");
+  args.Flag("--no-fusion", &arguments->no_fusion,
+            "Compute every layer by itself, whatever fused records the log has");
+  DeclareAccuracy(args, &tuning.accuracy);
+  DeclareMachineOptions(args, &arguments->machine);
+}
+
+void CheckGraphTuning(const GraphTuningArguments& arguments) {
+  if (!arguments.log_path.empty() || arguments.tuning.allow_defaults) return;
+  throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
+}
+
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments) {
+  return arguments.log_path.empty() ? std::vector<Record>() : LoadRecords(arguments.log_path);
+}
+
+std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
+                                      ProgressLine& progress) {
+  const bool beside_log = arguments.costs_path.empty() && !arguments.log_path.empty();
+  std::vector<std::string> warnings;
+  auto costs = MeasuredCosts(machine.cpu, machine.threads,
+                             beside_log ? CostsPathFor(arguments.log_path) : arguments.costs_path, &warnings);
+  for (const std::string& warning : warnings) progress.Say(warning);
+  return costs;
+}
+
+GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
+                               ProgressLine& progress) {
+  GraphTuneOptions options = arguments.tuning;
+  options.cpu = machine.cpu;
+  options.threads = machine.threads;
+  options.model = arguments.model.model;
+  options.fusion = !arguments.no_fusion;
+  options.progress = [&progress](size_t done, size_t total) {
+    progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
+  };
+  return options;
+}
+
+}  // namespace tilesmith
