@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/end_layouts.h"
 #include "tuner/accuracy.h"
 #include "tuner/record.h"
 
@@ -36,6 +37,7 @@ struct Plan {
   std::string graph_hash;  // GraphHash of the graph after all passes
   Target target;
   int threads = 1;
+  EndLayouts ends;          // of the tensors it is run with
   AccuracyLimits accuracy;  // what its records were chosen under
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"

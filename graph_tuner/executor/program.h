@@ -61,8 +61,10 @@ struct Program {
 // A node that is fused into the conv behind it takes no step and has no value: that conv reads its input.
 // Each distinct (tensor, layout) is made once, right before its first use. Concats that can be sliced take no
 // step: the inputs they own are written in their slices, and others are transformed or copied there.
-// Constants are converted here, at no cost later. A graph output is a region in NCHW; where that region
-// already has another home (a concat, the user's input, another output) a copy is made last.
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules);
+// Constants are converted here, at no cost later. A graph output is a region in the layout the caller wants
+// (end_layouts.h); where that region already has another home (a concat, the user's input, another output) a
+// copy is made last.
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
+                     const Layout& outputs = Layout::Nchw());
 
 }  // namespace tilesmith

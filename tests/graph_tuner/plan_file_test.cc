@@ -103,6 +103,15 @@ TEST_F(PlanFileTest, RemembersWhatAccuracyItWasMadeFor) {
   EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
 }
 
+TEST_F(PlanFileTest, RemembersTheLayoutsOfItsEnds) {
+  Plan plan = MakePlan(graph_);
+  for (const EndLayouts& ends : {EndLayouts{}, EndLayouts{Layout::Nhwc(), Layout::Blocked(8)}}) {
+    plan.ends = ends;
+    WritePlan(path_, plan);
+    EXPECT_EQ(ReadPlan(path_).ends, ends);
+  }
+}
+
 TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {
   const Plan plan = MakePlan(graph_);
   WritePlan(path_, plan);
@@ -188,7 +197,7 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
               HasSubstr("NHCW"));
 }
 
-TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesAndThreads) {
+TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
   const Plan plan = MakePlan(graph_);
   auto refusal = [&](const Plan& p, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
     return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, cpu, threads, force); });
@@ -201,6 +210,10 @@ TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesAndThreads) {
   other.model = "another";
   EXPECT_THAT(refusal(plan, graph_, other, 2, false), HasSubstr("made on \"synthetic\""));
   CheckPlan(plan, graph_, other, 2, true);
+  Plan older = plan;
+  older.target.tool_version = "0.0.1";
+  EXPECT_THAT(refusal(older, graph_, cpu, 2, false), HasSubstr("made by tilesmith 0.0.1, this is "));
+  CheckPlan(older, graph_, cpu, 2, true);
   EXPECT_THAT(refusal(plan, graph_, cpu, 1, false), HasSubstr("made for 2 threads"));
   CheckPlan(plan, graph_, cpu, 1, true);
 

@@ -42,6 +42,9 @@ class GraphTuneCommand : public Command {
               "Convolutions the log lacks get their untuned default schedule");
     args.Flag("--no-fusion", &no_fusion_,
               "Compute every layer by itself, whatever fused records the log has");
+    args.Choice("--input-layout", &input_layout_, {"NCHW", "NHWC"}, "Of the network's inputs (default NCHW)");
+    args.Choice("--output-layout", &output_layout_, {"NCHW", "NHWC"},
+                "Wanted of the network's outputs (default NCHW)");
     DeclareAccuracy(args, &options_.accuracy);
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
@@ -75,6 +78,7 @@ class GraphTuneCommand : public Command {
     options_.threads = machine.threads;
     options_.model = model_.model;
     options_.fusion = !no_fusion_;
+    options_.ends = {Layout::Parse(input_layout_), Layout::Parse(output_layout_)};
     options_.progress = [&](size_t done, size_t total) {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked = NowSeconds();
@@ -132,7 +136,7 @@ class GraphTuneCommand : public Command {
   ModelOptions model_;
   MachineOptions machine_options_;
   GraphTuneOptions options_;
-  std::string log_path_, plan_path_, costs_path_;
+  std::string log_path_, plan_path_, costs_path_, input_layout_ = "NCHW", output_layout_ = "NCHW";
   bool no_fusion_ = false, json_ = false;
   double solve_seconds_ = 0;
   int64_t candidates_ = 0;
