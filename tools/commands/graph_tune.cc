@@ -38,6 +38,8 @@ class GraphTuneCommand : public Command {
     args.Choice("--solver", &options_.solver, solvers, fmt::format("Default {}", options_.solver));
     args.Text("--costs", &costs_path_,
               "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+    args.Flag("--any-machine", &any_machine_,
+              "Believe the log's times of other machines and thread counts as well");
     args.Flag("--default-schedules", &options_.allow_defaults,
               "Convolutions the log lacks get their untuned default schedule");
     args.Flag("--no-fusion", &no_fusion_,
@@ -57,7 +59,8 @@ class GraphTuneCommand : public Command {
     }
     const Machine machine = OpenMachine(machine_options_);
     const Graph graph = LoadModel(model_);
-    const std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
+    std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
+    if (any_machine_) BelieveForeignRecords(records, machine);
     const PinnedTeam team(machine);
     const GraphTuneResult result = Solve(graph, records, machine);
     WritePlan(plan_path_, result.plan);
@@ -137,7 +140,7 @@ class GraphTuneCommand : public Command {
   MachineOptions machine_options_;
   GraphTuneOptions options_;
   std::string log_path_, plan_path_, costs_path_, input_layout_ = "NCHW", output_layout_ = "NCHW";
-  bool no_fusion_ = false, json_ = false;
+  bool any_machine_ = false, no_fusion_ = false, json_ = false;
   double solve_seconds_ = 0;
   int64_t candidates_ = 0;
 };
