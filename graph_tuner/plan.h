@@ -30,6 +30,7 @@ struct TransformPlan {
   std::string tensor;  // name of the node that produces it
   Layout from, to;
   double predicted_seconds = 0;
+  bool interpolated = false;  // the seconds are an estimate from other sizes
 };
 
 struct Plan {

@@ -108,7 +108,8 @@ NodePlan NodeFromJson(const json& object) {
 
 TransformPlan TransformFromJson(const json& object) {
   return {JsonGet<std::string>(object, "transform"), Layout::Parse(JsonGet<std::string>(object, "from")),
-          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object)};
+          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object),
+          JsonGetOr<bool>(object, "interpolated", false)};
 }
 
 void ReadBodyLine(const json& object, Plan& plan) {
@@ -122,11 +123,12 @@ std::string TextOf(const Plan& plan) {
   std::string text = JsonLine(HeaderToJson(plan)) + "\n";
   for (const NodePlan& node : plan.nodes) text += JsonLine(NodeToJson(node)) + "\n";
   for (const TransformPlan& transform : plan.transforms) {
-    text += JsonLine(json{{"transform", transform.tensor},
-                          {"from", transform.from.ToString()},
-                          {"to", transform.to.ToString()},
-                          {"predicted_seconds", transform.predicted_seconds}}) +
-            "\n";
+    json object = {{"transform", transform.tensor},
+                   {"from", transform.from.ToString()},
+                   {"to", transform.to.ToString()},
+                   {"predicted_seconds", transform.predicted_seconds}};
+    if (transform.interpolated) object["interpolated"] = true;
+    text += JsonLine(object) + "\n";
   }
   return text;
 }

@@ -82,13 +82,15 @@ class Transforms {
       if (SameForm(node.shape, known, to)) return;
     made.push_back(to);
     const Layout& from = layouts_[id].out;
-    plan_.transforms.push_back({node.name, from, to, costs_.TransformSeconds(node.shape, from, to)});
+    const double seconds = costs_.TransformSeconds(node.shape, from, to);
+    plan_.transforms.push_back({node.name, from, to, seconds, costs_.IsInterpolated(node.shape, from, to)});
   }
 
   void Fill(NodeId id, const Layout& to) {
     const Node& node = graph_.node(id);
     const Layout from = SameForm(node.shape, layouts_[id].out, to) ? to : layouts_[id].out;
-    plan_.transforms.push_back({node.name, from, to, FillSeconds(node.shape, from, to, costs_)});
+    const double seconds = FillSeconds(node.shape, from, to, costs_);
+    plan_.transforms.push_back({node.name, from, to, seconds, costs_.IsInterpolated(node.shape, from, to)});
   }
 
   const Graph& graph_;

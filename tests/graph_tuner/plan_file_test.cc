@@ -79,12 +79,14 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(a.transforms[i].from, b.transforms[i].from);
     EXPECT_EQ(a.transforms[i].to, b.transforms[i].to);
     EXPECT_EQ(a.transforms[i].predicted_seconds, b.transforms[i].predicted_seconds);
+    EXPECT_EQ(a.transforms[i].interpolated, b.transforms[i].interpolated);
   }
 }
 
 TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
-  const Plan plan = MakePlan(graph_);
+  Plan plan = MakePlan(graph_);
   ASSERT_FALSE(plan.transforms.empty());
+  plan.transforms[0].interpolated = true;
   Write("an older plan\n");
   WritePlan(path_, plan);
   const Plan read = ReadPlan(path_);

@@ -38,6 +38,8 @@ class GraphTuneCommand : public Command {
     args.Choice("--solver", &options_.solver, solvers, fmt::format("Default {}", options_.solver));
     args.Text("--costs", &costs_path_,
               "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+    args.Flag("--interpolate-costs", &interpolate_,
+              "Estimate transforms between two sizes that were measured, instead of measuring them");
     args.Flag("--any-machine", &any_machine_,
               "Believe the log's times of other machines and thread counts as well");
     args.Flag("--default-schedules", &options_.allow_defaults,
@@ -73,7 +75,7 @@ class GraphTuneCommand : public Command {
   GraphTuneResult Solve(const Graph& graph, const std::vector<Record>& records, const Machine& machine) {
     if (costs_path_.empty() && !log_path_.empty()) costs_path_ = CostsPathFor(log_path_);
     std::vector<std::string> warnings;
-    const auto costs = MeasuredCosts(machine.cpu, machine.threads, costs_path_, &warnings);
+    const auto costs = MeasuredCosts(machine.cpu, machine.threads, {costs_path_, interpolate_}, &warnings);
     ProgressLine progress;
     for (const std::string& warning : warnings) progress.Say(warning);
     double asked = NowSeconds();
@@ -106,7 +108,11 @@ class GraphTuneCommand : public Command {
       conv_seconds += node.predicted_seconds;
       if (node.record->seconds == 0) ++unmeasured;
     }
-    for (const TransformPlan& transform : plan.transforms) transform_seconds += transform.predicted_seconds;
+    int64_t interpolated = 0;
+    for (const TransformPlan& transform : plan.transforms) {
+      transform_seconds += transform.predicted_seconds;
+      interpolated += transform.interpolated;
+    }
 
     Report report;
     report.Fact("network", "network", TextCell(plan.network));
@@ -116,6 +122,7 @@ class GraphTuneCommand : public Command {
     report.Fact("conv_seconds", "  predicted ms", MillisecondsCell(conv_seconds));
     report.Fact("transforms", "transforms", CountCell(int64_t(plan.transforms.size())));
     report.Fact("transform_seconds", "  predicted ms", MillisecondsCell(transform_seconds));
+    if (interpolated > 0) report.Fact("interpolated", "  of them interpolated", CountCell(interpolated));
     report.Fact("other_seconds", "other ops ms",
                 MillisecondsCell(plan.predicted_seconds - conv_seconds - transform_seconds));
     report.Fact("solver", "solver", TextCell(plan.solver));
@@ -140,7 +147,7 @@ class GraphTuneCommand : public Command {
   MachineOptions machine_options_;
   GraphTuneOptions options_;
   std::string log_path_, plan_path_, costs_path_, input_layout_ = "NCHW", output_layout_ = "NCHW";
-  bool any_machine_ = false, no_fusion_ = false, json_ = false;
+  bool interpolate_ = false, any_machine_ = false, no_fusion_ = false, json_ = false;
   double solve_seconds_ = 0;
   int64_t candidates_ = 0;
 };
