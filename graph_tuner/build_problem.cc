@@ -33,9 +33,10 @@ bool SameForNode(const Graph& graph, NodeId id, const Layout& a, const Layout& b
 }
 
 std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantLayouts& layouts) {
+  if (IsInput(graph, id)) return {EndLayout(graph.node(id), layouts.ends.inputs)};
   std::vector<Layout> result = {Layout::Nchw()};
   const Op& op = *graph.node(id).op;
-  if (op.IsView() || IsInput(graph, id) || !AllFloat4d(graph, id)) return result;
+  if (op.IsView() || !AllFloat4d(graph, id)) return result;
   const std::vector<Shape> inputs = graph.InputShapes(id);
   for (const Layout& layout : layouts.all) {
     const bool known = std::any_of(result.begin(), result.end(), [&](const Layout& other) {
@@ -227,7 +228,8 @@ class Builder {
     }
     if (graph_.IsOutput(id)) {
       const VarId sink = built_.problem.AddVariable(graph_.node(id).name + " (graph output)", {0.0});
-      uses.push_back({sink, {IndexOfForm(forms, shape, Layout::Nchw())}});
+      const Layout wanted = EndLayout(graph_.node(id), layouts_.ends.outputs);
+      uses.push_back({sink, {IndexOfForm(forms, shape, wanted)}});
     }
     CostMatrix convert(int(vars.out_layouts.size()), int(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
@@ -297,7 +299,7 @@ bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {
 }
 
 TolerantLayouts LayoutsOf(const Candidates& candidates) {
-  TolerantLayouts layouts{{Layout::Nchw()}};
+  TolerantLayouts layouts{{Layout::Nchw()}, {}};
   auto add = [&](const Layout& layout) {
     if (std::find(layouts.all.begin(), layouts.all.end(), layout) == layouts.all.end())
       layouts.all.push_back(layout);

@@ -51,6 +51,12 @@ double Corrections::ConversionSeconds(const Node& tensor, const Layout& from, co
   return Corrected(found->second, OptionOf(ConversionOf(tensor.shape, from, to)), stand_alone);
 }
 
+bool Corrections::HasMeasured(const Node& tensor, const Layout& from, const Layout& to) const {
+  const auto found = conversions_.find(tensor.name);
+  return found != conversions_.end() &&
+         found->second.contains(OptionOf(ConversionOf(tensor.shape, from, to)));
+}
+
 void Corrections::LearnConv(const std::string& node, const Record& record, double seconds) {
   nodes_[node][OptionOf(record)] = {record.seconds, seconds};
 }

@@ -40,6 +40,8 @@ class Corrections {
   // Of a conversion of the tensor that node `tensor` produces.
   double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                            double stand_alone) const;
+  // Whether that is a measurement of this conversion.
+  bool HasMeasured(const Node& tensor, const Layout& from, const Layout& to) const;
 
   // What was measured in context.
   void LearnConv(const std::string& node, const Record& record, double seconds);

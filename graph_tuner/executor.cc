@@ -56,13 +56,34 @@ LayoutPair ConversionOfStep(const Step& step, const Program& program, const Node
   return ConversionOf(written.shape, from, written.layout);
 }
 
-void CheckTensor(const Tensor* tensor, const Shape& shape, std::string_view role, const std::string& name) {
-  TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, name);
-  if (tensor->shape() == shape && tensor->layout().is_nchw() && tensor->type() == DataType::kF32) return;
+// What the caller must bring.
+struct UserTensor {
+  std::string name;
+  Shape shape;
+  Layout layout;
+};
+
+void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_view role) {
+  TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, expected.name);
+  if (tensor->shape() == expected.shape && tensor->layout() == expected.layout &&
+      tensor->type() == DataType::kF32) {
+    return;
+  }
   throw Error(ErrorCode::kUsage,
-              fmt::format("{} \"{}\" is {} {}{}, expected {} NCHW floats", role, name,
+              fmt::format("{} \"{}\" is {} {}{}, expected {} {} floats", role, expected.name,
                           ShapeToString(tensor->shape()), tensor->layout().ToString(),
-                          tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(shape)));
+                          tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(expected.shape),
+                          expected.layout.ToString()));
+}
+
+std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
+                                    const Layout& layout) {
+  std::vector<UserTensor> tensors;
+  for (const Graph::NodeId id : ids) {
+    const Node& node = graph.node(id);
+    tensors.push_back({node.name, node.shape, EndLayout(node, layout)});
+  }
+  return tensors;
 }
 
 // Of a conv and what is fused in front of it, which may be nothing.
@@ -101,8 +122,7 @@ struct Executor::Impl {
 
   int threads;
   StepRunner runner;
-  std::vector<std::string> input_names, output_names;
-  std::vector<Shape> input_shapes, output_shapes;
+  std::vector<UserTensor> user_inputs, user_outputs;
   std::vector<PreparedStep> steps;
   std::vector<StepProfile> infos;  // without times
   std::vector<NamedCode> convs;
@@ -117,17 +137,12 @@ struct Executor::Impl {
 };
 
 Executor::Impl::Impl(const Graph& graph, const Plan& plan, const ExecutorOptions& options)
-    : threads(options.threads), runner(options.threads) {
-  for (const Graph::NodeId id : graph.GraphInputs()) {
-    input_names.push_back(graph.node(id).name);
-    input_shapes.push_back(graph.node(id).shape);
-  }
-  for (const Graph::NodeId id : graph.outputs()) {
-    output_names.push_back(graph.node(id).name);
-    output_shapes.push_back(graph.node(id).shape);
-  }
+    : threads(options.threads),
+      runner(options.threads),
+      user_inputs(UserTensors(graph, graph.GraphInputs(), plan.ends.inputs)),
+      user_outputs(UserTensors(graph, graph.outputs(), plan.ends.outputs)) {
   const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, plan, options.cpu);
-  const Program program = BuildProgram(graph, schedules);
+  const Program program = BuildProgram(graph, schedules, plan.ends.outputs);
   const std::vector<Place> places = PlaceRegions(program);
   for (const Region& region : program.regions) {
     if (region.constant != nullptr) constants.push_back(region.constant);
@@ -261,21 +276,19 @@ void Executor::Impl::Connect(const Program& program, const std::vector<Place>& p
 
 void Executor::Impl::BindUserTensors(std::span<const Tensor* const> inputs,
                                      std::span<Tensor* const> outputs) {
-  if (inputs.size() != input_names.size() || outputs.size() != output_names.size()) {
+  if (inputs.size() != user_inputs.size() || outputs.size() != user_outputs.size()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} inputs and {} outputs given, expected {} and {}", inputs.size(),
-                            outputs.size(), input_names.size(), output_names.size()));
+                            outputs.size(), user_inputs.size(), user_outputs.size()));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    CheckTensor(inputs[i], input_shapes[i], "input", input_names[i]);
-  }
+  for (size_t i = 0; i < inputs.size(); ++i) CheckTensor(inputs[i], user_inputs[i], "input");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    CheckTensor(outputs[i], output_shapes[i], "output", output_names[i]);
+    CheckTensor(outputs[i], user_outputs[i], "output");
     const bool is_input = std::find(inputs.begin(), inputs.end(), outputs[i]) != inputs.end();
     const bool is_twice = std::find(outputs.begin(), outputs.begin() + i, outputs[i]) != outputs.begin() + i;
     if (is_input || is_twice) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("output \"{}\" is the same tensor as another argument", output_names[i]));
+                  fmt::format("output \"{}\" is the same tensor as another argument", user_outputs[i].name));
     }
   }
   for (const auto& patch : input_patches) *patch.pointer = inputs[patch.index]->floats() + patch.offset;

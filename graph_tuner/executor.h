@@ -42,8 +42,8 @@ class Executor {
   ~Executor();
   Executor(Executor&&) noexcept;
 
-  // Inputs and outputs in the graph's order, plain NCHW, preallocated, shapes checked. Not thread-safe: one
-  // run at a time per executor.
+  // Inputs and outputs in the graph's order, in the layouts of plan.ends, preallocated; shapes and layouts
+  // are checked. Not thread-safe: one run at a time per executor.
   void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
 
   // Runs `runs` times with a clock read by thread 0 around every step.

@@ -79,6 +79,7 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   for (const std::string& workload : missing)
     candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   TolerantLayouts layouts = LayoutsOf(candidates);
+  layouts.ends = options.ends;
   if (options.uniform) {
     for (auto& [workload, list] : candidates) list = Uniform(list, *options.uniform);
     layouts.all = {Layout::Nchw(), *options.uniform};
@@ -101,6 +102,7 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   plan.graph_hash = GraphHash(graph);
   plan.target = TargetOf(options.cpu);
   plan.threads = options.threads;
+  plan.ends = options.ends;
   plan.accuracy = options.accuracy;
   plan.solver = options.solver;
   plan.certificate = Certificate(solution.certificate, missing.size(), options);

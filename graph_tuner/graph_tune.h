@@ -22,6 +22,7 @@ struct GraphTuneOptions {
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;
   bool fusion = true;       // fused workloads that the log knows may be chosen
+  EndLayouts ends;          // how the caller gives inputs and takes outputs; changing that is charged
   AccuracyLimits accuracy;  // records beyond it are as if they were not in the log
   // A baseline for comparison: every conv reads and writes this layout where it has such a candidate (else it
   // writes it, as a first conv that reads NCHW does; else it is free), other ops run in it or in NCHW.

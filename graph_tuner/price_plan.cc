@@ -11,13 +11,14 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// What each node reads and writes, by node id; graph inputs and constants are NCHW. A node that is fused into
+// What each node reads and writes, by node id; constants are NCHW. A node that is fused into
 // a conv reads what that conv's kernel reads, and writes nothing.
 std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   std::vector<LayoutPair> layouts(graph.size());
   size_t next = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::string_view type = graph.node(id).op->Type();
+    if (type == "Input") layouts[id].out = EndLayout(graph.node(id), plan.ends.inputs);
     if (type == "Input" || type == "Constant") continue;
     TILESMITH_CHECK(next < plan.nodes.size() && plan.nodes[next].node == graph.node(id).name,
                     "the plan's node {} is not {}", next, graph.node(id).name);
@@ -77,7 +78,7 @@ class Transforms {
             Read(id, to, made);
         }
       }
-      if (graph_.IsOutput(id)) Read(id, Layout::Nchw(), made);
+      if (graph_.IsOutput(id)) Read(id, EndLayout(graph_.node(id), plan_.ends.outputs), made);
     }
   }
 
@@ -99,7 +100,9 @@ class Transforms {
 
   void Add(const Node& tensor, const Layout& from, const Layout& to, double stand_alone) {
     const double seconds = corrections_.ConversionSeconds(tensor, from, to, stand_alone);
-    plan_.transforms.push_back({tensor.name, from, to, seconds});
+    const bool estimate =
+        costs_.IsInterpolated(tensor.shape, from, to) && !corrections_.HasMeasured(tensor, from, to);
+    plan_.transforms.push_back({tensor.name, from, to, seconds, estimate});
   }
 
   const Graph& graph_;

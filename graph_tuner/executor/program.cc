@@ -7,6 +7,7 @@
 #include "graph_tuner/concat_slices.h"
 #include "layouts/base/check.h"
 #include "layouts/transform.h"
+#include "ops/end_layouts.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
 
@@ -19,8 +20,12 @@ int64_t Images(const Shape& shape) { return shape.empty() ? 1 : shape[0]; }
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules)
-      : graph_(graph), schedules_(schedules), slices_(ConcatSlices(graph)), primary_(graph.size(), -1) {}
+  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs)
+      : graph_(graph),
+        schedules_(schedules),
+        outputs_(outputs),
+        slices_(ConcatSlices(graph)),
+        primary_(graph.size(), -1) {}
 
   Program Build() {
     int inputs = 0;
@@ -41,7 +46,7 @@ class ProgramBuilder {
       Region region;
       region.source = Region::Source::kInput;
       region.input = next_input;
-      primary_[id] = NewValue(id, Layout::Nchw(), std::move(region));
+      primary_[id] = NewValue(id, schedules_[id].out, std::move(region));
     } else if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) {
       primary_[id] = NewConstant(id, Layout::Nchw(), constant->value());
     } else if (op.IsView()) {
@@ -133,12 +138,13 @@ class ProgramBuilder {
   }
 
   void AddOutput(NodeId id, int index) {
-    const int value = Need(id, Layout::Nchw());
+    const Layout layout = EndLayout(graph_.node(id), outputs_);
+    const int value = Need(id, layout);
     Region& region = program_.regions[program_.values[value].region];
     if (region.source == Region::Source::kComputed && region.slice_of < 0 && region.output < 0) {
       region.output = index;
     } else {
-      const int copy = Convert(value, Layout::Nchw());
+      const int copy = Convert(value, layout);
       program_.regions[program_.values[copy].region].output = index;
     }
   }
@@ -200,6 +206,7 @@ class ProgramBuilder {
 
   const Graph& graph_;
   const std::span<const NodeSchedule> schedules_;
+  const Layout outputs_;
   const std::vector<std::optional<ConcatSlice>> slices_;
   Program program_;
   std::vector<int> primary_;                         // by node: the value in the layout it is produced in
@@ -208,8 +215,8 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules) {
-  return ProgramBuilder(graph, schedules).Build();
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs) {
+  return ProgramBuilder(graph, schedules, outputs).Build();
 }
 
 }  // namespace tilesmith

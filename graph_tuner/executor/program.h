@@ -63,8 +63,9 @@ struct Program {
 // Each distinct form of a tensor (layouts that are the same memory are one) is made once, right before its
 // first use. Concats that can be sliced take no step: the inputs they own are written in their slices, and
 // others are transformed or copied there. Constants are converted here, at no cost later. A graph output is a
-// region in NCHW; where that region already has another home (a concat, the user's input, another output) a
-// copy is made last.
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules);
+// region in the layout the caller wants (end_layouts.h); where that region already has another home (a
+// concat, the user's input, another output) a copy is made last.
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
+                     const Layout& outputs = Layout::Nchw());
 
 }  // namespace tilesmith

@@ -21,8 +21,11 @@ std::vector<StepProfile> RunOnce(const Graph& graph, const Plan& plan) {
   std::vector<Tensor> tensors;
   std::vector<const Tensor*> inputs;
   std::vector<Tensor*> outputs;
-  for (const Graph::NodeId id : graph.GraphInputs()) tensors.emplace_back(graph.node(id).shape);
-  for (const Graph::NodeId id : graph.outputs()) tensors.emplace_back(graph.node(id).shape);
+  const auto add = [&](Graph::NodeId id, const Layout& layout) {
+    tensors.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), layout));
+  };
+  for (const Graph::NodeId id : graph.GraphInputs()) add(id, plan.ends.inputs);
+  for (const Graph::NodeId id : graph.outputs()) add(id, plan.ends.outputs);
   const size_t count = graph.GraphInputs().size();
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (i < count)
@@ -42,7 +45,9 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
     SyntheticCosts costs(seed);
     const auto log = SyntheticLog(graph, {1, 8, 16, 0}, seed);
-    const Plan plan = GraphTune(graph, log, costs, Options()).plan;
+    GraphTuneOptions options = Options();
+    if (seed % 3 == 0) options.ends = {Layout::Nhwc(), Layout::Blocked(8)};
+    const Plan plan = GraphTune(graph, log, costs, options).plan;
     const std::vector<StepProfile> steps = RunOnce(graph, plan);
     const std::vector<MatchedStep> matched = MatchSteps(graph, plan, costs, steps);
     ASSERT_EQ(matched.size(), steps.size());

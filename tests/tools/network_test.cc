@@ -112,6 +112,22 @@ TEST(NetworkTest, BenchTable) {
   EXPECT_GT(json["network_seconds"], 0);
 }
 
+TEST(NetworkTest, PlansForNhwcCallersAgreeWithTheReferenceAndOneDnn) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const ProgramResult planned =
+      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "--input-layout", "NHWC",
+                       "--output-layout", "NHWC", "-o", plan}));
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(ReadFile(plan), testing::HasSubstr(R"("input_layout":"NHWC")"));
+  const ProgramResult run =
+      Tilesmith(Small({"run", "squeezenet1_1", "--plan", plan, "--runs", "1", "--check"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_LT(Json::parse(run.out)["difference"], 1e-4);
+  const ProgramResult bench = Tilesmith(Small({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms"}));
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
+}
+
 TEST(NetworkTest, BenchFailsBelowTheLimit) {
   const ProgramResult result = Tilesmith(
       {"bench", "ic8ih8oc8kh1+bias", "--time", "1ms", "--against", "direct", "--fail-below", "1e9"});

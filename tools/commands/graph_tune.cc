@@ -53,10 +53,17 @@ class GraphTuneCommand : public Command {
     args.Choice("--solver", &options_.solver, solvers, fmt::format("Default {}", options_.solver));
     args.Text("--costs", &costs_path_,
               "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+    args.Flag("--interpolate-costs", &interpolate_,
+              "Estimate transforms between two sizes that were measured, instead of measuring them");
+    args.Flag("--any-machine", &any_machine_,
+              "Believe the log's times of other machines and thread counts as well");
     args.Flag("--default-schedules", &options_.allow_defaults,
               "Convolutions the log lacks get their untuned default schedule");
     args.Flag("--no-fusion", &no_fusion_,
               "Compute every layer by itself, whatever fused records the log has");
+    args.Choice("--input-layout", &input_layout_, {"NCHW", "NHWC"}, "Of the network's inputs (default NCHW)");
+    args.Choice("--output-layout", &output_layout_, {"NCHW", "NHWC"},
+                "Wanted of the network's outputs (default NCHW)");
     args.NonNegative(
         "--rounds", &rounds_,
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
@@ -75,11 +82,12 @@ class GraphTuneCommand : public Command {
     }
     const Machine machine = OpenMachine(machine_options_);
     const Graph graph = LoadModel(model_);
-    const std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
+    std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
+    if (any_machine_) BelieveForeignRecords(records, machine);
     const PinnedTeam team(machine);
     if (costs_path_.empty() && !log_path_.empty()) costs_path_ = CostsPathFor(log_path_);
     std::vector<std::string> warnings;
-    const auto costs = MeasuredCosts(machine.cpu, machine.threads, costs_path_, &warnings);
+    const auto costs = MeasuredCosts(machine.cpu, machine.threads, {costs_path_, interpolate_}, &warnings);
     ProgressLine progress;
     for (const std::string& warning : warnings) progress.Say(warning);
     SetOptions(machine, progress);
@@ -105,6 +113,7 @@ class GraphTuneCommand : public Command {
     options_.threads = machine.threads;
     options_.model = model_.model;
     options_.fusion = !no_fusion_;
+    options_.ends = {Layout::Parse(input_layout_), Layout::Parse(output_layout_)};
     options_.progress = [this, &progress](size_t done, size_t total) {
       progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
       asked_ = NowSeconds();
@@ -180,7 +189,11 @@ class GraphTuneCommand : public Command {
       conv_seconds += node.predicted_seconds;
       if (node.record->seconds == 0) ++unmeasured;
     }
-    for (const TransformPlan& transform : plan.transforms) transform_seconds += transform.predicted_seconds;
+    int64_t interpolated = 0;
+    for (const TransformPlan& transform : plan.transforms) {
+      transform_seconds += transform.predicted_seconds;
+      interpolated += transform.interpolated;
+    }
 
     report.Fact("network", "network", TextCell(plan.network));
     report.Fact("convs", "convolutions", CountCell(convs));
@@ -189,6 +202,7 @@ class GraphTuneCommand : public Command {
     report.Fact("conv_seconds", "  predicted ms", MillisecondsCell(conv_seconds));
     report.Fact("transforms", "transforms", CountCell(int64_t(plan.transforms.size())));
     report.Fact("transform_seconds", "  predicted ms", MillisecondsCell(transform_seconds));
+    if (interpolated > 0) report.Fact("interpolated", "  of them interpolated", CountCell(interpolated));
     report.Fact("other_seconds", "other ops ms",
                 MillisecondsCell(plan.predicted_seconds - conv_seconds - transform_seconds));
     report.Fact("solver", "solver", TextCell(plan.solver));
@@ -220,10 +234,11 @@ class GraphTuneCommand : public Command {
   ModelOptions model_;
   MachineOptions machine_options_;
   GraphTuneOptions options_;
-  std::string log_path_, plan_path_, costs_path_;
+  std::string log_path_, plan_path_, costs_path_, input_layout_ = "NCHW", output_layout_ = "NCHW";
   int64_t rounds_ = 3;
   double seconds_ = 1;
-  bool no_fusion_ = false, no_baselines_ = false, nodes_ = false, json_ = false;
+  bool interpolate_ = false, any_machine_ = false, no_fusion_ = false;
+  bool no_baselines_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;    // the last one, for its size
   double asked_ = 0;          // when the last cost was known
