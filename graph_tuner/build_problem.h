@@ -27,6 +27,7 @@
 
 #include "graph_tuner/candidates.h"
 #include "graph_tuner/concat_slices.h"
+#include "graph_tuner/corrections.h"
 #include "graph_tuner/costs.h"
 #include "graph_tuner/layout_problem.h"
 #include "graph_tuner/plan.h"
@@ -56,9 +57,9 @@ struct TolerantLayouts {
 // NCHW and every layout that appears among the candidates.
 TolerantLayouts LayoutsOf(const Candidates& candidates);
 
-// Precondition: every conv has candidates. Fused workloads need none.
+// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs);
+                          CostSource& costs, const Corrections& corrections = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "graph_tuner/corrections.h"
 #include "graph_tuner/executor/copy_kernel.h"
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
@@ -21,12 +22,6 @@
 namespace tilesmith {
 namespace {
 
-// What a step is called in a profile.
-struct StepInfo {
-  std::string name, kind, layouts;
-  double predicted_seconds = 0;
-};
-
 // A pointer into a tensor of the user's, set at the start of every run.
 template <typename Pointer>
 struct Patch {
@@ -40,14 +35,25 @@ struct NamedCode {
   const ConvKernel* kernel = nullptr;
 };
 
-using TransformKey = std::tuple<std::string, Layout, Layout>;
+using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
 
-std::map<TransformKey, double> PredictedTransforms(const Plan& plan) {
-  std::map<TransformKey, double> seconds;
+std::map<ConversionKey, double> PredictedConversions(const Graph& graph, const Plan& plan) {
+  std::map<ConversionKey, double> seconds;
   for (const TransformPlan& transform : plan.transforms) {
-    seconds[{transform.tensor, transform.from, transform.to}] = transform.predicted_seconds;
+    const auto tensor = graph.Find(transform.tensor);
+    if (!tensor.has_value()) continue;  // a forced plan may be of another network
+    const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
+    seconds[{transform.tensor, conversion}] = transform.predicted_seconds;
   }
   return seconds;
+}
+
+// Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
+// finds it in another one already.
+LayoutPair ConversionOfStep(const Step& step, const Program& program, const NodeSchedule& producer) {
+  const Value& written = program.values[step.write];
+  const Layout& from = step.fills_slice ? producer.out : program.values[step.reads[0]].layout;
+  return ConversionOf(written.shape, from, written.layout);
 }
 
 // What the caller must bring.
@@ -118,7 +124,7 @@ struct Executor::Impl {
   StepRunner runner;
   std::vector<UserTensor> user_inputs, user_outputs;
   std::vector<PreparedStep> steps;
-  std::vector<StepInfo> infos;
+  std::vector<StepProfile> infos;  // without times
   std::vector<NamedCode> convs;
   std::vector<OpPtr> ops;  // kernels may refer to their ops, and steps read constants
   std::vector<std::shared_ptr<const Tensor>> constants;
@@ -182,11 +188,13 @@ std::unique_ptr<Kernel> Executor::Impl::BuildNodeKernel(const Graph& graph, cons
 
 void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const Program& program,
                                    std::span<const NodeSchedule> schedules) {
-  const std::map<TransformKey, double> predicted = PredictedTransforms(plan);
-  for (const Step& step : program.steps) {
+  const std::map<ConversionKey, double> predicted = PredictedConversions(graph, plan);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = program.steps[i];
     const Node& node = graph.node(step.node);
     const Value& written = program.values[step.write];
-    StepInfo info;
+    StepProfile info;
+    info.node = node.name;
     const Layout from = step.reads.empty() ? written.layout : program.values[step.reads[0]].layout;
     info.layouts = fmt::format("{} -> {}", from.ToString(), written.layout.ToString());
     if (step.kind == StepKind::kNode) {
@@ -195,10 +203,14 @@ void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const P
       info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
       if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
       info.predicted_seconds = schedule.predicted_seconds;
+      if (const auto* conv = dynamic_cast<const ConvKernel*>(steps[i].kernel.get())) {
+        info.packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+      }
     } else {
       info.name = fmt::format("{}: {}", node.name, info.layouts);
       info.kind = step.kind == StepKind::kTransform ? "transform" : "copy";
-      const auto found = predicted.find({node.name, from, written.layout});
+      info.conversion = ConversionOfStep(step, program, schedules[step.node]);
+      const auto found = predicted.find({node.name, *info.conversion});
       if (found != predicted.end()) info.predicted_seconds = found->second;
     }
     infos.push_back(std::move(info));
@@ -305,12 +317,11 @@ std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs
   for (int run = 0; run < runs; ++run) {
     impl_->runner.Run(impl_->steps, std::span(seconds).subspan(run * count, count));
   }
-  std::vector<StepProfile> profile;
+  std::vector<StepProfile> profile = impl_->infos;
   std::vector<double> samples(runs);
   for (size_t i = 0; i < count; ++i) {
     for (int run = 0; run < runs; ++run) samples[run] = seconds[run * count + i];
-    const StepInfo& info = impl_->infos[i];
-    profile.push_back({info.name, info.kind, info.layouts, LowerQuartile(samples), info.predicted_seconds});
+    profile[i].seconds = LowerQuartile(samples);
   }
   return profile;
 }

@@ -42,7 +42,8 @@ std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
 Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
   if (shape.size() > 4) return layout;
   const Dims4 dims = ToDims4(shape);
-  if (dims.h * dims.w == 1 && layout.PaddedChannels(dims.c) == dims.c) return Layout::Nchw();
+  const int64_t padded = layout.PaddedChannels(dims.c);
+  if (dims.h * dims.w == 1) return padded == dims.c ? Layout::Nchw() : Layout::Blocked(padded);
   return layout.is_nhwc() ? Layout::Blocked(dims.c) : layout;
 }
 

@@ -11,8 +11,8 @@
 
 namespace tilesmith {
 
-// The layout's simplest name for a tensor of this shape: NHWC is NCHW[C]c, and layouts that differ only in
-// name, as all do for one pixel without padding, are NCHW. Same memory as `layout`.
+// The one name that all layouts share which are the same memory for a tensor of this shape: NHWC is NCHW[C]c,
+// and of one pixel there is a single block, or NCHW where nothing is padded. Same memory as `layout`.
 Layout CanonicalLayout(const Shape& shape, const Layout& layout);
 
 class TransformCosts {

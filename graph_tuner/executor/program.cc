@@ -110,13 +110,16 @@ class ProgramBuilder {
   int SlicePart(NodeId concat, size_t slot, const Layout& layout) {
     const NodeId input = graph_.Inputs(concat)[slot];
     const auto& slice = slices_[input];
-    if (slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot)) {
+    const bool owned = slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot);
+    if (owned) {
       const int region = program_.values[Need(input, layout)].region;
       if (CanBeSlice(input, program_.regions[region])) return region;
     }
     const auto existing = values_.find({input, layout});
     const int source = existing != values_.end() ? existing->second : primary_[input];
-    return program_.values[Convert(source, layout)].region;
+    const int copy = Convert(source, layout);
+    program_.steps.back().fills_slice = !owned;
+    return program_.values[copy].region;
   }
 
   bool CanBeSlice(NodeId node, const Region& region) const {
@@ -151,7 +154,12 @@ class ProgramBuilder {
     const auto found = values_.find({id, layout});
     if (found != values_.end()) return found->second;
     const Value source = program_.values[primary_[id]];
-    if (SameMemory(source.shape, source.layout, layout)) return Alias(id, layout, source.region);
+    // Layouts that are the same memory for this tensor are one form.
+    for (auto known = values_.lower_bound({id, Layout::Nhwc()});
+         known != values_.end() && known->first.first == id; ++known) {
+      const Value& value = program_.values[known->second];
+      if (SameMemory(source.shape, value.layout, layout)) return Alias(id, layout, value.region);
+    }
     const Region& region = program_.regions[source.region];
     if (region.source == Region::Source::kConstant && region.constant->layout().is_nchw()) {
       const Tensor plain = region.constant->Reshaped(source.shape);

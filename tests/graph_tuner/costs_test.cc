@@ -141,12 +141,18 @@ TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
         const Layout layout = Layout::Parse(name);
         EXPECT_TRUE(SameMemory(shape, layout, CanonicalLayout(shape, layout)))
             << ShapeToString(shape) << " " << name;
+        for (const char* other_name : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+          const Layout other = Layout::Parse(other_name);
+          EXPECT_EQ(SameMemory(shape, layout, other),
+                    CanonicalLayout(shape, layout) == CanonicalLayout(shape, other))
+              << ShapeToString(shape) << " " << name << " " << other_name;
+        }
       }
     }
   }
   EXPECT_EQ(CanonicalLayout({1, 8, 3, 3}, Layout::Nhwc()), Layout::Blocked(8));
   EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8)), Layout::Nchw());
-  EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(8));
+  EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(16));
 }
 
 TEST_F(CostsTest, OpsAreMeasuredOncePerShapesAndLayout) {
