@@ -2,10 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph_tuner/price_plan.h"
 #include "layouts/base/check.h"
+#include "tuner/record_groups.h"
 
 namespace tilesmith {
 namespace {
@@ -42,8 +44,13 @@ std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& la
   return !both.empty() ? both : !writing.empty() ? writing : records;
 }
 
+Record Fastest(const std::vector<Record>& records) {
+  return *std::min_element(records.begin(), records.end(), IsBetterRecord);
+}
+
 std::string Certificate(const std::string& solved, size_t defaults, const GraphTuneOptions& options) {
   std::string text = solved;
+  if (options.fastest_records) text += " with every workload's fastest record";
   if (options.uniform) text += " among schedules uniformly in " + options.uniform->ToString();
   if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
   return text;
@@ -66,15 +73,18 @@ PreparedProblem PrepareProblem(const Graph& graph, const std::vector<Record>& re
   for (const std::string& workload : prepared.defaults)
     candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   prepared.layouts = LayoutsOf(candidates);
+  prepared.layouts.ends = options.ends;
   if (options.uniform) {
     for (auto& [workload, list] : candidates) list = Uniform(list, *options.uniform);
     prepared.layouts.all = {Layout::Nchw(), *options.uniform};
   }
+  if (options.fastest_records)
+    for (auto& [workload, list] : candidates) list = {Fastest(list)};
 
   CostQuestions questions;
   BuildProblem(graph, candidates, prepared.layouts, questions);
   questions.Ask(costs, options.progress);
-  prepared.built = BuildProblem(graph, candidates, prepared.layouts, costs);
+  prepared.built = BuildProblem(graph, candidates, prepared.layouts, costs, options.corrections);
   return prepared;
 }
 
@@ -93,11 +103,12 @@ Plan PlanOf(const Graph& graph, const PreparedProblem& prepared, const Solution&
   plan.graph_hash = GraphHash(graph);
   plan.target = TargetOf(options.cpu);
   plan.threads = options.threads;
+  plan.ends = options.ends;
   plan.accuracy = options.accuracy;
   plan.solver = options.solver;
   plan.certificate = Certificate(solution.certificate, prepared.defaults.size(), options);
   plan.nodes = ChosenNodes(graph, prepared.built, solution.assignment);
-  PricePlan(graph, costs, plan);
+  PricePlan(graph, costs, plan, options.corrections);
   TILESMITH_CHECK(std::abs(plan.predicted_seconds - solution.cost) <= 1e-9 * std::abs(solution.cost),
                   "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph.name(),
                   plan.predicted_seconds, solution.cost);

@@ -16,10 +16,18 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
   args.Choice("--solver", &tuning.solver, solvers, fmt::format("Default {}", tuning.solver));
   args.Text("--costs", &arguments->costs_path,
             "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+  args.Flag("--interpolate-costs", &arguments->interpolate_costs,
+            "Estimate transforms between two sizes that were measured, instead of measuring them");
+  args.Flag("--any-machine", &arguments->any_machine,
+            "Believe the log's times of other machines and thread counts as well");
   args.Flag("--default-schedules", &tuning.allow_defaults,
             "Convolutions the log lacks get their untuned default schedule");
   args.Flag("--no-fusion", &arguments->no_fusion,
             "Compute every layer by itself, whatever fused records the log has");
+  args.Choice("--input-layout", &arguments->input_layout, {"NCHW", "NHWC"},
+              "Of the network's inputs (default NCHW)");
+  args.Choice("--output-layout", &arguments->output_layout, {"NCHW", "NHWC"},
+              "Wanted of the network's outputs (default NCHW)");
   DeclareAccuracy(args, &tuning.accuracy);
   DeclareMachineOptions(args, &arguments->machine);
 }
@@ -29,16 +37,19 @@ void CheckGraphTuning(const GraphTuningArguments& arguments) {
   throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
 }
 
-std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments) {
-  return arguments.log_path.empty() ? std::vector<Record>() : LoadRecords(arguments.log_path);
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const Machine& machine) {
+  if (arguments.log_path.empty()) return {};
+  std::vector<Record> records = LoadRecords(arguments.log_path);
+  if (arguments.any_machine) BelieveForeignRecords(records, machine);
+  return records;
 }
 
 std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
                                       ProgressLine& progress) {
-  const bool beside_log = arguments.costs_path.empty() && !arguments.log_path.empty();
+  std::string path = arguments.costs_path;
+  if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
   std::vector<std::string> warnings;
-  auto costs = MeasuredCosts(machine.cpu, machine.threads,
-                             beside_log ? CostsPathFor(arguments.log_path) : arguments.costs_path, &warnings);
+  auto costs = MeasuredCosts(machine.cpu, machine.threads, {path, arguments.interpolate_costs}, &warnings);
   for (const std::string& warning : warnings) progress.Say(warning);
   return costs;
 }
@@ -50,6 +61,7 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Mach
   options.threads = machine.threads;
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
+  options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [&progress](size_t done, size_t total) {
     progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
   };

@@ -18,14 +18,16 @@ struct GraphTuningArguments {
   MachineOptions machine;
   GraphTuneOptions tuning;  // what arguments say of it; TuningOptions fills in the rest
   std::string log_path, costs_path;
-  bool no_fusion = false;
+  std::string input_layout = "NCHW", output_layout = "NCHW";
+  bool no_fusion = false, interpolate_costs = false, any_machine = false;
 };
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments);
 
 // Throws Error(kUsage) without a log, unless default schedules are allowed.
 void CheckGraphTuning(const GraphTuningArguments& arguments);
-// The log's records, none without a log. Throws as LoadRecords does (records.h).
-std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments);
+// The log's records, none without a log; all as if of this machine when the arguments say so. Throws as
+// LoadRecords does (records.h).
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const Machine& machine);
 // Measures what the cost file, which lies beside the log when no other was named, does not know; lines of it
 // that were skipped are said on `progress`. Precondition: a PinnedTeam lives as long.
 std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,

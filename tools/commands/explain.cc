@@ -8,6 +8,7 @@
 
 #include "graph_tuner/explain.h"
 #include "graph_tuner/layout_tries.h"
+#include "graph_tuner/plan_corrections.h"
 #include "layouts/base/error.h"
 #include "ops/nodes/conv.h"
 #include "tools/cli/close_names.h"
@@ -67,13 +68,17 @@ class ExplainCommand : public Command {
     const Machine machine = OpenMachine(arguments_.machine);
     const Graph graph = LoadModel(arguments_.model);
     const std::optional<NodeId> node = node_.empty() ? std::nullopt : std::optional(FindNode(graph, node_));
-    const std::vector<Record> records = LoadTuningLog(arguments_);
+    const std::vector<Record> records = LoadTuningLog(arguments_, machine);
     std::optional<Plan> plan;
     if (!plan_path_.empty()) plan = LoadPlan(plan_path_, graph, machine, false);
     const PinnedTeam team(machine);
     ProgressLine progress;
     const auto costs = OpenCosts(arguments_, machine, progress);
-    const GraphTuneOptions options = TuningOptions(arguments_, machine, progress);
+    GraphTuneOptions options = TuningOptions(arguments_, machine, progress);
+    if (plan) {
+      options.ends = plan->ends;
+      options.corrections = CorrectionsOf(graph, *plan, *costs);
+    }
     const SolvedNetwork solved =
         SolveNetwork(graph, *costs, options, PrepareProblem(graph, records, *costs, options));
     ExplainedNetwork network{solved, plan ? &*plan : nullptr};
