@@ -67,7 +67,8 @@ class ExplainCommand : public Command {
         layout_.empty() ? std::nullopt : std::optional(Layout::Parse(layout_));
     const Machine machine = OpenMachine(arguments_.machine);
     const Graph graph = LoadModel(arguments_.model);
-    const std::optional<NodeId> node = node_.empty() ? std::nullopt : std::optional(FindNode(graph, node_));
+    std::optional<NodeId> node;
+    if (!node_.empty()) node = FindNode(graph, node_);
     const std::vector<Record> records = LoadTuningLog(arguments_, machine);
     std::optional<Plan> plan;
     if (!plan_path_.empty()) plan = LoadPlan(plan_path_, graph, machine, false);
