@@ -1,6 +1,7 @@
 #include "graph_tuner/layout_tries.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -26,6 +27,22 @@ void CountTemplates(const ConvWorkload& workload, const Layout& layout, const Gr
     if (has) tries.templates.emplace_back(conv_template->Name());
   }
   tries.pairs = int64_t(pairs.size());
+}
+
+// Which record of a pair of layouts to believe is one question, which pair is the fastest another.
+std::optional<Record> FastestCandidate(const std::vector<Record>& records,
+                                       const std::function<bool(const Record&)>& counts) {
+  std::map<LayoutPair, const Record*> candidates;
+  for (const Record* record : StandingRecords(records)) {
+    if (!counts(*record)) continue;
+    const auto [known, added] = candidates.try_emplace(record->layouts, record);
+    if (!added && IsBetterRecord(*record, *known->second)) known->second = record;
+  }
+  const auto order = [](const auto& entry) {
+    return std::pair(entry.second->early_stopped, entry.second->seconds);
+  };
+  const auto fastest = std::ranges::min_element(candidates, {}, order);
+  return fastest == candidates.end() ? std::nullopt : std::optional(*fastest->second);
 }
 
 }  // namespace
@@ -64,11 +81,9 @@ LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
   }
   tries.trials = int64_t(configs.size());
   tries.task_trials = int64_t(all_configs.size());
-  const std::vector<Record> accepted = AcceptedRecords(options.accuracy, of_workload);
-  for (const Record* record : StandingRecords(accepted)) {
-    if (!counts(*record) || !HasLayout(workload, record->layouts, layout)) continue;
-    if (!tries.best || IsBetterRecord(*record, *tries.best)) tries.best = *record;
-  }
+  tries.best = FastestCandidate(AcceptedRecords(options.accuracy, of_workload), [&](const Record& record) {
+    return counts(record) && HasLayout(workload, record.layouts, layout);
+  });
   CountTemplates(workload, layout, options, tries);
   return tries;
 }

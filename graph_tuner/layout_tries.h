@@ -18,7 +18,7 @@ struct LayoutTries {
   int64_t trials = 0;                       // distinct configs of them
   std::map<TrialStatus, int64_t> failures;  // records by status, but ok
   int64_t inaccurate = 0;                   // successful ones beyond the accuracy limits
-  std::optional<Record> best;               // of those that stand, within the limits
+  std::optional<Record> best;               // the fastest candidate of a pair that has it
   int64_t ignored = 0;                      // that have the layout and do not count
   bool cold_weights = false;
 

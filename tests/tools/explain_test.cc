@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "tests/graph_tuner/synthetic.h"
 #include "tests/support/temporary_files.h"

@@ -11,7 +11,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kShownTerms = 4;  // of each side of an inequality; the others are added up
+constexpr size_t kShownTerms = 3;  // of each side of an inequality; the others are added up
 constexpr double kNothing = 5e-8;  // seconds that four decimals of a millisecond do not show
 
 std::string Milliseconds(double seconds) { return fmt::format("{:.4f}", seconds * 1e3); }
