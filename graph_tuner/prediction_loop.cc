@@ -27,9 +27,9 @@ std::vector<std::string> ChangedNodes(const Plan& before, const Plan& after) {
   return changed;
 }
 
-class Loop {
+class Refinement {
  public:
-  Loop(const Graph& graph, CostSource& costs, const PredictionLoop& loop)
+  Refinement(const Graph& graph, CostSource& costs, const PredictionLoop& loop)
       : graph_(graph), costs_(costs), loop_(loop) {}
 
   RefinedPlan Refine() {
@@ -99,7 +99,7 @@ bool SameSchedules(const Plan& a, const Plan& b) {
 }
 
 RefinedPlan RefinePlan(const Graph& graph, CostSource& costs, const PredictionLoop& loop) {
-  return Loop(graph, costs, loop).Refine();
+  return Refinement(graph, costs, loop).Refine();
 }
 
 }  // namespace tilesmith
