@@ -156,11 +156,12 @@ class KBest {
 
   // A cost that at least k assignments do not exceed; infinite when not that many are at hand.
   double CostOfKth(const Assignment& best) const {
+    const double cost = Evaluate(problem_, best);
     std::vector<double> costs;
     for (VarId var = 0; var < problem_.size(); ++var) {
       if (!matters_[var]) continue;
       for (int option = 0; option < problem_.Options(var); ++option)
-        if (option != best[var]) costs.push_back(CostWith(best, var, option));
+        if (option != best[var]) costs.push_back(CostWith(best, cost, var, option));
     }
     const auto others = size_t(k_) - 1;
     if (costs.size() < others) return kForbidden;
@@ -169,12 +170,32 @@ class KBest {
   }
 
   // Of an assignment with one variable changed, and its neighbours that do not matter adapted to that.
-  double CostWith(Assignment assignment, VarId var, int option) const {
-    assignment[var] = option;
+  double CostWith(const Assignment& best, double cost, VarId var, int option) const {
+    Assignment changed = best;
+    changed[var] = option;
+    std::vector<VarId> vars = {var};
     const auto& graph = problem_.boost();
-    for (auto [it, end] = boost::adjacent_vertices(var, graph); it != end; ++it)
-      if (!matters_[*it]) assignment[*it] = BestOption(assignment, *it);
-    return Evaluate(problem_, assignment);
+    for (auto [it, end] = boost::adjacent_vertices(var, graph); it != end; ++it) {
+      if (matters_[*it]) continue;
+      changed[*it] = BestOption(changed, *it);
+      vars.push_back(*it);
+    }
+    return cost + (CostAround(changed, vars) - CostAround(best, vars));
+  }
+
+  // Of these variables and all their edges.
+  double CostAround(const Assignment& assignment, const std::vector<VarId>& vars) const {
+    const auto& graph = problem_.boost();
+    double cost = 0;
+    for (VarId var : vars) {
+      cost += problem_.variable(var).costs[size_t(assignment[var])];
+      for (auto [it, end] = boost::out_edges(var, graph); it != end; ++it) {
+        const auto [low, high] = Endpoints(graph, *it);
+        const bool twice = std::find(vars.begin(), vars.end(), low + high - var) != vars.end();
+        if (!twice || var == low) cost += graph[*it].at(assignment[low], assignment[high]);
+      }
+    }
+    return cost;
   }
 
   int BestOption(const Assignment& assignment, VarId var) const {

@@ -35,32 +35,36 @@ struct Step {
   std::vector<uint16_t> options;
 };
 
-// An edge of the variable that a step chooses for.
-struct StepEdge {
-  const PairwiseEdge* edge = nullptr;
-  size_t position = 0;            // of the other end in the frontier before, when it is in there
-  const double* least = nullptr;  // for each option of the end that comes first: the edge's least entry
+// A variable without an option, as a step sees it.
+struct Open {
+  int var = 0;
+  struct Chosen {
+    const PairwiseEdge* edge = nullptr;
+    size_t position = 0;  // of the edge's other end in the frontier
+  };
+  std::vector<Chosen> chosen;             // its edges to the frontier
+  const PairwiseEdge* to_step = nullptr;  // its edge to the variable that the step chooses for
+  std::vector<double> costs;              // of its options, with what the frontier adds; for one state
+  double least = 0;                       // of them
 };
 
 class Beam {
  public:
   Beam(const PairwiseCosts& costs, uint64_t width)
-      : costs_(costs), width_(width), edges_of_(EdgesOf(costs)), least_(costs.edges.size()) {
+      : costs_(costs), width_(width), edges_of_(EdgesOf(costs)), position_(costs.unary.size(), -1) {
     TILESMITH_CHECK(width >= 1, "a beam of width 0");
   }
 
   void Run() {
     const std::vector<BeamStep> order = ChooseBeamOrder(costs_);
-    std::vector<int> frontier, step_of(costs_.unary.size());
-    for (size_t i = 0; i < order.size(); ++i) step_of[size_t(order[i].var)] = int(i);
-    for (size_t e = 0; e < costs_.edges.size(); ++e) FindLeast(int(e), step_of);
     states_ = {State{{}, SumOfLeast(costs_), 0, 0}};
     for (const BeamStep& step : order) {
-      Extend(step, frontier, step_of);
+      Extend(step);
       if (states_.size() > width_) Cut();
       Remember(step.var);
-      frontier = step.frontier;
-      stats.induced_width = std::max(stats.induced_width, int(frontier.size()));
+      for (int& position : position_) position = -1;
+      for (size_t i = 0; i < step.frontier.size(); ++i) position_[size_t(step.frontier[i])] = int(i);
+      stats.induced_width = std::max(stats.induced_width, int(step.frontier.size()));
     }
   }
 
@@ -82,40 +86,31 @@ class Beam {
   SolveStats stats;
 
  private:
-  void FindLeast(int e, const std::vector<int>& step_of) {
-    const PairwiseEdge& edge = costs_.edges[size_t(e)];
-    const int first = step_of[size_t(edge.a)] < step_of[size_t(edge.b)] ? edge.a : edge.b;
-    std::vector<double>& least = least_[size_t(e)];
-    least.assign(size_t(costs_.Options(first)), kForbidden);
-    for (int i = 0; i < costs_.Options(first); ++i)
-      for (int j = 0; j < costs_.Options(edge.Other(first)); ++j)
-        least[size_t(i)] = std::min(least[size_t(i)], edge.At(first, i, j));
-  }
-
-  void Extend(const BeamStep& step, const std::vector<int>& frontier, const std::vector<int>& step_of) {
-    const int var = step.var;
-    std::vector<StepEdge> back;
-    const std::vector<double> own = OwnCosts(var, frontier, step_of, back);
-    // Where each variable of the new frontier stands in the old one; the variable itself is not in there.
-    std::vector<size_t> from;
-    for (int other : step.frontier)
-      from.push_back(other == var ? frontier.size() : PositionOf(other, frontier));
+  void Extend(const BeamStep& step) {
+    Open self = Look(step.var, nullptr);
+    // The neighbours still to come, and the least entries of the edges there: what an estimate holds until
+    // now for the edges that the neighbours' costs comprise from now on.
+    std::vector<Open> ahead;
+    double least_edges = 0;
+    for (int e : edges_of_[size_t(step.var)]) {
+      const PairwiseEdge& edge = costs_.edges[size_t(e)];
+      const int other = edge.Other(step.var);
+      if (position_[size_t(other)] >= 0) continue;
+      ahead.push_back(Look(other, &edge));
+      least_edges += *std::min_element(edge.costs.values.begin(), edge.costs.values.end());
+    }
     std::vector<State> next;
     std::unordered_map<Key, uint32_t> known;
-    Key key(step.frontier.size(), 0);
     for (size_t parent = 0; parent < states_.size(); ++parent) {
       const State& state = states_[parent];
-      for (int option = 0; option < costs_.Options(var); ++option) {
-        double estimate = state.estimate + own[size_t(option)];
-        for (const StepEdge& e : back) {
-          const int other = state.key[e.position];
-          estimate += e.edge->At(var, option, other) - e.least[other];
-        }
+      Weigh(self, state.key);
+      for (Open& open : ahead) Weigh(open, state.key);
+      for (int option = 0; option < costs_.Options(step.var); ++option) {
+        double estimate = state.estimate + (self.costs[size_t(option)] - self.least) - least_edges;
+        for (const Open& open : ahead) estimate += LeastAfter(open, step.var, option) - open.least;
         if (!(estimate < kForbidden)) continue;
-        for (size_t i = 0; i < from.size(); ++i)
-          key[i] = from[i] == frontier.size() ? char16_t(option) : state.key[from[i]];
-        const auto [at, is_new] = known.try_emplace(key, uint32_t(next.size()));
-        State candidate{key, estimate, uint32_t(parent), uint16_t(option)};
+        State candidate{KeyAfter(step, state.key, option), estimate, uint32_t(parent), uint16_t(option)};
+        const auto [at, is_new] = known.try_emplace(candidate.key, uint32_t(next.size()));
         if (is_new)
           next.push_back(std::move(candidate));
         else if (estimate < next[at->second].estimate)
@@ -127,28 +122,41 @@ class Beam {
     stats.total_entries += states_.size();
   }
 
-  // What each option of `var` adds to an estimate whatever the frontier, and the edges to the frontier, whose
-  // true cost takes the place of the estimated one.
-  std::vector<double> OwnCosts(int var, const std::vector<int>& frontier, const std::vector<int>& step_of,
-                               std::vector<StepEdge>& back) const {
-    std::vector<double> own = costs_.unary[size_t(var)];
-    const double least_own = *std::min_element(own.begin(), own.end());
-    for (double& cost : own) cost -= least_own;
+  Open Look(int var, const PairwiseEdge* to_step) const {
+    Open open;
+    open.var = var;
+    open.to_step = to_step;
     for (int e : edges_of_[size_t(var)]) {
       const PairwiseEdge& edge = costs_.edges[size_t(e)];
-      const std::vector<double>& least = least_[size_t(e)];
-      if (step_of[size_t(edge.Other(var))] < step_of[size_t(var)]) {
-        back.push_back({&edge, PositionOf(edge.Other(var), frontier), least.data()});
-        continue;
-      }
-      const double least_edge = *std::min_element(least.begin(), least.end());
-      for (size_t option = 0; option < own.size(); ++option) own[option] += least[option] - least_edge;
+      const int position = position_[size_t(edge.Other(var))];
+      if (position >= 0) open.chosen.push_back({&edge, size_t(position)});
     }
-    return own;
+    return open;
   }
 
-  static size_t PositionOf(int var, const std::vector<int>& frontier) {
-    return size_t(std::lower_bound(frontier.begin(), frontier.end(), var) - frontier.begin());
+  void Weigh(Open& open, const Key& key) const {
+    open.costs = costs_.unary[size_t(open.var)];
+    for (const Open::Chosen& chosen : open.chosen)
+      for (size_t option = 0; option < open.costs.size(); ++option)
+        open.costs[option] += chosen.edge->At(open.var, int(option), key[chosen.position]);
+    open.least = *std::min_element(open.costs.begin(), open.costs.end());
+  }
+
+  // Of the costs of `open`, once the step's variable has that option.
+  static double LeastAfter(const Open& open, int step_var, int option) {
+    double least = kForbidden;
+    for (size_t i = 0; i < open.costs.size(); ++i)
+      least = std::min(least, open.costs[i] + open.to_step->At(step_var, option, int(i)));
+    return least;
+  }
+
+  Key KeyAfter(const BeamStep& step, const Key& before, int option) const {
+    Key key(step.frontier.size(), 0);
+    for (size_t i = 0; i < key.size(); ++i) {
+      const int var = step.frontier[i];
+      key[i] = var == step.var ? char16_t(option) : before[size_t(position_[size_t(var)])];
+    }
+    return key;
   }
 
   // Keeps the best, in the order they are in; of equal ones those found first.
@@ -181,7 +189,7 @@ class Beam {
   const PairwiseCosts& costs_;
   const uint64_t width_;
   const std::vector<std::vector<int>> edges_of_;
-  std::vector<std::vector<double>> least_;  // of each edge, for each option of the end chosen first
+  std::vector<int> position_;  // of each variable in the states' keys; -1 when it is not in there
   std::vector<State> states_;
   std::vector<Step> steps_;
   double least_dropped_ = kForbidden;

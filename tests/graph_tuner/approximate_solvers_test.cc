@@ -57,38 +57,38 @@ SolveLimits TightLimits(unsigned seed) {
   return limits;
 }
 
-TEST(SolvePbqp, NeitherBeatsTheOptimumNorClaimsMoreThanItProves) {
+Tally CheckOnRandomProblems(SolveFunction solve) {
   Tally tally;
-  for (unsigned seed = 0; seed < 2500; ++seed) {
+  for (unsigned seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LayoutProblem problem = RandomProblem(seed, 9, 4);
-    Check(problem, SolveExhaustive(problem, {}), SolvePbqp(problem, TightLimits(seed)), tally);
+    const LayoutProblem problem = seed % 2 == 0 ? RandomProblem(seed, 9, 4) : RandomDenseProblem(seed);
+    Check(problem, SolveExhaustive(problem, {}), solve(problem, TightLimits(seed)), tally);
   }
-  EXPECT_GT(tally.guessed, 300);
-  EXPECT_GT(tally.gaps, 20);
+  return tally;
+}
+
+TEST(SolvePbqp, NeitherBeatsTheOptimumNorClaimsMoreThanItProves) {
+  const Tally tally = CheckOnRandomProblems(&SolvePbqp);
+  EXPECT_GT(tally.guessed, 500);
+  EXPECT_GT(tally.gaps, 200);
   EXPECT_GT(tally.optimal, 1000);
-  EXPECT_GT(tally.infeasible, 50);
-  EXPECT_LT(tally.lost, 25);
+  EXPECT_GT(tally.infeasible, 100);
+  EXPECT_LT(tally.lost, 60);
 }
 
 TEST(SolveBeam, NeitherBeatsTheOptimumNorClaimsMoreThanItProves) {
-  Tally tally;
-  for (unsigned seed = 0; seed < 2500; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LayoutProblem problem = RandomProblem(seed, 9, 4);
-    Check(problem, SolveExhaustive(problem, {}), SolveBeam(problem, TightLimits(seed)), tally);
-  }
-  EXPECT_GT(tally.guessed, 300);
-  EXPECT_GT(tally.gaps, 20);
+  const Tally tally = CheckOnRandomProblems(&SolveBeam);
+  EXPECT_GT(tally.guessed, 500);
+  EXPECT_GT(tally.gaps, 200);
   EXPECT_GT(tally.optimal, 1000);
-  EXPECT_GT(tally.infeasible, 50);
-  EXPECT_LT(tally.lost, 25);
+  EXPECT_GT(tally.infeasible, 100);
+  EXPECT_LT(tally.lost, 60);
 }
 
 TEST(SolveBeam, IsExactWhenItsWidthSuffices) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LayoutProblem problem = RandomProblem(seed, 9, 4);
+    const LayoutProblem problem = RandomDenseProblem(seed);
     Tally tally;
     Check(problem, SolveDp(problem, {}), SolveBeam(problem, {}), tally);
     EXPECT_EQ(tally.optimal + tally.infeasible, 1);

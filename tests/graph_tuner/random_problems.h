@@ -50,6 +50,20 @@ inline LayoutProblem RandomProblem(unsigned seed, int most = 8, int edges_each =
   return problem;
 }
 
+// Dense, and without costs of single options, which are what makes a problem easy for bounds and heuristics.
+inline LayoutProblem RandomDenseProblem(unsigned seed) {
+  RandomCosts random(seed);
+  LayoutProblem problem;
+  const int variables = 4 + random.Below(4), forbidden = random.Below(3) * 12;
+  for (int v = 0; v < variables; ++v)
+    problem.AddVariable("v" + std::to_string(v), std::vector<double>(size_t(2 + random.Below(3)), 0.0));
+  for (LayoutProblem::VarId b = 1; b < problem.size(); ++b)
+    for (LayoutProblem::VarId a = 0; a < b; ++a)
+      if (random.Below(5) != 0)
+        problem.AddPairwise(a, b, random.Matrix(problem.Options(a), problem.Options(b), forbidden));
+  return problem;
+}
+
 // Every variable is joined to one earlier variable, or to both ends of an earlier edge: what RI and RII
 // reduce to nothing.
 inline LayoutProblem RandomSeriesParallelProblem(unsigned seed) {
