@@ -13,7 +13,7 @@ namespace tilesmith {
 struct SolveLimits {
   uint64_t table_entries = uint64_t{1} << 24;        // of one table, 8 bytes each ("dp")
   uint64_t partial_assignments = uint64_t{1} << 28;  // visited ("exhaustive")
-  uint64_t beam_width = 4096;                        // states kept ("beam"); at least 1
+  uint64_t beam_width = 1024;                        // states kept ("beam"); at least 1
   uint64_t bound_table_entries = uint64_t{1} << 14;  // of one table of the lower bound ("pbqp", "beam")
 };
 
