@@ -8,6 +8,7 @@
 #include "graph_tuner/build_problem.h"
 #include "graph_tuner/price_plan.h"
 #include "layouts/base/check.h"
+#include "tuner/record_groups.h"
 
 namespace tilesmith {
 namespace {
@@ -44,8 +45,13 @@ std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& la
   return !both.empty() ? both : !writing.empty() ? writing : records;
 }
 
+Record Fastest(const std::vector<Record>& records) {
+  return *std::min_element(records.begin(), records.end(), IsBetterRecord);
+}
+
 std::string Certificate(const std::string& solved, size_t defaults, const GraphTuneOptions& options) {
   std::string text = solved;
+  if (options.fastest_records) text += " with every workload's fastest record";
   if (options.uniform) text += " among schedules uniformly in " + options.uniform->ToString();
   if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
   return text;
@@ -73,15 +79,18 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   for (const std::string& workload : missing)
     candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   TolerantLayouts layouts = LayoutsOf(candidates);
+  layouts.ends = options.ends;
   if (options.uniform) {
     for (auto& [workload, list] : candidates) list = Uniform(list, *options.uniform);
     layouts.all = {Layout::Nchw(), *options.uniform};
   }
+  if (options.fastest_records)
+    for (auto& [workload, list] : candidates) list = {Fastest(list)};
 
   CostQuestions questions;
   BuildProblem(graph, candidates, layouts, questions);
   questions.Ask(costs, options.progress);
-  const BuiltProblem built = BuildProblem(graph, candidates, layouts, costs);
+  const BuiltProblem built = BuildProblem(graph, candidates, layouts, costs, options.corrections);
   const Solution solution = Solve(graph, built.problem, options);
 
   GraphTuneResult result;
@@ -93,11 +102,12 @@ GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records
   plan.graph_hash = GraphHash(graph);
   plan.target = TargetOf(options.cpu);
   plan.threads = options.threads;
+  plan.ends = options.ends;
   plan.accuracy = options.accuracy;
   plan.solver = options.solver;
   plan.certificate = Certificate(solution.certificate, missing.size(), options);
   plan.nodes = ChosenNodes(graph, built, solution.assignment);
-  PricePlan(graph, costs, plan);
+  PricePlan(graph, costs, plan, options.corrections);
   TILESMITH_CHECK(std::abs(plan.predicted_seconds - solution.cost) <= 1e-9 * std::abs(solution.cost),
                   "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph.name(),
                   plan.predicted_seconds, solution.cost);

@@ -94,13 +94,32 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
   EXPECT_DOUBLE_EQ(price("NCHW", "NCHW", 8), 2 * 1000 + 1000 + 100);
 }
 
-double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs) {
+double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs,
+                  const EndLayouts& ends = {}) {
   double best = kForbidden;
-  PlanEnumerator(graph, candidates).ForEach([&](Plan& plan) {
+  PlanEnumerator(graph, candidates, ends).ForEach([&](Plan& plan) {
     PricePlan(graph, costs, plan);
     best = std::min(best, plan.predicted_seconds);
   });
   return best;
+}
+
+TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
+  Graph graph("g");
+  const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16);
+  graph.MarkOutput(a);
+  Plan plan;
+  plan.nodes = {Chosen("a", graph, 0, 0, 1)};  // NHWC
+  PlainCosts costs;
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000 + 1000);
+  plan.ends = {Layout::Nhwc(), Layout::Nchw()};
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000);
+  plan.ends = {Layout::Nhwc(), Layout::Nhwc()};
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1);
+  EXPECT_TRUE(plan.transforms.empty());
 }
 
 double Combinations(const BuiltProblem& built) {
@@ -120,6 +139,8 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
         SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
     SyntheticCosts costs(seed);
     GraphTuneOptions options = Options();
+    const std::vector<Layout> ends = {Layout::Nchw(), Layout::Nhwc(), Layout::Nchw(), Layout::Blocked(8)};
+    options.ends = {ends[seed % 4], ends[seed / 4 % 4]};
     const GraphTuneResult dp = GraphTune(graph, log, costs, options);
     options.solver = "exhaustive";
     const GraphTuneResult exhaustive = GraphTune(graph, log, costs, options);
@@ -131,7 +152,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
     if (Combinations(built) <= 2000) {
       ++brute_forced;
-      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs),
+      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
                   1e-9 * exhaustive.plan.predicted_seconds);
     }
     for (Id id = 0; id < graph.size(); ++id) {

@@ -55,6 +55,7 @@ std::string ScaledDown(std::string text) {
   const auto lacks = [&](const char* option) { return text.find(option) == std::string::npos; };
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
   if (!lacks("tilesmith simulate")) text += " --trials 10";
+  if (!lacks("tilesmith graph-tune") && lacks("--time ")) text += " --time 1ms";
   if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
   return text;
 }
