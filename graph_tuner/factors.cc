@@ -66,7 +66,7 @@ EliminatedVariable MinimiseOut(int var, std::span<const SharedFactor> factors,
   for (int other : scope) entries *= size_t(option_counts[size_t(other)]);
   result.least.table.resize(entries);
   result.best.resize(entries);
-  std::vector<double> sums(size_t(option_counts[size_t(var)]));
+  std::vector<double> sums(static_cast<size_t>(option_counts[size_t(var)]));
   std::vector<size_t> digits(scope.size(), 0);
   for (size_t entry = 0; entry < entries; ++entry) {
     std::fill(sums.begin(), sums.end(), 0.0);

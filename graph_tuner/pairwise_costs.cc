@@ -19,6 +19,7 @@ PairwiseCosts CostsOf(const ReducedProblem& problem) {
 
 std::vector<int> OptionCounts(const PairwiseCosts& costs) {
   std::vector<int> counts;
+  counts.reserve(costs.unary.size());
   for (int var = 0; var < costs.size(); ++var) counts.push_back(costs.Options(var));
   return counts;
 }

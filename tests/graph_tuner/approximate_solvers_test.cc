@@ -86,11 +86,13 @@ TEST(SolveBeam, NeitherBeatsTheOptimumNorClaimsMoreThanItProves) {
 }
 
 TEST(SolveBeam, IsExactWhenItsWidthSuffices) {
+  SolveLimits wide;
+  wide.beam_width = 1 << 16;
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LayoutProblem problem = RandomDenseProblem(seed);
     Tally tally;
-    Check(problem, SolveDp(problem, {}), SolveBeam(problem, {}), tally);
+    Check(problem, SolveDp(problem, {}), SolveBeam(problem, wide), tally);
     EXPECT_EQ(tally.optimal + tally.infeasible, 1);
     EXPECT_EQ(tally.guessed, 0);
   }
