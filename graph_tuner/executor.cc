@@ -37,15 +37,23 @@ struct NamedCode {
 
 using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
 
-std::map<ConversionKey, double> PredictedConversions(const Graph& graph, const Plan& plan) {
-  std::map<ConversionKey, double> seconds;
+// What the plan lists once, or several times at the same price.
+struct PlannedConversion {
+  double seconds = 0;
+  int times = 0;
+};
+
+std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan) {
+  std::map<ConversionKey, PlannedConversion> planned;
   for (const TransformPlan& transform : plan.transforms) {
     const auto tensor = graph.Find(transform.tensor);
     if (!tensor.has_value()) continue;  // a forced plan may be of another network
     const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
-    seconds[{transform.tensor, conversion}] = transform.predicted_seconds;
+    PlannedConversion& entry = planned[{transform.tensor, conversion}];
+    entry.seconds = transform.predicted_seconds;
+    ++entry.times;
   }
-  return seconds;
+  return planned;
 }
 
 // Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
@@ -188,7 +196,7 @@ std::unique_ptr<Kernel> Executor::Impl::BuildNodeKernel(const Graph& graph, cons
 
 void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const Program& program,
                                    std::span<const NodeSchedule> schedules) {
-  const std::map<ConversionKey, double> predicted = PredictedConversions(graph, plan);
+  std::map<ConversionKey, PlannedConversion> planned = PlannedConversions(graph, plan);
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = program.steps[i];
     const Node& node = graph.node(step.node);
@@ -210,8 +218,9 @@ void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const P
       info.name = fmt::format("{}: {}", node.name, info.layouts);
       info.kind = step.kind == StepKind::kTransform ? "transform" : "copy";
       info.conversion = ConversionOfStep(step, program, schedules[step.node]);
-      const auto found = predicted.find({node.name, *info.conversion});
-      if (found != predicted.end()) info.predicted_seconds = found->second;
+      PlannedConversion& entry = planned[{node.name, *info.conversion}];
+      info.planned = entry.times-- > 0;
+      if (info.planned) info.predicted_seconds = entry.seconds;
     }
     infos.push_back(std::move(info));
   }

@@ -17,16 +17,6 @@ Graph::NodeId NodeOf(const Graph& graph, const std::string& name) {
   return *id;
 }
 
-// How often the plan lists each.
-std::map<ConversionKey, int> PlannedConversions(const Graph& graph, const Plan& plan) {
-  std::map<ConversionKey, int> conversions;
-  for (const TransformPlan& transform : plan.transforms) {
-    const Shape& shape = graph.node(NodeOf(graph, transform.tensor)).shape;
-    ++conversions[{transform.tensor, ConversionOf(shape, transform.from, transform.to)}];
-  }
-  return conversions;
-}
-
 }  // namespace
 
 double ProfiledSeconds(const PlanMeasurement& measurement) {
@@ -44,14 +34,12 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
                                     const std::vector<StepProfile>& steps) {
   std::map<std::string, const NodePlan*> nodes;
   for (const NodePlan& node : plan.nodes) nodes[node.node] = &node;
-  std::map<ConversionKey, int> conversions = PlannedConversions(graph, plan);
   std::vector<MatchedStep> matched;
   for (const StepProfile& step : steps) {
     MatchedStep match{.step = step};
     const Graph::NodeId id = NodeOf(graph, step.node);
     if (step.conversion) {
-      match.planned = conversions[{step.node, *step.conversion}]-- > 0;
-      if (match.planned)
+      if (step.planned)
         match.stand_alone_seconds =
             FillSeconds(graph.node(id).shape, step.conversion->in, step.conversion->out, costs);
     } else {
@@ -79,7 +67,7 @@ void Learn(const std::vector<MatchedStep>& steps, double share_scale, Correction
       corrections.LearnConv(match.node->node, *match.node->record, seconds);
     } else if (match.node) {
       corrections.LearnOp(match.node->node, match.node->layouts.in, match.stand_alone_seconds, seconds);
-    } else if (match.planned) {
+    } else if (match.step.planned) {
       Repeated& repeated = conversions[{match.step.node, *match.step.conversion}];
       repeated.stand_alone = match.stand_alone_seconds;
       repeated.seconds += seconds;

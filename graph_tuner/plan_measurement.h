@@ -25,10 +25,7 @@ double ShareScale(const PlanMeasurement& measurement);
 
 struct MatchedStep {
   StepProfile step;
-  // A node's entry; null for conversions, and for what the plan does not know, such as the copy of a graph
-  // output that is a slice of a concat too. Points into the plan.
-  const NodePlan* node = nullptr;
-  bool planned = true;
+  const NodePlan* node = nullptr;  // its entry in the plan; null for conversions
   double stand_alone_seconds = 0;  // by its record or the costs, corrections aside; 0 when not planned
 };
 

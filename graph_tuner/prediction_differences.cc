@@ -28,7 +28,7 @@ enum Part { kColdConvs, kOtherConvs, kOps, kConversions, kUnplanned, kThreads, k
 
 Part PartOf(const StepDifference& difference) {
   const MatchedStep& match = difference.matched;
-  if (!match.planned) return kUnplanned;
+  if (!match.step.planned) return kUnplanned;
   if (!match.node) return kConversions;
   if (!match.node->record) return kOps;
   return difference.cause == Cause::kColdWeights ? kColdConvs : kOtherConvs;

@@ -40,7 +40,7 @@ std::vector<StepProfile> RunOnce(const Graph& graph, const Plan& plan) {
 // for copies of graph outputs that have another home.
 TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
   int conversions = 0, copies = 0, unplanned = 0;
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < 90; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
     SyntheticCosts costs(seed);
@@ -59,14 +59,14 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
       EXPECT_DOUBLE_EQ(match.stand_alone_seconds, match.step.predicted_seconds);
       charged += match.stand_alone_seconds;
       nodes += match.node != nullptr;
-      if (match.planned) {
+      if (match.step.planned) {
         planned_conversions += match.node == nullptr;
       } else {
         ++unplanned;
         EXPECT_EQ(match.step.kind, "copy");
         EXPECT_TRUE(graph.IsOutput(*graph.Find(match.step.node)));
       }
-      copies += match.planned && match.step.kind == "copy";
+      copies += match.step.planned && match.step.kind == "copy";
     }
     EXPECT_NEAR(charged, plan.predicted_seconds, 1e-9 * plan.predicted_seconds);
     EXPECT_EQ(size_t(planned_conversions), plan.transforms.size());
@@ -75,7 +75,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     for (const NodePlan& node : plan.nodes) costly += node.predicted_seconds > 0;
     EXPECT_EQ(nodes, costly);
   }
-  EXPECT_GT(conversions, 150);
+  EXPECT_GT(conversions, 100);
   EXPECT_GT(copies, 20);
   EXPECT_GT(unplanned, 0);
 }

@@ -90,6 +90,7 @@ TEST_F(PredictionDifferencesTest, ColdWeightsAreNotNamedWhereTheyCannotBe) {
 TEST_F(PredictionDifferencesTest, PartsAddUpToTheRun) {
   StepProfile copy = Step("relu", 0.125, 0);
   copy.conversion = LayoutPair{};
+  copy.planned = false;
   measurement_.steps.push_back(copy);
   measurement_.seconds += 0.125;
   const auto parts = SumDifferences(ExplainSteps(graph_, plan_, costs_, measurement_, cpu_), measurement_);

@@ -117,7 +117,7 @@ TEST(NetworkTest, PlansForNhwcCallersAgreeWithTheReferenceAndOneDnn) {
   const std::string plan = directory.File("plan.jsonl");
   const ProgramResult planned =
       Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "--input-layout", "NHWC",
-                       "--output-layout", "NHWC", "-o", plan}));
+                       "--output-layout", "NHWC", "--time", "1ms", "-o", plan}));
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(ReadFile(plan), testing::HasSubstr(R"("input_layout":"NHWC")"));
   const ProgramResult run =

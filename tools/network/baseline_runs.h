@@ -14,8 +14,8 @@ namespace tilesmith {
 
 struct BaselineRun {
   PlannedBaseline baseline;
-  double seconds = 0;  // 0 when it was not run
-  PairedRatio ratio;   // its seconds / the plan's
+  double seconds = 0;      // 0 when it was not run
+  PairedRatio ratio = {};  // its seconds / the plan's
 };
 
 struct BaselineOptions {
