@@ -155,6 +155,10 @@ TEST_F(ExplainTest, ASummaryOfAllNodes) {
   EXPECT_LT(Milli(json["nodes"][1]["off_seconds"]), 100);
   EXPECT_EQ(json["nodes"][2]["node"], "second");
   EXPECT_NEAR(Milli(json["nodes"][2]["off_seconds"]), 500, 100);
+  // Two layouts of each convolution, two of the pooling in between.
+  EXPECT_EQ(json["plans"].size(), 3u);
+  EXPECT_EQ(ExplainAsJson({"--plans", "20"})["plans"].size(), 8u);
+  EXPECT_FALSE(ExplainAsJson({"--plans", "0"}).contains("plans"));
 }
 
 TEST_F(ExplainTest, WasALayoutTried) {

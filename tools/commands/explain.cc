@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -23,7 +24,8 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-constexpr size_t kShownTerms = 12;  // rows of a table of terms, as text
+constexpr size_t kShownTerms = 12;  // and changes of a plan, as text
+constexpr int64_t kMostPlans = 1000;
 
 // A node that has a layout of its own. Throws Error(kUsage) naming those with a similar name.
 NodeId FindNode(const Graph& graph, const std::string& name) {
@@ -56,6 +58,7 @@ class ExplainCommand : public Command {
     DeclareModelOptions(args, &arguments_.model);
     args.OptionalPositional("NODE", &node_, "The node to explain (default: a summary of all)");
     args.Text("--plan", &plan_path_, "A plan of this network, to be held against the best one");
+    args.NonNegative("--plans", &plans_, "Without NODE: how many of the best plans to compare (default 3)");
     args.Text("--layout", &layout_, "Was this layout tried, and how far off is it");
     DeclareGraphTuning(args, &arguments_);
     args.Flag("--json", &json_, "Print JSON");
@@ -99,6 +102,8 @@ class ExplainCommand : public Command {
       AddLayoutSummary(report, network, *layout, records, show);
     } else {
       AddSummary(report, network, show);
+      if (plans_ > 0)
+        AddPlans(report, network, BestPlans(solved, int(std::min<int64_t>(plans_, kMostPlans))));
     }
     progress.Clear();
     report.Print(json_);
@@ -141,6 +146,7 @@ class ExplainCommand : public Command {
 
   GraphTuningArguments arguments_;
   std::string node_, plan_path_, layout_;
+  int64_t plans_ = 3;
   bool json_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "tools/network/explain_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -257,6 +258,31 @@ void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Lay
                   closest ? MillisecondsCell(closest->schedule.predicted_seconds) : NoCell(),
                   closest ? MoreCell(closest->total_seconds - solved.best.predicted_seconds) : NoCell(),
                   CountCell(tries.trials), TextCell(FailuresText(tries.failures))});
+  }
+}
+
+void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector<RankedPlan>& plans) {
+  const SolvedNetwork& solved = network.solved;
+  Table& table = report.AddTable({"plans",
+                                  "the best plans, and where they differ from the best",
+                                  {{"rank", "plan"},
+                                   {"total_seconds", "network ms"},
+                                   {"off_seconds", "off ms"},
+                                   {"changed_nodes", "nodes changed"},
+                                   {"changes", "what is changed"}}});
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const std::vector<NodeChange>& changes = plans[i].changes;
+    const size_t shown = std::min(changes.size(), network.most_terms);
+    std::vector<std::string> texts;
+    for (size_t c = 0; c < shown; ++c)
+      texts.push_back(fmt::format("{} {} (not {})", changes[c].here.node,
+                                  ChoiceText(solved.graph, changes[c].here),
+                                  ChoiceText(solved.graph, changes[c].best)));
+    if (shown < changes.size()) texts.push_back(fmt::format("{} more", changes.size() - shown));
+    const double total = plans[i].plan.predicted_seconds;
+    table.AddRow({CountCell(int64_t(i) + 1), MillisecondsCell(total),
+                  MoreCell(total - solved.best.predicted_seconds), CountCell(int64_t(changes.size())),
+                  TextCell(fmt::format("{}", fmt::join(texts, ", ")))});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/best_plans.h"
 #include "graph_tuner/explain.h"
 #include "graph_tuner/layout_tries.h"
 #include "tools/cli/report.h"
@@ -16,7 +17,7 @@ namespace tilesmith {
 struct ExplainedNetwork {
   const SolvedNetwork& solved;
   const Plan* given = nullptr;
-  size_t most_terms = std::numeric_limits<size_t>::max();  // rows of a table of terms
+  size_t most_terms = std::numeric_limits<size_t>::max();  // listed in a table
 };
 
 // The network, its best total, and how far off the given plan is.
@@ -46,5 +47,8 @@ void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgr
 // `records` are the log's.
 void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Layout& layout,
                       const std::vector<Record>& records, const NodeProgress& progress);
+
+// A row for each of the best plans: how far off it is, and what it computes in other layouts.
+void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector<RankedPlan>& plans);
 
 }  // namespace tilesmith
