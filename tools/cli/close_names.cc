@@ -45,6 +45,7 @@ std::vector<std::string> CloseNames(const std::string& text, const std::vector<s
   std::ranges::stable_sort(close, {}, &std::pair<size_t, std::string>::first);
   close.resize(std::min(close.size(), most));
   std::vector<std::string> result;
+  result.reserve(close.size());
   for (auto& [distance, name] : close) result.push_back(std::move(name));
   return result;
 }

@@ -134,12 +134,13 @@ void AddTotals(Report& report, const ExplainedNetwork& network) {
   report.Fact("solver", "solver", TextCell(solved.best.solver));
   report.Fact("certificate", "certificate", TextCell(solved.best.certificate));
   report.Fact("predicted_seconds", "best plan ms", MillisecondsCell(best));
+  report.Fact("costs", "costs", TextCell(network.given ? "corrected by what the plan says" : "from the log"));
   if (!network.given) return;
   const std::vector<FixedNode> choices = GivenChoices(network);
   const double layouts = BestPlanWith(solved, choices).predicted_seconds;
   const size_t missing = network.given->nodes.size() - choices.size();
   report.Fact("plan_seconds", "given plan ms", MillisecondsCell(network.given->predicted_seconds));
-  report.Fact("plan_layouts_seconds", "  priced from this log", MillisecondsCell(layouts));
+  report.Fact("plan_layouts_seconds", "  with this log", MillisecondsCell(layouts));
   report.Fact("plan_off_seconds", "  off ms", MoreCell(layouts - best));
   report.Fact("plan_missing", "  nodes this log has not so", CountCell(int64_t(missing)));
 }

@@ -79,7 +79,7 @@ std::string FusedText(const Graph& graph, const NodePlan& schedule) {
 }
 
 std::string ChoiceText(const Graph& graph, const NodePlan& schedule) {
-  const std::string fused = FusedText(graph, schedule);
+  std::string fused = FusedText(graph, schedule);
   if (!schedule.fused_into.empty()) return fused;
   return FormText(schedule.layouts) + (fused.empty() ? "" : " " + fused);
 }
