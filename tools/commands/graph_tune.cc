@@ -115,8 +115,11 @@ class GraphTuneCommand : public Command {
     options_.fusion = !no_fusion_;
     options_.ends = {Layout::Parse(input_layout_), Layout::Parse(output_layout_)};
     options_.progress = [this, &progress](size_t done, size_t total) {
-      progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
+      constexpr double kWorthMentioning = 0.2;  // costs that are known already take milliseconds
       asked_ = NowSeconds();
+      if (done == 0) first_asked_ = asked_;
+      if (asked_ - first_asked_ < kWorthMentioning) return;
+      progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
     };
   }
 
@@ -241,7 +244,8 @@ class GraphTuneCommand : public Command {
   bool no_baselines_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;    // the last one, for its size
-  double asked_ = 0;          // when the last cost was known
+  double first_asked_ = 0;    // when its costs were asked for
+  double asked_ = 0;          // when the last of them was known
   double solve_seconds_ = 0;  // of the last solution
   int64_t candidates_ = 0;
 };
