@@ -54,8 +54,7 @@ std::vector<Baseline> Baselines(const GraphTuneOptions& options) {
 }
 
 std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector<Record>& records,
-                                           CostSource& costs, const GraphTuneOptions& options,
-                                           const Plan& plan) {
+                                           CostSource& costs, const GraphTuneOptions& options) {
   const std::vector<Record> choices = Choices(graph, records, options);
   std::vector<PlannedBaseline> planned;
   for (const Baseline& baseline : Baselines(options)) {
@@ -69,9 +68,7 @@ std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector
     const auto same = std::ranges::find_if(planned, [&](const PlannedBaseline& other) {
       return other.plan && SameSchedules(*other.plan, solved);
     });
-    if (SameSchedules(plan, solved)) {
-      planned.push_back({baseline.name, std::nullopt, "the same as the plan"});
-    } else if (same != planned.end()) {
+    if (same != planned.end()) {
       planned.push_back({baseline.name, std::nullopt, "the same as " + same->name});
     } else {
       const std::string note = layout ? CountOf(solved, *layout) : "";
@@ -79,6 +76,14 @@ std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector
     }
   }
   return planned;
+}
+
+void DropPlan(const Plan& plan, std::vector<PlannedBaseline>& baselines) {
+  for (PlannedBaseline& baseline : baselines) {
+    if (!baseline.plan || !SameSchedules(*baseline.plan, plan)) continue;
+    baseline.plan.reset();
+    baseline.note = "the same as the plan";
+  }
 }
 
 }  // namespace tilesmith

@@ -27,10 +27,12 @@ struct PlannedBaseline {
   std::string note;
 };
 
-// Solves every baseline that is a different plan than `plan` and those before it. Arguments and errors are
-// GraphTune's; costs that are not known yet are asked for.
+// Solves every baseline; of equal ones the first is kept. Arguments and errors are GraphTune's; costs that
+// are not known yet are asked for.
 std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector<Record>& records,
-                                           CostSource& costs, const GraphTuneOptions& options,
-                                           const Plan& plan);
+                                           CostSource& costs, const GraphTuneOptions& options);
+
+// Those that are the plan itself need no run.
+void DropPlan(const Plan& plan, std::vector<PlannedBaseline>& baselines);
 
 }  // namespace tilesmith

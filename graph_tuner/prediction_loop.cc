@@ -1,5 +1,7 @@
 #include "graph_tuner/prediction_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +35,10 @@ class Refinement {
       : graph_(graph), costs_(costs), loop_(loop) {}
 
   RefinedPlan Refine() {
-    for (int round = 0; round < loop_.rounds && !refined_.settled; ++round) RunRound();
+    for (int round = 0; round < loop_.rounds && !refined_.settled; ++round) {
+      RunSolution();
+      if (round == 0) RunRivals();
+    }
     if (runs_.empty()) {
       refined_.plan = loop_.solve({});
     } else {
@@ -47,32 +52,52 @@ class Refinement {
   }
 
  private:
-  void RunRound() {
-    Plan plan = loop_.solve(refined_.corrections);
+  // The run of these schedules; null when they have not run.
+  Run* Known(const Plan& plan) {
     const auto known =
         std::ranges::find_if(runs_, [&](const Run& run) { return SameSchedules(run.plan, plan); });
-    if (known != runs_.end() && Agrees(plan.predicted_seconds, known->measured_seconds, loop_.tolerance)) {
+    return known != runs_.end() ? &*known : nullptr;
+  }
+
+  void RunSolution() {
+    const Plan plan = loop_.solve(refined_.corrections);
+    const Run* known = Known(plan);
+    if (known && Agrees(plan.predicted_seconds, known->measured_seconds, loop_.tolerance)) {
       refined_.settled = true;
+      solution_ = size_t(known - runs_.data());
       return;
     }
-    const PlanMeasurement measured = loop_.measure(plan);
     std::vector<std::string> changed;
-    if (!refined_.rounds.empty()) changed = ChangedNodes(last_, plan);
-    refined_.rounds.push_back({plan.predicted_seconds, measured.seconds, std::move(changed)});
+    if (solutions_ > 0) changed = ChangedNodes(last_, plan);
     last_ = plan;
+    solution_ = RunPlan(fmt::format("solution {}", ++solutions_), plan, std::move(changed));
+  }
+
+  void RunRivals() {
+    if (!loop_.rivals) return;
+    for (const RivalPlan& rival : loop_.rivals())
+      if (!Known(rival.plan)) RunPlan(rival.name, rival.plan, ChangedNodes(last_, rival.plan));
+  }
+
+  // Returns which of the runs it is.
+  size_t RunPlan(const std::string& name, const Plan& plan, std::vector<std::string> changed) {
+    const PlanMeasurement measured = loop_.measure(plan);
+    refined_.rounds.push_back({name, plan.predicted_seconds, measured.seconds, std::move(changed)});
     const std::vector<MatchedStep> steps = MatchSteps(graph_, plan, costs_, measured.steps);
     Learn(steps, ShareScale(measured), refined_.corrections);
     Corrections seen;
     Learn(steps, ShareScale(measured), seen);
-    Run& run = known != runs_.end() ? *known : runs_.emplace_back();
-    run = {last_, refined_.rounds.size() - 1, measured.seconds, std::move(seen)};
+    Run* const known = Known(plan);
+    Run& run = known ? *known : runs_.emplace_back();
+    run = {plan, refined_.rounds.size() - 1, measured.seconds, std::move(seen)};
+    return size_t(&run - runs_.data());
   }
 
-  // Precondition: something ran.
+  // The last solution, unless something that ran is faster. Precondition: something ran.
   const Run& Fastest() const {
-    const Run* fastest = &runs_.front();
-    for (const Run& run : runs_)
-      if (&run != fastest && loop_.is_faster(run.plan, fastest->plan)) fastest = &run;
+    const Run* fastest = &runs_[solution_];
+    for (size_t i = 0; i < runs_.size(); ++i)
+      if (i != solution_ && loop_.is_faster(runs_[i].plan, fastest->plan)) fastest = &runs_[i];
     return *fastest;
   }
 
@@ -81,7 +106,9 @@ class Refinement {
   const PredictionLoop& loop_;
   RefinedPlan refined_;
   std::vector<Run> runs_;  // distinct plans, by when they ran first
-  Plan last_;
+  Plan last_;              // solution
+  int solutions_ = 0;
+  size_t solution_ = 0;  // which of the runs is the last solution
 };
 
 }  // namespace

@@ -92,6 +92,7 @@ class PredictionLoopTest : public testing::Test {
     loop.is_faster = [&](const Plan& a, const Plan& b) {
       return machine.TrueSeconds(a) < machine.TrueSeconds(b);
     };
+    loop.rivals = [&] { return rivals_; };
     return RefinePlan(graph_, *costs_, loop);
   }
 
@@ -106,6 +107,7 @@ class PredictionLoopTest : public testing::Test {
   std::vector<Record> log_;
   std::unique_ptr<SyntheticCosts> costs_;
   GraphTuneOptions options_;
+  std::vector<RivalPlan> rivals_;
 };
 
 TEST_F(PredictionLoopTest, FindsTheOptimumWhereNodesAreSlowedAsAWhole) {
@@ -174,6 +176,36 @@ TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
     improved += refined.round > 0;
   }
   EXPECT_GT(improved, 5);
+}
+
+// Options that no solution would have tried are tried by the rivals, one layout everywhere.
+TEST_F(PredictionLoopTest, LearnsFromRivalsAndIsNeverSlowerThanOne) {
+  int better = 0, rivals_ran = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 8));
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return 0.3 + 3 * HashFraction(node + option, seed);
+    });
+    const double alone = machine.TrueSeconds(Refine(machine, 3).plan);
+    options_.corrections = {};
+    rivals_ = {};
+    for (const Layout& layout : {Layout::Nchw(), Layout::Blocked(8)}) {
+      GraphTuneOptions uniform = options_;
+      uniform.uniform = layout;
+      rivals_.push_back({layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan});
+    }
+    const RefinedPlan refined = Refine(machine, 3);
+    const double truth = machine.TrueSeconds(refined.plan);
+    for (const RivalPlan& rival : rivals_) EXPECT_LE(truth, machine.TrueSeconds(rival.plan));
+    EXPECT_NEAR(refined.plan.predicted_seconds, truth, 1e-9 * truth);
+    EXPECT_EQ(refined.rounds[0].name, "solution 1");
+    for (const LoopRound& round : refined.rounds) rivals_ran += round.name.starts_with("NCHW");
+    better += truth < alone;
+    rivals_.clear();
+  }
+  EXPECT_GT(better, 5);
+  EXPECT_GT(rivals_ran, 100);
 }
 
 TEST_F(PredictionLoopTest, WithoutRoundsTheLogIsBelieved) {

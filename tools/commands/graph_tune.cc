@@ -10,6 +10,7 @@
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "graph_tuner/prediction_loop.h"
+#include "graph_tuner/price_plan.h"
 #include "layouts/base/error.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/model.h"
@@ -153,8 +154,18 @@ class GraphTuneCommand : public Command {
     loop.is_faster = [&](const Plan& a, const Plan& b) {
       session.stages.Begin("comparing plans");
       NetworkRun run_a = session.Run(a), run_b = session.Run(b);
-      return RatioOf(ComparePlans(run_a, run_b, seconds_), 0, 1).median > 1;
+      return RatioOf(ComparePlans(run_a, run_b, seconds_), 0, 1).low > 1;
     };
+    if (!no_baselines_) {
+      loop.rivals = [&] {
+        PlanTheBaselines(session);
+        std::vector<RivalPlan> rivals;
+        for (const PlannedBaseline& baseline : baselines_)
+          if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
+        session.stages.Expect(3 * int(rivals.size()) + int(rounds_));
+        return rivals;
+      };
+    }
     return RefinePlan(session.graph, session.costs, loop);
   }
 
@@ -168,16 +179,27 @@ class GraphTuneCommand : public Command {
     report.Fact("heavy_nodes_predicted", "  measured within 15%", CountCell(heavy.predicted_well));
   }
 
+  // By the log's figures, as those would choose who do not run networks to correct them.
+  void PlanTheBaselines(const Session& session) {
+    GraphTuneOptions uncorrected = options_;
+    uncorrected.corrections = {};
+    baselines_ = PlanBaselines(session.graph, session.records, session.costs, uncorrected);
+  }
+
   void AddBaselines(Report& report, const Session& session, const RefinedPlan& refined) {
-    options_.corrections = refined.corrections;
-    const std::vector<PlannedBaseline> baselines =
-        PlanBaselines(session.graph, session.records, session.costs, options_, refined.plan);
-    session.stages.Expect(int(std::ranges::count_if(
-        baselines, [](const PlannedBaseline& baseline) { return baseline.plan.has_value(); })));
+    if (baselines_.empty()) PlanTheBaselines(session);
+    DropPlan(refined.plan, baselines_);
+    int runs_left = 0;
+    for (PlannedBaseline& baseline : baselines_) {
+      if (!baseline.plan) continue;
+      ++runs_left;
+      PricePlan(session.graph, session.costs, *baseline.plan, refined.corrections);
+    }
+    session.stages.Expect(runs_left);
     const BaselineOptions options{seconds_,
                                   [&](const std::string& name) { session.stages.Begin("running " + name); }};
     const std::vector<BaselineRun> runs =
-        RunBaselines(session.graph, refined.plan, session.machine, baselines, options);
+        RunBaselines(session.graph, refined.plan, session.machine, baselines_, options);
     report.AddTable(BaselineTable(runs, refined.plan, refined.check.seconds));
   }
 
@@ -230,7 +252,7 @@ class GraphTuneCommand : public Command {
   // Where the predicted figures come from.
   static std::string Origin(const RefinedPlan& refined) {
     if (refined.rounds.empty()) return "from the log";
-    return fmt::format("from round {} of {}, {}", refined.round + 1, refined.rounds.size(),
+    return fmt::format("as run for {}, {}", refined.rounds[refined.round].name,
                        refined.settled ? "settled" : "not settled");
   }
 
@@ -243,8 +265,9 @@ class GraphTuneCommand : public Command {
   bool interpolate_ = false, any_machine_ = false, no_fusion_ = false;
   bool no_baselines_ = false, nodes_ = false, json_ = false;
 
-  GraphTuneResult solved_;    // the last one, for its size
-  double first_asked_ = 0;    // when its costs were asked for
+  GraphTuneResult solved_;  // the last one, for its size
+  std::vector<PlannedBaseline> baselines_;
+  double first_asked_ = 0;    // when the last solution's costs were asked for
   double asked_ = 0;          // when the last of them was known
   double solve_seconds_ = 0;  // of the last solution
   int64_t candidates_ = 0;

@@ -17,7 +17,7 @@ std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, cons
   NetworkRun plan_run(graph, plan, machine, RandomInputs(graph, 1));
   std::vector<BaselineRun> runs;
   for (const PlannedBaseline& baseline : baselines) {
-    BaselineRun run{.baseline = baseline};
+    BaselineRun run{baseline, 0, {}};
     if (baseline.plan) {
       if (options.begin) options.begin(baseline.name);
       NetworkRun baseline_run(graph, *baseline.plan, machine, RandomInputs(graph, 1));

@@ -28,8 +28,8 @@ std::string SomeNames(const std::vector<std::string>& names) {
 }  // namespace
 
 Table RoundsTable(const RefinedPlan& refined) {
-  Table table("rounds", "plans run, each solved with what the ones before taught",
-              {{"round", "round"},
+  Table table("rounds", "plans run: solutions, each with what was learned before, and baselines",
+              {{"name", "plan"},
                {"predicted_seconds", "predicted ms"},
                {"measured_seconds", "measured ms"},
                {"gap", "gap"},
@@ -39,7 +39,7 @@ Table RoundsTable(const RefinedPlan& refined) {
   for (size_t i = 0; i < refined.rounds.size(); ++i) {
     const LoopRound& round = refined.rounds[i];
     const bool chosen = i == refined.round;
-    table.AddRow({CountCell(int64_t(i) + 1),
+    table.AddRow({TextCell(round.name),
                   MillisecondsCell(round.predicted_seconds),
                   MillisecondsCell(round.measured_seconds),
                   GapCell(round.measured_seconds, round.predicted_seconds),
