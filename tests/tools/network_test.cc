@@ -146,7 +146,7 @@ TEST(NetworkTest, SpaceNamesKnobsAndRefusals) {
 }
 
 TEST(NetworkTest, EveryCommandExplainsItself) {
-  for (const char* command : {"tasks", "space", "tune", "graph-tune", "bench", "run", "doctor"}) {
+  for (const char* command : {"tasks", "space", "tune", "graph-tune", "explain", "bench", "run", "doctor"}) {
     const ProgramResult result = Tilesmith({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, testing::HasSubstr("Examples:\n  tilesmith " + std::string(command)));

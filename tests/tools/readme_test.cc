@@ -48,6 +48,7 @@ std::string ScaledDown(std::string text) {
       {"--seeds [0-9]+", "--seeds 1"},
       {"--suite [a-z]+", "--suite tools/suites/two.txt"},
       {"resnet(18|50) ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
+      {"layer1.0.conv2 ", "features.3.expand3x3 "},
   };
   for (const auto& [pattern, replacement] : substitutions) {
     text = std::regex_replace(text, std::regex(pattern), replacement);

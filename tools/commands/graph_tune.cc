@@ -6,16 +6,12 @@
 
 #include "graph_tuner/baselines.h"
 #include "graph_tuner/candidates.h"
-#include "graph_tuner/costs.h"
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan_file.h"
 #include "graph_tuner/prediction_loop.h"
 #include "graph_tuner/price_plan.h"
 #include "layouts/base/error.h"
-#include "tools/cli/accuracy.h"
-#include "tools/cli/model.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/records.h"
+#include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
 #include "tools/network/baseline_runs.h"
 #include "tools/network/plan_runs.h"
@@ -46,51 +42,27 @@ class GraphTuneCommand : public Command {
            "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl";
   }
   void Declare(Args& args) override {
-    DeclareModelOptions(args, &model_);
-    args.Text("--log", &log_path_, "Tuning log, as `tilesmith tune` writes it");
+    DeclareModelOptions(args, &arguments_.model);
     args.Text("-o,--output", &plan_path_, "Plan to write");
-    std::vector<std::string> solvers;
-    for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
-    args.Choice("--solver", &options_.solver, solvers, fmt::format("Default {}", options_.solver));
-    args.Text("--costs", &costs_path_,
-              "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
-    args.Flag("--interpolate-costs", &interpolate_,
-              "Estimate transforms between two sizes that were measured, instead of measuring them");
-    args.Flag("--any-machine", &any_machine_,
-              "Believe the log's times of other machines and thread counts as well");
-    args.Flag("--default-schedules", &options_.allow_defaults,
-              "Convolutions the log lacks get their untuned default schedule");
-    args.Flag("--no-fusion", &no_fusion_,
-              "Compute every layer by itself, whatever fused records the log has");
-    args.Choice("--input-layout", &input_layout_, {"NCHW", "NHWC"}, "Of the network's inputs (default NCHW)");
-    args.Choice("--output-layout", &output_layout_, {"NCHW", "NHWC"},
-                "Wanted of the network's outputs (default NCHW)");
+    DeclareGraphTuning(args, &arguments_);
     args.NonNegative(
         "--rounds", &rounds_,
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
     args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
-    DeclareAccuracy(args, &options_.accuracy);
-    DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (plan_path_.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
-    if (log_path_.empty() && !options_.allow_defaults) {
-      throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
-    }
-    const Machine machine = OpenMachine(machine_options_);
-    const Graph graph = LoadModel(model_);
-    std::vector<Record> records = log_path_.empty() ? std::vector<Record>() : LoadRecords(log_path_);
-    if (any_machine_) BelieveForeignRecords(records, machine);
+    CheckGraphTuning(arguments_);
+    const Machine machine = OpenMachine(arguments_.machine);
+    const Graph graph = LoadModel(arguments_.model);
+    const std::vector<Record> records = LoadTuningLog(arguments_, machine);
     const PinnedTeam team(machine);
-    if (costs_path_.empty() && !log_path_.empty()) costs_path_ = CostsPathFor(log_path_);
-    std::vector<std::string> warnings;
-    const auto costs = MeasuredCosts(machine.cpu, machine.threads, {costs_path_, interpolate_}, &warnings);
     ProgressLine progress;
-    for (const std::string& warning : warnings) progress.Say(warning);
+    const auto costs = OpenCosts(arguments_, machine, progress);
     SetOptions(machine, progress);
     StageProgress stages(progress, seconds_);
     const std::vector<Record> usable = UsableRecords(graph, records);
@@ -110,17 +82,10 @@ class GraphTuneCommand : public Command {
 
  private:
   void SetOptions(const Machine& machine, ProgressLine& progress) {
-    options_.cpu = machine.cpu;
-    options_.threads = machine.threads;
-    options_.model = model_.model;
-    options_.fusion = !no_fusion_;
-    options_.ends = {Layout::Parse(input_layout_), Layout::Parse(output_layout_)};
-    options_.progress = [this, &progress](size_t done, size_t total) {
-      constexpr double kWorthMentioning = 0.2;  // costs that are known already take milliseconds
+    options_ = TuningOptions(arguments_, machine, progress);
+    options_.progress = [this, show = options_.progress](size_t done, size_t total) {
+      show(done, total);
       asked_ = NowSeconds();
-      if (done == 0) first_asked_ = asked_;
-      if (asked_ - first_asked_ < kWorthMentioning) return;
-      progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
     };
   }
 
@@ -256,19 +221,16 @@ class GraphTuneCommand : public Command {
                        refined.settled ? "settled" : "not settled");
   }
 
-  ModelOptions model_;
-  MachineOptions machine_options_;
+  GraphTuningArguments arguments_;
   GraphTuneOptions options_;
-  std::string log_path_, plan_path_, costs_path_, input_layout_ = "NCHW", output_layout_ = "NCHW";
+  std::string plan_path_;
   int64_t rounds_ = 3;
   double seconds_ = 1;
-  bool interpolate_ = false, any_machine_ = false, no_fusion_ = false;
   bool no_baselines_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;
-  double first_asked_ = 0;    // when the last solution's costs were asked for
-  double asked_ = 0;          // when the last of them was known
+  double asked_ = 0;          // when the last cost was known
   double solve_seconds_ = 0;  // of the last solution
   int64_t candidates_ = 0;
 };
