@@ -4,11 +4,15 @@
 #include <cmath>
 
 #include "graph_tuner/certificate.h"
+#include "graph_tuner/graph_tune.h"
 #include "graph_tuner/solve_beam.h"
 #include "graph_tuner/solve_dp.h"
 #include "graph_tuner/solve_exhaustive.h"
 #include "graph_tuner/solve_pbqp.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
 #include "tests/graph_tuner/random_problems.h"
+#include "tests/graph_tuner/synthetic.h"
 
 namespace tilesmith {
 namespace {
@@ -114,7 +118,7 @@ TEST(SolvePbqp, IsExactWhereVariablesHaveTwoNeighboursAtMost) {
 }
 
 TEST(ApproximateSolvers, SolveNetworksThatDynamicProgrammingSolves) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LayoutProblem problem = MixedNetwork(60 + 20 * int(seed), 4, seed);
     const Solution exact = SolveDp(problem, {});
@@ -127,6 +131,28 @@ TEST(ApproximateSolvers, SolveNetworksThatDynamicProgrammingSolves) {
       EXPECT_LE(answer.cost, exact.cost * 1.1);
       EXPECT_GE(answer.lower_bound, exact.cost * 0.9);
     }
+  }
+}
+
+TEST(ApproximateSolvers, PlanNetworks) {
+  for (const char* name : {"densenet121", "inception_v3"}) {
+    SCOPED_TRACE(name);
+    const Graph graph = OptimizeGraph(BuildNetwork(name));
+    const auto log = SyntheticLog(graph, {1, 8, 16, 0}, 1);
+    SyntheticCosts costs(2);
+    const auto plan_by = [&](const char* solver) {
+      GraphTuneOptions options;
+      options.cpu = SyntheticCpu();
+      options.threads = 2;
+      options.solver = solver;
+      return GraphTune(graph, log, costs, options).plan;
+    };
+    const Plan dp = plan_by("dp"), beam = plan_by("beam"), pbqp = plan_by("pbqp");
+    EXPECT_EQ(beam.certificate, "optimal");
+    EXPECT_DOUBLE_EQ(beam.predicted_seconds, dp.predicted_seconds);
+    EXPECT_THAT(pbqp.certificate, StartsWith("within "));
+    EXPECT_GT(pbqp.predicted_seconds, dp.predicted_seconds);
+    EXPECT_LT(pbqp.predicted_seconds, 1.05 * dp.predicted_seconds);
   }
 }
 

@@ -7,8 +7,12 @@
 #include <cmath>
 #include <map>
 
+#include "graph_tuner/build_problem.h"
 #include "graph_tuner/solve_dp.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
 #include "tests/graph_tuner/random_problems.h"
+#include "tests/graph_tuner/synthetic.h"
 
 namespace tilesmith {
 namespace {
@@ -95,6 +99,26 @@ TEST(SolveKBest, FindsTheBestPlansOfANetwork) {
   ExpectDifferent(best, matters);
   const std::vector<Solution> again = SolveKBest(problem, 5, {}, is_layout);
   for (size_t i = 0; i < best.size(); ++i) EXPECT_EQ(best[i].assignment, again[i].assignment);
+}
+
+TEST(SolveKBest, FindsTheBestPlansOfDensenet) {
+  const Graph graph = OptimizeGraph(BuildNetwork("densenet121"));
+  const Candidates candidates =
+      FindCandidates(graph, SyntheticLog(graph, {1, 8, 16, 0}, 1), SyntheticCpu(), 2);
+  SyntheticCosts costs(2);
+  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+  std::vector<bool> matters(built.problem.size(), false);
+  for (const NodeVariables& vars : built.nodes) {
+    if (!vars.in) continue;
+    matters[*vars.in] = matters[*vars.out] = true;
+  }
+  const std::vector<Solution> best = SolveKBest(built.problem, 5, {}, [&](VarId v) { return matters[v]; });
+  ASSERT_EQ(best.size(), 5u);
+  for (size_t i = 1; i < best.size(); ++i) {
+    ASSERT_TRUE(best[i].solved());
+    EXPECT_GE(best[i].cost, best[i - 1].cost);
+  }
+  ExpectDifferent(best, matters);
 }
 
 TEST(SolveKBest, SaysSoWhenTheProblemIsTooWide) {

@@ -73,7 +73,7 @@ TEST(LowerBound, IsNeverAboveTheOptimumAndTightensWithLargerTables) {
 
 TEST(OptionBounds, HoldForEveryOption) {
   int tight = 0;
-  for (unsigned seed = 0; seed < 150; ++seed) {
+  for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     LayoutProblem problem = RandomProblem(seed, 6, 3);
     PairwiseCosts costs = CostsOfProblem(problem);

@@ -138,7 +138,8 @@ TEST_F(GraphTuneTest, TablesForPeople) {
         "NHWC everywhere", "plan's gain", "measured within 15%"}) {
     EXPECT_THAT(result.out, testing::HasSubstr(text));
   }
-  EXPECT_THAT(result.err, testing::HasSubstr("costs of ops and transforms"));
+  EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("costs of ops and transforms"),
+                                         testing::ContainsRegex("running the plan, about .* left")));
 }
 
 }  // namespace

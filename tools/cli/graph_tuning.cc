@@ -62,7 +62,10 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Mach
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
-  options.progress = [&progress](size_t done, size_t total) {
+  options.progress = [&progress, began = 0.0](size_t done, size_t total) mutable {
+    constexpr double kWorthMentioning = 0.2;  // seconds; costs that are known already take milliseconds
+    if (done == 0) began = NowSeconds();
+    if (NowSeconds() - began < kWorthMentioning) return;
     progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
   };
   return options;
