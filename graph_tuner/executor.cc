@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "graph_tuner/corrections.h"
+#include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/executor/copy_kernel.h"
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"

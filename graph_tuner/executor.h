@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/plan.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/tensor.h"
 #include "ops/graph.h"
 
@@ -60,9 +60,5 @@ class Executor {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// The schedule without tuning: each template's default, one block size (the CPU's vector width) everywhere it
-// can.
-Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads);
 
 }  // namespace tilesmith

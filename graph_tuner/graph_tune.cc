@@ -1,6 +1,6 @@
 #include "graph_tuner/graph_tune.h"
 
-#include "graph_tuner/prepared_problem.h"
+#include "graph_tuner/problem/prepared_problem.h"
 
 namespace tilesmith {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/corrections.h"
-#include "graph_tuner/costs.h"
-#include "graph_tuner/plan.h"
-#include "graph_tuner/solver.h"
+#include "graph_tuner/costs/corrections.h"
+#include "graph_tuner/costs/costs.h"
+#include "graph_tuner/plan/plan.h"
+#include "graph_tuner/solvers/solver.h"
 #include "ops/graph.h"
 
 namespace tilesmith {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "graph_tuner/concat_slices.h"
+#include "graph_tuner/problem/concat_slices.h"
 #include "layouts/base/check.h"
 #include "layouts/transform.h"
 #include "ops/end_layouts.h"

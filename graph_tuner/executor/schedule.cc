@@ -5,8 +5,8 @@
 #include <map>
 #include <string_view>
 
-#include "graph_tuner/concat_slices.h"
-#include "graph_tuner/fused_nodes.h"
+#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/problem/fused_nodes.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph_tuner/plan.h"
+#include "graph_tuner/plan/plan.h"
 #include "ops/graph.h"
 #include "templates/conv_template.h"
 

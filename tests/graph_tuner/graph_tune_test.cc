@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph_tuner/build_problem.h"
-#include "graph_tuner/fused_nodes.h"
-#include "graph_tuner/price_plan.h"
+#include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/build_problem.h"
+#include "graph_tuner/problem/fused_nodes.h"
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
-#include "tests/graph_tuner/plan_enumerator.h"
-#include "tests/graph_tuner/synthetic.h"
-#include "tests/graph_tuner/synthetic_fusion.h"
+#include "tests/graph_tuner/support/plan_enumerator.h"
+#include "tests/graph_tuner/support/synthetic.h"
+#include "tests/graph_tuner/support/synthetic_fusion.h"
 
 namespace tilesmith {
 namespace {

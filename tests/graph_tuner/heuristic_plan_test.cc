@@ -1,3 +1,5 @@
+#include "graph_tuner/heuristic_plan.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -5,7 +7,7 @@
 #include "graph_tuner/executor/placement.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
-#include "tests/graph_tuner/executor_testing.h"
+#include "tests/graph_tuner/support/executor_testing.h"
 
 namespace tilesmith {
 namespace {

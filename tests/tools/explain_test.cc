@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "graph_tuner/graph_tune.h"
-#include "graph_tuner/plan_file.h"
-#include "tests/graph_tuner/synthetic.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/plan.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/base/cpu.h"
 #include "ops/graph.h"
 #include "ops/workload.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string_view>
 
-#include "graph_tuner/explain.h"
-#include "graph_tuner/layout_tries.h"
-#include "graph_tuner/plan_corrections.h"
+#include "graph_tuner/explain/explain.h"
+#include "graph_tuner/explain/layout_tries.h"
+#include "graph_tuner/plan/plan_corrections.h"
 #include "layouts/base/error.h"
 #include "ops/nodes/conv.h"
 #include "tools/cli/close_names.h"

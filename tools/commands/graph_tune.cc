@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "graph_tuner/baselines.h"
-#include "graph_tuner/candidates.h"
 #include "graph_tuner/graph_tune.h"
-#include "graph_tuner/plan_file.h"
-#include "graph_tuner/prediction_loop.h"
-#include "graph_tuner/price_plan.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/refine/baselines.h"
+#include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/base/error.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/baselines.h"
+#include "graph_tuner/refine/baselines.h"
 #include "tools/bench/duel.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"

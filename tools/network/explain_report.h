@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/best_plans.h"
-#include "graph_tuner/explain.h"
-#include "graph_tuner/layout_tries.h"
+#include "graph_tuner/explain/best_plans.h"
+#include "graph_tuner/explain/explain.h"
+#include "graph_tuner/explain/layout_tries.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {

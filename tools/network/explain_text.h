@@ -1,11 +1,11 @@
-// Explanations (graph_tuner/explain.h) in words and milliseconds.
+// Explanations (graph_tuner/explain/explain.h) in words and milliseconds.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "graph_tuner/explain.h"
+#include "graph_tuner/explain/explain.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "graph_tuner/plan_file.h"
+#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "layouts/transform.h"

@@ -1,7 +1,7 @@
 // Plans of one network, run on this machine: one by itself, or two side by side.
 #pragma once
 
-#include "graph_tuner/plan_measurement.h"
+#include "graph_tuner/refine/plan_measurement.h"
 #include "tools/bench/duel.h"
 #include "tools/network/network_run.h"
 

@@ -1,8 +1,8 @@
 // How a plan's predictions fared: by round of the loop, by kind of step, by node.
 #pragma once
 
-#include "graph_tuner/prediction_differences.h"
-#include "graph_tuner/prediction_loop.h"
+#include "graph_tuner/refine/prediction_differences.h"
+#include "graph_tuner/refine/prediction_loop.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {

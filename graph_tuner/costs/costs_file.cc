@@ -1,0 +1,97 @@
+#include "graph_tuner/costs/costs_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "layouts/base/error.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kCostFormat = 1;
+constexpr const char* kFormatField = "tilesmith_cost";
+
+[[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
+    : path_(std::move(path)), threads_(threads) {
+  const Target target = TargetOf(cpu);
+  cpu_model_ = target.cpu_model;
+  isa_ = IsaName(target.isa);
+  tool_ = target.tool_version;
+  if (path_.empty() || !std::filesystem::exists(path_)) return;
+  std::ifstream in(path_);
+  if (!in) ThrowErrno(path_, "read the cost cache");
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    torn_ = in.eof();
+    if (line.empty()) continue;
+    try {
+      ReadLine(line);
+    } catch (const std::exception& error) {
+      warnings_.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
+    }
+  }
+}
+
+void CostFile::ReadLine(const std::string& line) {
+  const nlohmann::json json = nlohmann::json::parse(line);
+  if (!json.is_object() || json.value(kFormatField, 0) != kCostFormat)
+    throw Error(ErrorCode::kUsage, fmt::format("not a cost of format {}", kCostFormat));
+  const double seconds = json.at("seconds").get<double>();
+  if (!std::isfinite(seconds) || seconds < 0)
+    throw Error(ErrorCode::kUsage, fmt::format("seconds is {}", seconds));
+  const bool ours = json.at("cpu") == cpu_model_ && json.at("isa") == isa_ && json.at("tool") == tool_ &&
+                    json.at("threads") == threads_;
+  if (!ours) return;
+  CostKey key;
+  for (const auto& [name, value] : json.items()) {
+    if (name != "cpu" && name != "isa" && name != "tool" && value.is_string())
+      key[name] = value.get<std::string>();
+  }
+  seconds_[key] = seconds;
+}
+
+std::optional<double> CostFile::Find(const CostKey& key) const {
+  const auto found = seconds_.find(key);
+  if (found == seconds_.end()) return std::nullopt;
+  return found->second;
+}
+
+void CostFile::Add(const CostKey& key, double seconds) {
+  seconds_[key] = seconds;
+  if (path_.empty()) return;
+  nlohmann::ordered_json json;
+  json[kFormatField] = kCostFormat;
+  json["cpu"] = cpu_model_;
+  json["isa"] = isa_;
+  json["tool"] = tool_;
+  json["threads"] = threads_;
+  for (const auto& [name, value] : key) json[name] = value;
+  json["seconds"] = seconds;
+  Append((torn_ ? "\n" : "") + json.dump() + "\n");
+  torn_ = false;
+}
+
+void CostFile::Append(const std::string& line) {
+  const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) ThrowErrno(path_, "open the cost cache");
+  const ssize_t written = write(file, line.data(), line.size());
+  close(file);
+  if (written != ssize_t(line.size())) ThrowErrno(path_, "write the cost cache");
+}
+
+}  // namespace tilesmith

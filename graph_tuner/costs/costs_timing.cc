@@ -1,0 +1,86 @@
+#include "graph_tuner/costs/costs_timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "layouts/base/quantile.h"
+#include "layouts/base/thread_team.h"
+#include "layouts/producer_state.h"
+#include "layouts/transform.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kWarmUps = 2;
+constexpr size_t kLeastSamples = 3, kMostSamples = 40;
+constexpr double kBudgetSeconds = 6e-3, kSlowSeconds = 50e-3;
+
+// A kernel with all that it needs to run again and again.
+class Run {
+ public:
+  Run(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads)
+      : kernel_(kernel),
+        tensors_(inputs.begin(), inputs.end()),
+        output_(output.output_view()),
+        threads_(threads),
+        scratch_(size_t(kernel.ScratchFloats(threads)) * sizeof(float)) {
+    for (const Tensor* input : inputs) inputs_.push_back(input->input_view());
+    tensors_.push_back(&output);
+  }
+
+  double Once() {
+    using Clock = std::chrono::steady_clock;
+    const KernelArgs args{inputs_, output_, scratch_.floats()};
+    double seconds = 0;
+    SpinBarrier barrier(threads_);
+    RunOnTeam(threads_, [&](int thread) {
+      for (Tensor* tensor : tensors_)
+        WriteAsProducer(tensor->floats(), tensor->padded_size(), thread, threads_);
+      barrier.Wait();
+      const auto start = Clock::now();
+      RunShare(kernel_, args, thread, threads_, barrier);
+      barrier.Wait();
+      if (thread == 0) seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    });
+    return seconds;
+  }
+
+ private:
+  const Kernel& kernel_;
+  std::vector<Tensor*> tensors_;
+  const OutputView output_;
+  const int threads_;
+  AlignedBuffer scratch_;
+  std::vector<InputView> inputs_;
+};
+
+}  // namespace
+
+double TimeKernel(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads) {
+  Run run(kernel, inputs, output, threads);
+  for (int i = 0; i < kWarmUps; ++i) {
+    const double seconds = run.Once();
+    if (seconds > kSlowSeconds) return seconds;
+  }
+  std::vector<double> samples;
+  double spent = 0;
+  while (samples.size() < kLeastSamples || (samples.size() < kMostSamples && spent < kBudgetSeconds)) {
+    samples.push_back(run.Once());
+    spent += samples.back();
+  }
+  return LowerQuartile(std::move(samples));
+}
+
+double TimeOnce(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads) {
+  return Run(kernel, inputs, output, threads).Once();
+}
+
+Tensor TimingInput(const Shape& shape, const Layout& layout) {
+  Tensor plain(shape);
+  float* values = plain.floats();
+  for (int64_t i = 0; i < plain.size(); ++i) values[i] = 0.1f * float(i % 17) - 0.75f;
+  return layout.is_nchw() ? plain : TransformGeneric(plain, layout);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,34 @@
+#include "graph_tuner/costs/op_costs.h"
+
+#include "graph_tuner/costs/costs_timing.h"
+
+namespace tilesmith {
+
+std::string OpUseText(const OpUse& use) {
+  std::string text(use.op->Signature());
+  for (const Shape& shape : use.inputs) text += " " + ShapeToString(shape);
+  return text + " -> " + ShapeToString(use.output);
+}
+
+double OpCosts::Seconds(const OpUse& use) {
+  const CostKey key{{"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}};
+  if (const auto known = file_.Find(key)) return *known;
+  const double seconds = measure_(use);
+  file_.Add(key, seconds);
+  return seconds;
+}
+
+OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
+  return [=](const OpUse& use) {
+    const auto kernel = use.op->MakeKernel({use.inputs, use.output, use.layout, cpu});
+    std::vector<Tensor> inputs;
+    for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));
+    std::vector<Tensor*> pointers;
+    for (Tensor& input : inputs) pointers.push_back(&input);
+    Tensor output(use.output, use.layout);
+    return use.op->HasFastKernel() ? TimeKernel(*kernel, pointers, output, threads)
+                                   : TimeOnce(*kernel, pointers, output, threads);
+  };
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,224 @@
+#include "graph_tuner/plan/plan_file.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "graph_tuner/problem/fused_nodes.h"
+#include "layouts/base/text_file.h"
+#include "ops/nodes/conv.h"
+#include "tuner/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormatField = "tilesmith_plan";
+
+[[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
+}
+
+double SecondsOf(const json& object) {
+  const double seconds = JsonGet<double>(object, "predicted_seconds");
+  if (!std::isfinite(seconds) || seconds < 0)
+    throw Error(ErrorCode::kUsage, fmt::format("field \"predicted_seconds\" is {}", seconds));
+  return seconds;
+}
+
+json HeaderToJson(const Plan& plan) {
+  json header = {{kFormatField, kPlanFormat},       {"network", plan.network},
+                 {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
+                 {"threads", plan.threads},         {"solver", plan.solver},
+                 {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+  if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
+  if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
+  if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
+  if (!plan.accuracy.forbidden_templates.empty())
+    header["forbidden_templates"] = plan.accuracy.forbidden_templates;
+  return header;
+}
+
+Plan HeaderFromJson(const json& object) {
+  if (!object.is_object() || !object.contains(kFormatField))
+    throw Error(ErrorCode::kUsage, fmt::format("not a plan: the first line lacks \"{}\"", kFormatField));
+  const int format = JsonGet<int>(object, kFormatField);
+  if (format != kPlanFormat)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("plan format {} (this version reads {})", format, kPlanFormat));
+  Plan plan;
+  plan.network = JsonGet<std::string>(object, "network");
+  plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
+  plan.target = TargetFromJson(JsonField(object, "target"));
+  plan.threads = JsonGet<int>(object, "threads");
+  plan.solver = JsonGet<std::string>(object, "solver");
+  plan.certificate = JsonGet<std::string>(object, "certificate");
+  plan.predicted_seconds = SecondsOf(object);
+  plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
+  plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
+  plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
+  if (object.contains("forbidden_templates")) {
+    for (const json& name : object["forbidden_templates"])
+      plan.accuracy.forbidden_templates.push_back(JsonValue<std::string>(name, "forbidden_templates"));
+  }
+  return plan;
+}
+
+json NodeToJson(const NodePlan& node) {
+  json object = node.record ? RecordToJson(*node.record) : json::object();
+  if (node.record && node.record->seconds == 0) object["unmeasured"] = true;
+  object["node"] = node.node;
+  object["op"] = node.op_type;
+  if (node.fused_into.empty())
+    object["layouts"] = {node.layouts.in.ToString(), node.layouts.out.ToString()};
+  else
+    object["fused_into"] = node.fused_into;
+  object["predicted_seconds"] = node.predicted_seconds;
+  return object;
+}
+
+LayoutPair LayoutsFromJson(const json& list) {
+  if (!list.is_array() || list.size() != 2)
+    throw Error(ErrorCode::kUsage, "field \"layouts\" is not a list of two layouts");
+  return {Layout::Parse(JsonValue<std::string>(list[0], "layouts")),
+          Layout::Parse(JsonValue<std::string>(list[1], "layouts"))};
+}
+
+Record RecordOf(json object) {
+  const bool unmeasured = JsonGetOr<bool>(object, "unmeasured", false);
+  if (unmeasured) object["seconds"] = 1.0;  // what RecordFromJson insists on
+  Record record = RecordFromJson(object);
+  if (unmeasured) record.seconds = 0;
+  return record;
+}
+
+NodePlan NodeFromJson(const json& object) {
+  NodePlan node;
+  node.node = JsonGet<std::string>(object, "node");
+  node.op_type = JsonGet<std::string>(object, "op");
+  node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
+  if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
+  node.predicted_seconds = SecondsOf(object);
+  if (object.contains("workload")) node.record = RecordOf(object);
+  return node;
+}
+
+TransformPlan TransformFromJson(const json& object) {
+  return {JsonGet<std::string>(object, "transform"), Layout::Parse(JsonGet<std::string>(object, "from")),
+          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object),
+          JsonGetOr<bool>(object, "interpolated", false)};
+}
+
+void ReadBodyLine(const json& object, Plan& plan) {
+  if (object.is_object() && object.contains("transform"))
+    plan.transforms.push_back(TransformFromJson(object));
+  else
+    plan.nodes.push_back(NodeFromJson(object));
+}
+
+std::string TextOf(const Plan& plan) {
+  std::string text = JsonLine(HeaderToJson(plan)) + "\n";
+  for (const NodePlan& node : plan.nodes) text += JsonLine(NodeToJson(node)) + "\n";
+  for (const TransformPlan& transform : plan.transforms) {
+    json object = {{"transform", transform.tensor},
+                   {"from", transform.from.ToString()},
+                   {"to", transform.to.ToString()},
+                   {"predicted_seconds", transform.predicted_seconds}};
+    if (transform.interpolated) object["interpolated"] = true;
+    text += JsonLine(object) + "\n";
+  }
+  return text;
+}
+
+[[noreturn]] void Refuse(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
+
+void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads) {
+  const std::string hash = GraphHash(graph);
+  if (plan.graph_hash != hash)
+    Refuse(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
+                       plan.graph_hash, graph.name(), hash));
+  const Target target = TargetOf(cpu);
+  if (!SameMachine(plan.target, target))
+    Refuse(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
+                       IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
+  if (plan.target.tool_version != target.tool_version)
+    Refuse(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
+                       plan.target.tool_version, target.tool_version));
+  if (plan.threads != threads)
+    Refuse(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
+}
+
+// `workload`: what a conv's record must be of, itself and what is fused in front of it.
+void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workload) {
+  if (plan.op_type != node.op->Type())
+    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
+                       node.op->Type()));
+  if (!workload || !plan.fused_into.empty()) return;
+  if (!plan.record) Refuse(fmt::format("node \"{}\" has no record", node.name));
+  if (!(plan.record->workload == *workload))
+    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
+                       WorkloadToString(plan.record->workload), WorkloadToString(*workload)));
+}
+
+}  // namespace
+
+void WritePlan(const std::string& path, const Plan& plan) { WriteTextFile(path, TextOf(plan)); }
+
+Plan ReadPlan(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) ThrowErrno(path, "read the plan");
+  Plan plan;
+  bool header = false;
+  std::string line;
+  int number = 0;
+  while (std::getline(in, line)) {
+    ++number;
+    if (line.empty()) continue;
+    try {
+      const json object = json::parse(line);
+      if (header)
+        ReadBodyLine(object, plan);
+      else
+        plan = HeaderFromJson(object);
+      header = true;
+    } catch (const json::exception& error) {
+      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: not JSON ({})", path, number, error.what()));
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (in.bad()) ThrowErrno(path, "read the plan");
+  if (!header) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
+  return plan;
+}
+
+void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
+  if (!force) CheckOrigin(plan, graph, cpu, threads);
+  std::map<std::string_view, const NodePlan*> planned;
+  for (const NodePlan& node : plan.nodes) {
+    if (!planned.emplace(node.node, &node).second)
+      Refuse(fmt::format("node \"{}\" appears twice", node.node));
+  }
+  const FusedNodes fused = FindFusedNodes(graph, plan);
+  size_t found = 0;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->Type() == "Input" || node.op->Type() == "Constant") continue;
+    const auto entry = planned.find(node.name);
+    if (entry == planned.end()) Refuse(fmt::format("node \"{}\" of the network is missing", node.name));
+    const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
+    const auto pair = fused.find(id);
+    CheckNode(node, *entry->second,
+              pair != fused.end() ? &pair->second.workload
+              : conv              ? &conv->workload()
+                                  : nullptr);
+    ++found;
+  }
+  if (found != planned.size())
+    Refuse(fmt::format("{} nodes that the network does not have", planned.size() - found));
+}
+
+}  // namespace tilesmith

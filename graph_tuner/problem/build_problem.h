@@ -1,0 +1,88 @@
+// From a network to the layout problem, and back from its solution to a plan.
+//
+// Variables: a conv has two, the layouts it reads and writes, joined by an edge with the seconds of its
+// candidate for each pair (infinite where there is none); its residual input is in the layout it writes.
+// Every other op has one, the layout all its tensors are in, priced per layout. Graph inputs are in the
+// layout the caller gives them in, and graph outputs are read at the end in the one the caller wants. Views
+// read and give NCHW and cost nothing. Constants have no variable: they are brought into the right layout at
+// load time. Tensors that are not 4-D are NCHW.
+//
+// A pair of nodes that fused candidates exist for (ops/fusion.h) may be computed together: the first gets an
+// option "fused" for each layout f that they read, and so does the input of the conv behind it; between the
+// two only the same fused options, or none, go together. With them the tensor in between has no layout and no
+// transforms, the first node reads f at no cost of its own, and the conv costs the whole fused candidate from
+// f to its output's layout.
+//
+// A tensor read in a layout other than its own is charged one transform per distinct layout, however many
+// consumers share it (AddConversions, layout_problem.h). A concat over channels costs nothing by itself in a
+// layout in which it is sliceable (concat_slices.h): the inputs that own their slices are ordinary reads,
+// which their producers or their transforms write in place; each other input is charged a copy from its own
+// layout into its slice, or a transform that ends there. In any other layout a concat costs its copying
+// kernel.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/costs/corrections.h"
+#include "graph_tuner/costs/costs.h"
+#include "graph_tuner/plan/plan.h"
+#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/solvers/layout_problem.h"
+#include "ops/end_layouts.h"
+#include "ops/graph.h"
+
+namespace tilesmith {
+
+// The variables of one node; equal for every op but conv, absent for constants.
+struct NodeVariables {
+  std::optional<LayoutProblem::VarId> in, out;
+  // The options' meaning. Fused ones come last and have no layout on the side of the other node.
+  std::vector<std::optional<Layout>> in_layouts, out_layouts;
+  std::vector<std::vector<const Record*>> records;  // convs: [in option][out option], null where none
+};
+
+struct BuiltProblem {
+  LayoutProblem problem;
+  std::vector<NodeVariables> nodes;  // by node id; records point into the candidates
+};
+
+// What ops other than convs may run in: `all` of them, as far as the op allows; and the graph's ends.
+struct TolerantLayouts {
+  std::vector<Layout> all;  // NCHW first
+  EndLayouts ends;
+};
+// NCHW and every layout that appears among the candidates.
+TolerantLayouts LayoutsOf(const Candidates& candidates);
+
+// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones.
+BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
+                          CostSource& costs, const Corrections& corrections = {});
+
+// The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
+std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
+                                  const Assignment& assignment);
+
+// Whether two layouts are one and the same for this tensor; any rank.
+bool SameForm(const Shape& shape, const Layout& a, const Layout& b);
+
+// One input of one node.
+struct InputSlot {
+  Graph::NodeId consumer = 0;
+  size_t slot = 0;
+};
+
+// Seconds of a node that is no conv with its tensors in `layout`, fills of concat slices not included.
+double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs);
+
+// Whether input `slot` of a node that runs in `layout` must be brought into a concat's slice that it does not
+// own. `slices` are ConcatSlices(graph).
+using Slices = std::vector<std::optional<ConcatSlice>>;
+bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout);
+
+// Seconds of such a fill: a copy, or a transform.
+double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs);
+
+}  // namespace tilesmith

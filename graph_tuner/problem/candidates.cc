@@ -1,0 +1,87 @@
+#include "graph_tuner/problem/candidates.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph_tuner/costs/transform_costs.h"
+#include "layouts/base/check.h"
+#include "ops/fusion.h"
+#include "ops/nodes/conv.h"
+#include "tuner/record_groups.h"
+
+namespace tilesmith {
+namespace {
+
+// Logs outlive changes to templates.
+bool StillBuilds(const Record& record, const CpuInfo& cpu) {
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
+  return conv_template && conv_template->Supports(record.workload, cpu).ok &&
+         conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
+         conv_template->Layouts(record.workload, record.config) == record.layouts;
+}
+
+LayoutPair CanonicalLayouts(const Record& record) {
+  return {CanonicalLayout(record.workload.input_shape(), record.layouts.in),
+          CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
+}
+
+std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const CpuInfo& cpu) {
+  auto cold = [](const Record* record) { return record->conditions.cold_weights; };
+  if (std::any_of(records.begin(), records.end(), cold))
+    std::erase_if(records, [&](const Record* record) { return !cold(record); });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
+  std::set<LayoutPair> taken;
+  std::vector<Record> best;
+  for (const Record* record : records) {
+    const LayoutPair layouts = CanonicalLayouts(*record);
+    if (taken.count(layouts) || !StillBuilds(*record, cpu)) continue;
+    taken.insert(layouts);
+    best.push_back(*record);
+  }
+  std::sort(best.begin(), best.end(),
+            [](const Record& a, const Record& b) { return CanonicalLayouts(a) < CanonicalLayouts(b); });
+  return best;
+}
+
+}  // namespace
+
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+                          int threads) {
+  std::map<std::string, std::vector<const Record*>> groups;  // by workload
+  for (Graph::NodeId id = 0; id < graph.size(); ++id)
+    if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
+      groups[WorkloadToString(conv->workload())];
+  for (const FusablePair& pair : FusablePairs(graph)) groups[WorkloadToString(pair.workload)];
+  const Target target = TargetOf(cpu);
+  for (const Record* record : StandingRecords(records)) {
+    if (record->conditions.threads != threads || !SameMachine(record->target, target)) continue;
+    const auto group = groups.find(WorkloadToString(record->workload));
+    if (group != groups.end()) group->second.push_back(record);
+  }
+  Candidates candidates;
+  for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);
+  for (const FusablePair& pair : FusablePairs(graph)) {
+    const auto fused = candidates.find(WorkloadToString(pair.workload));
+    if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);
+  }
+  return candidates;
+}
+
+Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (!conv_template->Supports(workload, cpu).ok) continue;
+    Record record;
+    record.target = TargetOf(cpu);
+    record.workload = workload;
+    record.template_name = conv_template->Name();
+    record.config = conv_template->Default(workload, cpu);
+    record.layouts = conv_template->Layouts(workload, record.config);
+    record.conditions.threads = threads;
+    record.tuner = "default";
+    return record;
+  }
+  TILESMITH_CHECK(false, "no template supports {}", WorkloadToString(workload));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,213 @@
+#include "graph_tuner/costs/costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "graph_tuner/costs/costs_file.h"
+#include "graph_tuner/costs/costs_timing.h"
+#include "layouts/transform.h"
+#include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/temporary_files.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+class CostsTest : public testing::Test {
+ protected:
+  std::string Text() const {
+    std::ifstream in(path_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("costs.jsonl");
+};
+
+TEST_F(CostsTest, FileKeepsFiguresByMachineAndThreads) {
+  const CostKey key{{"kind", "transform"}, {"shape", "1x8x4x4"}, {"from", "NCHW"}, {"to", "NCHW8c"}};
+  CostFile(path_, SyntheticCpu(), 2).Add(key, 1.5e-6);
+  EXPECT_EQ(Text(), "{\"tilesmith_cost\":1,\"cpu\":\"synthetic\",\"isa\":\"portable\",\"tool\":\"" +
+                        TargetOf(SyntheticCpu()).tool_version +
+                        "\",\"threads\":2,\"from\":\"NCHW\",\"kind\":\"transform\",\"shape\":\"1x8x4x4\","
+                        "\"to\":\"NCHW8c\",\"seconds\":1.5e-06}\n");
+  EXPECT_EQ(CostFile(path_, SyntheticCpu(), 2).Find(key), 1.5e-6);
+  EXPECT_EQ(CostFile(path_, SyntheticCpu(), 1).Find(key), std::nullopt);
+  CpuInfo other = SyntheticCpu();
+  other.isa = Isa::kAvx2;
+  EXPECT_EQ(CostFile(path_, other, 2).Find(key), std::nullopt);
+  EXPECT_EQ(CostFile("", SyntheticCpu(), 2).Find(key), std::nullopt);
+}
+
+TEST_F(CostsTest, BadLinesCostThemselves) {
+  const CostKey a{{"kind", "op"}, {"op", "a"}}, b{{"kind", "op"}, {"op", "b"}};
+  CostFile(path_, SyntheticCpu(), 2).Add(a, 1);
+  std::ofstream(path_, std::ios::app) << "garbage\n\n[1]\n"
+                                      << R"({"tilesmith_cost":1,"cpu":"x","isa":"y","seconds":-1})"
+                                      << "\n"
+                                      << R"({"tilesmith_cost":1,"cpu":)";  // torn, no newline
+  CostFile file(path_, SyntheticCpu(), 2);
+  ASSERT_EQ(file.warnings().size(), 4u);
+  EXPECT_THAT(file.warnings()[0], HasSubstr(path_ + ":2: skipped: "));
+  EXPECT_THAT(file.warnings()[1], HasSubstr(":4: "));
+  EXPECT_THAT(file.warnings()[2], HasSubstr("seconds is -1"));
+  EXPECT_EQ(file.Find(a), 1);
+  file.Add(b, 2);  // starts on a fresh line
+  file.Add(a, 3);  // later lines win
+  CostFile again(path_, SyntheticCpu(), 2);
+  EXPECT_EQ(again.Find(b), 2);
+  EXPECT_EQ(again.Find(a), 3);
+  EXPECT_EQ(again.warnings().size(), 4u);
+}
+
+TEST_F(CostsTest, FileErrorsNameTheFile) {
+  try {
+    CostFile("/nonexistent/costs.jsonl", SyntheticCpu(), 2).Add({{"kind", "op"}}, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
+    EXPECT_THAT(error.what(), HasSubstr("/nonexistent/costs.jsonl"));
+  }
+}
+
+TEST_F(CostsTest, EachDistinctTransformIsMeasuredOnce) {
+  CostFile file("", SyntheticCpu(), 2);
+  std::vector<std::string> measured;
+  TransformCosts costs(file, [&](const Shape& shape, const Layout& from, const Layout& to) {
+    measured.push_back(ShapeToString(shape) + " " + from.ToString() + " " + to.ToString());
+    return double(measured.size());
+  });
+  const Shape shape = {1, 16, 4, 4};
+  const Layout plain = Layout::Nchw(), b16 = Layout::Blocked(16), nhwc = Layout::Nhwc();
+  EXPECT_EQ(costs.Seconds(shape, b16, nhwc), 0);  // the same memory
+  EXPECT_EQ(costs.Seconds(shape, plain, b16), 1);
+  EXPECT_EQ(costs.Seconds(shape, plain, nhwc), 1);
+  EXPECT_EQ(costs.Seconds(shape, b16, plain), 2);
+  EXPECT_EQ(costs.Seconds({2, 16, 4, 4}, plain, b16), 3);
+  EXPECT_EQ(costs.CopySeconds(shape, nhwc), 4);
+  EXPECT_EQ(costs.CopySeconds(shape, b16), 4);
+  EXPECT_EQ(costs.CopySeconds({2, 5, 4, 4, 3}, plain), 5);
+  EXPECT_THAT(measured,
+              testing::ElementsAre("1x16x4x4 NCHW NCHW16c", "1x16x4x4 NCHW16c NCHW", "2x16x4x4 NCHW NCHW16c",
+                                   "1x16x4x4 NCHW16c NCHW16c", "2x240x1x1 NCHW NCHW"));
+}
+
+TEST_F(CostsTest, TransformsAreInterpolatedOnlyWhenAskedAndMarked) {
+  const Layout plain = Layout::Nchw(), b8 = Layout::Blocked(8), nhwc = Layout::Nhwc();
+  CostFile file(path_, SyntheticCpu(), 2);
+  int measured = 0;
+  const auto measure = [&](const Shape& shape, const Layout&, const Layout&) {
+    ++measured;
+    return double(ElementCount(shape));
+  };
+  TransformCosts exact(file, measure), estimating(file, measure, /*interpolate=*/true);
+  for (const Layout& to : {b8, nhwc}) {
+    exact.Seconds({1, 16, 4, 4}, plain, to);
+    exact.Seconds({1, 32, 8, 8}, plain, to);
+  }
+  EXPECT_EQ(measured, 4);
+  const Shape between = {1, 24, 6, 6}, outside = {1, 64, 8, 8};
+  for (const Layout& to : {b8, nhwc}) {
+    EXPECT_DOUBLE_EQ(estimating.Seconds(between, plain, to), 24 * 36);
+    EXPECT_TRUE(estimating.IsInterpolated(between, plain, to));
+    EXPECT_FALSE(exact.IsInterpolated(between, plain, to));
+    EXPECT_FALSE(estimating.IsInterpolated({1, 16, 4, 4}, plain, to));
+  }
+  EXPECT_EQ(measured, 4);
+  EXPECT_EQ(estimating.Seconds(outside, plain, b8), 64 * 64);
+  EXPECT_EQ(estimating.Seconds(between, b8, plain), 24 * 36);  // the other way round is not known at all
+  EXPECT_EQ(estimating.CopySeconds(between, b8), 24 * 36);
+  EXPECT_EQ(measured, 7);
+  exact.Seconds({1, 24, 6, 5}, plain, b8);
+  EXPECT_DOUBLE_EQ(estimating.Seconds(between, plain, b8), 24 * 36) << "an answer stays";
+  exact.Seconds(between, plain, b8);
+  EXPECT_EQ(measured, 9);
+  EXPECT_FALSE(TransformCosts(file, measure, true).IsInterpolated(between, plain, b8));
+  // Sizes too far apart say nothing.
+  exact.Seconds({1, 16, 64, 64}, plain, b8);
+  EXPECT_EQ(estimating.Seconds({1, 16, 40, 40}, plain, b8), 16 * 1600);
+  EXPECT_EQ(measured, 11);
+}
+
+TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
+  for (int64_t channels : {1, 3, 8, 16, 20}) {
+    for (int64_t size : {1, 3}) {
+      const Shape shape = {2, channels, size, size};
+      for (const char* name : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+        const Layout layout = Layout::Parse(name);
+        EXPECT_TRUE(SameMemory(shape, layout, CanonicalLayout(shape, layout)))
+            << ShapeToString(shape) << " " << name;
+        for (const char* other_name : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+          const Layout other = Layout::Parse(other_name);
+          EXPECT_EQ(SameMemory(shape, layout, other),
+                    CanonicalLayout(shape, layout) == CanonicalLayout(shape, other))
+              << ShapeToString(shape) << " " << name << " " << other_name;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(CanonicalLayout({1, 8, 3, 3}, Layout::Nhwc()), Layout::Blocked(8));
+  EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8)), Layout::Nchw());
+  EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(16));
+}
+
+TEST_F(CostsTest, OpsAreMeasuredOncePerShapesAndLayout) {
+  CostFile file("", SyntheticCpu(), 2);
+  int measured = 0;
+  OpCosts costs(file, [&](const OpUse&) { return double(++measured); });
+  const OpPtr relu = std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu, 0, 0});
+  const OpUse use{relu, {{1, 8, 4, 4}}, {1, 8, 4, 4}, Layout::Blocked(8)};
+  OpUse other_layout = use, other_shape = use;
+  other_layout.layout = Layout::Nchw();
+  other_shape.inputs = {{1, 8, 4, 5}};
+  EXPECT_EQ(costs.Seconds(use), 1);
+  EXPECT_EQ(costs.Seconds(use), 1);
+  EXPECT_EQ(costs.Seconds(other_layout), 2);
+  EXPECT_EQ(costs.Seconds(other_shape), 3);
+}
+
+TEST_F(CostsTest, QuestionsAreAskedOnce) {
+  CostQuestions questions;
+  const Shape shape = {1, 8, 4, 4};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(questions.TransformSeconds(shape, Layout::Nchw(), Layout::Blocked(8)), 0);
+    EXPECT_EQ(questions.CopySeconds(shape, Layout::Blocked(8)), 0);
+  }
+  SyntheticCosts costs(1);
+  questions.Ask(costs, {});
+  EXPECT_EQ(questions.size(), 2u);
+  EXPECT_EQ(costs.asked, 2);
+}
+
+// The real thing, on tiny tensors: positive times, and a cache that answers without measuring.
+TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
+  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kPortable);
+  const Shape shape = {1, 20, 6, 6};
+  const OpPtr relu = std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu, 0, 0});
+  std::vector<double> answers[2];
+  std::string text;
+  for (auto& answer : answers) {
+    std::vector<std::string> warnings = {"stale"};
+    const auto costs = MeasuredCosts(cpu, 1, {path_}, &warnings);
+    EXPECT_TRUE(warnings.empty());
+    answer = {costs->TransformSeconds(shape, Layout::Nchw(), Layout::Blocked(8)),
+              costs->CopySeconds(shape, Layout::Blocked(8)),
+              costs->OpSeconds({relu, {shape}, shape, Layout::Blocked(8)})};
+    for (double seconds : answer) EXPECT_GT(seconds, 0);
+    if (text.empty()) text = Text();
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_EQ(text, Text());
+}
+
+TEST_F(CostsTest, TimingInputsHaveZeroPadding) {
+  const Tensor tensor = TimingInput({1, 5, 2, 2}, Layout::Blocked(8));
+  for (int64_t i = 0; i < tensor.padded_size(); ++i) EXPECT_EQ(tensor.floats()[i] == 0, i % 8 >= 5) << i;
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,243 @@
+#include "graph_tuner/plan/plan_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "graph_tuner/graph_tune.h"
+#include "ops/fusion.h"
+#include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/temporary_files.h"
+#include "tuner/log.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+class PlanFileTest : public testing::Test {
+ protected:
+  static Plan MakePlan(const Graph& graph, bool allow_defaults = false) {
+    GraphTuneOptions options;
+    options.cpu = SyntheticCpu();
+    options.threads = 2;
+    options.allow_defaults = allow_defaults;
+    SyntheticCosts costs(1);
+    return GraphTune(graph, allow_defaults ? std::vector<Record>() : SyntheticLog(graph, {1, 8}, 4), costs,
+                     options)
+        .plan;
+  }
+  std::string Write(const std::string& text) const {
+    std::ofstream(path_) << text;
+    return path_;
+  }
+  template <typename Call>
+  static std::string Refusal(ErrorCode code, const Call& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "not refused";
+    return "";
+  }
+
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("plan.jsonl");
+  const Graph graph_ = RandomNetwork(12, 10);
+};
+
+void ExpectSame(const Plan& a, const Plan& b) {
+  EXPECT_EQ(a.network, b.network);
+  EXPECT_EQ(a.graph_hash, b.graph_hash);
+  EXPECT_EQ(a.target, b.target);
+  EXPECT_EQ(a.threads, b.threads);
+  EXPECT_EQ(a.solver, b.solver);
+  EXPECT_EQ(a.certificate, b.certificate);
+  EXPECT_EQ(a.predicted_seconds, b.predicted_seconds);
+  ASSERT_EQ(a.nodes.size(), b.nodes.size());
+  for (size_t i = 0; i < a.nodes.size(); ++i) {
+    const NodePlan &x = a.nodes[i], &y = b.nodes[i];
+    EXPECT_EQ(x.node, y.node);
+    EXPECT_EQ(x.op_type, y.op_type);
+    EXPECT_EQ(x.layouts, y.layouts);
+    EXPECT_EQ(x.fused_into, y.fused_into);
+    EXPECT_EQ(x.predicted_seconds, y.predicted_seconds);
+    ASSERT_EQ(x.record.has_value(), y.record.has_value());
+    if (!x.record) continue;
+    EXPECT_EQ(x.record->workload, y.record->workload);
+    EXPECT_EQ(x.record->seconds, y.record->seconds);
+    EXPECT_EQ(x.record->sample_seconds, y.record->sample_seconds);
+    for (const auto& [name, value] : x.record->config.knobs()) EXPECT_EQ(y.record->config.Get(name), value);
+  }
+  ASSERT_EQ(a.transforms.size(), b.transforms.size());
+  for (size_t i = 0; i < a.transforms.size(); ++i) {
+    EXPECT_EQ(a.transforms[i].tensor, b.transforms[i].tensor);
+    EXPECT_EQ(a.transforms[i].from, b.transforms[i].from);
+    EXPECT_EQ(a.transforms[i].to, b.transforms[i].to);
+    EXPECT_EQ(a.transforms[i].predicted_seconds, b.transforms[i].predicted_seconds);
+    EXPECT_EQ(a.transforms[i].interpolated, b.transforms[i].interpolated);
+  }
+}
+
+TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
+  Plan plan = MakePlan(graph_);
+  ASSERT_FALSE(plan.transforms.empty());
+  plan.transforms[0].interpolated = true;
+  Write("an older plan\n");
+  WritePlan(path_, plan);
+  const Plan read = ReadPlan(path_);
+  ExpectSame(plan, read);
+  CheckPlan(read, graph_, SyntheticCpu(), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(PlanFileTest, RemembersWhatAccuracyItWasMadeFor) {
+  Plan plan = MakePlan(graph_);
+  plan.accuracy = {1e-5, {"winograd"}};
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
+  plan.accuracy = {};
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
+}
+
+TEST_F(PlanFileTest, RemembersTheLayoutsOfItsEnds) {
+  Plan plan = MakePlan(graph_);
+  for (const EndLayouts& ends : {EndLayouts{}, EndLayouts{Layout::Nhwc(), Layout::Blocked(8)}}) {
+    plan.ends = ends;
+    WritePlan(path_, plan);
+    EXPECT_EQ(ReadPlan(path_).ends, ends);
+  }
+}
+
+TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {
+  const Plan plan = MakePlan(graph_);
+  WritePlan(path_, plan);
+  size_t convs = 0;
+  for (const NodePlan& node : plan.nodes) convs += node.record.has_value();
+  ASSERT_GT(convs, 0u);
+  EXPECT_EQ(ReadLog(path_).records.size(), convs);
+}
+
+TEST_F(PlanFileTest, UnmeasuredDefaultsRoundTripButAreNoRecords) {
+  const Plan plan = MakePlan(graph_, /*allow_defaults=*/true);
+  WritePlan(path_, plan);
+  ExpectSame(plan, ReadPlan(path_));
+  EXPECT_TRUE(ReadLog(path_).records.empty());
+}
+
+// The first fusable pair of the network, fused in an otherwise good plan.
+Plan WithAFusedPair(Plan plan, const Graph& graph) {
+  const FusablePair pair = FusablePairs(graph).at(0);
+  for (NodePlan& node : plan.nodes) {
+    if (node.node == graph.node(pair.conv).name) node.record->workload = pair.workload;
+    if (node.node != graph.node(pair.first).name) continue;
+    node.fused_into = graph.node(pair.conv).name;
+    node.layouts = {};
+    node.record.reset();
+  }
+  return plan;
+}
+
+TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
+  uint64_t seed = 0;
+  while (FusablePairs(RandomNetwork(seed, 10)).empty()) ++seed;
+  const Graph graph = RandomNetwork(seed, 10);
+  const Plan plan = MakePlan(graph), fused = WithAFusedPair(plan, graph);
+  const FusablePair pair = FusablePairs(graph)[0];
+  const std::string first = graph.node(pair.first).name, conv = graph.node(pair.conv).name;
+  WritePlan(path_, fused);
+  ExpectSame(fused, ReadPlan(path_));
+  CheckPlan(fused, graph, SyntheticCpu(), 2);
+  size_t records = 0;
+  for (const NodePlan& node : fused.nodes) records += node.record.has_value();
+  EXPECT_EQ(ReadLog(path_).records.size(), records);
+  std::ifstream in(path_);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_THAT(text, HasSubstr("\"fused_into\":\"" + conv + "\""));
+
+  const auto refusal = [&](const Plan& p) {
+    return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, SyntheticCpu(), 2); });
+  };
+  const auto node_of = [](Plan& p, const std::string& name) -> NodePlan& {
+    return *std::ranges::find(p.nodes, name, &NodePlan::node);
+  };
+  Plan half = plan, other_half = plan, elsewhere = fused;
+  node_of(half, first) = node_of(elsewhere, first);
+  EXPECT_THAT(refusal(half), testing::AllOf(HasSubstr(first), HasSubstr("has no record of")));
+  node_of(other_half, conv).record->workload = pair.workload;
+  EXPECT_THAT(refusal(other_half), HasSubstr("nothing is fused into node \"" + conv));
+  node_of(elsewhere, first).fused_into = first;
+  EXPECT_THAT(refusal(elsewhere), HasSubstr("cannot be fused into"));
+}
+
+TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
+  EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { ReadPlan(folder_.File("none.jsonl")); }),
+              HasSubstr("none.jsonl: cannot read the plan"));
+  EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { WritePlan("/nonexistent/p.jsonl", MakePlan(graph_)); }),
+              HasSubstr("/nonexistent/p.jsonl"));
+  auto read = [&](const std::string& text) {
+    return Refusal(ErrorCode::kUsage, [&] { ReadPlan(Write(text)); });
+  };
+  EXPECT_THAT(read(""), HasSubstr("the plan is empty"));
+  EXPECT_THAT(read("hello\n"), HasSubstr(path_ + ":1: not JSON"));
+  EXPECT_THAT(read("{\"a\":1}\n"), HasSubstr(":1: not a plan"));
+  EXPECT_THAT(read("{\"tilesmith_plan\":9}\n"), HasSubstr(":1: plan format 9"));
+  WritePlan(path_, MakePlan(graph_));
+  std::ifstream in(path_);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const size_t lines = size_t(std::count(good.begin(), good.end(), '\n'));
+  const std::string torn = good.substr(0, good.size() - 10);
+  EXPECT_THAT(read(torn), HasSubstr(fmt::format(":{}: not JSON", lines)));
+  EXPECT_THAT(read(good + "{\"node\":\"x\",\"op\":3}\n"),
+              HasSubstr(fmt::format(":{}: field \"op\"", lines + 1)));
+  EXPECT_THAT(read(good + R"({"transform":"t","from":"NCHW","to":"NHCW","predicted_seconds":1})" + "\n"),
+              HasSubstr("NHCW"));
+}
+
+TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
+  const Plan plan = MakePlan(graph_);
+  auto refusal = [&](const Plan& p, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
+    return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, cpu, threads, force); });
+  };
+  const CpuInfo cpu = SyntheticCpu();
+  EXPECT_THAT(refusal(plan, RandomNetwork(13, 10), cpu, 2, false),
+              HasSubstr("made for network \"random12\""));
+  EXPECT_THAT(refusal(plan, RandomNetwork(13, 10), cpu, 2, true), HasSubstr("node \""));
+  CpuInfo other = cpu;
+  other.model = "another";
+  EXPECT_THAT(refusal(plan, graph_, other, 2, false), HasSubstr("made on \"synthetic\""));
+  CheckPlan(plan, graph_, other, 2, true);
+  Plan older = plan;
+  older.target.tool_version = "0.0.1";
+  EXPECT_THAT(refusal(older, graph_, cpu, 2, false), HasSubstr("made by tilesmith 0.0.1, this is "));
+  CheckPlan(older, graph_, cpu, 2, true);
+  EXPECT_THAT(refusal(plan, graph_, cpu, 1, false), HasSubstr("made for 2 threads"));
+  CheckPlan(plan, graph_, cpu, 1, true);
+
+  Plan lacking = plan, twice = plan, more = plan, wrong_op = plan, bare = plan, workload = plan;
+  lacking.nodes.pop_back();
+  EXPECT_THAT(refusal(lacking, graph_, cpu, 2, false), HasSubstr("is missing"));
+  twice.nodes.push_back(plan.nodes[0]);
+  EXPECT_THAT(refusal(twice, graph_, cpu, 2, false), HasSubstr("appears twice"));
+  more.nodes.push_back(plan.nodes[0]);
+  more.nodes.back().node = "surplus";
+  EXPECT_THAT(refusal(more, graph_, cpu, 2, false), HasSubstr("1 nodes that the network does not have"));
+  wrong_op.nodes[0].op_type = "Gemm";
+  EXPECT_THAT(refusal(wrong_op, graph_, cpu, 2, false), HasSubstr("is Gemm in the plan"));
+  const auto conv = std::find_if(plan.nodes.begin(), plan.nodes.end(),
+                                 [](const NodePlan& node) { return node.record.has_value(); });
+  ASSERT_NE(conv, plan.nodes.end());
+  const size_t index = size_t(conv - plan.nodes.begin());
+  bare.nodes[index].record.reset();
+  EXPECT_THAT(refusal(bare, graph_, cpu, 2, false), HasSubstr("has no record"));
+  workload.nodes[index].record->workload.oc += 8;
+  EXPECT_THAT(refusal(workload, graph_, cpu, 2, false), HasSubstr("in the network"));
+}
+
+}  // namespace
+}  // namespace tilesmith

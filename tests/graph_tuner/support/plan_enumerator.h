@@ -1,0 +1,83 @@
+// The graph tuner's oracle: all plans there are.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/problem/build_problem.h"
+#include "ops/fusion.h"
+#include "ops/nodes/conv.h"
+
+namespace tilesmith {
+
+// Every plan of a small network, without any layout problem: records and layouts node by node, and pairs
+// fused or not.
+class PlanEnumerator {
+ public:
+  PlanEnumerator(const Graph& graph, const Candidates& candidates, const EndLayouts& ends = {})
+      : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {
+    plan_.ends = ends;
+  }
+
+  void ForEach(const std::function<void(Plan&)>& visit) {
+    visit_ = visit;
+    Extend(0);
+  }
+
+ private:
+  void Extend(Graph::NodeId id) {
+    if (id == graph_.size()) {
+      Plan plan = plan_;
+      visit_(plan);
+      return;
+    }
+    const Node& node = graph_.node(id);
+    if (node.op->Type() == "Input") return Extend(id + 1);
+    const FusablePair* in_front = nullptr;  // of this node, and fused
+    for (const FusablePair& pair : pairs_) {
+      if (pair.conv == id && fused_.contains(pair.first)) in_front = &pair;
+      if (pair.first == id && !RecordsOf(pair.workload).empty()) Fuse(pair);
+    }
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      if (in_front && fused_.contains(id)) return;
+      for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
+        Choose({node.name, "Conv", record.layouts, record, 0}, id);
+    } else {
+      for (const Layout& layout : LayoutsOf(candidates_).all)
+        if (node.op->RunsIn(layout, graph_.InputShapes(id)))
+          Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0}, id);
+    }
+  }
+
+  void Fuse(const FusablePair& pair) {
+    for (const FusablePair& other : pairs_)
+      if (other.conv == pair.first && fused_.contains(other.first)) return;
+    const Node& node = graph_.node(pair.first);
+    fused_.insert(pair.first);
+    Choose({node.name, std::string(node.op->Type()), {}, std::nullopt, 0, graph_.node(pair.conv).name},
+           pair.first);
+    fused_.erase(pair.first);
+  }
+
+  void Choose(NodePlan node, Graph::NodeId id) {
+    plan_.nodes.push_back(std::move(node));
+    Extend(id + 1);
+    plan_.nodes.pop_back();
+  }
+
+  std::vector<Record> RecordsOf(const ConvWorkload& workload) const {
+    const auto found = candidates_.find(WorkloadToString(workload));
+    return found == candidates_.end() ? std::vector<Record>() : found->second;
+  }
+
+  const Graph& graph_;
+  const Candidates& candidates_;
+  const std::vector<FusablePair> pairs_;
+  std::function<void(Plan&)> visit_;
+  std::set<Graph::NodeId> fused_;
+  Plan plan_;
+};
+
+}  // namespace tilesmith
