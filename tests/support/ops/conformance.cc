@@ -29,6 +29,8 @@ const std::set<std::string> kOperators = {
     "Concat",
     "Constant",
     "Conv",
+    "ConvTranspose",
+    "DepthToSpace",
     "Div",
     "Dropout",
     "Flatten",
@@ -46,7 +48,9 @@ const std::set<std::string> kOperators = {
     "PRelu",
     "Relu",
     "Reshape",
+    "Resize",
     "Sigmoid",
+    "Slice",
     "Softmax",
     "Squeeze",
     "Sub",
@@ -54,6 +58,7 @@ const std::set<std::string> kOperators = {
     "Tanh",
     "Transpose",
     "Unsqueeze",
+    "Upsample",
 };
 
 std::string ReadAll(const fs::path& path) {
