@@ -65,7 +65,7 @@ TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {
 
 TEST(HeuristicPlan, ConcatsOfBuiltInNetworksMoveNothing) {
   const CpuInfo cpu = TestCpu();
-  for (const char* name : {"densenet121", "squeezenet1_1", "inception_v3"}) {
+  for (const char* name : {"densenet121", "squeezenet1_1", "inception_v3", "unet"}) {
     const Graph graph = OptimizeGraph(BuildNetwork(name));
     const Plan plan = HeuristicPlan(graph, cpu, 1);
     for (const Step& step : BuildProgram(graph, ResolveSchedules(graph, plan, cpu)).steps) {
