@@ -167,7 +167,8 @@ Tensor ConvTransposeOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 double ConvTransposeOp::Flops(std::span<const Shape> inputs) const {
-  return 2.0 * ElementCount(inputs[0]) * (weights_->size() / weights_->shape()[0]);
+  const Shape& kernel = weights_->shape();
+  return 2.0 * ElementCount(inputs[0]) * kernel[1] * kernel[2] * kernel[3];
 }
 
 std::vector<OpImporter> ConvTransposeImporters() { return {{"ConvTranspose", BuildConvTranspose}}; }
