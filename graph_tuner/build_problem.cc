@@ -33,9 +33,10 @@ bool SameForNode(const Graph& graph, NodeId id, const Layout& a, const Layout& b
 }
 
 std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantLayouts& layouts) {
+  if (IsInput(graph, id)) return {EndLayout(graph.node(id), layouts.ends.inputs)};
   std::vector<Layout> result = {Layout::Nchw()};
   const Op& op = *graph.node(id).op;
-  if (op.IsView() || IsInput(graph, id) || !AllFloat4d(graph, id)) return result;
+  if (op.IsView() || !AllFloat4d(graph, id)) return result;
   const std::vector<Shape> inputs = graph.InputShapes(id);
   for (const Layout& layout : layouts.all) {
     const bool known = std::any_of(result.begin(), result.end(), [&](const Layout& other) {
@@ -67,11 +68,13 @@ struct Fusion {
 
 class Builder {
  public:
-  Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs)
+  Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
+          const Corrections& corrections)
       : graph_(graph),
         candidates_(candidates),
         layouts_(layouts),
         costs_(costs),
+        corrections_(corrections),
         slices_(ConcatSlices(graph)) {
     built_.nodes.resize(graph.size());
     FindFusions();
@@ -160,12 +163,13 @@ class Builder {
     CostMatrix seconds(static_cast<int>(ins), static_cast<int>(outs));
     std::fill(seconds.values.begin(), seconds.values.end(), kForbidden);
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
+    const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
-      if (choice.record->seconds >= seconds.at(choice.in, choice.out)) continue;
-      seconds.at(choice.in, choice.out) = choice.record->seconds;
+      const double corrected = corrections_.ConvSeconds(name, *choice.record);
+      if (corrected >= seconds.at(choice.in, choice.out)) continue;
+      seconds.at(choice.in, choice.out) = corrected;
       vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
     }
-    const std::string& name = graph_.node(id).name;
     vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
     vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
     return seconds;
@@ -178,10 +182,11 @@ class Builder {
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
       vars.in_layouts.emplace_back(layout);
       vars.out_layouts.emplace_back(layout);
-      seconds.push_back(TolerantSeconds(graph_, id, layout, costs_));
+      seconds.push_back(
+          corrections_.OpSeconds(graph_.node(id).name, layout, TolerantSeconds(graph_, id, layout, costs_)));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
-          seconds.back() += FillSeconds(graph_.node(inputs[slot]).shape, Layout::Nchw(), layout, costs_);
+          seconds.back() += CorrectedFill(inputs[slot], Layout::Nchw(), layout);
       }
     }
     if (const Fusion* behind = FusionBehind(id)) {
@@ -223,14 +228,17 @@ class Builder {
     }
     if (graph_.IsOutput(id)) {
       const VarId sink = built_.problem.AddVariable(graph_.node(id).name + " (graph output)", {0.0});
-      uses.push_back({sink, {IndexOfForm(forms, shape, Layout::Nchw())}});
+      const Layout wanted = EndLayout(graph_.node(id), layouts_.ends.outputs);
+      uses.push_back({sink, {IndexOfForm(forms, shape, wanted)}});
     }
     CostMatrix convert(int(vars.out_layouts.size()), int(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
       for (int j = 0; j < convert.cols; ++j) {
         const std::optional<Layout>& from = vars.out_layouts[size_t(i)];
         const Layout& to = forms[size_t(j)];
-        if (from && !SameForm(shape, *from, to)) convert.at(i, j) = costs_.TransformSeconds(shape, *from, to);
+        if (!from || SameForm(shape, *from, to)) continue;
+        convert.at(i, j) = corrections_.ConversionSeconds(graph_.node(id), *from, to,
+                                                          costs_.TransformSeconds(shape, *from, to));
       }
     }
     AddConversions(built_.problem, *vars.out, convert, uses);
@@ -264,16 +272,21 @@ class Builder {
       if (!to[size_t(j)] || !MustFillSlice(graph_, slices_, input, *to[size_t(j)])) continue;
       any = true;
       for (int i = 0; i < fill.rows; ++i)
-        fill.at(i, j) = FillSeconds(graph_.node(tensor).shape, from.out_layouts[size_t(i)].value(),
-                                    *to[size_t(j)], costs_);
+        fill.at(i, j) = CorrectedFill(tensor, from.out_layouts[size_t(i)].value(), *to[size_t(j)]);
     }
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
+  }
+
+  double CorrectedFill(NodeId tensor, const Layout& from, const Layout& to) {
+    const Node& node = graph_.node(tensor);
+    return corrections_.ConversionSeconds(node, from, to, FillSeconds(node.shape, from, to, costs_));
   }
 
   const Graph& graph_;
   const Candidates& candidates_;
   const TolerantLayouts& layouts_;
   CostSource& costs_;
+  const Corrections& corrections_;
   const Slices slices_;
   std::vector<Fusion> fusions_;
   BuiltProblem built_;
@@ -286,7 +299,7 @@ bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {
 }
 
 TolerantLayouts LayoutsOf(const Candidates& candidates) {
-  TolerantLayouts layouts{{Layout::Nchw()}};
+  TolerantLayouts layouts{{Layout::Nchw()}, {}};
   auto add = [&](const Layout& layout) {
     if (std::find(layouts.all.begin(), layouts.all.end(), layout) == layouts.all.end())
       layouts.all.push_back(layout);
@@ -322,8 +335,8 @@ double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, Cos
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs) {
-  return Builder(graph, candidates, layouts, costs).Build();
+                          CostSource& costs, const Corrections& corrections) {
+  return Builder(graph, candidates, layouts, costs, corrections).Build();
 }
 
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

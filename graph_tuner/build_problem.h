@@ -2,9 +2,10 @@
 //
 // Variables: a conv has two, the layouts it reads and writes, joined by an edge with the seconds of its
 // candidate for each pair (infinite where there is none); its residual input is in the layout it writes.
-// Every other op has one, the layout all its tensors are in, priced per layout. Graph inputs are NCHW, and so
-// is what a graph output is read in at the end. Views read and give NCHW and cost nothing. Constants have no
-// variable: they are brought into the right layout at load time. Tensors that are not 4-D are NCHW.
+// Every other op has one, the layout all its tensors are in, priced per layout. Graph inputs are in the
+// layout the caller gives them in, and graph outputs are read at the end in the one the caller wants. Views
+// read and give NCHW and cost nothing. Constants have no variable: they are brought into the right layout at
+// load time. Tensors that are not 4-D are NCHW.
 //
 // A pair of nodes that fused candidates exist for (ops/fusion.h) may be computed together: the first gets an
 // option "fused" for each layout f that they read, and so does the input of the conv behind it; between the
@@ -26,9 +27,11 @@
 
 #include "graph_tuner/candidates.h"
 #include "graph_tuner/concat_slices.h"
+#include "graph_tuner/corrections.h"
 #include "graph_tuner/costs.h"
 #include "graph_tuner/layout_problem.h"
 #include "graph_tuner/plan.h"
+#include "ops/end_layouts.h"
 #include "ops/graph.h"
 
 namespace tilesmith {
@@ -46,16 +49,17 @@ struct BuiltProblem {
   std::vector<NodeVariables> nodes;  // by node id; records point into the candidates
 };
 
-// What ops other than convs may run in: `all` of them, as far as the op allows.
+// What ops other than convs may run in: `all` of them, as far as the op allows; and the graph's ends.
 struct TolerantLayouts {
   std::vector<Layout> all;  // NCHW first
+  EndLayouts ends;
 };
 // NCHW and every layout that appears among the candidates.
 TolerantLayouts LayoutsOf(const Candidates& candidates);
 
-// Precondition: every conv has candidates. Fused workloads need none.
+// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs);
+                          CostSource& costs, const Corrections& corrections = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -11,13 +11,16 @@ namespace {
 
 class Measured final : public CostSource {
  public:
-  Measured(const CpuInfo& cpu, int threads, const std::string& cache_path)
-      : file_(cache_path, cpu, threads),
-        transforms_(file_, TransformMeasure(cpu, threads)),
+  Measured(const CpuInfo& cpu, int threads, const CostOptions& options)
+      : file_(options.cache_path, cpu, threads),
+        transforms_(file_, TransformMeasure(cpu, threads), options.interpolate),
         ops_(file_, OpMeasure(cpu, threads)) {}
 
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override {
     return transforms_.Seconds(shape, from, to);
+  }
+  bool IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const override {
+    return transforms_.IsInterpolated(shape, from, to);
   }
   double CopySeconds(const Shape& shape, const Layout& layout) override {
     return transforms_.CopySeconds(shape, layout);
@@ -62,9 +65,9 @@ void CostQuestions::Ask(CostSource& source, const std::function<void(size_t, siz
   }
 }
 
-std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const std::string& cache_path,
+std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const CostOptions& options,
                                           std::vector<std::string>* warnings) {
-  auto costs = std::make_unique<Measured>(cpu, threads, cache_path);
+  auto costs = std::make_unique<Measured>(cpu, threads, options);
   if (warnings) *warnings = costs->file().warnings();
   return costs;
 }

@@ -29,6 +29,10 @@ class CostSource {
   virtual ~CostSource() = default;
   // Converting a tensor; 0 when SameMemory.
   virtual double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) = 0;
+  // Whether that answer, once given, is an estimate from other sizes.
+  virtual bool IsInterpolated(const Shape& /*shape*/, const Layout& /*from*/, const Layout& /*to*/) const {
+    return false;
+  }
   // Copying a tensor as it is, into a slice of a concat.
   virtual double CopySeconds(const Shape& shape, const Layout& layout) = 0;
   virtual double OpSeconds(const OpUse& use) = 0;
@@ -50,10 +54,14 @@ class CostQuestions final : public CostSource {
   std::map<std::string, std::function<void(CostSource&)>> questions_;
 };
 
-// Measures on this machine; what was measured before is read from `cache_path` and what is new is appended to
-// it. An empty path keeps nothing. Throws Error(kEnvironment) when the file cannot be read or written.
-// `warnings` (may be null) receives a line for each line of the file that was skipped.
-std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const std::string& cache_path,
+struct CostOptions {
+  std::string cache_path;    // what was measured before is read from here, what is new appended; or ""
+  bool interpolate = false;  // transforms between two known sizes (TransformCosts, transform_costs.h)
+};
+
+// Measures on this machine. Throws Error(kEnvironment) when the file cannot be read or written. `warnings`
+// (may be null) receives a line for each line of the file that was skipped.
+std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const CostOptions& options,
                                           std::vector<std::string>* warnings);
 
 }  // namespace tilesmith

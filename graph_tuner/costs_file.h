@@ -26,6 +26,8 @@ class CostFile {
   CostFile(std::string path, const CpuInfo& cpu, int threads);
 
   std::optional<double> Find(const CostKey& key) const;
+  // All figures of this machine and thread count.
+  const std::map<CostKey, double>& figures() const { return seconds_; }
   // Remembers the figure and appends its line in one write, so that concurrent writers do not interleave.
   // Throws Error(kEnvironment) naming the file when it cannot.
   void Add(const CostKey& key, double seconds);

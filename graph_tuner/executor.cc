@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "graph_tuner/corrections.h"
 #include "graph_tuner/executor/copy_kernel.h"
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
@@ -21,12 +22,6 @@
 namespace tilesmith {
 namespace {
 
-// What a step is called in a profile.
-struct StepInfo {
-  std::string name, kind, layouts;
-  double predicted_seconds = 0;
-};
-
 // A pointer into a tensor of the user's, set at the start of every run.
 template <typename Pointer>
 struct Patch {
@@ -40,23 +35,63 @@ struct NamedCode {
   const ConvKernel* kernel = nullptr;
 };
 
-using TransformKey = std::tuple<std::string, Layout, Layout>;
+using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
 
-std::map<TransformKey, double> PredictedTransforms(const Plan& plan) {
-  std::map<TransformKey, double> seconds;
+// What the plan lists once, or several times at the same price.
+struct PlannedConversion {
+  double seconds = 0;
+  int times = 0;
+};
+
+std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan) {
+  std::map<ConversionKey, PlannedConversion> planned;
   for (const TransformPlan& transform : plan.transforms) {
-    seconds[{transform.tensor, transform.from, transform.to}] = transform.predicted_seconds;
+    const auto tensor = graph.Find(transform.tensor);
+    if (!tensor.has_value()) continue;  // a forced plan may be of another network
+    const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
+    PlannedConversion& entry = planned[{transform.tensor, conversion}];
+    entry.seconds = transform.predicted_seconds;
+    ++entry.times;
   }
-  return seconds;
+  return planned;
 }
 
-void CheckTensor(const Tensor* tensor, const Shape& shape, std::string_view role, const std::string& name) {
-  TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, name);
-  if (tensor->shape() == shape && tensor->layout().is_nchw() && tensor->type() == DataType::kF32) return;
+// Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
+// finds it in another one already.
+LayoutPair ConversionOfStep(const Step& step, const Program& program, const NodeSchedule& producer) {
+  const Value& written = program.values[step.write];
+  const Layout& from = step.fills_slice ? producer.out : program.values[step.reads[0]].layout;
+  return ConversionOf(written.shape, from, written.layout);
+}
+
+// What the caller must bring.
+struct UserTensor {
+  std::string name;
+  Shape shape;
+  Layout layout;
+};
+
+void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_view role) {
+  TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, expected.name);
+  if (tensor->shape() == expected.shape && tensor->layout() == expected.layout &&
+      tensor->type() == DataType::kF32) {
+    return;
+  }
   throw Error(ErrorCode::kUsage,
-              fmt::format("{} \"{}\" is {} {}{}, expected {} NCHW floats", role, name,
+              fmt::format("{} \"{}\" is {} {}{}, expected {} {} floats", role, expected.name,
                           ShapeToString(tensor->shape()), tensor->layout().ToString(),
-                          tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(shape)));
+                          tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(expected.shape),
+                          expected.layout.ToString()));
+}
+
+std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
+                                    const Layout& layout) {
+  std::vector<UserTensor> tensors;
+  for (const Graph::NodeId id : ids) {
+    const Node& node = graph.node(id);
+    tensors.push_back({node.name, node.shape, EndLayout(node, layout)});
+  }
+  return tensors;
 }
 
 // Of a conv and what is fused in front of it, which may be nothing.
@@ -95,10 +130,9 @@ struct Executor::Impl {
 
   int threads;
   StepRunner runner;
-  std::vector<std::string> input_names, output_names;
-  std::vector<Shape> input_shapes, output_shapes;
+  std::vector<UserTensor> user_inputs, user_outputs;
   std::vector<PreparedStep> steps;
-  std::vector<StepInfo> infos;
+  std::vector<StepProfile> infos;  // without times
   std::vector<NamedCode> convs;
   std::vector<OpPtr> ops;  // kernels may refer to their ops, and steps read constants
   std::vector<std::shared_ptr<const Tensor>> constants;
@@ -111,17 +145,12 @@ struct Executor::Impl {
 };
 
 Executor::Impl::Impl(const Graph& graph, const Plan& plan, const ExecutorOptions& options)
-    : threads(options.threads), runner(options.threads) {
-  for (const Graph::NodeId id : graph.GraphInputs()) {
-    input_names.push_back(graph.node(id).name);
-    input_shapes.push_back(graph.node(id).shape);
-  }
-  for (const Graph::NodeId id : graph.outputs()) {
-    output_names.push_back(graph.node(id).name);
-    output_shapes.push_back(graph.node(id).shape);
-  }
+    : threads(options.threads),
+      runner(options.threads),
+      user_inputs(UserTensors(graph, graph.GraphInputs(), plan.ends.inputs)),
+      user_outputs(UserTensors(graph, graph.outputs(), plan.ends.outputs)) {
   const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, plan, options.cpu);
-  const Program program = BuildProgram(graph, schedules);
+  const Program program = BuildProgram(graph, schedules, plan.ends.outputs);
   const std::vector<Place> places = PlaceRegions(program);
   for (const Region& region : program.regions) {
     if (region.constant != nullptr) constants.push_back(region.constant);
@@ -167,11 +196,13 @@ std::unique_ptr<Kernel> Executor::Impl::BuildNodeKernel(const Graph& graph, cons
 
 void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const Program& program,
                                    std::span<const NodeSchedule> schedules) {
-  const std::map<TransformKey, double> predicted = PredictedTransforms(plan);
-  for (const Step& step : program.steps) {
+  std::map<ConversionKey, PlannedConversion> planned = PlannedConversions(graph, plan);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = program.steps[i];
     const Node& node = graph.node(step.node);
     const Value& written = program.values[step.write];
-    StepInfo info;
+    StepProfile info;
+    info.node = node.name;
     const Layout from = step.reads.empty() ? written.layout : program.values[step.reads[0]].layout;
     info.layouts = fmt::format("{} -> {}", from.ToString(), written.layout.ToString());
     if (step.kind == StepKind::kNode) {
@@ -180,11 +211,16 @@ void Executor::Impl::DescribeSteps(const Graph& graph, const Plan& plan, const P
       info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
       if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
       info.predicted_seconds = schedule.predicted_seconds;
+      if (const auto* conv = dynamic_cast<const ConvKernel*>(steps[i].kernel.get())) {
+        info.packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+      }
     } else {
       info.name = fmt::format("{}: {}", node.name, info.layouts);
       info.kind = step.kind == StepKind::kTransform ? "transform" : "copy";
-      const auto found = predicted.find({node.name, from, written.layout});
-      if (found != predicted.end()) info.predicted_seconds = found->second;
+      info.conversion = ConversionOfStep(step, program, schedules[step.node]);
+      PlannedConversion& entry = planned[{node.name, *info.conversion}];
+      info.planned = entry.times-- > 0;
+      if (info.planned) info.predicted_seconds = entry.seconds;
     }
     infos.push_back(std::move(info));
   }
@@ -249,21 +285,19 @@ void Executor::Impl::Connect(const Program& program, const std::vector<Place>& p
 
 void Executor::Impl::BindUserTensors(std::span<const Tensor* const> inputs,
                                      std::span<Tensor* const> outputs) {
-  if (inputs.size() != input_names.size() || outputs.size() != output_names.size()) {
+  if (inputs.size() != user_inputs.size() || outputs.size() != user_outputs.size()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} inputs and {} outputs given, expected {} and {}", inputs.size(),
-                            outputs.size(), input_names.size(), output_names.size()));
+                            outputs.size(), user_inputs.size(), user_outputs.size()));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    CheckTensor(inputs[i], input_shapes[i], "input", input_names[i]);
-  }
+  for (size_t i = 0; i < inputs.size(); ++i) CheckTensor(inputs[i], user_inputs[i], "input");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    CheckTensor(outputs[i], output_shapes[i], "output", output_names[i]);
+    CheckTensor(outputs[i], user_outputs[i], "output");
     const bool is_input = std::find(inputs.begin(), inputs.end(), outputs[i]) != inputs.end();
     const bool is_twice = std::find(outputs.begin(), outputs.begin() + i, outputs[i]) != outputs.begin() + i;
     if (is_input || is_twice) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("output \"{}\" is the same tensor as another argument", output_names[i]));
+                  fmt::format("output \"{}\" is the same tensor as another argument", user_outputs[i].name));
     }
   }
   for (const auto& patch : input_patches) *patch.pointer = inputs[patch.index]->floats() + patch.offset;
@@ -292,12 +326,11 @@ std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs
   for (int run = 0; run < runs; ++run) {
     impl_->runner.Run(impl_->steps, std::span(seconds).subspan(run * count, count));
   }
-  std::vector<StepProfile> profile;
+  std::vector<StepProfile> profile = impl_->infos;
   std::vector<double> samples(runs);
   for (size_t i = 0; i < count; ++i) {
     for (int run = 0; run < runs; ++run) samples[run] = seconds[run * count + i];
-    const StepInfo& info = impl_->infos[i];
-    profile.push_back({info.name, info.kind, info.layouts, LowerQuartile(samples), info.predicted_seconds});
+    profile[i].seconds = LowerQuartile(samples);
   }
   return profile;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,13 @@ struct StepProfile {
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;   // low quantile over the profiled runs, in context
   double predicted_seconds = 0;
+  // Which entry of the plan it is: that of a node (of two that are fused, the conv's), or of a conversion of
+  // the tensor that the node produces, by its canonical layouts (ConversionOf, corrections.h).
+  std::string node;
+  std::optional<LayoutPair> conversion = {};
+  // Not of the copy of a graph output that lies elsewhere too, in a concat say: plans do not charge it.
+  bool planned = true;
+  int64_t packed_weight_bytes = 0;  // of convs
 };
 
 class Executor {
@@ -36,8 +44,8 @@ class Executor {
   ~Executor();
   Executor(Executor&&) noexcept;
 
-  // Inputs and outputs in the graph's order, plain NCHW, preallocated, shapes checked. Not thread-safe: one
-  // run at a time per executor.
+  // Inputs and outputs in the graph's order, in the layouts of plan.ends, preallocated; shapes and layouts
+  // are checked. Not thread-safe: one run at a time per executor.
   void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
 
   // Runs `runs` times with a clock read by thread 0 around every step.

@@ -1,107 +1,16 @@
 #include "graph_tuner/graph_tune.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "graph_tuner/build_problem.h"
-#include "graph_tuner/price_plan.h"
-#include "layouts/base/check.h"
+#include "graph_tuner/prepared_problem.h"
 
 namespace tilesmith {
-namespace {
-
-std::vector<std::string> WithoutCandidates(const Candidates& candidates) {
-  std::vector<std::string> missing;
-  for (const auto& [workload, records] : candidates)
-    if (records.empty()) missing.push_back(workload);
-  return missing;
-}
-
-[[noreturn]] void ThrowMissing(const std::vector<std::string>& missing, const Graph& graph, size_t workloads,
-                               const GraphTuneOptions& options) {
-  throw Error(ErrorCode::kNoCandidate,
-              fmt::format("{}: the log has no usable record, for this machine and {} threads, of {} of {} "
-                          "workloads: {}; `tilesmith tune {} -o LOG` fills it",
-                          graph.name(), options.threads, missing.size(), workloads, fmt::join(missing, ", "),
-                          options.model));
-}
-
-bool IsFused(const std::vector<Record>& records) { return !records.empty() && records[0].workload.fused(); }
-
-// The candidates a uniform schedule may use.
-std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& layout) {
-  auto reads = [&](const Record& r) { return SameForm(r.workload.input_shape(), r.layouts.in, layout); };
-  auto writes = [&](const Record& r) { return SameForm(r.workload.output_shape(), r.layouts.out, layout); };
-  std::vector<Record> both, writing;
-  for (const Record& record : records) {
-    if (!writes(record)) continue;
-    writing.push_back(record);
-    if (reads(record)) both.push_back(record);
-  }
-  if (IsFused(records)) return both;  // the layers can run one by one instead
-  return !both.empty() ? both : !writing.empty() ? writing : records;
-}
-
-std::string Certificate(const std::string& solved, size_t defaults, const GraphTuneOptions& options) {
-  std::string text = solved;
-  if (options.uniform) text += " among schedules uniformly in " + options.uniform->ToString();
-  if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
-  return text;
-}
-
-Solution Solve(const Graph& graph, const LayoutProblem& problem, const GraphTuneOptions& options) {
-  Solution solution = FindSolver(options.solver).solve(problem, options.limits);
-  if (!solution.solved())
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: solver \"{}\": {}", graph.name(), options.solver, solution.refusal));
-  return solution;
-}
-
-}  // namespace
 
 GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                           const GraphTuneOptions& options) {
-  FindSolver(options.solver);  // an unknown one is told before minutes of measuring
-  CheckAccuracyLimits(options.accuracy);
-  Candidates candidates =
-      FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
-  if (!options.fusion) std::erase_if(candidates, [](const auto& entry) { return IsFused(entry.second); });
-  const std::vector<std::string> missing = WithoutCandidates(candidates);
-  if (!missing.empty() && !options.allow_defaults) ThrowMissing(missing, graph, candidates.size(), options);
-  for (const std::string& workload : missing)
-    candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
-  TolerantLayouts layouts = LayoutsOf(candidates);
-  if (options.uniform) {
-    for (auto& [workload, list] : candidates) list = Uniform(list, *options.uniform);
-    layouts.all = {Layout::Nchw(), *options.uniform};
-  }
-
-  CostQuestions questions;
-  BuildProblem(graph, candidates, layouts, questions);
-  questions.Ask(costs, options.progress);
-  const BuiltProblem built = BuildProblem(graph, candidates, layouts, costs);
-  const Solution solution = Solve(graph, built.problem, options);
-
-  GraphTuneResult result;
-  result.stats = solution.stats;
-  result.variables = built.problem.size();
-  result.edges = boost::num_edges(built.problem.boost());
-  Plan& plan = result.plan;
-  plan.network = graph.name();
-  plan.graph_hash = GraphHash(graph);
-  plan.target = TargetOf(options.cpu);
-  plan.threads = options.threads;
-  plan.accuracy = options.accuracy;
-  plan.solver = options.solver;
-  plan.certificate = Certificate(solution.certificate, missing.size(), options);
-  plan.nodes = ChosenNodes(graph, built, solution.assignment);
-  PricePlan(graph, costs, plan);
-  TILESMITH_CHECK(std::abs(plan.predicted_seconds - solution.cost) <= 1e-9 * std::abs(solution.cost),
-                  "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph.name(),
-                  plan.predicted_seconds, solution.cost);
-  return result;
+  const PreparedProblem prepared = PrepareProblem(graph, records, costs, options);
+  const LayoutProblem& problem = prepared.built.problem;
+  const Solution solution = SolveProblem(graph, problem, options);
+  return {PlanOf(graph, prepared, solution, costs, options), solution.stats, problem.size(),
+          boost::num_edges(problem.boost())};
 }
 
 }  // namespace tilesmith

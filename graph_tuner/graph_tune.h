@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/corrections.h"
 #include "graph_tuner/costs.h"
 #include "graph_tuner/plan.h"
 #include "graph_tuner/solver.h"
@@ -21,10 +22,15 @@ struct GraphTuneOptions {
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;
   bool fusion = true;       // fused workloads that the log knows may be chosen
+  EndLayouts ends;          // how the caller gives inputs and takes outputs; changing that is charged
   AccuracyLimits accuracy;  // records beyond it are as if they were not in the log
   // A baseline for comparison: every conv reads and writes this layout where it has such a candidate (else it
   // writes it, as a first conv that reads NCHW does; else it is free), other ops run in it or in NCHW.
   std::optional<Layout> uniform;
+  // Another baseline, what tuning alone gives: every workload has its fastest record only, whatever its
+  // layouts.
+  bool fastest_records = false;
+  Corrections corrections;  // what running earlier plans has taught
   // How the user named the model, for the command that error messages suggest.
   std::string model = "MODEL";
   // Called while costs are asked for, measured ones taking a few milliseconds each.
@@ -38,9 +44,9 @@ struct GraphTuneResult {
 };
 
 // `graph` is the network after all passes, `records` a tuning log's. Deterministic. The plan's cost is
-// computed a second time from the plan alone (price_plan.h) and must agree. Throws Error(kNoCandidate) naming
-// every workload without a usable record and the command that fills them, or when the solver refuses.
-// Error(kUsage): unknown solver.
+// computed a second time from the plan alone (price_plan.h) and must agree; all costs are the corrected ones.
+// Throws Error(kNoCandidate) naming every workload without a usable record and the command that fills them,
+// or when the solver refuses. Error(kUsage): unknown solver.
 GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                           const GraphTuneOptions& options);
 

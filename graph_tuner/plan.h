@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/end_layouts.h"
 #include "tuner/accuracy.h"
 #include "tuner/record.h"
 
@@ -29,6 +30,7 @@ struct TransformPlan {
   std::string tensor;  // name of the node that produces it
   Layout from, to;
   double predicted_seconds = 0;
+  bool interpolated = false;  // the seconds are an estimate from other sizes
 };
 
 struct Plan {
@@ -36,6 +38,7 @@ struct Plan {
   std::string graph_hash;  // GraphHash of the graph after all passes
   Target target;
   int threads = 1;
+  EndLayouts ends;          // of the tensors it is run with
   AccuracyLimits accuracy;  // what its records were chosen under
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"

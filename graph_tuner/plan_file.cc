@@ -34,6 +34,8 @@ json HeaderToJson(const Plan& plan) {
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
                  {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+  if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
+  if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
   if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
   if (!plan.accuracy.forbidden_templates.empty())
     header["forbidden_templates"] = plan.accuracy.forbidden_templates;
@@ -55,6 +57,8 @@ Plan HeaderFromJson(const json& object) {
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
   plan.predicted_seconds = SecondsOf(object);
+  plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
+  plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
   if (object.contains("forbidden_templates")) {
     for (const json& name : object["forbidden_templates"])
@@ -104,7 +108,8 @@ NodePlan NodeFromJson(const json& object) {
 
 TransformPlan TransformFromJson(const json& object) {
   return {JsonGet<std::string>(object, "transform"), Layout::Parse(JsonGet<std::string>(object, "from")),
-          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object)};
+          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object),
+          JsonGetOr<bool>(object, "interpolated", false)};
 }
 
 void ReadBodyLine(const json& object, Plan& plan) {
@@ -118,11 +123,12 @@ std::string TextOf(const Plan& plan) {
   std::string text = JsonLine(HeaderToJson(plan)) + "\n";
   for (const NodePlan& node : plan.nodes) text += JsonLine(NodeToJson(node)) + "\n";
   for (const TransformPlan& transform : plan.transforms) {
-    text += JsonLine(json{{"transform", transform.tensor},
-                          {"from", transform.from.ToString()},
-                          {"to", transform.to.ToString()},
-                          {"predicted_seconds", transform.predicted_seconds}}) +
-            "\n";
+    json object = {{"transform", transform.tensor},
+                   {"from", transform.from.ToString()},
+                   {"to", transform.to.ToString()},
+                   {"predicted_seconds", transform.predicted_seconds}};
+    if (transform.interpolated) object["interpolated"] = true;
+    text += JsonLine(object) + "\n";
   }
   return text;
 }
@@ -138,6 +144,9 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int t
   if (!SameMachine(plan.target, target))
     Refuse(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
                        IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
+  if (plan.target.tool_version != target.tool_version)
+    Refuse(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
+                       plan.target.tool_version, target.tool_version));
   if (plan.threads != threads)
     Refuse(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
 }

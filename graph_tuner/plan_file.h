@@ -6,9 +6,11 @@
 // then a line per node in graph order and a line per transform:
 //   {"node":"pool1","op":"MaxPool","layouts":["NCHW16c","NCHW16c"],"predicted_seconds":4.1e-05}
 //   {"transform":"input","from":"NCHW","to":"NCHW16c","predicted_seconds":1.2e-05}
-// A conv's node line is a tuning record (tuner/record.h) with the node's three fields added. One that was
-// never measured carries "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv
-// behind it computes as well names it instead of layouts, and that conv's workload is the fused one:
+// A header of a plan whose graph inputs or outputs are not NCHW says "input_layout", "output_layout".
+// A transform whose seconds are an estimate carries "interpolated":true. A conv's node line is a tuning
+// record (tuner/record.h) with the node's three fields added. One that was never measured carries
+// "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv behind it computes as well
+// names it instead of layouts, and that conv's workload is the fused one:
 //   {"node":"bn1","op":"ScaleShift","fused_into":"conv2","predicted_seconds":0}
 #pragma once
 
@@ -28,9 +30,9 @@ void WritePlan(const std::string& path, const Plan& plan);
 // Throws Error(kEnvironment) when the file cannot be read, Error(kUsage) as "plan.jsonl:3: ..." otherwise.
 Plan ReadPlan(const std::string& path);
 
-// Throws Error(kUsage) with the reason when the plan does not belong to this network, machine and thread
-// count, or lacks a node, or has another op or workload for it. With `force` the network's hash, the machine
-// and the threads may differ; the nodes must still match.
+// Throws Error(kUsage) with the reason when the plan does not belong to this network, machine, version of
+// tilesmith and thread count, or lacks a node, or has another op or workload for it. With `force` the
+// network's hash, the machine, the version and the threads may differ; the nodes must still match.
 void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads, bool force = false);
 
 }  // namespace tilesmith

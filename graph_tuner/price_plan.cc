@@ -11,13 +11,14 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// What each node reads and writes, by node id; graph inputs and constants are NCHW. A node that is fused into
+// What each node reads and writes, by node id; constants are NCHW. A node that is fused into
 // a conv reads what that conv's kernel reads, and writes nothing.
 std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   std::vector<LayoutPair> layouts(graph.size());
   size_t next = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::string_view type = graph.node(id).op->Type();
+    if (type == "Input") layouts[id].out = EndLayout(graph.node(id), plan.ends.inputs);
     if (type == "Input" || type == "Constant") continue;
     TILESMITH_CHECK(next < plan.nodes.size() && plan.nodes[next].node == graph.node(id).name,
                     "the plan's node {} is not {}", next, graph.node(id).name);
@@ -33,22 +34,29 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   return layouts;
 }
 
-void PriceNodes(const Graph& graph, CostSource& costs, Plan& plan) {
+void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan) {
   for (NodePlan& node : plan.nodes) {
     if (!node.fused_into.empty()) {
       node.predicted_seconds = 0;
       continue;
     }
-    const auto id = graph.Find(node.node);
-    node.predicted_seconds =
-        node.record ? node.record->seconds : TolerantSeconds(graph, *id, node.layouts.in, costs);
+    if (node.record) {
+      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record);
+      continue;
+    }
+    const double seconds = TolerantSeconds(graph, *graph.Find(node.node), node.layouts.in, costs);
+    node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds);
   }
 }
 
 class Transforms {
  public:
-  Transforms(const Graph& graph, CostSource& costs, Plan& plan)
-      : graph_(graph), costs_(costs), plan_(plan), layouts_(LayoutsByNode(graph, plan)) {
+  Transforms(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan)
+      : graph_(graph),
+        costs_(costs),
+        corrections_(corrections),
+        plan_(plan),
+        layouts_(LayoutsByNode(graph, plan)) {
     for (const NodePlan& node : plan.nodes)
       if (!node.fused_into.empty()) without_tensor_.insert(*graph.Find(node.node));
   }
@@ -70,7 +78,7 @@ class Transforms {
             Read(id, to, made);
         }
       }
-      if (graph_.IsOutput(id)) Read(id, Layout::Nchw(), made);
+      if (graph_.IsOutput(id)) Read(id, EndLayout(graph_.node(id), plan_.ends.outputs), made);
     }
   }
 
@@ -81,17 +89,25 @@ class Transforms {
       if (SameForm(node.shape, known, to)) return;
     made.push_back(to);
     const Layout& from = layouts_[id].out;
-    plan_.transforms.push_back({node.name, from, to, costs_.TransformSeconds(node.shape, from, to)});
+    Add(node, from, to, costs_.TransformSeconds(node.shape, from, to));
   }
 
   void Fill(NodeId id, const Layout& to) {
     const Node& node = graph_.node(id);
     const Layout from = SameForm(node.shape, layouts_[id].out, to) ? to : layouts_[id].out;
-    plan_.transforms.push_back({node.name, from, to, FillSeconds(node.shape, from, to, costs_)});
+    Add(node, from, to, FillSeconds(node.shape, from, to, costs_));
+  }
+
+  void Add(const Node& tensor, const Layout& from, const Layout& to, double stand_alone) {
+    const double seconds = corrections_.ConversionSeconds(tensor, from, to, stand_alone);
+    const bool estimate =
+        costs_.IsInterpolated(tensor.shape, from, to) && !corrections_.HasMeasured(tensor, from, to);
+    plan_.transforms.push_back({tensor.name, from, to, seconds, estimate});
   }
 
   const Graph& graph_;
   CostSource& costs_;
+  const Corrections& corrections_;
   Plan& plan_;
   const std::vector<LayoutPair> layouts_;
   std::set<NodeId> without_tensor_;  // what they compute never leaves the kernel they are fused into
@@ -99,10 +115,10 @@ class Transforms {
 
 }  // namespace
 
-void PricePlan(const Graph& graph, CostSource& costs, Plan& plan) {
+void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections) {
   plan.transforms.clear();
-  PriceNodes(graph, costs, plan);
-  Transforms(graph, costs, plan).AddAll();
+  PriceNodes(graph, costs, corrections, plan);
+  Transforms(graph, costs, corrections, plan).AddAll();
   plan.predicted_seconds = 0;
   for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;
   for (const TransformPlan& transform : plan.transforms)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph_tuner/certificate.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
@@ -70,20 +71,18 @@ class Search {
 Solution SolveExhaustive(const LayoutProblem& problem, const SolveLimits& limits) {
   Search search(problem, limits);
   search.Run();
-  Solution solution;
-  solution.stats.total_entries = search.visited;
+  SolveStats stats;
+  stats.total_entries = search.visited;
   if (search.exceeded) {
+    Solution solution;
+    solution.stats = stats;
     solution.refusal =
         fmt::format("too large for exhaustive search: more than {} partial assignments of {} variables",
                     limits.partial_assignments, problem.size());
-  } else if (search.best_assignment.size() != problem.size()) {
-    solution.refusal = "no assignment has a finite cost";
-  } else {
-    solution.assignment = std::move(search.best_assignment);
-    solution.cost = Evaluate(problem, solution.assignment);
-    solution.certificate = "optimal";
+    return solution;
   }
-  return solution;
+  if (search.best_assignment.size() != problem.size()) return InfeasibleSolution(stats);
+  return OptimalSolution(problem, std::move(search.best_assignment), stats);
 }
 
 }  // namespace tilesmith

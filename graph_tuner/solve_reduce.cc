@@ -25,6 +25,28 @@ void Lower(double& entry, double amount) { entry = std::isinf(amount) ? 0 : entr
 
 }  // namespace
 
+MovedCosts MoveIntoUnary(CostMatrix& m, std::vector<double>& rows, std::vector<double>& cols) {
+  MovedCosts moved;
+  for (int i = 0; i < m.rows; ++i) {
+    double least = kForbidden;
+    for (int j = 0; j < m.cols; ++j) least = std::min(least, m.at(i, j));
+    if (least == 0) continue;
+    rows[size_t(i)] += least;
+    moved.found_forbidden = moved.found_forbidden || std::isinf(least);
+    for (int j = 0; j < m.cols; ++j) Lower(m.at(i, j), least);
+  }
+  for (int j = 0; j < m.cols; ++j) {
+    double least = kForbidden;
+    for (int i = 0; i < m.rows; ++i) least = std::min(least, m.at(i, j));
+    if (least == 0) continue;
+    cols[size_t(j)] += least;
+    moved.found_forbidden = moved.found_forbidden || std::isinf(least);
+    for (int i = 0; i < m.rows; ++i) Lower(m.at(i, j), least);
+  }
+  moved.any_left = std::any_of(m.values.begin(), m.values.end(), [](double cost) { return cost != 0; });
+  return moved;
+}
+
 ReducedProblem::ReducedProblem(const LayoutProblem& problem) : edges_of_(problem.size()) {
   for (size_t var = 0; var < problem.size(); ++var) {
     unary_.push_back(problem.variable(var).costs);
@@ -41,28 +63,10 @@ ReducedProblem::ReducedProblem(const LayoutProblem& problem) : edges_of_(problem
 }
 
 bool ReducedProblem::MoveIntoUnary(Edge& edge) {
-  CostMatrix& m = edge.costs;
-  auto& rows = unary_[size_t(edge.a)];
-  auto& cols = unary_[size_t(edge.b)];
-  bool found_forbidden = false;
-  for (int i = 0; i < m.rows; ++i) {
-    double least = kForbidden;
-    for (int j = 0; j < m.cols; ++j) least = std::min(least, m.at(i, j));
-    if (least == 0) continue;
-    rows[size_t(i)] += least;
-    found_forbidden = found_forbidden || std::isinf(least);
-    for (int j = 0; j < m.cols; ++j) Lower(m.at(i, j), least);
-  }
-  for (int j = 0; j < m.cols; ++j) {
-    double least = kForbidden;
-    for (int i = 0; i < m.rows; ++i) least = std::min(least, m.at(i, j));
-    if (least == 0) continue;
-    cols[size_t(j)] += least;
-    found_forbidden = found_forbidden || std::isinf(least);
-    for (int i = 0; i < m.rows; ++i) Lower(m.at(i, j), least);
-  }
-  edge.alive = std::any_of(m.values.begin(), m.values.end(), [](double cost) { return cost != 0; });
-  return !edge.alive || found_forbidden;
+  const MovedCosts moved =
+      tilesmith::MoveIntoUnary(edge.costs, unary_[size_t(edge.a)], unary_[size_t(edge.b)]);
+  edge.alive = moved.any_left;
+  return !moved.any_left || moved.found_forbidden;
 }
 
 bool ReducedProblem::Dominates(int var, int j, int i) const {
@@ -111,6 +115,13 @@ bool ReducedProblem::RemoveDominated(int var) {
     changed = true;
   }
   return changed;
+}
+
+Assignment ReducedProblem::Original(const std::vector<int>& positions) const {
+  Assignment assignment;
+  for (size_t var = 0; var < options_.size(); ++var)
+    assignment.push_back(options_[var].at(size_t(positions.at(var))));
+  return assignment;
 }
 
 void ReducedProblem::Reduce() {

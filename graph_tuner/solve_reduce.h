@@ -7,6 +7,14 @@
 
 namespace tilesmith {
 
+// What an edge's matrix charges for a row whatever the column belongs into the row's unary cost, and the same
+// for columns. A matrix with nothing left is no edge.
+struct MovedCosts {
+  bool any_left = true;
+  bool found_forbidden = false;  // a row or column was infinite throughout: now its unary cost is
+};
+MovedCosts MoveIntoUnary(CostMatrix& costs, std::vector<double>& rows, std::vector<double>& cols);
+
 // A layout problem that shrinks. Options keep the indices of the original problem in `options`; costs and
 // matrices are indexed by position in that list.
 class ReducedProblem {
@@ -25,11 +33,12 @@ class ReducedProblem {
   const std::vector<int>& options(int var) const { return options_[size_t(var)]; }
   const std::vector<double>& unary(int var) const { return unary_[size_t(var)]; }
   const std::vector<Edge>& edges() const { return edges_; }  // skip those not alive
+  // The original problem's options at these positions of the lists above, one for each variable.
+  Assignment Original(const std::vector<int>& positions) const;
 
  private:
-  // Edge rule. What the matrix charges for a row whatever the column belongs into the row's unary cost, and
-  // the same for columns; a matrix with nothing left is no edge. Edges at a variable with one option vanish
-  // this way. Returns whether that, or a newly forbidden option, can set off other rules.
+  // Edge rule: the function above. Edges at a variable with one option vanish this way. Returns whether that,
+  // or a newly forbidden option, can set off other rules.
   bool MoveIntoUnary(Edge& edge);
   // Option rule. Option i of a variable goes when an option j exists such that replacing i by j never costs
   // more, whatever the neighbours choose: unary_j - unary_i + sum_e max_k (e[j][k] - e[i][k]) <= 0.

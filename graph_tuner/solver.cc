@@ -2,15 +2,21 @@
 
 #include <array>
 
+#include "graph_tuner/solve_beam.h"
 #include "graph_tuner/solve_dp.h"
 #include "graph_tuner/solve_exhaustive.h"
+#include "graph_tuner/solve_pbqp.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
 
 std::span<const Solver> Solvers() {
-  static constexpr std::array<Solver, 2> solvers{{
+  static constexpr std::array<Solver, 4> solvers{{
       {"dp", "exact dynamic programming by variable elimination; refuses graphs that are too wide", &SolveDp},
+      {"pbqp", "PBQP reductions; states how far from optimal it can be where they do not suffice",
+       &SolvePbqp},
+      {"beam", "beam search; states how far from optimal it can be where its width does not suffice",
+       &SolveBeam},
       {"exhaustive", "tries every assignment, cutting hopeless branches; for small graphs", &SolveExhaustive},
   }};
   return solvers;

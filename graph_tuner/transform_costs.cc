@@ -1,5 +1,7 @@
 #include "graph_tuner/transform_costs.h"
 
+#include <sstream>
+
 #include "graph_tuner/costs_timing.h"
 #include "layouts/transform.h"
 #include "layouts/transform_benchmark.h"
@@ -14,12 +16,34 @@ Shape FourSizes(const Shape& shape) {
   return {dims.n, dims.c, dims.h, dims.w};
 }
 
+CostKey KeyOf(const Shape& shape, const Layout& from, const Layout& to) {
+  return {{"kind", "transform"},
+          {"shape", ShapeToString(shape)},
+          {"from", from.ToString()},
+          {"to", to.ToString()}};
+}
+
+// "1x64x56x56" -> its sizes; none when that is not what the text is.
+Shape ParseShape(const std::string& text) {
+  Shape shape;
+  std::istringstream sizes(text);
+  for (int64_t size = 0; sizes >> size; sizes.ignore(1, 'x')) shape.push_back(size);
+  return shape;
+}
+
+// The layout's name but for the number of channels: canonical layouts spell NHWC as a block of all of them.
+std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
+  const bool all_channels = shape.size() == 4 && canonical == Layout::Blocked(shape[1]).ToString();
+  return all_channels && shape[1] > 1 ? Layout::Nhwc().ToString() : canonical;
+}
+
 }  // namespace
 
 Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
   if (shape.size() > 4) return layout;
   const Dims4 dims = ToDims4(shape);
-  if (dims.h * dims.w == 1 && layout.PaddedChannels(dims.c) == dims.c) return Layout::Nchw();
+  const int64_t padded = layout.PaddedChannels(dims.c);
+  if (dims.h * dims.w == 1) return padded == dims.c ? Layout::Nchw() : Layout::Blocked(padded);
   return layout.is_nhwc() ? Layout::Blocked(dims.c) : layout;
 }
 
@@ -33,12 +57,43 @@ double TransformCosts::CopySeconds(const Shape& shape, const Layout& layout) {
   return Cached(FourSizes(shape), canonical, canonical);
 }
 
+bool TransformCosts::IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const {
+  return estimates_.contains(
+      KeyOf(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to)));
+}
+
+std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layout& from,
+                                                  const Layout& to) const {
+  const std::string from_kind = KindOfLayout(shape, from.ToString());
+  const std::string to_kind = KindOfLayout(shape, to.ToString());
+  const auto wanted = double(ElementCount(shape));
+  struct Point {
+    double elements = 0, seconds = 0;
+  };
+  std::optional<Point> below, above;
+  for (const auto& [key, seconds] : file_.figures()) {
+    if (key.at("kind") != "transform") continue;
+    const Shape other = ParseShape(key.at("shape"));
+    if (other.empty() || KindOfLayout(other, key.at("from")) != from_kind ||
+        KindOfLayout(other, key.at("to")) != to_kind)
+      continue;
+    const auto elements = double(ElementCount(other));
+    if (elements <= wanted && (!below || elements > below->elements)) below = Point{elements, seconds};
+    if (elements >= wanted && (!above || elements < above->elements)) above = Point{elements, seconds};
+  }
+  if (!below || !above || above->elements > kInterpolationSpan * below->elements) return std::nullopt;
+  if (above->elements == below->elements) return (below->seconds + above->seconds) / 2;
+  const double share = (wanted - below->elements) / (above->elements - below->elements);
+  return below->seconds + share * (above->seconds - below->seconds);
+}
+
 double TransformCosts::Cached(const Shape& shape, const Layout& from, const Layout& to) {
-  const CostKey key{{"kind", "transform"},
-                    {"shape", ShapeToString(shape)},
-                    {"from", from.ToString()},
-                    {"to", to.ToString()}};
+  const CostKey key = KeyOf(shape, from, to);
   if (const auto known = file_.Find(key)) return *known;
+  if (const auto estimated = estimates_.find(key); estimated != estimates_.end()) return estimated->second;
+  if (interpolate_ && from != to) {
+    if (const auto estimate = Interpolate(shape, from, to)) return estimates_[key] = *estimate;
+  }
   const double seconds = measure_(shape, from, to);
   file_.Add(key, seconds);
   return seconds;

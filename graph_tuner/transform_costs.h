@@ -1,15 +1,18 @@
-// What layout transforms and copies of a tensor cost, each distinct one measured once per machine.
+// What layout transforms and copies of a tensor cost, each distinct one measured once per machine; or, when
+// asked to, estimated from two that were.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 
 #include "graph_tuner/costs_file.h"
 #include "layouts/layout.h"
 
 namespace tilesmith {
 
-// The layout's simplest name for a tensor of this shape: NHWC is NCHW[C]c, and layouts that differ only in
-// name, as all do for one pixel without padding, are NCHW. Same memory as `layout`.
+// The one name that all layouts share which are the same memory for a tensor of this shape: NHWC is NCHW[C]c,
+// and of one pixel there is a single block, or NCHW where nothing is padded. Same memory as `layout`.
 Layout CanonicalLayout(const Shape& shape, const Layout& layout);
 
 class TransformCosts {
@@ -17,18 +20,28 @@ class TransformCosts {
   // Seconds to write the tensor in `to`, reading it in `from`; equal layouts mean a copy.
   using Measure = std::function<double(const Shape& shape, const Layout& from, const Layout& to)>;
 
-  // `file` must outlive this.
-  TransformCosts(CostFile& file, Measure measure) : file_(file), measure_(std::move(measure)) {}
+  // `file` must outlive this. With `interpolate`, a transform of n elements that the file lacks, but of which
+  // it has the same pair of layouts for fewer and for more elements, at most kInterpolationSpan times apart,
+  // costs what the line through the nearest two says at n. Estimates are not added to the file.
+  TransformCosts(CostFile& file, Measure measure, bool interpolate = false)
+      : file_(file), measure_(std::move(measure)), interpolate_(interpolate) {}
 
   // 0 when SameMemory. Preconditions: rank <= 4, or both layouts NCHW.
   double Seconds(const Shape& shape, const Layout& from, const Layout& to);
   double CopySeconds(const Shape& shape, const Layout& layout);
+  // Whether Seconds has estimated this transform.
+  bool IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const;
+
+  static constexpr double kInterpolationSpan = 8;
 
  private:
   double Cached(const Shape& shape, const Layout& from, const Layout& to);
+  std::optional<double> Interpolate(const Shape& shape, const Layout& from, const Layout& to) const;
 
   CostFile& file_;
   Measure measure_;
+  bool interpolate_;
+  std::map<CostKey, double> estimates_;  // once given they stay, whatever is measured later
 };
 
 // Measures the kernel that the executor runs, on `threads` threads.

@@ -83,8 +83,9 @@ class OneDnnConv : public OneDnnPrimitive {
   using OneDnnPrimitive::OneDnnPrimitive;
 };
 
-// No computation: a plain buffer that passes its input on, as a network's inputs, outputs and views do.
-std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape);
+// No computation: a buffer that passes its input on, as a network's inputs, outputs and views do. Any rank in
+// NCHW.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layout& layout = Layout::Nchw());
 
 // The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
 // dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.

@@ -19,13 +19,15 @@ Layout ArrivingLayout(const OneDnnPrimitive& producer) {
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, const OneDnnChoice& choice, std::vector<OneDnnNetwork::Step>& nodes)
-      : graph_(graph), choice_(choice), nodes_(nodes) {}
+  Assembler(const Graph& graph, const OneDnnChoice& choice, const EndLayouts& ends,
+            std::vector<OneDnnNetwork::Step>& nodes)
+      : graph_(graph), choice_(choice), ends_(ends), nodes_(nodes) {}
 
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
     const auto inputs = graph_.Inputs(id);
-    if (dynamic_cast<const InputOp*>(&op) != nullptr) return MakeOneDnnBuffer(graph_.node(id).shape);
+    if (dynamic_cast<const InputOp*>(&op) != nullptr)
+      return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
     if (op.IsView()) return MakeView(inputs[0]);
     if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
     return MakeOther(op, id, refusal);
@@ -80,15 +82,16 @@ class Assembler {
 
   const Graph& graph_;
   const OneDnnChoice& choice_;
+  const EndLayouts& ends_;
   const std::vector<OneDnnNetwork::Step>& nodes_;
 };
 
 }  // namespace
 
 std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
-                                                     std::string* refusal) {
+                                                     const EndLayouts& ends, std::string* refusal) {
   auto network = std::make_unique<OneDnnNetwork>();
-  const Assembler assembler(graph, choice, network->nodes_);
+  const Assembler assembler(graph, choice, ends, network->nodes_);
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     std::string reason;
     Twin twin = assembler.Make(id, &reason);
@@ -100,7 +103,8 @@ std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const O
   }
   network->inputs_ = graph.GraphInputs();
   for (const Graph::NodeId id : graph.outputs()) {
-    network->outputs_.push_back(MakeOneDnnBuffer(graph.node(id).shape));
+    const Node& node = graph.node(id);
+    network->outputs_.push_back(MakeOneDnnBuffer(node.shape, EndLayout(node, ends.outputs)));
     network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
   }
   return network;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/end_layouts.h"
 #include "ops/graph.h"
 #include "ops/onednn.h"
 
@@ -21,12 +22,12 @@ class OneDnnNetwork {
   // For a graph as the executor runs it: post-ops fused, constants folded. Null when a node has no twin, with
   // its name and the reason in *refusal when given.
   static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
-                                               std::string* refusal = nullptr);
+                                               const EndLayouts& ends = {}, std::string* refusal = nullptr);
 
   // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.
   void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }
   Tensor GetOutput(int index) const { return outputs_[index]->GetOutput(); }
-  // Inputs plain, outputs plain: the reorders at both ends are part of it.
+  // Inputs and outputs are in the end layouts: the reorders from and to them are part of it.
   void Run();
 
   struct Step {

@@ -5,10 +5,10 @@ namespace tilesmith {
 
 using namespace onednn;
 
-std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape) {
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layout& layout) {
   auto impl = std::make_unique<Impl>();
   impl->name = "buffer";
-  impl->AddSource(DNNL_ARG_SRC, PlainDesc(shape), shape);
+  impl->AddSource(DNNL_ARG_SRC, LayoutDesc(shape, layout), shape);
   impl->destination = impl->sources[0].buffer;
   return std::make_unique<OneDnnPrimitive>(std::move(impl));
 }

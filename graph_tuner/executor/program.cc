@@ -7,6 +7,7 @@
 #include "graph_tuner/concat_slices.h"
 #include "layouts/base/check.h"
 #include "layouts/transform.h"
+#include "ops/end_layouts.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
 
@@ -19,8 +20,12 @@ int64_t Images(const Shape& shape) { return shape.empty() ? 1 : shape[0]; }
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules)
-      : graph_(graph), schedules_(schedules), slices_(ConcatSlices(graph)), primary_(graph.size(), -1) {}
+  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs)
+      : graph_(graph),
+        schedules_(schedules),
+        outputs_(outputs),
+        slices_(ConcatSlices(graph)),
+        primary_(graph.size(), -1) {}
 
   Program Build() {
     int inputs = 0;
@@ -41,7 +46,7 @@ class ProgramBuilder {
       Region region;
       region.source = Region::Source::kInput;
       region.input = next_input;
-      primary_[id] = NewValue(id, Layout::Nchw(), std::move(region));
+      primary_[id] = NewValue(id, schedules_[id].out, std::move(region));
     } else if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) {
       primary_[id] = NewConstant(id, Layout::Nchw(), constant->value());
     } else if (op.IsView()) {
@@ -105,13 +110,16 @@ class ProgramBuilder {
   int SlicePart(NodeId concat, size_t slot, const Layout& layout) {
     const NodeId input = graph_.Inputs(concat)[slot];
     const auto& slice = slices_[input];
-    if (slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot)) {
+    const bool owned = slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot);
+    if (owned) {
       const int region = program_.values[Need(input, layout)].region;
       if (CanBeSlice(input, program_.regions[region])) return region;
     }
     const auto existing = values_.find({input, layout});
     const int source = existing != values_.end() ? existing->second : primary_[input];
-    return program_.values[Convert(source, layout)].region;
+    const int copy = Convert(source, layout);
+    program_.steps.back().fills_slice = !owned;
+    return program_.values[copy].region;
   }
 
   bool CanBeSlice(NodeId node, const Region& region) const {
@@ -130,12 +138,13 @@ class ProgramBuilder {
   }
 
   void AddOutput(NodeId id, int index) {
-    const int value = Need(id, Layout::Nchw());
+    const Layout layout = EndLayout(graph_.node(id), outputs_);
+    const int value = Need(id, layout);
     Region& region = program_.regions[program_.values[value].region];
     if (region.source == Region::Source::kComputed && region.slice_of < 0 && region.output < 0) {
       region.output = index;
     } else {
-      const int copy = Convert(value, Layout::Nchw());
+      const int copy = Convert(value, layout);
       program_.regions[program_.values[copy].region].output = index;
     }
   }
@@ -145,7 +154,12 @@ class ProgramBuilder {
     const auto found = values_.find({id, layout});
     if (found != values_.end()) return found->second;
     const Value source = program_.values[primary_[id]];
-    if (SameMemory(source.shape, source.layout, layout)) return Alias(id, layout, source.region);
+    // Layouts that are the same memory for this tensor are one form.
+    for (auto known = values_.lower_bound({id, Layout::Nhwc()});
+         known != values_.end() && known->first.first == id; ++known) {
+      const Value& value = program_.values[known->second];
+      if (SameMemory(source.shape, value.layout, layout)) return Alias(id, layout, value.region);
+    }
     const Region& region = program_.regions[source.region];
     if (region.source == Region::Source::kConstant && region.constant->layout().is_nchw()) {
       const Tensor plain = region.constant->Reshaped(source.shape);
@@ -192,6 +206,7 @@ class ProgramBuilder {
 
   const Graph& graph_;
   const std::span<const NodeSchedule> schedules_;
+  const Layout outputs_;
   const std::vector<std::optional<ConcatSlice>> slices_;
   Program program_;
   std::vector<int> primary_;                         // by node: the value in the layout it is produced in
@@ -200,8 +215,8 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules) {
-  return ProgramBuilder(graph, schedules).Build();
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs) {
+  return ProgramBuilder(graph, schedules, outputs).Build();
 }
 
 }  // namespace tilesmith

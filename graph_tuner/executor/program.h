@@ -49,6 +49,7 @@ struct Step {
   int write = 0;           // value
   // By slot: the step may write its result over this input. Empty for none.
   std::vector<bool> in_place;
+  bool fills_slice = false;  // brings a tensor into a concat's slice that it does not own
 };
 
 struct Program {
@@ -59,10 +60,12 @@ struct Program {
 };
 
 // A node that is fused into the conv behind it takes no step and has no value: that conv reads its input.
-// Each distinct (tensor, layout) is made once, right before its first use. Concats that can be sliced take no
-// step: the inputs they own are written in their slices, and others are transformed or copied there.
-// Constants are converted here, at no cost later. A graph output is a region in NCHW; where that region
-// already has another home (a concat, the user's input, another output) a copy is made last.
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules);
+// Each distinct form of a tensor (layouts that are the same memory are one) is made once, right before its
+// first use. Concats that can be sliced take no step: the inputs they own are written in their slices, and
+// others are transformed or copied there. Constants are converted here, at no cost later. A graph output is a
+// region in the layout the caller wants (end_layouts.h); where that region already has another home (a
+// concat, the user's input, another output) a copy is made last.
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
+                     const Layout& outputs = Layout::Nchw());
 
 }  // namespace tilesmith

@@ -87,6 +87,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
                   fmt::format("node \"{}\" ({}) is not of floats, and was not folded away at load time",
                               node.name, node.op->Type()));
     }
+    if (node.op->Type() == "Input") schedule.out = EndLayout(node, plan.ends.inputs);
     if (IsSource(*node.op)) continue;
     const auto found = planned.find(node.name);
     if (found == planned.end()) BadPlan(node, "missing");

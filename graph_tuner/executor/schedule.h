@@ -11,8 +11,8 @@
 namespace tilesmith {
 
 struct NodeSchedule {
-  bool live = false;  // an output is reachable from it
-  Layout out;
+  bool live = false;           // an output is reachable from it
+  Layout out;                  // of graph inputs: as the caller gives them
   std::vector<Layout> inputs;  // by slot
   bool sliced = false;         // a channel concat whose inputs are written in place
   bool fused_away = false;     // the conv behind it computes it too: no step, no value

@@ -96,6 +96,43 @@ TEST_F(CostsTest, EachDistinctTransformIsMeasuredOnce) {
                                    "1x16x4x4 NCHW16c NCHW16c", "2x240x1x1 NCHW NCHW"));
 }
 
+TEST_F(CostsTest, TransformsAreInterpolatedOnlyWhenAskedAndMarked) {
+  const Layout plain = Layout::Nchw(), b8 = Layout::Blocked(8), nhwc = Layout::Nhwc();
+  CostFile file(path_, SyntheticCpu(), 2);
+  int measured = 0;
+  const auto measure = [&](const Shape& shape, const Layout&, const Layout&) {
+    ++measured;
+    return double(ElementCount(shape));
+  };
+  TransformCosts exact(file, measure), estimating(file, measure, /*interpolate=*/true);
+  for (const Layout& to : {b8, nhwc}) {
+    exact.Seconds({1, 16, 4, 4}, plain, to);
+    exact.Seconds({1, 32, 8, 8}, plain, to);
+  }
+  EXPECT_EQ(measured, 4);
+  const Shape between = {1, 24, 6, 6}, outside = {1, 64, 8, 8};
+  for (const Layout& to : {b8, nhwc}) {
+    EXPECT_DOUBLE_EQ(estimating.Seconds(between, plain, to), 24 * 36);
+    EXPECT_TRUE(estimating.IsInterpolated(between, plain, to));
+    EXPECT_FALSE(exact.IsInterpolated(between, plain, to));
+    EXPECT_FALSE(estimating.IsInterpolated({1, 16, 4, 4}, plain, to));
+  }
+  EXPECT_EQ(measured, 4);
+  EXPECT_EQ(estimating.Seconds(outside, plain, b8), 64 * 64);
+  EXPECT_EQ(estimating.Seconds(between, b8, plain), 24 * 36);  // the other way round is not known at all
+  EXPECT_EQ(estimating.CopySeconds(between, b8), 24 * 36);
+  EXPECT_EQ(measured, 7);
+  exact.Seconds({1, 24, 6, 5}, plain, b8);
+  EXPECT_DOUBLE_EQ(estimating.Seconds(between, plain, b8), 24 * 36) << "an answer stays";
+  exact.Seconds(between, plain, b8);
+  EXPECT_EQ(measured, 9);
+  EXPECT_FALSE(TransformCosts(file, measure, true).IsInterpolated(between, plain, b8));
+  // Sizes too far apart say nothing.
+  exact.Seconds({1, 16, 64, 64}, plain, b8);
+  EXPECT_EQ(estimating.Seconds({1, 16, 40, 40}, plain, b8), 16 * 1600);
+  EXPECT_EQ(measured, 11);
+}
+
 TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
   for (int64_t channels : {1, 3, 8, 16, 20}) {
     for (int64_t size : {1, 3}) {
@@ -104,12 +141,18 @@ TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
         const Layout layout = Layout::Parse(name);
         EXPECT_TRUE(SameMemory(shape, layout, CanonicalLayout(shape, layout)))
             << ShapeToString(shape) << " " << name;
+        for (const char* other_name : {"NCHW", "NHWC", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+          const Layout other = Layout::Parse(other_name);
+          EXPECT_EQ(SameMemory(shape, layout, other),
+                    CanonicalLayout(shape, layout) == CanonicalLayout(shape, other))
+              << ShapeToString(shape) << " " << name << " " << other_name;
+        }
       }
     }
   }
   EXPECT_EQ(CanonicalLayout({1, 8, 3, 3}, Layout::Nhwc()), Layout::Blocked(8));
   EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8)), Layout::Nchw());
-  EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(8));
+  EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(16));
 }
 
 TEST_F(CostsTest, OpsAreMeasuredOncePerShapesAndLayout) {
@@ -149,7 +192,7 @@ TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
   std::string text;
   for (auto& answer : answers) {
     std::vector<std::string> warnings = {"stale"};
-    const auto costs = MeasuredCosts(cpu, 1, path_, &warnings);
+    const auto costs = MeasuredCosts(cpu, 1, {path_}, &warnings);
     EXPECT_TRUE(warnings.empty());
     answer = {costs->TransformSeconds(shape, Layout::Nchw(), Layout::Blocked(8)),
               costs->CopySeconds(shape, Layout::Blocked(8)),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph_tuner/executor.h"
+#include "layouts/transform.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
 #include "ops/reference_run.h"
@@ -28,13 +29,17 @@ inline std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
 }
 
 // Output tensors full of NaN.
-inline std::vector<Tensor> UnwrittenOutputs(const Graph& graph) {
+inline std::vector<Tensor> UnwrittenOutputs(const Graph& graph, const Layout& layout = Layout::Nchw()) {
   std::vector<Tensor> outputs;
   for (const Graph::NodeId id : graph.outputs()) {
-    Tensor& tensor = outputs.emplace_back(graph.node(id).shape);
-    std::fill_n(tensor.floats(), tensor.size(), std::numeric_limits<float>::quiet_NaN());
+    Tensor& tensor = outputs.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), layout));
+    std::fill_n(tensor.floats(), tensor.padded_size(), std::numeric_limits<float>::quiet_NaN());
   }
   return outputs;
+}
+
+inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
+  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
 }
 
 inline std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
@@ -59,19 +64,35 @@ inline double RelativeDifference(const Tensor& actual, const Tensor& expected) {
   return largest > 0 ? difference / largest : difference;
 }
 
-inline void ExpectOutputs(Executor& executor, const Graph& graph, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& expected, double tolerance) {
-  const std::vector<Tensor> inputs_before = inputs;
-  std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+// A network with inputs, what it must compute of them, all plain, and how the executor is to get them.
+struct ExpectedRun {
+  const Graph& graph;
+  const std::vector<Tensor>& inputs;
+  const std::vector<Tensor>& expected;
+  EndLayouts ends = {};
+};
+
+inline void ExpectOutputs(Executor& executor, const ExpectedRun& run, double tolerance) {
+  std::vector<Tensor> inputs;
+  const std::vector<Graph::NodeId> ids = run.graph.GraphInputs();
+  for (size_t i = 0; i < ids.size(); ++i)
+    inputs.push_back(InLayout(run.inputs[i], EndLayout(run.graph.node(ids[i]), run.ends.inputs)));
+  std::vector<Tensor> outputs = UnwrittenOutputs(run.graph, run.ends.outputs);
   const auto output_pointers = Pointers(outputs);
   executor.Run(Pointers(inputs), output_pointers);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_LE(RelativeDifference(outputs[i], expected[i]), tolerance)
-        << "output " << i << ", " << graph.node(graph.outputs()[i]).name;
+    EXPECT_LE(RelativeDifference(InLayout(outputs[i], Layout::Nchw()), run.expected[i]), tolerance)
+        << "output " << i << ", " << run.graph.node(run.graph.outputs()[i]).name;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    EXPECT_EQ(RelativeDifference(inputs[i], inputs_before[i]), 0) << "input " << i << " was written to";
+    EXPECT_EQ(RelativeDifference(InLayout(inputs[i], Layout::Nchw()), run.inputs[i]), 0)
+        << "input " << i << " was written to";
   }
+}
+
+inline void ExpectOutputs(Executor& executor, const Graph& graph, const std::vector<Tensor>& inputs,
+                          const std::vector<Tensor>& expected, double tolerance) {
+  ExpectOutputs(executor, {graph, inputs, expected}, tolerance);
 }
 
 // A convolution of size `kernel` with seeded weights, a bias and relu; with a residual when one is given.

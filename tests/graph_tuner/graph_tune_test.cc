@@ -11,6 +11,7 @@
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/plan_enumerator.h"
 #include "tests/graph_tuner/synthetic.h"
+#include "tests/graph_tuner/synthetic_fusion.h"
 
 namespace tilesmith {
 namespace {
@@ -94,13 +95,32 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
   EXPECT_DOUBLE_EQ(price("NCHW", "NCHW", 8), 2 * 1000 + 1000 + 100);
 }
 
-double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs) {
+double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs,
+                  const EndLayouts& ends = {}) {
   double best = kForbidden;
-  PlanEnumerator(graph, candidates).ForEach([&](Plan& plan) {
+  PlanEnumerator(graph, candidates, ends).ForEach([&](Plan& plan) {
     PricePlan(graph, costs, plan);
     best = std::min(best, plan.predicted_seconds);
   });
   return best;
+}
+
+TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
+  Graph graph("g");
+  const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16);
+  graph.MarkOutput(a);
+  Plan plan;
+  plan.nodes = {Chosen("a", graph, 0, 0, 1)};  // NHWC
+  PlainCosts costs;
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000 + 1000);
+  plan.ends = {Layout::Nhwc(), Layout::Nchw()};
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000);
+  plan.ends = {Layout::Nhwc(), Layout::Nhwc()};
+  PricePlan(graph, costs, plan);
+  EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1);
+  EXPECT_TRUE(plan.transforms.empty());
 }
 
 double Combinations(const BuiltProblem& built) {
@@ -120,6 +140,8 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
         SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
     SyntheticCosts costs(seed);
     GraphTuneOptions options = Options();
+    const std::vector<Layout> ends = {Layout::Nchw(), Layout::Nhwc(), Layout::Nchw(), Layout::Blocked(8)};
+    options.ends = {ends[seed % 4], ends[seed / 4 % 4]};
     const GraphTuneResult dp = GraphTune(graph, log, costs, options);
     options.solver = "exhaustive";
     const GraphTuneResult exhaustive = GraphTune(graph, log, costs, options);
@@ -131,7 +153,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
     if (Combinations(built) <= 2000) {
       ++brute_forced;
-      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs),
+      EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
                   1e-9 * exhaustive.plan.predicted_seconds);
     }
     for (Id id = 0; id < graph.size(); ++id) {
@@ -147,28 +169,6 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
   EXPECT_GT(two_outputs, 80);
   EXPECT_GT(residuals, 80);
   EXPECT_GT(transforms, 200);
-}
-
-// Made-up records of fused workloads, some of them worth it; by what the records are of, no template asked.
-void AddFusedCandidates(const Graph& graph, const std::vector<int64_t>& blocks, uint64_t seed,
-                        Candidates& candidates) {
-  for (const FusablePair& pair : FusablePairs(graph)) {
-    const std::string text = WorkloadToString(pair.workload);
-    std::vector<Record>& records = candidates[text];
-    if (!records.empty() || HashFraction(text, seed) < 0.2) continue;
-    for (int64_t in : blocks) {
-      for (int64_t out : blocks) {
-        const std::string key = text + std::to_string(in * 1000 + out);
-        if (HashFraction(key, seed) < 0.3) continue;
-        Record record = SyntheticRecord(pair.workload.main_conv(), in, out, 1);
-        record.workload = pair.workload;
-        record.template_name = "fused";
-        const double elements = double(ElementCount(pair.workload.output_shape()));
-        record.seconds = 1e-6 * elements * (0.5 + 2 * HashFraction(key + "s", seed));
-        records.push_back(record);
-      }
-    }
-  }
 }
 
 TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {

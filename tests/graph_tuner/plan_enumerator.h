@@ -16,8 +16,10 @@ namespace tilesmith {
 // fused or not.
 class PlanEnumerator {
  public:
-  PlanEnumerator(const Graph& graph, const Candidates& candidates)
-      : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {}
+  PlanEnumerator(const Graph& graph, const Candidates& candidates, const EndLayouts& ends = {})
+      : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {
+    plan_.ends = ends;
+  }
 
   void ForEach(const std::function<void(Plan&)>& visit) {
     visit_ = visit;

@@ -79,12 +79,14 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(a.transforms[i].from, b.transforms[i].from);
     EXPECT_EQ(a.transforms[i].to, b.transforms[i].to);
     EXPECT_EQ(a.transforms[i].predicted_seconds, b.transforms[i].predicted_seconds);
+    EXPECT_EQ(a.transforms[i].interpolated, b.transforms[i].interpolated);
   }
 }
 
 TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
-  const Plan plan = MakePlan(graph_);
+  Plan plan = MakePlan(graph_);
   ASSERT_FALSE(plan.transforms.empty());
+  plan.transforms[0].interpolated = true;
   Write("an older plan\n");
   WritePlan(path_, plan);
   const Plan read = ReadPlan(path_);
@@ -101,6 +103,15 @@ TEST_F(PlanFileTest, RemembersWhatAccuracyItWasMadeFor) {
   plan.accuracy = {};
   WritePlan(path_, plan);
   EXPECT_EQ(ReadPlan(path_).accuracy, plan.accuracy);
+}
+
+TEST_F(PlanFileTest, RemembersTheLayoutsOfItsEnds) {
+  Plan plan = MakePlan(graph_);
+  for (const EndLayouts& ends : {EndLayouts{}, EndLayouts{Layout::Nhwc(), Layout::Blocked(8)}}) {
+    plan.ends = ends;
+    WritePlan(path_, plan);
+    EXPECT_EQ(ReadPlan(path_).ends, ends);
+  }
 }
 
 TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {
@@ -188,7 +199,7 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
               HasSubstr("NHCW"));
 }
 
-TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesAndThreads) {
+TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
   const Plan plan = MakePlan(graph_);
   auto refusal = [&](const Plan& p, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
     return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, cpu, threads, force); });
@@ -201,6 +212,10 @@ TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesAndThreads) {
   other.model = "another";
   EXPECT_THAT(refusal(plan, graph_, other, 2, false), HasSubstr("made on \"synthetic\""));
   CheckPlan(plan, graph_, other, 2, true);
+  Plan older = plan;
+  older.target.tool_version = "0.0.1";
+  EXPECT_THAT(refusal(older, graph_, cpu, 2, false), HasSubstr("made by tilesmith 0.0.1, this is "));
+  CheckPlan(older, graph_, cpu, 2, true);
   EXPECT_THAT(refusal(plan, graph_, cpu, 1, false), HasSubstr("made for 2 threads"));
   CheckPlan(plan, graph_, cpu, 1, true);
 

@@ -58,6 +58,19 @@ std::vector<Record> RandomLog(const Graph& graph, const CpuInfo& cpu, uint64_t s
   return records;
 }
 
+// Every step is an entry of the plan, and together they are charged what the plan is.
+void ExpectPlannedSteps(Executor& executor, const Graph& graph, const Plan& plan,
+                        const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> outputs = UnwrittenOutputs(graph, plan.ends.outputs);
+  const auto output_pointers = Pointers(outputs);
+  double charged = 0;
+  for (const StepProfile& step : executor.Profile(Pointers(inputs), output_pointers, 1)) {
+    EXPECT_TRUE(step.planned) << step.name;
+    charged += step.predicted_seconds;
+  }
+  EXPECT_NEAR(charged, plan.predicted_seconds, 1e-9 * plan.predicted_seconds);
+}
+
 class PlanRun : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
 
 TEST_P(PlanRun, EveryPlanComputesTheReference) {
@@ -82,6 +95,7 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
     EXPECT_EQ(!FindFusedNodes(graph, plan).empty(), can_fuse);
     Executor executor(graph, plan, {.cpu = cpu, .threads = 2});
     ExpectOutputs(executor, graph, inputs, expected, 1e-4);
+    ExpectPlannedSteps(executor, graph, plan, inputs);
   }
 }
 

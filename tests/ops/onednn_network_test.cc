@@ -32,7 +32,7 @@ void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, dou
   const Tensor expected = RunReference(graph, inputs)[0];
   std::string refusal;
   const Graph fused = OptimizeGraph(graph);
-  const auto network = OneDnnNetwork::Create(fused, choice, &refusal);
+  const auto network = OneDnnNetwork::Create(fused, choice, {}, &refusal);
   ASSERT_NE(network, nullptr) << refusal;
   EXPECT_EQ(network->nodes().size(), fused.size());
   double largest = 0;

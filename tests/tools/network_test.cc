@@ -54,12 +54,13 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl");
   const ProgramResult planned =
-      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", plan}));
+      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "--time", "1ms", "-o", plan}));
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   const Json summary = Json::parse(planned.out);
   EXPECT_EQ(summary["convs"], 26);
   EXPECT_EQ(summary["unmeasured"], 26);
   EXPECT_GT(summary["measured_seconds"], 0);
+  EXPECT_EQ(summary["baselines"][0]["note"], "the same as the plan");
 
   const std::string trace = directory.File("trace.json"), csv = directory.File("steps.csv");
   const ProgramResult run = Tilesmith(Small({"run", "squeezenet1_1", "--plan", plan, "--check", "--runs", "3",
@@ -111,6 +112,22 @@ TEST(NetworkTest, BenchTable) {
   EXPECT_GT(json["network_seconds"], 0);
 }
 
+TEST(NetworkTest, PlansForNhwcCallersAgreeWithTheReferenceAndOneDnn) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const ProgramResult planned =
+      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "--input-layout", "NHWC",
+                       "--output-layout", "NHWC", "--time", "1ms", "-o", plan}));
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(ReadFile(plan), testing::HasSubstr(R"("input_layout":"NHWC")"));
+  const ProgramResult run =
+      Tilesmith(Small({"run", "squeezenet1_1", "--plan", plan, "--runs", "1", "--check"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_LT(Json::parse(run.out)["difference"], 1e-4);
+  const ProgramResult bench = Tilesmith(Small({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms"}));
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
+}
+
 TEST(NetworkTest, BenchFailsBelowTheLimit) {
   const ProgramResult result = Tilesmith(
       {"bench", "ic8ih8oc8kh1+bias", "--time", "1ms", "--against", "direct", "--fail-below", "1e9"});
@@ -129,7 +146,7 @@ TEST(NetworkTest, SpaceNamesKnobsAndRefusals) {
 }
 
 TEST(NetworkTest, EveryCommandExplainsItself) {
-  for (const char* command : {"tasks", "space", "tune", "graph-tune", "bench", "run", "doctor"}) {
+  for (const char* command : {"tasks", "space", "tune", "graph-tune", "explain", "bench", "run", "doctor"}) {
     const ProgramResult result = Tilesmith({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, testing::HasSubstr("Examples:\n  tilesmith " + std::string(command)));

@@ -48,6 +48,7 @@ std::string ScaledDown(std::string text) {
       {"--seeds [0-9]+", "--seeds 1"},
       {"--suite [a-z]+", "--suite tools/suites/two.txt"},
       {"resnet(18|50) ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
+      {"layer1.0.conv2 ", "features.3.expand3x3 "},
   };
   for (const auto& [pattern, replacement] : substitutions) {
     text = std::regex_replace(text, std::regex(pattern), replacement);
@@ -55,6 +56,7 @@ std::string ScaledDown(std::string text) {
   const auto lacks = [&](const char* option) { return text.find(option) == std::string::npos; };
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
   if (!lacks("tilesmith simulate")) text += " --trials 10";
+  if (!lacks("tilesmith graph-tune") && lacks("--time ")) text += " --time 1ms";
   if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
   return text;
 }

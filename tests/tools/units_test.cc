@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <set>
 
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
+#include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/duel.h"
 #include "tools/bench/random_tensor.h"
@@ -15,6 +17,7 @@
 #include "tools/cli/conditions.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npy.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/suite.h"
@@ -196,6 +199,59 @@ TEST(DuelTest, MedianRatioSurvivesDisturbedRounds) {
   EXPECT_DOUBLE_EQ(ratio.p10, 1.25);
   EXPECT_DOUBLE_EQ(ratio.p90, 1.25);
   EXPECT_DOUBLE_EQ(Quantile({3, 1, 2}, 0.25), 1.5);
+}
+
+TEST(DuelTest, RoundsAreAsManyAsAskedFor) {
+  const std::vector<Contestant> contestants{{"a", [] {}, {}}};
+  EXPECT_EQ(RunDuel(contestants, {.seconds = 1e-9, .cold = false, .min_rounds = 12}).size(), 12u);
+}
+
+TEST(DuelTest, MedianIntervalIsBetweenOrderStatistics) {
+  std::vector<double> values;
+  const auto interval = [&](int count) {
+    values.clear();
+    for (int i = count; i > 0; --i) values.push_back(i);
+    return MedianInterval(values);
+  };
+  using Pair = std::pair<double, double>;
+  // The k of tables of the sign test, two-sided 5%.
+  EXPECT_EQ(interval(1), Pair(1, 1));
+  EXPECT_EQ(interval(5), Pair(1, 5));
+  EXPECT_EQ(interval(8), Pair(1, 8));
+  EXPECT_EQ(interval(9), Pair(2, 8));
+  EXPECT_EQ(interval(12), Pair(3, 10));
+  EXPECT_EQ(interval(20), Pair(6, 15));
+  EXPECT_EQ(interval(100), Pair(40, 61));
+}
+
+// Of a skewed distribution, whose median is ln 2.
+TEST(DuelTest, MedianIntervalHoldsTheMedianAsOftenAsItSays) {
+  constexpr int kDraws = 4000;
+  for (const int count : {12, 25, 60}) {
+    SCOPED_TRACE(testing::Message() << count << " values, seed " << count);
+    TestRandom random{uint64_t(count)};
+    int inside = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      std::vector<double> values;
+      for (int i = 0; i < count; ++i) values.push_back(-std::log(1 - double(random.Uniform(0, 1))));
+      const auto [low, high] = MedianInterval(std::move(values));
+      inside += low <= std::numbers::ln2 && std::numbers::ln2 <= high;
+    }
+    EXPECT_GE(inside, 0.94 * kDraws);
+    EXPECT_LE(inside, 0.99 * kDraws);
+  }
+}
+
+TEST(ProgressTest, StagesEstimateTheTimeLeft) {
+  testing::internal::CaptureStderr();
+  {
+    ProgressLine line;
+    StageProgress stages(line, 2);
+    stages.Expect(3);
+    stages.Begin("running the first");
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("running the first, about 6.0s left"));
 }
 
 TEST(TasksTest, WorkloadsAreToldFromModels) {

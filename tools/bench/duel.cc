@@ -44,7 +44,7 @@ DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& o
   }
   DuelRounds rounds;
   const double begin = NowSeconds();
-  while (int(rounds.size()) < kMinRounds ||
+  while (int(rounds.size()) < options.min_rounds ||
          (NowSeconds() - begin < options.seconds && int(rounds.size()) < kMaxRounds)) {
     std::vector<double> seconds(contestants.size());
     for (size_t i = 0; i < contestants.size(); ++i) {
@@ -67,7 +67,22 @@ double DuelSeconds(const DuelRounds& rounds, size_t contestant) {
 PairedRatio RatioOf(const DuelRounds& rounds, size_t a, size_t b) {
   std::vector<double> ratios;
   for (const auto& round : rounds) ratios.push_back(round[b] / round[a]);
-  return {Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9)};
+  const auto [low, high] = MedianInterval(ratios);
+  return {Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9), low, high};
+}
+
+std::pair<double, double> MedianInterval(std::vector<double> values) {
+  TILESMITH_CHECK(!values.empty());
+  std::ranges::sort(values);
+  const size_t n = values.size();
+  double equal = std::pow(0.5, double(n)), below = 0;  // P(Binomial = k), P(Binomial < k)
+  size_t k = 0;
+  for (; k < n / 2 && below + equal <= 0.025; ++k) {
+    below += equal;
+    equal *= double(n - k) / double(k + 1);
+  }
+  const size_t first = k > 0 ? k - 1 : 0;
+  return {values[first], values[n - 1 - first]};
 }
 
 }  // namespace tilesmith

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tilesmith {
@@ -18,11 +19,12 @@ struct Contestant {
   std::vector<std::span<const float>> weights;  // evicted before every run of a cold duel
 };
 
-struct DuelOptions {
-  double seconds = 0.5;  // for all contestants together; at least kMinRounds rounds whatever they take
-  bool cold = false;
-};
 constexpr int kMinRounds = 5;
+struct DuelOptions {
+  double seconds = 0.5;  // for all contestants together
+  bool cold = false;
+  int min_rounds = kMinRounds;  // whatever they take
+};
 constexpr double kBlockSeconds = 2e-3;  // of one contestant in one round, when its runs are shorter than that
 
 // Seconds per run, [round][contestant].
@@ -38,7 +40,14 @@ double DuelSeconds(const DuelRounds& rounds, size_t contestant);
 // seconds of b / seconds of a, in each round: above 1 when a is the faster one.
 struct PairedRatio {
   double median = 0, p10 = 0, p90 = 0;
+  double low = 0, high = 0;  // 95% interval of the median (MedianInterval)
 };
 PairedRatio RatioOf(const DuelRounds& rounds, size_t a, size_t b);
+
+// Where the median of what the values are drawn from lies, with at least 95% confidence and whatever its
+// distribution: between the k-th smallest and the k-th largest value, for the largest k with
+// 2 P(Binomial(n, 1/2) < k) <= 0.05. Below 6 values there is no such k; it is the range of all of them then.
+// Precondition: not empty. Source: H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 2003, 7.1.
+std::pair<double, double> MedianInterval(std::vector<double> values);
 
 }  // namespace tilesmith

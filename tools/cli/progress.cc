@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -51,6 +52,15 @@ void ProgressLine::Show(const std::string& text) {
   fmt::print(stderr, "\r{}{}{}\033[K", terminal_.dim ? "\033[2m" : "", text.substr(0, terminal_.columns - 1),
              terminal_.dim ? "\033[0m" : "");
   drawn_ = true;
+}
+
+void StageProgress::Begin(const std::string& what) {
+  const double now = NowSeconds();
+  if (begun_ == 0) first_began_ = now;
+  const double each = begun_ == 0 ? guessed_seconds_ : (now - first_began_) / begun_;
+  line_.Show(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, 1))));
+  ++begun_;
+  --to_come_;
 }
 
 void ProgressLine::Say(const std::string& text) {

@@ -34,6 +34,25 @@ class ProgressLine {
   double next_seconds_ = 0;
 };
 
+// Stages of about the same length, each announced when it begins, with an estimate of the time left: what the
+// stages so far took on average, times those to come.
+class StageProgress {
+ public:
+  // How long a stage may take is a guess, until the first one is over.
+  StageProgress(ProgressLine& line, double guessed_seconds)
+      : line_(line), guessed_seconds_(guessed_seconds) {}
+  // From now on this many stages are to come.
+  void Expect(int stages) { to_come_ = stages; }
+  // The next stage begins, and the one before, if any, is over.
+  void Begin(const std::string& what);
+
+ private:
+  ProgressLine& line_;
+  const double guessed_seconds_;
+  int begun_ = 0, to_come_ = 0;
+  double first_began_ = 0;
+};
+
 // "3m07s", "12.3s".
 std::string DurationText(double seconds);
 

@@ -40,6 +40,14 @@ std::vector<Record> LoadRecords(const std::vector<std::string>& paths) {
   return records;
 }
 
+void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine) {
+  const Target target = TargetOf(machine.cpu);
+  for (Record& record : records) {
+    record.target = target;
+    record.conditions.threads = machine.threads;
+  }
+}
+
 std::string CostsPathFor(const std::string& log_path) {
   static constexpr std::string_view kSuffix = ".jsonl";
   const std::string stem =

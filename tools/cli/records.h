@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/machine.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
@@ -14,6 +15,9 @@ std::vector<Record> LoadRecords(const std::string& path);
 
 // Those of several logs, one after the other.
 std::vector<Record> LoadRecords(const std::vector<std::string>& paths);
+
+// Makes records of other machines or thread counts count as this one's, times included.
+void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine);
 
 // Where measured costs are kept beside a log: "a.jsonl" -> "a.costs.jsonl".
 std::string CostsPathFor(const std::string& log_path);

@@ -3,6 +3,7 @@
 #include "tools/commands/bench.h"
 #include "tools/commands/cost_model.h"
 #include "tools/commands/doctor.h"
+#include "tools/commands/explain.h"
 #include "tools/commands/graph_tune.h"
 #include "tools/commands/log.h"
 #include "tools/commands/measure_space.h"
@@ -21,6 +22,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeSpaceCommand());
   commands.push_back(MakeTuneCommand());
   commands.push_back(MakeGraphTuneCommand());
+  commands.push_back(MakeExplainCommand());
   commands.push_back(MakeBenchCommand());
   commands.push_back(MakeRunCommand());
   commands.push_back(MakeMeasureSpaceCommand());

@@ -32,7 +32,7 @@ class RunNetworkCommand : public Command {
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_, "From graph-tune (default: a decent schedule without tuning)");
     args.Flag("--force", &force_,
-              "Use the plan though it was made for another network, machine or thread count");
+              "Use the plan though it was made for another network, machine, version or thread count");
     args.Texts("--input", &inputs_,
                "NAME=FILE.npy or FILE.npz; may be repeated (default: seeded random data)");
     args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");

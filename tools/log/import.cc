@@ -3,11 +3,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "layouts/base/error.h"
+#include "tools/cli/model.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/tasks.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
+#include "tuner/adopt_post_ops.h"
 #include "tuner/autotvm.h"
 #include "tuner/replace_log.h"
 
@@ -20,33 +24,59 @@ class LogImportCommand : public Command {
   std::string_view Purpose() const override { return "Make a log of one that Apache TVM's AutoTVM wrote"; }
   std::string_view Examples() const override {
     return "tilesmith log import autotvm.log -o imported.jsonl\n"
+           "tilesmith log import autotvm.log -o imported.jsonl --model resnet18\n"
            "tilesmith log verify imported.jsonl --retarget -o here.jsonl";
   }
   void Declare(Args& args) override {
     args.Positional("FILE", &path_, "AutoTVM log, format 0.2 (conv2d_NCHWc.x86, depthwise_conv2d_NCHWc.x86)");
     args.Text("-o,--output", &output_, "Log to write; replaced when it exists");
+    args.Text("--model", &model_.model,
+              "Keep what serves this network, as records of its convolutions with what is fused into them");
+    DeclareInputOptions(args, &model_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     CheckOutput(output_, {path_});
-    const std::vector<Record> records = Read();
+    std::vector<Record> records = Read();
+    const auto read = int64_t(records.size());
+    if (!model_.model.empty()) records = ForModel(records);
     ReplaceLog(output_, PointersTo(records));
     int64_t exact = 0;
-    for (const Record& record : records) exact += record.detail.empty() ? 1 : 0;
+    for (const Record& record : records) exact += record.detail.starts_with("nearest") ? 0 : 1;
     Report report;
     TargetList(CountTargets(records)).AddTable(report);
+    report.Fact("read", "read", CountCell(read));
     report.Fact("records", "records", CountCell(int64_t(records.size())));
     report.Fact("exact", "  same tiles", CountCell(exact));
     report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - exact));
     report.Fact("skipped", "lines skipped", CountCell(problems_));
     report.Fact("log", "log", TextCell(output_));
+    if (!model_.model.empty()) report.Fact("tasks", "  tasks served", TextCell(served_));
     report.Note("Their times are another machine's: log verify --retarget measures them on this one.");
     report.Print(json_);
     return 0;
   }
 
  private:
+  std::vector<Record> ForModel(const std::vector<Record>& records) {
+    std::vector<ConvWorkload> workloads;
+    for (const ConvTask& task : TasksOf(LoadModel(model_))) workloads.push_back(task.workload);
+    std::vector<Record> adopted;
+    std::set<std::string> served;
+    for (const Record& record : records) {
+      for (Record& one : AdoptPostOps(record, workloads)) {
+        served.insert(WorkloadToString(one.workload));
+        adopted.push_back(std::move(one));
+      }
+    }
+    if (adopted.empty())
+      throw Error(ErrorCode::kNoCandidate, fmt::format("{}: none of its {} records is of a convolution of {}",
+                                                       path_, records.size(), model_.model));
+    served_ = fmt::format("{} of {}", served.size(), workloads.size());
+    return adopted;
+  }
+
   std::vector<Record> Read() {
     constexpr int64_t kProblemsShown = 3;
     std::ifstream file(path_, std::ios::binary);
@@ -76,7 +106,8 @@ class LogImportCommand : public Command {
     return records;
   }
 
-  std::string path_, output_;
+  ModelOptions model_;
+  std::string path_, output_, served_;
   bool json_ = false;
   int64_t problems_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "tools/log/log_tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -45,6 +46,14 @@ void TargetList::AddTable(Report& report) const {
 
 std::string WeightsText(const MeasureConditions& conditions) {
   return conditions.cold_weights ? "cold" : "warm";
+}
+
+std::string FailuresText(const std::map<TrialStatus, int64_t>& failures) {
+  std::vector<std::string> texts;
+  texts.reserve(failures.size());
+  for (const auto& [status, count] : failures)
+    texts.push_back(fmt::format("{} {}", TrialStatusName(status), count));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 void DeclareWorkload(Args& args, std::string* workload) {

@@ -1,6 +1,7 @@
 // What the tables of `tilesmith log` have in common.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class TargetList {
 };
 
 std::string WeightsText(const MeasureConditions& conditions);  // "warm", "cold"
+// "run_crash 2, wrong_answer 1", "" for none.
+std::string FailuresText(const std::map<TrialStatus, int64_t>& failures);
 
 // --workload W. Throws Error(kUsage) when the text is no workload.
 void DeclareWorkload(Args& args, std::string* workload);

@@ -12,15 +12,6 @@
 namespace tilesmith {
 namespace {
 
-// "run_crash 2, wrong_answer 1", "" for none.
-std::string FailuresText(const std::map<TrialStatus, int64_t>& failures) {
-  std::vector<std::string> texts;
-  texts.reserve(failures.size());
-  for (const auto& [status, count] : failures)
-    texts.push_back(fmt::format("{} {}", TrialStatusName(status), count));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 std::string TemplatesText(const std::map<std::string, int64_t>& templates) {
   std::vector<std::string> texts;
   texts.reserve(templates.size());

@@ -24,9 +24,9 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
                               std::string* refusal) {
   const auto automatic = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
   std::vector<Chain> chains;
-  chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, refusal)});
+  chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, run.ends(), refusal)});
   if (chains[0].network == nullptr) return {};
-  chains.push_back({"fastest of each layer", OneDnnNetwork::Create(graph, fastest, refusal)});
+  chains.push_back({"fastest of each layer", OneDnnNetwork::Create(graph, fastest, run.ends(), refusal)});
   if (chains[1].network == nullptr) chains.pop_back();
   for (Chain& chain : chains) {
     for (size_t i = 0; i < run.inputs().size(); ++i) chain.network->SetInput(int(i), run.inputs()[i]);

@@ -7,6 +7,7 @@
 #include "graph_tuner/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
+#include "layouts/transform.h"
 #include "ops/reference_run.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
@@ -15,18 +16,33 @@
 namespace tilesmith {
 namespace {
 
-std::vector<Tensor> MakeOutputs(const Graph& graph) {
+std::vector<Tensor> InLayout(const Graph& graph, const std::vector<Tensor>& plain, const Layout& layout) {
+  std::vector<Tensor> tensors;
+  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const Layout wanted = EndLayout(graph.node(ids[i]), layout);
+    tensors.push_back(wanted.is_nchw() ? plain[i] : TransformGeneric(plain[i], wanted));
+  }
+  return tensors;
+}
+
+Tensor Plain(const Tensor& tensor) {
+  return tensor.layout().is_nchw() ? tensor : TransformGeneric(tensor, Layout::Nchw());
+}
+
+std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
   std::vector<Tensor> outputs;
   for (Graph::NodeId id : graph.outputs()) {
-    outputs.emplace_back(graph.node(id).shape, Layout::Nchw(), graph.node(id).type);
+    const Node& node = graph.node(id);
+    outputs.emplace_back(node.shape, EndLayout(node, layout), node.type);
   }
   return outputs;
 }
 
-template <typename T, typename Pointer>
-std::vector<Pointer> PointersTo(std::vector<T>& values) {
+template <typename Pointer, typename Tensors>
+std::vector<Pointer> PointersTo(Tensors& tensors) {
   std::vector<Pointer> pointers;
-  for (T& value : values) pointers.push_back(&value);
+  for (auto& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
 
@@ -35,10 +51,12 @@ std::vector<Pointer> PointersTo(std::vector<T>& values) {
 NetworkRun::NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine,
                        std::vector<Tensor> inputs)
     : graph_(graph),
-      inputs_(std::move(inputs)),
-      outputs_(MakeOutputs(graph)),
-      input_pointers_(PointersTo<Tensor, const Tensor*>(inputs_)),
-      output_pointers_(PointersTo<Tensor, Tensor*>(outputs_)),
+      ends_(plan.ends),
+      plain_inputs_(std::move(inputs)),
+      inputs_(InLayout(graph, plain_inputs_, ends_.inputs)),
+      outputs_(MakeOutputs(graph, ends_.outputs)),
+      input_pointers_(PointersTo<const Tensor*>(inputs_)),
+      output_pointers_(PointersTo<Tensor*>(outputs_)),
       executor_(graph, plan, {machine.cpu, machine.threads}) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
@@ -69,11 +87,11 @@ std::vector<StepProfile> NetworkRun::Profile(int runs) {
 
 double NetworkRun::CompareWithReference() {
   Run();
-  const std::vector<Tensor> expected = RunReference(graph_, input_pointers_);
+  const std::vector<Tensor> expected = RunReference(graph_, PointersTo<const Tensor*>(plain_inputs_));
   double worst = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i].type() != DataType::kF32) continue;
-    worst = std::max(worst, RelativeDifference(outputs_[i], expected[i]));
+    worst = std::max(worst, RelativeDifference(Plain(outputs_[i]), expected[i]));
   }
   return worst;
 }
@@ -81,7 +99,7 @@ double NetworkRun::CompareWithReference() {
 std::vector<NamedTensor> NetworkRun::Outputs() const {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    named.emplace_back(graph_.node(graph_.outputs()[i]).name, outputs_[i]);
+    named.emplace_back(graph_.node(graph_.outputs()[i]).name, Plain(outputs_[i]));
   }
   return named;
 }

@@ -17,8 +17,8 @@ struct RunTimes {
 
 class NetworkRun {
  public:
-  // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order. The graph must
-  // outlive this.
+  // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order, plain: they are
+  // brought into the plan's end layouts here. The graph must outlive this.
   NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
 
   void Run();
@@ -29,12 +29,14 @@ class NetworkRun {
   double CompareWithReference();
 
   Executor& executor() { return executor_; }
-  const std::vector<Tensor>& inputs() const { return inputs_; }
-  std::vector<NamedTensor> Outputs() const;  // after a run
+  const std::vector<Tensor>& inputs() const { return plain_inputs_; }
+  const EndLayouts& ends() const { return ends_; }
+  std::vector<NamedTensor> Outputs() const;  // after a run; plain
 
  private:
   const Graph& graph_;
-  std::vector<Tensor> inputs_, outputs_;
+  EndLayouts ends_;
+  std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;
   std::vector<Tensor*> output_pointers_;
   Executor executor_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "layouts/base/error.h"
 
@@ -24,6 +26,19 @@ bool Teaches(TrialStatus status) {
   return status == TrialStatus::kOk || status == TrialStatus::kRunTimeout ||
          status == TrialStatus::kRunCrash || status == TrialStatus::kWrongAnswer ||
          status == TrialStatus::kOutOfMemory;
+}
+
+double Octaves(int64_t a, int64_t b) {
+  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
+}
+
+// Sizes count by their ratio; what decides how a loop nest looks counts more.
+double Distance(const ConvWorkload& a, const ConvWorkload& b) {
+  constexpr double kShape = 4, kFused = 8;
+  return Octaves(a.ic / a.g, b.ic / b.g) + Octaves(a.oc / a.g, b.oc / b.g) +
+         Octaves(a.mb * a.oh * a.ow, b.mb * b.oh * b.ow) +
+         kShape * (Octaves(a.kh, b.kh) + Octaves(a.kw, b.kw) + Octaves(a.sh, b.sh) + Octaves(a.sw, b.sw)) +
+         kFused * (a.pre.any() != b.pre.any()) + kFused * (a.before.size() != b.before.size());
 }
 
 }  // namespace
@@ -62,6 +77,26 @@ std::vector<std::string> TrainingHistory::Knobs() const {
     }
   }
   return {knobs.begin(), knobs.end()};
+}
+
+std::vector<Config> TrainingHistory::FastestConfigs(const ConvTemplate& conv_template,
+                                                    const ConvWorkload& workload, size_t n) const {
+  std::vector<std::pair<double, const Config*>> fastest;  // distance, config
+  for (const auto& [key, task] : tasks_) {
+    const Row* best = nullptr;
+    for (const Row& row : task.rows) {
+      if (row.conv_template == &conv_template && row.seconds > 0 && (!best || row.seconds < best->seconds))
+        best = &row;
+    }
+    if (best) fastest.emplace_back(Distance(task.workload, workload), &best->config);
+  }
+  std::ranges::stable_sort(fastest, {}, &std::pair<double, const Config*>::first);
+  std::vector<Config> configs;
+  for (const auto& [distance, config] : fastest) {
+    if (configs.size() >= n) break;
+    if (std::ranges::find(configs, *config) == configs.end()) configs.push_back(*config);
+  }
+  return configs;
 }
 
 TrainingSet TrainingHistory::ToTrainingSet(const FeatureSchema& schema) const {

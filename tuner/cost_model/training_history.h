@@ -26,6 +26,11 @@ class TrainingHistory {
   // Trained on all that was added; trained again when that has grown by half. Null while there is too little
   // to learn from.
   std::shared_ptr<const CostModel> Model(Objective objective) const;
+  // The template's fastest config in each task, most similar tasks first, n at most and no two alike: what to
+  // try first on `workload`. Similar is what differs by small factors in channels, positions, kernel and
+  // strides.
+  std::vector<Config> FastestConfigs(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                     size_t n) const;
   // All of it as a training set of `schema`, its groups the tasks.
   TrainingSet ToTrainingSet(const FeatureSchema& schema) const;
   // Every knob of every record, sorted.

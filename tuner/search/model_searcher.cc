@@ -2,9 +2,9 @@
 // earlier logs; it ranks candidates, and the best are measured. In a space small enough to list, the
 // candidates are all of it; in a larger one they are bred from the best known with the model as fitness.
 //
-// A share of every batch is not the model's choice: random configs, against what the model cannot know it
-// does not know, and neighbours of the best. Of configs that the model cannot tell apart only a few are
-// taken.
+// A share of every batch is not the model's choice: what was fastest in similar tasks, random configs,
+// against what the model cannot know it does not know, and neighbours of the best. Of configs that the model
+// cannot tell apart only a few are taken.
 //
 // Sources: T. Chen et al., "Learning to Optimize Tensor Programs", NeurIPS 2018 (model, epsilon-greedy,
 // diversity); L. Zheng et al., "Ansor", OSDI 2020, section 5 (evolution with the model as fitness).
@@ -12,8 +12,10 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tuner/cost_model/training_history.h"
+#include "tuner/nearest_config.h"
 #include "tuner/search/mutation.h"
 #include "tuner/search/searcher.h"
 #include "tuner/search/valid_sampler.h"
@@ -27,6 +29,7 @@ constexpr size_t kBatchShare = 3;        // and then up to a third of what is kn
 constexpr uint64_t kListed = 1 << 16;    // combinations of a space that is listed
 constexpr double kRandomShare = 0.08;    // of a batch
 constexpr double kNeighbourShare = 0.2;  // of a batch
+constexpr size_t kTransfers = 3;         // similar tasks that are asked for their fastest config
 constexpr size_t kAlike = 2;             // configs of one predicted score in a batch
 constexpr int kRankRounds = 60;          // pairs teach less a round than values
 constexpr size_t kParents = 32;
@@ -47,6 +50,7 @@ class ModelSearcher : public Searcher {
   std::vector<Config> NextBatch(size_t n) override {
     std::vector<uint64_t> batch;
     Take(std::exchange(first_, std::nullopt), n, batch);
+    TakeTransfers(n, batch);
     base_ = problem_.history ? problem_.history->Model(objective_) : nullptr;
     if (known_.size() < kFirstRandom && !base_) {
       n = std::min(n, kFirstRandom);
@@ -88,6 +92,19 @@ class ModelSearcher : public Searcher {
   void Take(std::optional<uint64_t> index, size_t n, std::vector<uint64_t>& batch) {
     if (!index || batch.size() >= n || !taken_.insert(*index).second) return;
     batch.push_back(*index);
+  }
+
+  // What was fastest in similar tasks, or as near to it as this space allows. Those tasks may have got better
+  // since the last batch.
+  void TakeTransfers(size_t n, std::vector<uint64_t>& batch) {
+    if (!problem_.history) return;
+    const Config base = problem_.conv_template->Default(problem_.workload, problem_.cpu);
+    for (const Config& config :
+         problem_.history->FastestConfigs(*problem_.conv_template, problem_.workload, kTransfers)) {
+      if (!transferred_.insert(config.ToString()).second) continue;
+      const std::optional<Config> nearest = NearestConfig(space_, base, config);
+      if (nearest) Take(space_.IndexOf(*nearest), n, batch);
+    }
   }
 
   void FillRandomly(size_t n, std::vector<uint64_t>& batch) {
@@ -266,7 +283,8 @@ class ModelSearcher : public Searcher {
   RandomSource random_;
   std::optional<uint64_t> first_;
   std::unordered_set<uint64_t> taken_;
-  std::map<uint64_t, double> known_;  // index to seconds; 0: failed
+  std::unordered_set<std::string> transferred_;  // configs of other tasks
+  std::map<uint64_t, double> known_;             // index to seconds; 0: failed
   // Of a small space: all of it, with what does not change from batch to batch.
   std::vector<uint64_t> listed_;
   FeatureMatrix listed_features_;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -66,6 +68,28 @@ INSTANTIATE_TEST_SUITE_P(Objectives, EveryObjective,
                          [](const auto& info) {
                            return info.param == Objective::kRegression ? "regression" : "pairwise_rank";
                          });
+
+TEST(TrainingHistory, KnowsTheFastestConfigsOfSimilarTasks) {
+  TrainingHistory history;
+  std::map<std::string, Config> fastest;
+  for (const char* workload :
+       {"ic64ih56oc64oh56kh3ph1", "ic64ih28oc64oh28kh3ph1", "ic64ih28oc64oh28kh1", "ic512ih7oc512oh7kh1"}) {
+    const std::vector<Record> records = MeasuredConfigs(workload, 40, 1 + fastest.size());
+    for (const Record& record : records) history.Add(record);
+    fastest[workload] = std::ranges::min_element(records, {}, &Record::seconds)->config;
+  }
+  const auto configs = [&](const char* template_name, size_t n) {
+    return history.FastestConfigs(FindConvTemplate(template_name), ParseWorkload(kSampleWorkload), n);
+  };
+  const std::vector<Config> all = configs("direct", 9);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0], fastest["ic64ih28oc64oh28kh3ph1"]);
+  EXPECT_EQ(all[1], fastest["ic64ih56oc64oh56kh3ph1"]);
+  EXPECT_EQ(all[2], fastest["ic64ih28oc64oh28kh1"]);
+  EXPECT_EQ(all[3], fastest["ic512ih7oc512oh7kh1"]);
+  EXPECT_EQ(configs("direct", 2), std::vector<Config>(all.begin(), all.begin() + 2));
+  EXPECT_TRUE(configs("winograd", 9).empty());
+}
 
 TEST(CostModel, NamesTheColumnsThatMatter) {
   const CostModel model =

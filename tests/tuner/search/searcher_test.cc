@@ -9,6 +9,9 @@
 
 #include "layouts/base/error.h"
 #include "tests/tuner/support/fake_template.h"
+#include "tests/tuner/support/measured_configs.h"
+#include "tuner/cost_model/training_history.h"
+#include "tuner/nearest_config.h"
 
 namespace tilesmith {
 namespace {
@@ -149,6 +152,29 @@ INSTANTIATE_TEST_SUITE_P(Searchers, GuidedSearcher, ::testing::Values("ga", "xgb
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(ModelSearcher, TriesWhatWasFastestInSimilarTasksFirst) {
+  const std::vector<Record> similar = MeasuredConfigs("ic64ih28oc64oh28kh3ph1", 60, 1);
+  auto history = std::make_shared<TrainingHistory>();
+  for (const Record& record : similar) history->Add(record);
+  for (const Record& record : MeasuredConfigs("ic1024ih7oc256oh7kh1", 60, 2)) history->Add(record);
+  const Config& fastest = std::ranges::min_element(similar, {}, &Record::seconds)->config;
+
+  SearchProblem problem;
+  problem.workload = ParseWorkload(kSampleWorkload);
+  problem.cpu = CpuOf(similar[0].target);
+  problem.conv_template = &FindConvTemplate("direct");
+  problem.space = problem.conv_template->Space(problem.workload, problem.cpu);
+  const Config base = problem.conv_template->Default(problem.workload, problem.cpu);
+  const Config expected = NearestConfig(problem.space, base, fastest).value();
+  for (const char* name : {"xgb", "xgb-rank"}) {
+    problem.history = history;
+    EXPECT_THAT(FindSearcher(name).make(problem)->NextBatch(8), ::testing::Contains(expected)) << name;
+    problem.history = nullptr;
+    EXPECT_THAT(FindSearcher(name).make(problem)->NextBatch(8), ::testing::Not(::testing::Contains(expected)))
+        << name;
+  }
+}
 
 TEST(CoordinateSearcher, BeatsRandomWhereKnobsAreIndependent) {
   const FakeTemplate fake;

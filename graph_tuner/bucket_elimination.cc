@@ -1,0 +1,127 @@
+#include "graph_tuner/bucket_elimination.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "graph_tuner/factors.h"
+
+namespace tilesmith {
+namespace {
+
+// Of one bucket; each group is minimised by itself.
+struct Group {
+  std::vector<int> scope;  // ascending
+  std::vector<SharedFactor> factors;
+};
+
+// What eliminating `var` leaves for the way back.
+struct Choice {
+  int var = 0;
+  std::vector<int> scope;
+  std::vector<uint16_t> best;  // for each combination of the scope
+};
+
+class Buckets {
+ public:
+  Buckets(const PairwiseCosts& costs, const std::vector<int>& order, double table_entries)
+      : counts_(OptionCounts(costs)),
+        table_entries_(table_entries),
+        step_of_(order.size()),
+        bucket_of_(order.size()) {
+    for (size_t step = 0; step < order.size(); ++step) step_of_[size_t(order[step])] = int(step);
+    for (int var = 0; var < costs.size(); ++var) Place({{var}, costs.unary[size_t(var)]});
+    for (const PairwiseEdge& edge : costs.edges) Place({{edge.a, edge.b}, edge.costs.values});
+    for (int var : order) EliminateOne(var);
+    if (result_.exact && !std::isinf(result_.least)) BackTrack();
+  }
+
+  Elimination result() && { return std::move(result_); }
+
+ private:
+  void Place(Factor factor) {
+    if (factor.scope.empty()) {
+      result_.least += factor.table[0];
+      return;
+    }
+    const int first = *std::min_element(factor.scope.begin(), factor.scope.end(), [&](int a, int b) {
+      return step_of_[size_t(a)] < step_of_[size_t(b)];
+    });
+    bucket_of_[size_t(first)].push_back(std::make_shared<const Factor>(std::move(factor)));
+  }
+
+  void EliminateOne(int var) {
+    std::vector<Group> groups = GroupsOf(var);
+    if (groups.size() > 1) result_.exact = false;
+    for (const Group& group : groups) {
+      EliminatedVariable eliminated = MinimiseOut(var, group.factors, counts_);
+      if (result_.exact) choices_.push_back({var, eliminated.least.scope, std::move(eliminated.best)});
+      Place(std::move(eliminated.least));
+    }
+  }
+
+  // First fit, the largest factors first.
+  std::vector<Group> GroupsOf(int var) {
+    std::vector<SharedFactor> factors = std::move(bucket_of_[size_t(var)]);
+    if (!std::isinf(table_entries_)) {
+      std::stable_sort(factors.begin(), factors.end(), [](const SharedFactor& a, const SharedFactor& b) {
+        return a->table.size() > b->table.size();
+      });
+    }
+    std::vector<Group> groups;
+    for (SharedFactor& factor : factors) {
+      std::vector<int> scope = factor->scope;
+      std::sort(scope.begin(), scope.end());
+      const auto fits = std::ranges::find_if(groups, [&](const Group& group) {
+        return Entries(Union(group.scope, scope), var) <= table_entries_;
+      });
+      Group& group = fits == groups.end() ? groups.emplace_back() : *fits;
+      group.scope = Union(group.scope, scope);
+      group.factors.push_back(std::move(factor));
+    }
+    return groups;
+  }
+
+  static std::vector<int> Union(const std::vector<int>& a, const std::vector<int>& b) {
+    std::vector<int> both;
+    both.reserve(a.size() + b.size());
+    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    return both;
+  }
+
+  double Entries(const std::vector<int>& scope, int without) const {
+    double entries = 1;
+    for (int var : scope)
+      if (var != without) entries *= counts_[size_t(var)];
+    return entries;
+  }
+
+  void BackTrack() {
+    std::vector<int>& options = result_.options;
+    options.resize(counts_.size());
+    for (auto choice = choices_.rbegin(); choice != choices_.rend(); ++choice) {
+      size_t index = 0;
+      for (int other : choice->scope)
+        index = index * size_t(counts_[size_t(other)]) + size_t(options[size_t(other)]);
+      options[size_t(choice->var)] = choice->best[index];
+    }
+  }
+
+  const std::vector<int> counts_;
+  const double table_entries_;
+  std::vector<int> step_of_;  // of each variable: when it is eliminated
+  std::vector<std::vector<SharedFactor>> bucket_of_;
+  std::vector<Choice> choices_;
+  Elimination result_;
+};
+
+}  // namespace
+
+Elimination Eliminate(const PairwiseCosts& costs, const std::vector<int>& order, double table_entries) {
+  return Buckets(costs, order, table_entries).result();
+}
+
+}  // namespace tilesmith

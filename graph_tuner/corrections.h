@@ -1,0 +1,63 @@
+// What running plans has taught about costs in context.
+//
+// The log and the costs file hold stand-alone costs: a kernel by itself, again and again. In a network its
+// weights may be cold, its tensors lie in a neighbour's cache, and the team has just done something else. The
+// corrected cost is
+//   of an option that was measured in context: that measurement, the last one where there are several;
+//   of another option of the same node: its stand-alone cost times the node's ratio, which is the sum of the
+//     node's measurements over the sum of the stand-alone costs of what was measured;
+//   of any option of a node that never ran: its stand-alone cost.
+// The ratio is there because what slows one option of a node in context mostly slows the others as well.
+// Without it every option not yet tried would look better than it is, and solving again would chase whatever
+// has not been tried.
+//
+// Costs are kept by node, not by workload: two nodes of one workload differ in context. All conversions of a
+// tensor, transforms and copies into slices of concats, are the options of one more "node", the tensor.
+// Source: original.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ops/graph.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// What a conversion of a tensor is known by: canonical layouts (CanonicalLayout, transform_costs.h), `in` and
+// `out` the same when a copy is enough.
+LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to);
+
+// A plain value. All times are in seconds, finite and not negative.
+class Corrections {
+ public:
+  bool empty() const { return nodes_.empty() && conversions_.empty(); }
+
+  // Corrected costs. Of a conv, fused or not, that is computed as `record` says.
+  double ConvSeconds(const std::string& node, const Record& record) const;
+  // Of any other op with its tensors in `layout`.
+  double OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const;
+  // Of a conversion of the tensor that node `tensor` produces.
+  double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
+                           double stand_alone) const;
+  // Whether that is a measurement of this conversion.
+  bool HasMeasured(const Node& tensor, const Layout& from, const Layout& to) const;
+
+  // What was measured in context.
+  void LearnConv(const std::string& node, const Record& record, double seconds);
+  void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds);
+  void LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
+                       double seconds);
+
+ private:
+  struct Measured {
+    double stand_alone = 0, seconds = 0;
+  };
+  using ByOption = std::map<std::string, Measured>;
+
+  static double Corrected(const ByOption& options, const std::string& option, double stand_alone);
+
+  std::map<std::string, ByOption> nodes_, conversions_;  // by name
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,152 @@
+#include "graph_tuner/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "graph_tuner/transform_costs.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+std::optional<LayoutPair> OwnLayouts(const NodePlan& node) {
+  return node.fused_into.empty() ? std::optional(node.layouts) : std::nullopt;
+}
+
+void AddNodeTerms(const Plan& first, const Plan& second, const std::string& about,
+                  std::vector<CostTerm>& terms) {
+  for (size_t i = 0; i < first.nodes.size(); ++i) {
+    const NodePlan &a = first.nodes[i], &b = second.nodes[i];
+    const bool itself = a.node == about;
+    const double seconds = b.predicted_seconds - a.predicted_seconds;
+    if (!itself && seconds == 0) continue;
+    terms.push_back(
+        {itself ? TermKind::kNode : TermKind::kOtherNode, a.node, OwnLayouts(a), OwnLayouts(b), seconds});
+  }
+}
+
+// What either plan pays for one transform, which it may need more than once.
+struct TransformCharge {
+  std::optional<LayoutPair> first, second;
+  double first_seconds = 0, second_seconds = 0;
+};
+// By tensor and layouts; two names of one form are one.
+using TransformCharges = std::map<std::tuple<NodeId, Layout, Layout>, TransformCharge>;
+
+TransformCharges ChargesOf(const Graph& graph, const Plan& first, const Plan& second) {
+  TransformCharges charges;
+  const auto charge_of = [&](const TransformPlan& transform) -> TransformCharge& {
+    const NodeId tensor = graph.Find(transform.tensor).value();
+    const Shape& shape = graph.node(tensor).shape;
+    const auto form = [&](const Layout& layout) {
+      return shape.size() <= 4 ? CanonicalLayout(shape, layout) : layout;
+    };
+    return charges[{tensor, form(transform.from), form(transform.to)}];
+  };
+  for (const TransformPlan& transform : first.transforms) {
+    TransformCharge& charge = charge_of(transform);
+    charge.first = LayoutPair{transform.from, transform.to};
+    charge.first_seconds += transform.predicted_seconds;
+  }
+  for (const TransformPlan& transform : second.transforms) {
+    TransformCharge& charge = charge_of(transform);
+    charge.second = LayoutPair{transform.from, transform.to};
+    charge.second_seconds += transform.predicted_seconds;
+  }
+  return charges;
+}
+
+// The tensors that the node's kernel reads in either plan: where another node is computed in front of it,
+// those of that one.
+std::vector<NodeId> TensorsRead(const Graph& graph, const Plan& first, const Plan& second, NodeId node) {
+  std::vector<NodeId> read = graph.Inputs(node);
+  for (const Plan* plan : {&first, &second}) {
+    for (const NodePlan& other : plan->nodes) {
+      if (other.fused_into != graph.node(node).name) continue;
+      const std::vector<NodeId> inputs = graph.Inputs(graph.Find(other.node).value());
+      read.insert(read.end(), inputs.begin(), inputs.end());
+    }
+  }
+  return read;
+}
+
+ExplainedChoice Explained(const SolvedNetwork& network, const FixedNode& fixed, const Plan& plan) {
+  return {fixed.choice, NodePlanOf(network.graph, plan, fixed.node), plan.predicted_seconds,
+          Differences(network.graph, network.best, plan, fixed.node)};
+}
+
+}  // namespace
+
+SolvedNetwork SolveNetwork(const Graph& graph, CostSource& costs, const GraphTuneOptions& options,
+                           PreparedProblem prepared) {
+  Solution solution = SolveProblem(graph, prepared.built.problem, options);
+  Plan best = PlanOf(graph, prepared, solution, costs, options);
+  return {graph, costs, options, std::move(prepared), std::move(solution.assignment), std::move(best)};
+}
+
+std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const Plan& second,
+                                  std::optional<NodeId> node) {
+  std::vector<CostTerm> terms;
+  AddNodeTerms(first, second, node ? graph.node(*node).name : "", terms);
+  const std::vector<NodeId> read = node ? TensorsRead(graph, first, second, *node) : std::vector<NodeId>();
+  for (const auto& [key, charge] : ChargesOf(graph, first, second)) {
+    const double seconds = charge.second_seconds - charge.first_seconds;
+    if (seconds == 0) continue;
+    const NodeId tensor = std::get<NodeId>(key);
+    const bool is_read = std::ranges::find(read, tensor) != read.end();
+    const TermKind kind = node == tensor ? TermKind::kOutputTransform
+                          : is_read      ? TermKind::kInputTransform
+                                         : TermKind::kOtherTransform;
+    terms.push_back({kind, graph.node(tensor).name, charge.first, charge.second, seconds});
+  }
+  const auto order = [](const CostTerm& term) {
+    return std::pair(std::min(term.kind, TermKind::kOtherNode), -std::abs(term.seconds));
+  };
+  std::ranges::stable_sort(terms, {}, order);
+  return terms;
+}
+
+ExplainedChoice ExplainChoice(const SolvedNetwork& network, NodeId node, const NodeChoice& choice) {
+  // Other plans may be as good as the best; of its own choices it is the one.
+  if (choice == ChosenBy(network.prepared.built, network.assignment, node))
+    return Explained(network, {node, choice}, network.best);
+  return Explained(network, {node, choice}, BestPlanWith(network, {{node, choice}}));
+}
+
+std::vector<ExplainedChoice> ExplainNode(const SolvedNetwork& network, NodeId node) {
+  const NodeChoice best = ChosenBy(network.prepared.built, network.assignment, node);
+  std::vector<ExplainedChoice> explained;
+  for (const NodeChoice& choice : ChoicesOf(network.prepared.built, node))
+    explained.push_back(ExplainChoice(network, node, choice));
+  std::ranges::stable_sort(explained, {}, [&](const ExplainedChoice& option) {
+    return std::pair(option.choice != best, option.total_seconds);
+  });
+  return explained;
+}
+
+ExplainedChoice BestOf(const SolvedNetwork& network, NodeId node, const std::vector<NodeChoice>& allowed) {
+  const BuiltProblem& built = network.prepared.built;
+  const NodeChoice best = ChosenBy(built, network.assignment, node);
+  if (std::ranges::find(allowed, best) != allowed.end())
+    return Explained(network, {node, best}, network.best);
+  const Solution solution = SolveProblem(network.graph, WithOneOf(built, node, allowed), network.options);
+  const Plan plan = PlanOf(network.graph, network.prepared, solution, network.costs, network.options);
+  return Explained(network, {node, ChosenBy(built, solution.assignment, node)}, plan);
+}
+
+std::optional<ExplainedChoice> RunnerUp(const SolvedNetwork& network, NodeId node) {
+  std::vector<NodeChoice> others = ChoicesOf(network.prepared.built, node);
+  std::erase(others, ChosenBy(network.prepared.built, network.assignment, node));
+  return others.empty() ? std::nullopt : std::optional(BestOf(network, node, others));
+}
+
+Plan BestPlanWith(const SolvedNetwork& network, const std::vector<FixedNode>& fixed) {
+  const LayoutProblem problem = WithFixed(network.prepared.built, fixed);
+  const Solution solution = SolveProblem(network.graph, problem, network.options);
+  return PlanOf(network.graph, network.prepared, solution, network.costs, network.options);
+}
+
+}  // namespace tilesmith

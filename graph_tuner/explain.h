@@ -1,0 +1,85 @@
+// Why a plan is as it is: what each option of a node costs, and what the whole network then costs.
+//
+// An option is forced by leaving the node's variables nothing else, and the problem is solved again, by the
+// same solver and as exactly. Everything else adapts to it, so the total is the least of all plans that have
+// the option, and that total less the best one is how far off the option is: what it would have to get faster
+// by. Both plans are priced term by term, and the terms that differ say why:
+//
+//     own(L) + what is dearer around it  >  own(best) + what was dearer around that.
+//
+// Values only, nothing is printed. As thread-safe as the cost source. Source: original.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/node_choices.h"
+#include "graph_tuner/prepared_problem.h"
+
+namespace tilesmith {
+
+// A network with its best plan; graph, costs and options outlive it.
+struct SolvedNetwork {
+  const Graph& graph;
+  CostSource& costs;
+  const GraphTuneOptions& options;
+  PreparedProblem prepared;
+  Assignment assignment;
+  Plan best;
+};
+
+// `prepared` is what PrepareProblem makes of the others. Throws Error(kNoCandidate) when the solver refuses,
+// as everything below does.
+SolvedNetwork SolveNetwork(const Graph& graph, CostSource& costs, const GraphTuneOptions& options,
+                           PreparedProblem prepared);
+
+enum class TermKind {
+  kNode,             // the explained node itself
+  kInputTransform,   // of a tensor that its kernel reads, for whichever consumer: transforms are shared
+  kOutputTransform,  // of the tensor it writes
+  kOtherNode,
+  kOtherTransform,
+};
+
+// One thing that two plans charge differently.
+struct CostTerm {
+  TermKind kind = TermKind::kOtherNode;
+  std::string node;  // of a transform, the one that produces the tensor
+  // In the first plan and in the second: what the node reads and writes, absent where the conv behind it
+  // computes it as well; or from what to what a transform leads, absent in the plan that has no such one.
+  std::optional<LayoutPair> first, second;
+  double seconds = 0;  // what the second plan pays more; negative where it pays less
+};
+
+// All terms that differ: those of `node` itself, always there; transforms of what it reads; of what it
+// writes; then the rest, the largest difference first. Without a node all are the rest. They add up to the
+// difference of the totals. Preconditions: both are priced plans of `graph`; the plans have the node.
+std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const Plan& second,
+                                  std::optional<Graph::NodeId> node);
+
+// One way to compute a node, and what follows from it.
+struct ExplainedChoice {
+  NodeChoice choice;
+  NodePlan schedule;            // its own cost is predicted_seconds
+  double total_seconds = 0;     // the least of all plans that have it
+  std::vector<CostTerm> terms;  // from the best plan to the one with that total
+};
+
+// Precondition: one of ChoicesOf(network.prepared.built, node), of a node that plans have.
+ExplainedChoice ExplainChoice(const SolvedNetwork& network, Graph::NodeId node, const NodeChoice& choice);
+
+// All choices there are: the best plan's, then by total. One solution each.
+std::vector<ExplainedChoice> ExplainNode(const SolvedNetwork& network, Graph::NodeId node);
+
+// The first of these in ExplainNode's order, found with one solution. Precondition: `allowed` is not empty.
+ExplainedChoice BestOf(const SolvedNetwork& network, Graph::NodeId node,
+                       const std::vector<NodeChoice>& allowed);
+// The best of all choices but the best plan's; nullopt when there is no other.
+std::optional<ExplainedChoice> RunnerUp(const SolvedNetwork& network, Graph::NodeId node);
+
+// The best plan that has all of these choices.
+Plan BestPlanWith(const SolvedNetwork& network, const std::vector<FixedNode>& fixed);
+
+}  // namespace tilesmith

@@ -1,0 +1,82 @@
+#include "graph_tuner/plan_measurement.h"
+
+#include <map>
+#include <utility>
+
+#include "graph_tuner/build_problem.h"
+#include "layouts/base/check.h"
+
+namespace tilesmith {
+namespace {
+
+using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
+
+Graph::NodeId NodeOf(const Graph& graph, const std::string& name) {
+  const auto id = graph.Find(name);
+  TILESMITH_CHECK(id.has_value(), "no node \"{}\" in {}", name, graph.name());
+  return *id;
+}
+
+}  // namespace
+
+double ProfiledSeconds(const PlanMeasurement& measurement) {
+  double seconds = 0;
+  for (const StepProfile& step : measurement.steps) seconds += step.seconds;
+  return seconds;
+}
+
+double ShareScale(const PlanMeasurement& measurement) {
+  const double profiled = ProfiledSeconds(measurement);
+  return profiled > 0 ? measurement.seconds / profiled : 1;
+}
+
+std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSource& costs,
+                                    const std::vector<StepProfile>& steps) {
+  std::map<std::string, const NodePlan*> nodes;
+  for (const NodePlan& node : plan.nodes) nodes[node.node] = &node;
+  std::vector<MatchedStep> matched;
+  for (const StepProfile& step : steps) {
+    MatchedStep match{.step = step};
+    const Graph::NodeId id = NodeOf(graph, step.node);
+    if (step.conversion) {
+      if (step.planned)
+        match.stand_alone_seconds =
+            FillSeconds(graph.node(id).shape, step.conversion->in, step.conversion->out, costs);
+    } else {
+      const auto found = nodes.find(step.node);
+      TILESMITH_CHECK(found != nodes.end(), "the plan has no node \"{}\"", step.node);
+      match.node = found->second;
+      match.stand_alone_seconds = match.node->record
+                                      ? match.node->record->seconds
+                                      : TolerantSeconds(graph, id, match.node->layouts.in, costs);
+    }
+    matched.push_back(std::move(match));
+  }
+  return matched;
+}
+
+void Learn(const std::vector<MatchedStep>& steps, double share_scale, Corrections& corrections) {
+  struct Repeated {
+    double stand_alone = 0, seconds = 0;
+    int count = 0;
+  };
+  std::map<ConversionKey, Repeated> conversions;
+  for (const MatchedStep& match : steps) {
+    const double seconds = match.step.seconds * share_scale;
+    if (match.node && match.node->record) {
+      corrections.LearnConv(match.node->node, *match.node->record, seconds);
+    } else if (match.node) {
+      corrections.LearnOp(match.node->node, match.node->layouts.in, match.stand_alone_seconds, seconds);
+    } else if (match.step.planned) {
+      Repeated& repeated = conversions[{match.step.node, *match.step.conversion}];
+      repeated.stand_alone = match.stand_alone_seconds;
+      repeated.seconds += seconds;
+      ++repeated.count;
+    }
+  }
+  for (const auto& [key, repeated] : conversions)
+    corrections.LearnConversion(key.first, key.second, repeated.stand_alone,
+                                repeated.seconds / repeated.count);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,40 @@
+// What running a plan showed, and which entry of the plan each measured step is.
+#pragma once
+
+#include <vector>
+
+#include "graph_tuner/corrections.h"
+#include "graph_tuner/costs.h"
+#include "graph_tuner/executor.h"
+#include "graph_tuner/plan.h"
+
+namespace tilesmith {
+
+struct PlanMeasurement {
+  double seconds = 0;              // of one run, without a clock between the steps
+  std::vector<StepProfile> steps;  // of profiled runs
+};
+
+// Sum over the steps.
+double ProfiledSeconds(const PlanMeasurement& measurement);
+
+// What turns a step's profiled seconds into its share of an unprofiled run: measurement.seconds /
+// ProfiledSeconds. Without it the parts would not add up to the whole: each step's time is a low quantile of
+// its own, and a run has a beginning and an end. 1 when nothing was profiled.
+double ShareScale(const PlanMeasurement& measurement);
+
+struct MatchedStep {
+  StepProfile step;
+  const NodePlan* node = nullptr;  // its entry in the plan; null for conversions
+  double stand_alone_seconds = 0;  // by its record or the costs, corrections aside; 0 when not planned
+};
+
+// One for each step, in their order. Precondition: the steps are of this plan for this graph.
+std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSource& costs,
+                                    const std::vector<StepProfile>& steps);
+
+// Learns every planned step, each with its share of an unprofiled run; conversions that a plan lists several
+// times with their mean.
+void Learn(const std::vector<MatchedStep>& steps, double share_scale, Corrections& corrections);
+
+}  // namespace tilesmith

@@ -1,0 +1,247 @@
+#include "graph_tuner/prediction_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/price_plan.h"
+#include "tests/graph_tuner/plan_enumerator.h"
+#include "tests/graph_tuner/synthetic.h"
+
+namespace tilesmith {
+namespace {
+
+// A machine on which costs in context are not what the log says, known exactly.
+class FakeMachine {
+ public:
+  // How many times longer than alone a step takes: of a node's option, or of a conversion of a tensor.
+  using Factor = std::function<double(const std::string& node, const std::string& option)>;
+
+  FakeMachine(const Graph& graph, CostSource& costs, Factor factor)
+      : graph_(graph), costs_(costs), factor_(std::move(factor)) {}
+
+  PlanMeasurement Measure(const Plan& plan) {
+    PlanMeasurement measurement = Truth(plan);
+    const double drift = drifts.empty() ? 1 : drifts[measured.size() % drifts.size()];
+    measurement.seconds *= drift;
+    for (StepProfile& step : measurement.steps) step.seconds *= drift;
+    measured.push_back(plan);
+    return measurement;
+  }
+
+  double TrueSeconds(const Plan& plan) const { return Truth(plan).seconds; }
+
+  std::vector<double> drifts;  // of the machine's speed from one measurement to the next
+  std::vector<Plan> measured;
+
+ private:
+  PlanMeasurement Truth(const Plan& plan) const {
+    Plan alone = plan;
+    PricePlan(graph_, costs_, alone);
+    PlanMeasurement truth;
+    for (const NodePlan& node : alone.nodes) {
+      if (node.predicted_seconds == 0) continue;
+      const std::string option = node.layouts.in.ToString() + node.layouts.out.ToString();
+      truth.steps.push_back(Step(node.node, node.predicted_seconds * factor_(node.node, option)));
+    }
+    for (const TransformPlan& transform : alone.transforms) {
+      const Shape& shape = graph_.node(*graph_.Find(transform.tensor)).shape;
+      const LayoutPair conversion = ConversionOf(shape, transform.from, transform.to);
+      const std::string option = "to " + conversion.in.ToString() + conversion.out.ToString();
+      truth.steps.push_back(
+          Step(transform.tensor, transform.predicted_seconds * factor_(transform.tensor, option)));
+      truth.steps.back().conversion = conversion;
+    }
+    truth.seconds = ProfiledSeconds(truth);
+    return truth;
+  }
+
+  static StepProfile Step(const std::string& node, double seconds) {
+    StepProfile step;
+    step.node = node;
+    step.seconds = seconds;
+    return step;
+  }
+
+  const Graph& graph_;
+  CostSource& costs_;
+  const Factor factor_;
+};
+
+// A network with a log, prices, and a loop over a fake machine.
+class PredictionLoopTest : public testing::Test {
+ protected:
+  void Make(uint64_t seed, int nodes) {
+    graph_ = RandomNetwork(seed, nodes);
+    log_ = SyntheticLog(graph_, {1, 8}, seed);
+    costs_ = std::make_unique<SyntheticCosts>(seed);
+    options_.cpu = SyntheticCpu();
+    options_.threads = 2;
+  }
+
+  RefinedPlan Refine(FakeMachine& machine, int rounds) {
+    PredictionLoop loop;
+    loop.rounds = rounds;
+    loop.solve = [&](const Corrections& corrections) {
+      options_.corrections = corrections;
+      return GraphTune(graph_, log_, *costs_, options_).plan;
+    };
+    loop.measure = [&](const Plan& plan) { return machine.Measure(plan); };
+    loop.is_faster = [&](const Plan& a, const Plan& b) {
+      return machine.TrueSeconds(a) < machine.TrueSeconds(b);
+    };
+    loop.rivals = [&] { return rivals_; };
+    return RefinePlan(graph_, *costs_, loop);
+  }
+
+  double Optimum(const FakeMachine& machine) const {
+    double best = kForbidden;
+    PlanEnumerator(graph_, FindCandidates(graph_, log_, options_.cpu, options_.threads))
+        .ForEach([&](Plan& plan) { best = std::min(best, machine.TrueSeconds(plan)); });
+    return best;
+  }
+
+  Graph graph_;
+  std::vector<Record> log_;
+  std::unique_ptr<SyntheticCosts> costs_;
+  GraphTuneOptions options_;
+  std::vector<RivalPlan> rivals_;
+};
+
+TEST_F(PredictionLoopTest, FindsTheOptimumWhereNodesAreSlowedAsAWhole) {
+  int changed = 0, settled = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 3 + int(seed % 3));
+    // A concat that is not run at all teaches nothing about running it.
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      const bool known = graph_.node(*graph_.Find(node)).op->Type() == "Concat" || option.starts_with("to ");
+      return known ? 1 : 0.4 + 4 * HashFraction(node, seed);
+    });
+    const RefinedPlan refined = Refine(machine, 3);
+    EXPECT_NEAR(machine.TrueSeconds(refined.plan), Optimum(machine), 1e-9);
+    EXPECT_TRUE(refined.settled);
+    EXPECT_LE(refined.rounds.size(), 2u);
+    changed += refined.rounds.size() == 2 && !refined.rounds[1].changed.empty();
+    settled += refined.settled;
+  }
+  EXPECT_GT(changed, 10);
+  EXPECT_EQ(settled, 60);
+}
+
+TEST_F(PredictionLoopTest, NeverEndsWorseThanItBeganAndPredictsWhatIsMeasured) {
+  int better = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 10));
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return (0.5 + HashFraction(node, seed)) * (0.6 + HashFraction(node + option, seed));
+    });
+    const int rounds = 1 + int(seed % 4);
+    const RefinedPlan refined = Refine(machine, rounds);
+    ASSERT_GE(refined.rounds.size(), 1u);
+    EXPECT_LE(refined.rounds.size(), size_t(rounds));
+    // One run for each round, and the check of what is returned.
+    ASSERT_EQ(machine.measured.size(), refined.rounds.size() + 1);
+    EXPECT_TRUE(SameSchedules(machine.measured.back(), refined.plan));
+    EXPECT_TRUE(SameSchedules(machine.measured[refined.round], refined.plan));
+    const double truth = machine.TrueSeconds(refined.plan);
+    for (const Plan& plan : machine.measured) EXPECT_LE(truth, machine.TrueSeconds(plan));
+    better += truth < machine.TrueSeconds(machine.measured[0]);
+    EXPECT_NEAR(refined.plan.predicted_seconds, truth, 1e-9 * truth);
+    EXPECT_NEAR(refined.check.seconds, truth, 1e-9 * truth);
+    double parts = 0;
+    for (const NodePlan& node : refined.plan.nodes) parts += node.predicted_seconds;
+    for (const TransformPlan& transform : refined.plan.transforms) parts += transform.predicted_seconds;
+    EXPECT_NEAR(parts, truth, 1e-9 * truth);
+  }
+  EXPECT_GT(better, 20);
+}
+
+// The first round is timed while the machine is fast: by the figures of the rounds it would always win.
+TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
+  int improved = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 6));
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string&) {
+      return 0.4 + 4 * HashFraction(node, seed);
+    });
+    machine.drifts = {1, 4};
+    const RefinedPlan refined = Refine(machine, 3);
+    for (const Plan& plan : machine.measured)
+      EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan));
+    improved += refined.round > 0;
+  }
+  EXPECT_GT(improved, 5);
+}
+
+// Options that no solution would have tried are tried by the rivals, one layout everywhere.
+TEST_F(PredictionLoopTest, LearnsFromRivalsAndIsNeverSlowerThanOne) {
+  int better = 0, rivals_ran = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 8));
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return 0.3 + 3 * HashFraction(node + option, seed);
+    });
+    const double alone = machine.TrueSeconds(Refine(machine, 3).plan);
+    options_.corrections = {};
+    rivals_ = {};
+    for (const Layout& layout : {Layout::Nchw(), Layout::Blocked(8)}) {
+      GraphTuneOptions uniform = options_;
+      uniform.uniform = layout;
+      rivals_.push_back({layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan});
+    }
+    const RefinedPlan refined = Refine(machine, 3);
+    const double truth = machine.TrueSeconds(refined.plan);
+    for (const RivalPlan& rival : rivals_) EXPECT_LE(truth, machine.TrueSeconds(rival.plan));
+    EXPECT_NEAR(refined.plan.predicted_seconds, truth, 1e-9 * truth);
+    EXPECT_EQ(refined.rounds[0].name, "solution 1");
+    for (const LoopRound& round : refined.rounds) rivals_ran += round.name.starts_with("NCHW");
+    better += truth < alone;
+    rivals_.clear();
+  }
+  EXPECT_GT(better, 5);
+  EXPECT_GT(rivals_ran, 100);
+}
+
+TEST_F(PredictionLoopTest, WithoutRoundsTheLogIsBelieved) {
+  Make(5, 8);
+  FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 2.0; });
+  const RefinedPlan refined = Refine(machine, 0);
+  EXPECT_TRUE(refined.rounds.empty());
+  EXPECT_TRUE(refined.corrections.empty());
+  EXPECT_FALSE(refined.settled);
+  EXPECT_EQ(machine.measured.size(), 1u);
+  EXPECT_NEAR(refined.check.seconds, 2 * refined.plan.predicted_seconds, 1e-9);
+}
+
+// A plan that runs again is a round like any other, until it takes what is predicted.
+TEST_F(PredictionLoopTest, RunsAPlanAgainWhosePredictionWasWrong) {
+  Make(5, 8);
+  FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.0; });
+  PredictionLoop loop;
+  loop.rounds = 5;
+  const Plan plan = GraphTune(graph_, log_, *costs_, options_).plan;
+  int solved = 0;
+  loop.solve = [&](const Corrections&) {
+    Plan same = plan;
+    same.predicted_seconds *= ++solved == 4 ? 1.04 : 2;
+    return same;
+  };
+  loop.measure = [&](const Plan& measured) { return machine.Measure(measured); };
+  loop.is_faster = [](const Plan&, const Plan&) -> bool { throw std::logic_error("there is only one plan"); };
+  const RefinedPlan refined = RefinePlan(graph_, *costs_, loop);
+  EXPECT_TRUE(refined.settled);
+  ASSERT_EQ(refined.rounds.size(), 3u);
+  EXPECT_EQ(refined.round, 2u);
+  EXPECT_TRUE(refined.rounds[2].changed.empty());
+  EXPECT_DOUBLE_EQ(refined.rounds[2].predicted_seconds, 2 * plan.predicted_seconds);
+  EXPECT_NEAR(refined.plan.predicted_seconds, plan.predicted_seconds, 1e-9 * plan.predicted_seconds);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,28 @@
+#include "tools/cli/close_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tilesmith {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(CloseNames, ThoseThatContainTheTextComeFirst) {
+  const std::vector<std::string> names = {"conv2", "stage1.conv1.relu", "Conv1", "pool"};
+  EXPECT_THAT(CloseNames("conv1", names, 5), ElementsAre("stage1.conv1.relu", "Conv1", "conv2"));
+  EXPECT_THAT(CloseNames("conv1", names, 1), ElementsAre("stage1.conv1.relu"));
+}
+
+TEST(CloseNames, AFewLettersMayDiffer) {
+  EXPECT_THAT(CloseNames("convv1", {"conv1"}, 5), ElementsAre("conv1"));
+  EXPECT_THAT(CloseNames("cnov1", {"conv1"}, 5), ElementsAre("conv1"));
+  EXPECT_THAT(CloseNames("features.3.expnd3x3", {"features.3.expand3x3", "features.12.squeeze"}, 5),
+              ElementsAre("features.3.expand3x3"));
+  EXPECT_THAT(CloseNames("abc", {"xyz", "conv1"}, 5), IsEmpty());
+  EXPECT_THAT(CloseNames("abc", {}, 5), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,146 @@
+// The prediction loop and the baselines from the command line, with a log whose times are made up.
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "layouts/base/cpu.h"
+#include "ops/nodes/conv.h"
+#include "tests/support/temporary_files.h"
+#include "tests/tools/cli.h"
+#include "tools/cli/model.h"
+#include "tuner/log.h"
+
+namespace tilesmith {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kModel = "squeezenet1_1";
+constexpr const char* kInput = "input=1x3x48x48";
+
+// Every conv by the portable template, in NCHW8c and in NCHW16c.
+void WriteMadeUpLog(const std::string& path) {
+  const CpuInfo cpu = DetectCpu();
+  const ConvTemplate& portable = FindConvTemplate("portable");
+  LogWriter log(path);
+  std::set<std::string> known;
+  const Graph graph = LoadModel({.model = kModel, .batch = 0, .input_shapes = {kInput}});
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    if (!conv || !known.insert(WorkloadToString(conv->workload())).second) continue;
+    for (const int64_t block : {8, 16}) {
+      Record record;
+      record.target = TargetOf(cpu);
+      record.workload = conv->workload();
+      record.template_name = portable.Name();
+      record.config = portable.Default(conv->workload(), cpu);
+      record.config.Set("ic_block", conv->workload().ic == 3 ? 1 : block);
+      record.config.Set("oc_block", block);
+      record.layouts = portable.Layouts(record.workload, record.config);
+      record.seconds = block == 8 ? 1e-5 : 2e-5;
+      record.sample_seconds = {record.seconds};
+      record.tuner = "made up";
+      record.time = "2024-01-01T00:00:00Z";
+      log.Append(record);
+    }
+  }
+}
+
+class GraphTuneTest : public testing::Test {
+ protected:
+  void SetUp() override { WriteMadeUpLog(File("log.jsonl")); }
+
+  std::string File(const std::string& name) const { return directory_.File(name); }
+
+  ProgramResult Run(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"graph-tune",      kModel, "--input-shape",    kInput,      "--log",
+                                          File("log.jsonl"), "-o",   File("plan.jsonl"), "--threads", "1",
+                                          "--time",          "1ms"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Tilesmith(arguments);
+  }
+
+  Json RunJson(std::vector<std::string> more) const {
+    more.emplace_back("--json");
+    const ProgramResult result = Run(std::move(more));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  }
+
+ private:
+  const TemporaryDirectory directory_;
+};
+
+TEST_F(GraphTuneTest, LearnsFromRunsAndRunsTheBaselines) {
+  const Json json = RunJson({"--rounds", "2", "--nodes"});
+  ASSERT_GE(json["rounds"].size(), 1u);
+  ASSERT_LE(json["rounds"].size(), 8u);  // two solutions and the baselines
+  EXPECT_EQ(json["rounds"][0]["name"], "solution 1");
+  int chosen = 0;
+  for (const Json& round : json["rounds"]) chosen += round["chosen"].get<bool>();
+  EXPECT_EQ(chosen, 1);
+
+  ASSERT_EQ(json["baselines"].size(), 7u);
+  int executed = 0;
+  for (const Json& row : json["baselines"]) {
+    SCOPED_TRACE(row.dump());
+    if (row["gain"].is_null()) continue;
+    ++executed;
+    EXPECT_GT(row["measured_seconds"], 0);
+    EXPECT_GT(row["predicted_seconds"], 0);
+    EXPECT_LE(row["gain_low"], row["gain"]);
+    EXPECT_LE(row["gain"], row["gain_high"]);
+  }
+  EXPECT_GE(executed, 1);
+  EXPECT_EQ(json["baselines"][3]["note"], "no candidate in NCHW32c");
+  EXPECT_EQ(json["baselines"][6]["baseline"], "the plan");
+  EXPECT_EQ(json["baselines"][6]["measured_seconds"], json["measured_seconds"]);
+
+  // The run, divided up.
+  double seconds = 0;
+  for (const Json& part : json["differences"]) seconds += part["measured_seconds"].get<double>();
+  EXPECT_NEAR(seconds, json["measured_seconds"], 1e-9);
+  EXPECT_EQ(json["nodes"].size(), json["heavy_nodes"]);
+  EXPECT_LE(json["heavy_nodes_predicted"], json["heavy_nodes"]);
+
+  // The plan file has the corrected predictions, and its records their own times.
+  std::istringstream plan(ReadFile(File("plan.jsonl")));
+  std::string line;
+  std::getline(plan, line);
+  EXPECT_EQ(Json::parse(line)["predicted_seconds"], json["predicted_seconds"]);
+  int convs = 0;
+  while (std::getline(plan, line)) {
+    const Json node = Json::parse(line);
+    if (!node.contains("workload")) continue;
+    ++convs;
+    EXPECT_TRUE(node["seconds"] == 1e-5 || node["seconds"] == 2e-5) << line;
+    EXPECT_NE(node["predicted_seconds"], node["seconds"]) << line;
+  }
+  EXPECT_EQ(convs, 26);
+}
+
+TEST_F(GraphTuneTest, WithoutRoundsAndBaselinesTheLogIsBelieved) {
+  const Json json = RunJson({"--rounds", "0", "--no-baselines"});
+  EXPECT_FALSE(json.contains("rounds"));
+  EXPECT_FALSE(json.contains("baselines"));
+  EXPECT_FALSE(json.contains("nodes"));
+  EXPECT_EQ(json["prediction"], "from the log");
+  EXPECT_GE(json["conv_seconds"], 26e-5 - 1e-9);
+  EXPECT_LE(json["conv_seconds"], 52e-5 + 1e-9);
+  EXPECT_GT(json["measured_seconds"], 0);
+}
+
+TEST_F(GraphTuneTest, TablesForPeople) {
+  const ProgramResult result = Run({"--rounds", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* text :
+       {"plans run", "where the time goes", "threads and barriers", "best record of each conv",
+        "NHWC everywhere", "plan's gain", "measured within 15%"}) {
+    EXPECT_THAT(result.out, testing::HasSubstr(text));
+  }
+  EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("costs of ops and transforms"),
+                                         testing::ContainsRegex("running the plan, about .* left")));
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,74 @@
+#include "tools/cli/graph_tuning.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "tools/cli/accuracy.h"
+#include "tools/cli/records.h"
+
+namespace tilesmith {
+
+void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
+  GraphTuneOptions& tuning = arguments->tuning;
+  args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it");
+  std::vector<std::string> solvers;
+  for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
+  args.Choice("--solver", &tuning.solver, solvers, fmt::format("Default {}", tuning.solver));
+  args.Text("--costs", &arguments->costs_path,
+            "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+  args.Flag("--interpolate-costs", &arguments->interpolate_costs,
+            "Estimate transforms between two sizes that were measured, instead of measuring them");
+  args.Flag("--any-machine", &arguments->any_machine,
+            "Believe the log's times of other machines and thread counts as well");
+  args.Flag("--default-schedules", &tuning.allow_defaults,
+            "Convolutions the log lacks get their untuned default schedule");
+  args.Flag("--no-fusion", &arguments->no_fusion,
+            "Compute every layer by itself, whatever fused records the log has");
+  args.Choice("--input-layout", &arguments->input_layout, {"NCHW", "NHWC"},
+              "Of the network's inputs (default NCHW)");
+  args.Choice("--output-layout", &arguments->output_layout, {"NCHW", "NHWC"},
+              "Wanted of the network's outputs (default NCHW)");
+  DeclareAccuracy(args, &tuning.accuracy);
+  DeclareMachineOptions(args, &arguments->machine);
+}
+
+void CheckGraphTuning(const GraphTuningArguments& arguments) {
+  if (!arguments.log_path.empty() || arguments.tuning.allow_defaults) return;
+  throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
+}
+
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const Machine& machine) {
+  if (arguments.log_path.empty()) return {};
+  std::vector<Record> records = LoadRecords(arguments.log_path);
+  if (arguments.any_machine) BelieveForeignRecords(records, machine);
+  return records;
+}
+
+std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
+                                      ProgressLine& progress) {
+  std::string path = arguments.costs_path;
+  if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
+  std::vector<std::string> warnings;
+  auto costs = MeasuredCosts(machine.cpu, machine.threads, {path, arguments.interpolate_costs}, &warnings);
+  for (const std::string& warning : warnings) progress.Say(warning);
+  return costs;
+}
+
+GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
+                               ProgressLine& progress) {
+  GraphTuneOptions options = arguments.tuning;
+  options.cpu = machine.cpu;
+  options.threads = machine.threads;
+  options.model = arguments.model.model;
+  options.fusion = !arguments.no_fusion;
+  options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
+  options.progress = [&progress, began = 0.0](size_t done, size_t total) mutable {
+    constexpr double kWorthMentioning = 0.2;  // seconds; costs that are known already take milliseconds
+    if (done == 0) began = NowSeconds();
+    if (NowSeconds() - began < kWorthMentioning) return;
+    progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
+  };
+  return options;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,33 @@
+// Explanations (graph_tuner/explain.h) in words and milliseconds.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/explain.h"
+#include "tools/cli/report.h"
+
+namespace tilesmith {
+
+// "NCHW16c -> NCHW64c", one layout when both are the same, "-" for none.
+std::string FormText(const std::optional<LayoutPair>& layouts);
+
+// What a node is computed with: "with bn1" in front of it, "in conv2" behind it, or nothing.
+std::string FusedText(const Graph& graph, const NodePlan& schedule);
+
+// Its layouts, and what it is computed with.
+std::string ChoiceText(const Graph& graph, const NodePlan& schedule);
+
+// Why `best` and not `other`: "NCHW16c: 0.4120 + 0.0310 (x NCHW64c -> NCHW16c) + 0.0100 (conv2 slower in
+// NCHW16c) = 0.4530 > NCHW64c: 0.3980 ms". Either sum is the node's own cost and what the plan with that
+// choice pays more elsewhere than the other does; their difference is that of the totals.
+std::string InequalityText(const Graph& graph, const ExplainedChoice& best, const ExplainedChoice& other);
+
+// "+0.0310", or "0" for what four decimals do not show; the JSON value is in seconds.
+Cell MoreCell(double seconds);
+
+// A row for each term; `most` rows, and a note that adds up the others.
+void AddTerms(Report& report, const std::string& title, const std::vector<CostTerm>& terms, size_t most);
+
+}  // namespace tilesmith

@@ -1,0 +1,94 @@
+#include "tools/network/prediction_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace tilesmith {
+namespace {
+
+constexpr double kHeavyShare = 0.02, kAllowedGap = 0.15;
+
+// How far `measured` is from what was expected; "-" where nothing was.
+Cell GapCell(double measured, double expected) {
+  if (expected <= 0) return NoCell();
+  return {measured / expected - 1, fmt::format("{:+.1f}%", (measured / expected - 1) * 100)};
+}
+
+std::string SomeNames(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  const std::span<const std::string> shown(names.data(), std::min(names.size(), kShown));
+  const size_t more = names.size() - shown.size();
+  return fmt::format("{}{}", fmt::join(shown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+Table RoundsTable(const RefinedPlan& refined) {
+  Table table("rounds", "plans run: solutions, each with what was learned before, and baselines",
+              {{"name", "plan"},
+               {"predicted_seconds", "predicted ms"},
+               {"measured_seconds", "measured ms"},
+               {"gap", "gap"},
+               {"chosen", "chosen"},
+               {"changed_nodes", "changed"},
+               {"changed", "nodes"}});
+  for (size_t i = 0; i < refined.rounds.size(); ++i) {
+    const LoopRound& round = refined.rounds[i];
+    const bool chosen = i == refined.round;
+    table.AddRow({TextCell(round.name),
+                  MillisecondsCell(round.predicted_seconds),
+                  MillisecondsCell(round.measured_seconds),
+                  GapCell(round.measured_seconds, round.predicted_seconds),
+                  {chosen, chosen ? "yes" : ""},
+                  CountCell(int64_t(round.changed.size())),
+                  TextCell(SomeNames(round.changed))});
+  }
+  return table;
+}
+
+Table DifferencesTable(const std::vector<DifferencePart>& parts) {
+  Table table("differences", "where the time goes, against what each kernel takes by itself",
+              {{"part", "part"},
+               {"steps", "steps"},
+               {"stand_alone_seconds", "alone ms"},
+               {"measured_seconds", "in context ms"},
+               {"difference_seconds", "difference ms"}});
+  for (const DifferencePart& part : parts) {
+    table.AddRow({TextCell(part.name), CountCell(part.steps), MillisecondsCell(part.stand_alone_seconds),
+                  MillisecondsCell(part.seconds), MillisecondsCell(part.seconds - part.stand_alone_seconds)});
+  }
+  return table;
+}
+
+HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement) {
+  HeavySteps heavy{.table = Table("nodes", "nodes above 2% of the run",
+                                  {{"node", "node"},
+                                   {"layouts", "layouts"},
+                                   {"stand_alone_seconds", "alone ms"},
+                                   {"context", "in context"},
+                                   {"cause", "cause"},
+                                   {"predicted_seconds", "predicted ms"},
+                                   {"measured_seconds", "measured ms"},
+                                   {"ratio", "ratio"}})};
+  const double scale = ShareScale(measurement);
+  for (const StepDifference& difference : steps) {
+    const StepProfile& step = difference.matched.step;
+    const double measured = step.seconds * scale, predicted = step.predicted_seconds;
+    if (measured <= kHeavyShare * measurement.seconds) continue;
+    ++heavy.count;
+    if (predicted > 0 && std::abs(measured / predicted - 1) <= kAllowedGap) ++heavy.predicted_well;
+    heavy.table.AddRow({TextCell(step.name), TextCell(step.layouts),
+                        MillisecondsCell(difference.matched.stand_alone_seconds),
+                        GapCell(measured, difference.matched.stand_alone_seconds),
+                        TextCell(std::string(CauseName(difference.cause))), MillisecondsCell(predicted),
+                        MillisecondsCell(measured),
+                        predicted > 0 ? RatioCell(measured / predicted) : NoCell()});
+  }
+  return heavy;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,25 @@
+// How a plan's predictions fared: by round of the loop, by kind of step, by node.
+#pragma once
+
+#include "graph_tuner/prediction_differences.h"
+#include "graph_tuner/prediction_loop.h"
+#include "tools/cli/report.h"
+
+namespace tilesmith {
+
+// A row for each plan that was run.
+Table RoundsTable(const RefinedPlan& refined);
+
+// Stand-alone costs beside what the steps took in the network.
+Table DifferencesTable(const std::vector<DifferencePart>& parts);
+
+// Nodes and transforms that take more than 2% of the run. Times are shares of an unprofiled run (ShareScale,
+// plan_measurement.h).
+struct HeavySteps {
+  Table table;
+  int64_t count = 0;
+  int64_t predicted_well = 0;  // measured within 15% of the prediction
+};
+HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
+
+}  // namespace tilesmith
