@@ -26,6 +26,7 @@ constexpr KindName kKinds[] = {
     {"hard_swish", ActivationKind::kHardSwish, 0, "hard_swish"},
     {"sigmoid", ActivationKind::kSigmoid, 0, "sigmoid"},
     {"tanh", ActivationKind::kTanh, 0, "tanh"},
+    {"silu", ActivationKind::kSilu, 0, "silu"},
 };
 
 [[noreturn]] void Unknown(std::string_view text) {
@@ -64,6 +65,8 @@ float Activation::Apply(float x) const {
       return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
     case ActivationKind::kTanh:
       return std::tanh(x);
+    case ActivationKind::kSilu:
+      return static_cast<float>(x / (1 + std::exp(-static_cast<double>(x))));
   }
   return x;
 }

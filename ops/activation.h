@@ -15,6 +15,7 @@ enum class ActivationKind {
   kHardSwish,    // x * min(max(x / 6 + 1/2, 0), 1)
   kSigmoid,      // 1 / (1 + exp(-x))
   kTanh,         // tanh(x)
+  kSilu,         // x / (1 + exp(-x))
 };
 
 struct Activation {
@@ -25,10 +26,13 @@ struct Activation {
   bool operator==(const Activation&) const = default;
   float Apply(float x) const;
   // Piecewise linear or quadratic: no transcendental function, so conv kernels may fuse it.
-  bool fusable() const { return kind != ActivationKind::kSigmoid && kind != ActivationKind::kTanh; }
+  bool fusable() const {
+    return kind != ActivationKind::kSigmoid && kind != ActivationKind::kTanh && kind != ActivationKind::kSilu;
+  }
 };
 
-// "relu", "clip:0:6", "leaky_relu:0.1", "hard_sigmoid:0.2:0.5", "hard_swish", "sigmoid", "tanh"; "" for none.
+// "relu", "clip:0:6", "leaky_relu:0.1", "hard_sigmoid:0.2:0.5", "hard_swish", "sigmoid", "tanh", "silu"; ""
+// for none.
 std::string ActivationToString(const Activation& activation);
 // The inverse. Throws Error(kUsage) naming the text and the known names.
 Activation ParseActivation(std::string_view text);

@@ -179,6 +179,8 @@ inline std::vector<Eltwise> EltwiseSteps(const Activation& activation) {
       return {{algorithm::eltwise_logistic, 0, 0}};
     case ActivationKind::kTanh:
       return {{algorithm::eltwise_tanh, 0, 0}};
+    case ActivationKind::kSilu:
+      return {{algorithm::eltwise_swish, 1, 0}};
   }
   TILESMITH_CHECK(false, "activation {}", static_cast<int>(activation.kind));
 }

@@ -6,12 +6,15 @@
 #include "ops/nodes/binary.h"
 #include "ops/nodes/concat.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/conv_transpose.h"
+#include "ops/nodes/depth_to_space.h"
 #include "ops/nodes/gemm.h"
 #include "ops/nodes/indexing.h"
 #include "ops/nodes/pad.h"
 #include "ops/nodes/pool.h"
 #include "ops/nodes/prelu.h"
 #include "ops/nodes/reduce_mean.h"
+#include "ops/nodes/resize.h"
 #include "ops/nodes/shape_arithmetic.h"
 #include "ops/nodes/softmax.h"
 #include "ops/nodes/transpose.h"
@@ -22,13 +25,23 @@ namespace tilesmith {
 namespace {
 
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
-    ActivationImporters, BatchNormImporters,
-    BinaryImporters,     ConcatImporters,
-    ConvImporters,       GemmImporters,
-    IndexingImporters,   PadImporters,
-    PoolImporters,       PReluImporters,
-    ReduceMeanImporters, SoftmaxImporters,
-    TransposeImporters,  ShapeArithmeticImporters,
+    ActivationImporters,
+    BatchNormImporters,
+    BinaryImporters,
+    ConcatImporters,
+    ConvImporters,
+    ConvTransposeImporters,
+    DepthToSpaceImporters,
+    GemmImporters,
+    IndexingImporters,
+    PadImporters,
+    PoolImporters,
+    PReluImporters,
+    ReduceMeanImporters,
+    ResizeImporters,
+    SoftmaxImporters,
+    TransposeImporters,
+    ShapeArithmeticImporters,
     ViewImporters,
 };
 

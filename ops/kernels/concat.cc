@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cstring>
 
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/copying.h"
+#include "ops/kernels/lane_copy.h"
 
 namespace tilesmith {
 namespace {
@@ -50,32 +50,48 @@ class ConcatKernel : public BlockKernel {
       const InputView& view = args.inputs[segment.input];
       const float* in =
           view.data + piece.image * view.batch_stride + segment.source_offset + first * segment.source_lanes;
-      CopyLanes(in, segment.source_lanes, out, segment.count, piece.pixels);
-    }
-  }
-
-  void CopyLanes(const float* in, int64_t in_lanes, float* out, int64_t count, int64_t pixels) const {
-    const int64_t lanes = dims().lanes;
-    if (count == lanes && count == in_lanes) {
-      std::memcpy(out, in, pixels * lanes * sizeof(float));
-    } else if (count >= 32) {
-      for (int64_t p = 0; p < pixels; ++p) {
-        std::memcpy(out + p * lanes, in + p * in_lanes, count * sizeof(float));
-      }
-    } else {
-      for (int64_t p = 0; p < pixels; ++p) {
-        for (int64_t l = 0; l < count; ++l) out[p * lanes + l] = in[p * in_lanes + l];
-      }
+      CopyLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels});
     }
   }
 
   std::vector<std::vector<Segment>> segments_;  // by output block
 };
 
+// Along an axis behind the channels, plain: a task is one run of everything from that axis on.
+class RowConcatKernel : public Kernel {
+ public:
+  RowConcatKernel(const KernelRequest& request, int64_t axis)
+      : images_(request.output[0]),
+        rows_(ElementCount(Shape(request.output.begin() + 1, request.output.begin() + axis))),
+        row_(ElementCount(Shape(request.output.begin() + axis, request.output.end()))) {
+    for (const Shape& input : request.inputs) {
+      parts_.push_back(ElementCount(Shape(input.begin() + axis, input.end())));
+    }
+  }
+
+  int64_t Tasks(int) const override { return images_ * rows_; }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t image = task / rows_, row = task % rows_;
+      float* out = args.output.data + image * args.output.batch_stride + row * row_;
+      for (size_t i = 0; i < parts_.size(); ++i) {
+        const InputView& view = args.inputs[i];
+        out = std::copy_n(view.data + image * view.batch_stride + row * parts_[i], parts_[i], out);
+      }
+    }
+  }
+
+ private:
+  const int64_t images_, rows_, row_;  // rows of one image, floats of one row
+  std::vector<int64_t> parts_;         // floats that each input gives to a row
+};
+
 }  // namespace
 
-std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request) {
-  return std::make_unique<ConcatKernel>(request);
+std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request, int64_t axis) {
+  if (axis == 1) return std::make_unique<ConcatKernel>(request);
+  return std::make_unique<RowConcatKernel>(request, axis);
 }
 
 }  // namespace tilesmith

@@ -78,6 +78,10 @@ inline Vector<kLanes> Activate(Vector<kLanes> x, float alpha, float beta) {
   }
   if constexpr (kKind == ActivationKind::kSigmoid) return 1.0f / (1.0f + Exp<kLanes>(-x));
   if constexpr (kKind == ActivationKind::kTanh) return Tanh<kLanes>(x);
+  // Exp is clamped, so the numerator must be: the result is below 1e-35 either way.
+  if constexpr (kKind == ActivationKind::kSilu) {
+    return Max<V>(x, Splat<kLanes>(-88.0f)) / (1.0f + Exp<kLanes>(-x));
+  }
   return x;
 }
 
@@ -101,6 +105,8 @@ inline void WithActivation(ActivationKind kind, const Body& body) {
       return body.template operator()<ActivationKind::kSigmoid>();
     case ActivationKind::kTanh:
       return body.template operator()<ActivationKind::kTanh>();
+    case ActivationKind::kSilu:
+      return body.template operator()<ActivationKind::kSilu>();
   }
 }
 

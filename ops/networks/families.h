@@ -16,5 +16,6 @@ NetworkBuilder::Id BuildMobilenetV2(NetworkBuilder& builder, NetworkBuilder::Id 
 NetworkBuilder::Id BuildSqueezenet11(NetworkBuilder& builder, NetworkBuilder::Id input);
 NetworkBuilder::Id BuildDensenet121(NetworkBuilder& builder, NetworkBuilder::Id input);
 NetworkBuilder::Id BuildInceptionV3(NetworkBuilder& builder, NetworkBuilder::Id input);
+NetworkBuilder::Id BuildUnet(NetworkBuilder& builder, NetworkBuilder::Id input);
 
 }  // namespace tilesmith

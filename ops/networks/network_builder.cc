@@ -109,6 +109,14 @@ NetworkBuilder::Id NetworkBuilder::Conv(const std::string& name, Id x, const Con
   return AddNode(name, "Conv", std::move(attributes), {x}, constants);
 }
 
+NetworkBuilder::Id NetworkBuilder::ConvTranspose(const std::string& name, Id x, const UpConvSpec& spec) {
+  const Shape weights = {channels(x), spec.channels, spec.stride, spec.stride};
+  const float fan_in = static_cast<float>(channels(x));
+  return AddNode(name, "ConvTranspose", {{"strides", std::vector<int64_t>{spec.stride, spec.stride}}}, {x},
+                 {Random(name + ".weight", weights, 0, std::sqrt(6 / fan_in)),
+                  Random(name + ".bias", {spec.channels}, 0, 0.1f)});
+}
+
 NetworkBuilder::Id NetworkBuilder::BatchNorm(const std::string& name, Id x, float epsilon, float gain) {
   const Shape shape = {channels(x)};
   return AddNode(

@@ -30,6 +30,12 @@ struct ConvSpec {
   bool rectified_input = true;
 };
 
+// A transposed conv whose kernel is as large as its stride: every input pixel becomes a square of its own.
+struct UpConvSpec {
+  int64_t channels = 0;  // of the output
+  int64_t stride = 2;
+};
+
 struct PoolSpec {
   int64_t kernel = 1;
   int64_t stride = 1;
@@ -46,6 +52,7 @@ class NetworkBuilder {
 
   Id Input(const std::string& name, Shape shape);
   Id Conv(const std::string& name, Id x, const ConvSpec& spec);
+  Id ConvTranspose(const std::string& name, Id x, const UpConvSpec& spec);  // with bias, after a rectifier
   // Scales around `gain`, shifts and means around 0, variances around 1.
   Id BatchNorm(const std::string& name, Id x, float epsilon = 1e-5f, float gain = 1);
   Id Relu(const std::string& name, Id x);

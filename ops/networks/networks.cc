@@ -22,6 +22,7 @@ constexpr BuiltInNetwork kNetworks[] = {
     {"squeezenet1_1", 224, BuildSqueezenet11},
     {"densenet121", 224, BuildDensenet121},
     {"inception_v3", 299, BuildInceptionV3},
+    {"unet", 256, BuildUnet},
 };
 
 const BuiltInNetwork* FindNetwork(std::string_view name) {

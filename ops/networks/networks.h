@@ -1,5 +1,5 @@
-// The built-in networks: torchvision's architectures (mobilenet_v1: its paper's) generated in code with
-// seeded weights, for tuning and benchmarks without a model file. Timings do not depend on the weights'
+// The built-in networks: torchvision's architectures (mobilenet_v1 and unet: their papers') generated in code
+// with seeded weights, for tuning and benchmarks without a model file. Timings do not depend on the weights'
 // values.
 #pragma once
 
@@ -14,7 +14,8 @@ namespace tilesmith {
 struct BuiltInNetwork {
   std::string_view name;  // "resnet50"
   int64_t size;           // default height and width of the input
-  // Adds the network behind `input` {N, 3, H, W} and returns its output {N, 1000}, the logits.
+  // Adds the network behind `input` {N, 3, H, W} and returns its output, the logits: {N, 1000}, of unet
+  // {N, 2, H, W}.
   NetworkBuilder::Id (*build)(NetworkBuilder& builder, NetworkBuilder::Id input);
 };
 

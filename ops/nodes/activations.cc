@@ -77,6 +77,8 @@ std::string_view ActivationOp::Type() const {
       return "Sigmoid";
     case ActivationKind::kTanh:
       return "Tanh";
+    case ActivationKind::kSilu:
+      return "Silu";
   }
   return "Identity";
 }

@@ -11,7 +11,7 @@ class ActivationOp : public Op {
   explicit ActivationOp(Activation activation) : activation_(activation) {}
   const Activation& activation() const { return activation_; }
 
-  std::string_view Type() const override;  // ONNX's name: "Relu", "Clip", ...
+  std::string_view Type() const override;  // ONNX's name: "Relu", "Clip", ...; "Silu"
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;

@@ -61,7 +61,7 @@ bool ConcatOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const
 }
 
 std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const {
-  return axis_ == 1 ? MakeConcatKernel(request) : Op::MakeKernel(request);
+  return axis_ >= 1 ? MakeConcatKernel(request, axis_) : Op::MakeKernel(request);
 }
 
 std::vector<OpImporter> ConcatImporters() { return {{"Concat", BuildConcat}}; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "ops/kernels/copying.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
@@ -46,21 +47,21 @@ BuiltOp BuildExpand(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<ExpandOp>(ConstantInts(spec, 1)), 1);
 }
 
-// First position and number of positions of a slice of `size` elements.
-std::pair<int64_t, int64_t> Resolve(const SliceRange& range, int64_t size) {
-  if (size == 0) return {0, 0};
+// A step beyond the size is as good as the size + 1, and cannot overflow.
+SliceAxis Resolve(const SliceRange& range, int64_t size) {
+  if (size == 0) return {};
   const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
     return std::clamp(at < 0 ? std::max(at, -size - 1) + size : at, low, high);
   };
   if (range.step > 0) {
     const int64_t start = clamp(range.start, 0, size), end = clamp(range.end, 0, size);
-    return {start, end <= start ? 0 : (end - start - 1) / range.step + 1};
+    const int64_t step = std::min(range.step, size + 1);
+    return {start, step, end <= start ? 0 : (end - start - 1) / step + 1};
   }
   const int64_t start = clamp(range.start, 0, size - 1);
   const int64_t end = clamp(range.end, -1, size - 1);
-  // -INT64_MIN does not exist; no tensor is long enough for a step beyond its size to matter.
-  const int64_t step = -std::max(range.step, -size - 1);
-  return {start, start <= end ? 0 : (start - end - 1) / step + 1};
+  const int64_t step = std::max(range.step, -size - 1);
+  return {start, step, start <= end ? 0 : (start - end - 1) / -step + 1};
 }
 
 }  // namespace
@@ -107,14 +108,21 @@ std::string SliceOp::Signature() const {
   return text;
 }
 
-Shape SliceOp::InferShape(std::span<const Shape> inputs) const {
-  Shape shape = inputs[0];
+std::vector<SliceAxis> SliceOp::Axes(const Shape& input) const {
+  std::vector<SliceAxis> axes;
+  for (const int64_t size : input) axes.push_back({0, 1, size});
   for (const SliceRange& range : ranges_) {
-    if (range.axis >= static_cast<int64_t>(shape.size())) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{} of {}", Signature(), ShapeToString(inputs[0])));
+    if (range.axis >= static_cast<int64_t>(input.size())) {
+      throw Error(ErrorCode::kBadModel, fmt::format("{} of {}", Signature(), ShapeToString(input)));
     }
-    shape[range.axis] = Resolve(range, inputs[0][range.axis]).second;
+    axes[range.axis] = Resolve(range, input[range.axis]);
   }
+  return axes;
+}
+
+Shape SliceOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape;
+  for (const SliceAxis& axis : Axes(inputs[0])) shape.push_back(axis.count);
   return shape;
 }
 
@@ -122,22 +130,25 @@ Tensor SliceOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
   const Shape shapes[] = {input.shape()};
   Tensor output(InferShape(shapes), Layout::Nchw(), input.type());
-  const std::vector<int64_t> dense = DenseStrides(input.shape());
-  std::vector<int64_t> strides = dense;
-  int64_t origin = 0;
-  for (const SliceRange& range : ranges_) {
-    const auto [start, count] = Resolve(range, input.shape()[range.axis]);
-    origin += start * dense[range.axis];
-    strides[range.axis] = count <= 1 ? 0 : range.step * dense[range.axis];
-  }
+  const std::vector<SliceAxis> axes = Axes(input.shape());
+  const std::vector<int64_t> strides = DenseStrides(input.shape());
   GatherElements(input, output, [&](int64_t i) {
-    int64_t from = origin;
+    int64_t from = 0;
     for (size_t axis = strides.size(); axis-- > 0; i /= output.shape()[axis]) {
-      from += i % output.shape()[axis] * strides[axis];
+      from += (axes[axis].start + i % output.shape()[axis] * axes[axis].step) * strides[axis];
     }
     return from;
   });
   return output;
+}
+
+bool SliceOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || inputs[0].size() <= 4;
+}
+
+std::unique_ptr<Kernel> SliceOp::MakeKernel(const KernelRequest& request) const {
+  if (request.output.size() > 4) return Op::MakeKernel(request);
+  return MakeSliceKernel(request, Axes(request.inputs[0]));
 }
 
 std::string ExpandOp::Signature() const { return fmt::format("Expand [{}]", fmt::join(target_, ",")); }

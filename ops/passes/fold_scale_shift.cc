@@ -1,5 +1,6 @@
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/conv_transpose.h"
 #include "ops/nodes/gemm.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
@@ -37,6 +38,14 @@ OpPtr Fold(const ConvOp& conv, const ScaleShiftOp& op) {
                                   ScaledBias(conv.bias().get(), op));
 }
 
+OpPtr Fold(const ConvTransposeOp& conv, const ScaleShiftOp& op) {
+  const Shape& weights = conv.weights()->shape();  // input channels by output channels
+  if (conv.params().groups != 1 || conv.activation().kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<ConvTransposeOp>(conv.params(),
+                                           ScaledWeights(*conv.weights(), op, weights[2] * weights[3]),
+                                           ScaledBias(conv.bias().get(), op), op.activation());
+}
+
 OpPtr Fold(const GemmOp& gemm, const ScaleShiftOp& op, const Shape& shape) {
   if (shape.size() != 2 || gemm.activation().kind != ActivationKind::kNone) return nullptr;
   return std::make_shared<GemmOp>(ScaledWeights(*gemm.weights(), op, 1), ScaledBias(gemm.bias().get(), op),
@@ -47,6 +56,7 @@ OpPtr FoldPair(const Op& producer, const Op& consumer, const Shape& shape) {
   const auto* op = dynamic_cast<const ScaleShiftOp*>(&consumer);
   if (op == nullptr || !op->activation().fusable()) return nullptr;
   if (const auto* conv = dynamic_cast<const ConvOp*>(&producer)) return Fold(*conv, *op);
+  if (const auto* conv = dynamic_cast<const ConvTransposeOp*>(&producer)) return Fold(*conv, *op);
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&producer)) return Fold(*gemm, *op, shape);
   return nullptr;
 }

@@ -1,6 +1,7 @@
 #include "ops/nodes/activations.h"
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/conv_transpose.h"
 #include "ops/nodes/gemm.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
@@ -16,6 +17,10 @@ OpPtr Fuse(const Op& producer, const Op& consumer, const Shape&) {
     if (workload.post.activation.kind != ActivationKind::kNone) return nullptr;
     workload.post.activation = op->activation();
     return std::make_shared<ConvOp>(workload, conv->weights(), conv->bias());
+  }
+  if (const auto* conv = dynamic_cast<const ConvTransposeOp*>(&producer)) {
+    if (conv->activation().kind != ActivationKind::kNone) return nullptr;
+    return std::make_shared<ConvTransposeOp>(conv->params(), conv->weights(), conv->bias(), op->activation());
   }
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&producer)) {
     if (gemm->activation().kind != ActivationKind::kNone) return nullptr;

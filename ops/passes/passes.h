@@ -35,23 +35,45 @@ Graph Canonicalize(const Graph& graph);
 // to an input or to another output.
 Graph RemoveIdentities(const Graph& graph);
 
+// A concat of strided slices of one image, a pixel apart from each other (YOLO's "focus" layer), goes into
+// the convs behind it, which then read the image itself with a larger kernel and stride; as much arithmetic,
+// and nothing is moved.
+Graph FoldSpaceToDepth(const Graph& graph);
+
 // A Pad with zeros around H and W becomes padding of the Conv or AveragePool behind it. An average pool must
 // count its padding, or have none of its own and round sizes down; max pools skip padding, so theirs stays.
 Graph FoldPad(const Graph& graph);
 
-// A ScaleShift behind a Conv without residual and activation, or behind a Gemm of rank 2, goes into the
-// weights and bias.
+// Products of a tensor with its own sigmoid become a Silu, those with its own hard sigmoid, however exporters
+// spell that (x * clip(x + 3, 0, 6) / 6), a HardSwish.
+Graph RecognizeGates(const Graph& graph);
+
+// x + x * g becomes x * (g + 1) where g has one value per channel and image: one pass over x instead of two.
+Graph MergeGatedSums(const Graph& graph);
+
+// A ScaleShift behind a Conv or ConvTranspose (one without groups) that has no residual and no activation
+// yet, or behind a Gemm of rank 2, goes into the weights and bias.
 Graph FoldScaleShift(const Graph& graph);
 
 // ScaleShift behind ScaleShift becomes one.
 Graph MergeScaleShifts(const Graph& graph);
 
-// A fusable activation behind a Conv, Gemm or ScaleShift that has none goes into it.
+// A ScaleShift without activation goes into the weights and bias of the Convs behind it, where none of them
+// has padding (which stays zero) and nothing else reads it.
+Graph PushScaleShift(const Graph& graph);
+
+// A fusable activation behind a Conv, ConvTranspose, Gemm or ScaleShift that has none goes into it.
 Graph FuseActivation(const Graph& graph);
 
 // Add of a Conv's output, used nowhere else, and a tensor of the same shape becomes the Conv's residual
 // input. When both operands qualify, the later one takes the earlier.
 Graph FuseResidual(const Graph& graph);
+
+// A ConvTranspose becomes a Conv that computes every output pixel of a stride x stride square as channels of
+// its own (kernel ceil(k / stride), stride 1), and the DepthToSpace that puts them in place: Shi et al., "Is
+// the deconvolution layer the same as a convolutional layer?" (2016). Dilated ones stay, and those with an
+// output far larger than what the input reaches.
+Graph LowerConvTranspose(const Graph& graph);
 
 // Concat along channels that starts with all inputs of an earlier one takes that one's output instead: the
 // concat-of-everything of a dense block becomes a chain in which each tensor is appended once.

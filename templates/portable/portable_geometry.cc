@@ -29,6 +29,7 @@ PortableActivation KindOf(ActivationKind kind) {
       return PortableActivation::kNone;
     case ActivationKind::kSigmoid:
     case ActivationKind::kTanh:
+    case ActivationKind::kSilu:
       break;
   }
   TILESMITH_CHECK(false, "no workload fuses activation {}", static_cast<int>(kind));

@@ -127,6 +127,7 @@ void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm
       return;
     case ActivationKind::kSigmoid:
     case ActivationKind::kTanh:
+    case ActivationKind::kSilu:
       break;
   }
   TILESMITH_CHECK(false, "activation {} is not fusable", ActivationToString(activation));

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Activation, TextRoundTrips) {
   for (const char* text : {"", "relu", "clip:0:6", "clip:-0.5:inf", "leaky_relu:0.1", "hard_sigmoid:0.2:0.5",
-                           "hard_swish", "sigmoid", "tanh"}) {
+                           "hard_swish", "sigmoid", "tanh", "silu"}) {
     EXPECT_EQ(ActivationToString(ParseActivation(text)), text);
   }
 }
@@ -42,6 +42,8 @@ TEST(Activation, Values) {
   EXPECT_FLOAT_EQ(ParseActivation("sigmoid").Apply(1), 1 / (1 + std::exp(-1.0f)));
   EXPECT_EQ(ParseActivation("sigmoid").Apply(-200), 0);
   EXPECT_FLOAT_EQ(ParseActivation("tanh").Apply(0.5f), std::tanh(0.5f));
+  EXPECT_FLOAT_EQ(ParseActivation("silu").Apply(2), 2 / (1 + std::exp(-2.0f)));
+  EXPECT_EQ(ParseActivation("silu").Apply(-200), 0);
   EXPECT_EQ(Activation{}.Apply(-7), -7);
 }
 

@@ -1,11 +1,5 @@
-// Every fast kernel against its op's Reference: in each layout the op claims, for each instruction set up to
-// the machine's, with images spread apart, between guard pages, from NaN-filled outputs.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "layouts/base/thread_team.h"
+// Every fast kernel against its op's Reference; those that move or resize images are in
+// image_kernels_test.cc.
 #include "ops/nodes/activations.h"
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/binary.h"
@@ -17,172 +11,16 @@
 #include "ops/nodes/softmax.h"
 #include "ops/nodes/transpose.h"
 #include "ops/nodes/view.h"
-#include "tests/support/guarded_tensor.h"
-#include "tests/support/random.h"
-#include "tests/support/test_cpu.h"
+#include "tests/ops/kernel_check.h"
 
 namespace tilesmith {
 namespace {
-
-constexpr int64_t kGap = 5;  // floats between images, which nobody may touch
-constexpr int64_t kChannels[] = {1, 7, 8, 9, 16, 17, 33};
-
-struct Case {
-  std::shared_ptr<const Op> op;
-  std::vector<Shape> inputs;
-  double tolerance = 0;  // absolute
-  bool integers = false;
-};
-
-// Where a plain element lies in a spread buffer of `layout`.
-class Placement {
- public:
-  Placement(const Shape& shape, const Layout& layout)
-      : shape_(shape), layout_(layout), image_(BatchStride(shape, layout)) {}
-  int64_t images() const { return shape_.empty() ? 1 : shape_[0]; }
-  int64_t stride() const { return image_ + kGap; }
-  int64_t floats() const { return images() * stride(); }
-  int64_t image() const { return image_; }
-
-  int64_t Offset(int64_t index) const {
-    int64_t dense = index;
-    if (!layout_.is_nchw()) {
-      const Dims4 d = ToDims4(shape_);
-      dense = ElementOffset(
-          d, layout_, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
-    }
-    return dense / image_ * stride() + dense % image_;
-  }
-
- private:
-  Shape shape_;
-  Layout layout_;
-  int64_t image_;
-};
-
-// The tensor in `layout`, padding zero, gaps NaN.
-std::unique_ptr<GuardedTensor> Spread(const Tensor& tensor, const Layout& layout, Guard guard) {
-  const Placement place(tensor.shape(), layout);
-  auto buffer = std::make_unique<GuardedTensor>(place.floats(), guard);
-  for (int64_t n = 0; n < place.images(); ++n)
-    std::fill_n(buffer->data() + n * place.stride(), place.image(), 0.0f);
-  for (int64_t i = 0; i < tensor.size(); ++i) (*buffer)[place.Offset(i)] = tensor.floats()[i];
-  return buffer;
-}
-
-void ExpectMatches(const Tensor& want, const GuardedTensor& got, const Layout& layout, double tolerance) {
-  const Placement place(want.shape(), layout);
-  std::vector<bool> seen(got.size());
-  for (int64_t i = 0; i < want.size(); ++i) {
-    const int64_t at = place.Offset(i);
-    seen[at] = true;
-    const float expected = want.floats()[i];
-    if (expected == got[at]) continue;
-    ASSERT_LE(std::abs(static_cast<double>(expected) - got[at]), tolerance) << "element " << i;
-  }
-  for (int64_t at = 0; at < got.size(); ++at) {
-    if (seen[at]) continue;
-    if (at % place.stride() < place.image()) {
-      ASSERT_EQ(got[at], 0) << "padding at " << at;
-    } else {
-      ASSERT_TRUE(std::isnan(got[at])) << "gap at " << at;
-    }
-  }
-  ASSERT_TRUE(got.SlackIntact());
-}
-
-// All tasks, as three threads that happen to run one after the other, last first: a parallel region for each
-// of these thousands of tiny runs would cost more than the runs.
-void RunInShares(const Kernel& kernel, const KernelArgs& args) {
-  constexpr int kThreads = 3;
-  for (int stage = 0; stage < kernel.Stages(); ++stage) {
-    for (int thread = kThreads; thread-- > 0;) {
-      const TaskRange range = ShareOf(kernel.Tasks(stage), thread, kThreads);
-      if (range.begin < range.end) kernel.Run(args, stage, range);
-    }
-  }
-}
-
-struct Setting {
-  Layout layout;
-  CpuInfo cpu;
-  Guard guard;
-};
-
-void RunCase(const Case& c, const std::vector<Tensor>& inputs, const Tensor& want, const Setting& setting) {
-  const auto kernel = c.op->MakeKernel({c.inputs, want.shape(), setting.layout, setting.cpu});
-  std::vector<std::unique_ptr<GuardedTensor>> buffers;
-  std::vector<InputView> views;
-  for (const Tensor& input : inputs) {
-    buffers.push_back(Spread(input, setting.layout, setting.guard));
-    views.push_back(buffers.back()->input_view(Placement(input.shape(), setting.layout).stride()));
-  }
-  const Placement place(want.shape(), setting.layout);
-  GuardedTensor output(place.floats(), setting.guard);
-  for (auto& buffer : buffers) buffer->MakeReadOnly();
-  RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr});
-  ExpectMatches(want, output, setting.layout, c.tolerance);
-  for (size_t slot = 0; slot < inputs.size(); ++slot) {
-    if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
-    SCOPED_TRACE("in place of input " + std::to_string(slot));
-    const auto shared = Spread(inputs[slot], setting.layout, setting.guard);
-    std::vector<InputView> in_place = views;
-    in_place[slot] = shared->input_view(place.stride());
-    RunInShares(*kernel, {in_place, shared->output_view(place.stride()), nullptr});
-    ExpectMatches(want, *shared, setting.layout, c.tolerance);
-  }
-}
-
-void Check(const Case& c) {
-  constexpr uint64_t kSeed = 7;
-  std::vector<Tensor> inputs;
-  std::vector<const Tensor*> pointers;
-  for (const Shape& shape : c.inputs) {
-    Tensor& tensor = inputs.emplace_back(shape);
-    const std::span<float> values(tensor.floats(), tensor.size());
-    c.integers ? FillIntegers(values, kSeed + inputs.size())
-               : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
-  }
-  for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
-  const Tensor want = c.op->Reference(pointers);
-  ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
-  const CpuInfo machine = TestCpu();
-  for (const Layout& layout :
-       {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16), Layout::Blocked(32)}) {
-    if (!c.op->RunsIn(layout, c.inputs)) continue;
-    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-      if (isa > machine.isa) continue;
-      for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
-        SCOPED_TRACE(c.op->Signature() + " of " + ShapeToString(c.inputs[0]) + " in " + layout.ToString() +
-                     " on " + std::string(IsaName(isa)) + (guard == Guard::kAfter ? " (end)" : " (start)"));
-        RunCase(c, inputs, want, {layout, CapIsa(machine, isa), guard});
-        if (testing::Test::HasFatalFailure()) return;
-      }
-    }
-  }
-}
-
-void ExpectRunsEverywhere(const Op& op, const std::vector<Shape>& inputs) {
-  for (const char* layout : {"NCHW", "NHWC", "NCHW8c", "NCHW5c"}) {
-    EXPECT_TRUE(op.RunsIn(Layout::Parse(layout), inputs)) << op.Signature() << " in " << layout;
-  }
-}
 
 std::vector<float> Values(int64_t count, uint64_t seed) {
   std::vector<float> values(count);
   FillUniform(values, seed, -2.0f, 2.0f);
   return values;
 }
-
-// Each shape twice: batch 1 and 2.
-template <typename Body>
-void ForEachChannelCount(const Body& body) {
-  for (const int64_t channels : kChannels) {
-    for (const int64_t batch : {1, 2}) body(batch, channels);
-  }
-}
-
-constexpr double kUlp = 0x1p-23;
 
 TEST(Kernels, Activations) {
   struct Named {
@@ -197,7 +35,8 @@ TEST(Kernels, Activations) {
                          {"hard_sigmoid:0.2:0.5", kUlp},
                          {"hard_swish", 8 * kUlp},
                          {"sigmoid", 4 * kUlp},
-                         {"tanh", 4 * kUlp}};
+                         {"tanh", 4 * kUlp},
+                         {"silu", 16 * kUlp}};
   for (const Named& kind : kinds) {
     const auto op = std::make_shared<ActivationOp>(ParseActivation(kind.text));
     ExpectRunsEverywhere(*op, {{1, 9, 3, 3}});
@@ -237,6 +76,22 @@ TEST(Kernels, SigmoidAndTanhAtTheirLimits) {
             << text << " of " << xs[i];
       }
       EXPECT_TRUE(std::isnan(got[count - 1])) << text;
+    }
+  }
+}
+
+TEST(Kernels, SiluAtItsLimits) {
+  const ActivationOp op(ParseActivation("silu"));
+  const float xs[] = {0, -1e-20f, 1e-6f, 20, -20, 86, -86, 90, -90, -1000, 1e30f, -1e30f};
+  const int64_t count = std::size(xs);
+  for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
+    float got[std::size(xs)];
+    const InputView in{xs, count};
+    RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
+                {{&in, 1}, {got, count}, nullptr});
+    for (int64_t i = 0; i < count; ++i) {
+      const float want = op.activation().Apply(xs[i]);
+      EXPECT_NEAR(got[i], want, 4 * kUlp * std::abs(want) + 1e-35) << xs[i];
     }
   }
 }
@@ -333,6 +188,8 @@ TEST(Kernels, Concat) {
   Check({op, {{2, 40, 23, 9}, {2, 64, 23, 9}, {2, 1, 23, 9}}});
   Check({op, {{2, 5}, {2, 12}}});
   Check({std::make_shared<ConcatOp>(2), {{2, 5, 3, 2}, {2, 5, 4, 2}}});
+  Check({std::make_shared<ConcatOp>(2), {{2, 6, 9}, {2, 6, 1}, {2, 6, 4}}});
+  Check({std::make_shared<ConcatOp>(0), {{2, 5}, {1, 5}}});
   EXPECT_FALSE(ConcatOp(2).RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}}));
 }
 

@@ -245,6 +245,22 @@ TEST(OneDnnPrimitive, SumsTwoAndActivates) {
   EXPECT_EQ(MakeOneDnnSum(shape, 3, relu, Layout::Nchw()), nullptr);
 }
 
+TEST(OneDnnPrimitive, ActivatesWithExponentials) {
+  const Shape shape = {2, 19, 5, 4};
+  const Tensor in = RandomTensor(shape, 6);
+  for (const char* text : {"sigmoid", "tanh", "silu"}) {
+    const Activation activation = ParseActivation(text);
+    const auto twin = MakeOneDnnActivation(shape, activation, Layout::Nhwc());
+    ASSERT_NE(twin, nullptr) << text;
+    twin->SetInput(0, in);
+    twin->Run();
+    const Tensor out = twin->GetOutput();
+    for (int64_t i = 0; i < out.size(); ++i) {
+      ASSERT_NEAR(out.floats()[i], activation.Apply(in.floats()[i]), 1e-5) << text;
+    }
+  }
+}
+
 TEST(OneDnnPrimitive, SumsThreeActivatesAndScales) {
   const Shape shape = {2, 19, 5, 4};
   const Tensor a = RandomTensor(shape, 6), b = RandomTensor(shape, 7), c = RandomTensor(shape, 8);

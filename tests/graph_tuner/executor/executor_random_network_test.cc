@@ -9,8 +9,11 @@
 #include "ops/nodes/binary.h"
 #include "ops/nodes/concat.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/depth_to_space.h"
+#include "ops/nodes/indexing.h"
 #include "ops/nodes/input.h"
 #include "ops/nodes/pool.h"
+#include "ops/nodes/resize.h"
 #include "ops/nodes/softmax.h"
 #include "ops/nodes/view.h"
 #include "tests/graph_tuner/support/executor_testing.h"
@@ -72,7 +75,7 @@ class NetworkMaker {
 
   void AddNode() {
     const NodeId x = PickImage();
-    switch (random_.Integer(0, 11)) {
+    switch (random_.Integer(0, 12)) {
       case 0:
       case 1:
       case 2:
@@ -93,6 +96,8 @@ class NetworkMaker {
         return AddGate(x);
       case 10:
         return AddConstantSum(x);
+      case 11:
+        return AddMove(x);
       default:
         return AddPoolOrView(x);
     }
@@ -147,6 +152,25 @@ class NetworkMaker {
     const NodeId constant = graph_.Add("constant" + std::to_string(graph_.size()),
                                        std::make_shared<ConstantOp>(RandomTensor(ShapeOf(x), random_)), {});
     Append(std::make_shared<BinaryOp>(BinaryKind::kAdd), {x, constant});
+  }
+
+  // What changes the size of an image, or takes it apart.
+  void AddMove(NodeId x) {
+    const Shape shape = ShapeOf(x);
+    const bool small = shape[2] <= 8 && shape[3] <= 8;
+    if (small && shape[1] % 4 == 0 && random_.Integer(0, 1) == 0) {
+      Append(std::make_shared<DepthToSpaceOp>(DepthToSpaceParams{.bh = 2, .bw = 2}), {x});
+    } else if (small && random_.Integer(0, 1) == 0) {
+      ResizeParams params;
+      params.mode = random_.Integer(0, 1) == 0 ? ResizeMode::kNearest : ResizeMode::kLinear;
+      params.input = shape;
+      params.output = {shape[0], shape[1], 2 * shape[2], 2 * shape[3]};
+      params.scales = {1, 1, 2, 2};
+      Append(std::make_shared<ResizeOp>(params), {x});
+    } else {
+      const std::vector<SliceRange> ranges = {{1, shape[1] / 3, shape[1], 1}, {2, 0, shape[2], 2}};
+      Append(std::make_shared<SliceOp>(ranges), {x});
+    }
   }
 
   void AddPoolOrView(NodeId x) {

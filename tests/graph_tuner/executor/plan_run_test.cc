@@ -102,7 +102,7 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
 INSTANTIATE_TEST_SUITE_P(Networks, PlanRun,
                          testing::Values(std::pair("resnet18", 64), std::pair("squeezenet1_1", 64),
                                          std::pair("mobilenet_v2", 64), std::pair("densenet121", 32),
-                                         std::pair("inception_v3", 75)),
+                                         std::pair("inception_v3", 75), std::pair("unet", 32)),
                          [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace

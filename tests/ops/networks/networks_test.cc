@@ -14,6 +14,7 @@
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/conv_transpose.h"
 #include "ops/nodes/gemm.h"
 #include "ops/passes/passes.h"
 #include "ops/reference_run.h"
@@ -29,19 +30,22 @@ struct Published {
   int64_t parameters;
   double giga_macs;      // convs and dense layers, rounded
   int64_t forward_size;  // small enough for a quick forward pass
+  int64_t size = 224;
+  Shape output = {1, 1000};
 };
 
 // convs: counted in the papers' tables, shortcut projections included. parameters and giga_macs: "num_params"
 // and "GFLOPS" of the *_Weights.IMAGENET1K_V1 entries in torchvision's model documentation (inception_v3: its
 // 27,161,264 less the 3,326,696 of the auxiliary classifier); mobilenet_v1: 569 M multiply-adds and 4.2 M
-// parameters in the paper's table 4, the latter counted exactly with biases of the dense layer.
-constexpr Published kPublished[] = {
-    {"resnet18", 20, 11689512, 1.81, 32},     {"resnet34", 36, 21797672, 3.66, 32},
-    {"resnet50", 53, 25557032, 4.09, 32},     {"resnet101", 104, 44549160, 7.80, 32},
-    {"vgg16", 13, 138357544, 15.47, 32},      {"vgg19", 16, 143667240, 19.63, 32},
-    {"mobilenet_v1", 27, 4231976, 0.569, 64}, {"mobilenet_v2", 52, 3504872, 0.30, 64},
-    {"squeezenet1_1", 26, 1235496, 0.35, 64}, {"densenet121", 120, 7978856, 2.83, 32},
-    {"inception_v3", 94, 23834568, 5.71, 75},
+// parameters in the paper's table 4, the latter counted exactly with biases of the dense layer; unet: counted
+// in the paper's figure 1, with biases, for three input channels and padded convs.
+const Published kPublished[] = {
+    {"resnet18", 20, 11689512, 1.81, 32},          {"resnet34", 36, 21797672, 3.66, 32},
+    {"resnet50", 53, 25557032, 4.09, 32},          {"resnet101", 104, 44549160, 7.80, 32},
+    {"vgg16", 13, 138357544, 15.47, 32},           {"vgg19", 16, 143667240, 19.63, 32},
+    {"mobilenet_v1", 27, 4231976, 0.569, 64},      {"mobilenet_v2", 52, 3504872, 0.30, 64},
+    {"squeezenet1_1", 26, 1235496, 0.35, 64},      {"densenet121", 120, 7978856, 2.83, 32},
+    {"inception_v3", 94, 23834568, 5.71, 75, 299}, {"unet", 23, 31031810, 48.17, 16, 256, {1, 2, 256, 256}},
 };
 
 struct Size {
@@ -59,6 +63,10 @@ Size SizeOf(const Graph& graph) {
       ++size.convs;
       size.parameters += elements(conv->weights()) + elements(conv->bias());
       size.macs += conv->workload().flops() / 2;
+    } else if (const auto* up = dynamic_cast<const ConvTransposeOp*>(op)) {
+      ++size.convs;
+      size.parameters += elements(up->weights()) + elements(up->bias());
+      size.macs += up->Flops(graph.InputShapes(id)) / 2;
     } else if (const auto* gemm = dynamic_cast<const GemmOp*>(op)) {
       size.parameters += elements(gemm->weights()) + elements(gemm->bias());
       size.macs += static_cast<double>(gemm->k() * gemm->n());
@@ -80,10 +88,9 @@ TEST(Networks, AreThePublishedOnes) {
     EXPECT_EQ(size.parameters, published.parameters);
     EXPECT_NEAR(size.macs / 1e9, published.giga_macs, 0.006);
     ASSERT_EQ(graph.outputs().size(), 1u);
-    EXPECT_EQ(graph.node(graph.outputs()[0]).shape, (Shape{1, 1000}));
+    EXPECT_EQ(graph.node(graph.outputs()[0]).shape, published.output);
     ASSERT_EQ(graph.GraphInputs().size(), 1u);
-    const int64_t side = std::string_view(published.name) == "inception_v3" ? 299 : 224;
-    EXPECT_EQ(graph.node(graph.GraphInputs()[0]).shape, (Shape{1, 3, side, side}));
+    EXPECT_EQ(graph.node(graph.GraphInputs()[0]).shape, (Shape{1, 3, published.size, published.size}));
   }
 }
 
@@ -144,13 +151,14 @@ TEST(Networks, SignalsNeitherVanishNorExplode) {
     const Tensor images = RandomImages({2, 3, size, size});
     const Tensor* const inputs[] = {&images};
     const Tensor logits = RunReference(graph, inputs)[0];
-    ASSERT_EQ(logits.shape(), (Shape{2, 1000}));
-    const std::span<const float> first(logits.floats(), 1000), second(logits.floats() + 1000, 1000);
+    ASSERT_EQ(logits.shape()[0], 2);
+    const size_t count = logits.size() / 2;
+    const std::span<const float> first(logits.floats(), count), second(logits.floats() + count, count);
     const double rms = RootMeanSquare(first);
     EXPECT_GT(rms, 0.01);  // also fails for NaN
     EXPECT_LT(rms, 100);
-    std::vector<float> difference(1000);
-    for (int i = 0; i < 1000; ++i) difference[i] = first[i] - second[i];
+    std::vector<float> difference(count);
+    for (size_t i = 0; i < count; ++i) difference[i] = first[i] - second[i];
     EXPECT_GT(RootMeanSquare(difference), 1e-3 * rms) << "the output does not depend on the image";
   }
 }
@@ -195,7 +203,8 @@ TEST(Networks, FuseIntoTheirConvs) {
                         {"resnet50", {49, 53, 16, 0, 0}, {0, 0, 0, 49, 16}},
                         {"mobilenet_v2", {35, 52, 10, 0, 0}, {0, 0, 0, 35, 10}},
                         {"squeezenet1_1", {26, 0, 0, 0, 0}, {0, 0, 0, 26, 0}},
-                        {"densenet121", {121, 121, 0, 0, 0}, {0, 62, 0, 59, 0}}};
+                        {"densenet121", {121, 121, 0, 0, 0}, {0, 62, 0, 59, 0}},
+                        {"unet", {18, 0, 0, 0, 0}, {0, 0, 0, 18, 0}}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const Graph graph = BuildNetwork(c.name, {.height = 64, .width = 64});
@@ -225,6 +234,8 @@ TEST(Networks, SayWhatIsWrong) {
   EXPECT_THAT(UsageMessage([] { BuildNetwork("resnet51"); }),
               testing::AllOf(HasSubstr("\"resnet51\""), HasSubstr("resnet50, resnet101")));
   EXPECT_THAT(UsageMessage([] { BuildNetwork("resnet18", {.batch = -1}); }), HasSubstr("batch -1"));
+  EXPECT_THAT(UsageMessage([] { BuildNetwork("unet", {.height = 40, .width = 64}); }),
+              testing::AllOf(HasSubstr("unet"), HasSubstr("40x64"), HasSubstr("up3.concat")));
   EXPECT_THAT(UsageMessage([] { BuildNetwork("inception_v3", {.height = 32, .width = 32}); }),
               testing::AllOf(HasSubstr("inception_v3"), HasSubstr("32x32"), HasSubstr("Mixed_6a")));
 }

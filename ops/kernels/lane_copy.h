@@ -1,0 +1,32 @@
+// Moving channels from block to block: what concat, slice and depth-to-space share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tilesmith {
+
+// `pixels` runs of `count` adjacent floats; from one run to the next it is from_step and to_step floats.
+struct LaneCopy {
+  const float* from;
+  float* to;
+  int64_t from_step, to_step;
+  int64_t count, pixels;
+};
+// The two must not overlap.
+void CopyLanes(const LaneCopy& copy);
+
+// Lanes [lane, lane + count) of an output block are lanes source_lane.. of an input block.
+struct LaneRun {
+  int64_t lane, count;
+  int64_t source_block, source_lane;
+};
+struct LaneCounts {
+  int64_t in, out;  // lanes of a block
+};
+// By output block, the runs that fill it, where output channel c is input channel source(c).
+std::vector<std::vector<LaneRun>> LaneRuns(int64_t channels, const LaneCounts& lanes,
+                                           const std::function<int64_t(int64_t)>& source);
+
+}  // namespace tilesmith

@@ -1,0 +1,178 @@
+// Fast kernels against their op's Reference: in each layout the op claims, for each instruction set up to the
+// machine's, with images spread apart, between guard pages, from NaN-filled outputs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+#include "ops/op.h"
+#include "tests/support/guarded_tensor.h"
+#include "tests/support/random.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith {
+
+constexpr int64_t kGap = 5;  // floats between images, which nobody may touch
+constexpr int64_t kChannels[] = {1, 7, 8, 9, 16, 17, 33};
+
+struct KernelCase {
+  std::shared_ptr<const Op> op;
+  std::vector<Shape> inputs;
+  double tolerance = 0;  // absolute
+  bool integers = false;
+};
+
+// Where a plain element lies in a spread buffer of `layout`.
+class KernelPlacement {
+ public:
+  KernelPlacement(const Shape& shape, const Layout& layout)
+      : shape_(shape), layout_(layout), image_(BatchStride(shape, layout)) {}
+  int64_t images() const { return shape_.empty() ? 1 : shape_[0]; }
+  int64_t stride() const { return image_ + kGap; }
+  int64_t floats() const { return images() * stride(); }
+  int64_t image() const { return image_; }
+
+  int64_t Offset(int64_t index) const {
+    int64_t dense = index;
+    if (!layout_.is_nchw()) {
+      const Dims4 d = ToDims4(shape_);
+      dense = ElementOffset(
+          d, layout_, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
+    }
+    return dense / image_ * stride() + dense % image_;
+  }
+
+ private:
+  Shape shape_;
+  Layout layout_;
+  int64_t image_;
+};
+
+// The tensor in `layout`, padding zero, gaps NaN.
+inline std::unique_ptr<GuardedTensor> Spread(const Tensor& tensor, const Layout& layout, Guard guard) {
+  const KernelPlacement place(tensor.shape(), layout);
+  auto buffer = std::make_unique<GuardedTensor>(place.floats(), guard);
+  for (int64_t n = 0; n < place.images(); ++n)
+    std::fill_n(buffer->data() + n * place.stride(), place.image(), 0.0f);
+  for (int64_t i = 0; i < tensor.size(); ++i) (*buffer)[place.Offset(i)] = tensor.floats()[i];
+  return buffer;
+}
+
+inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const Layout& layout,
+                          double tolerance) {
+  const KernelPlacement place(want.shape(), layout);
+  std::vector<bool> seen(got.size());
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const int64_t at = place.Offset(i);
+    seen[at] = true;
+    const float expected = want.floats()[i];
+    if (expected == got[at]) continue;
+    ASSERT_LE(std::abs(static_cast<double>(expected) - got[at]), tolerance) << "element " << i;
+  }
+  for (int64_t at = 0; at < got.size(); ++at) {
+    if (seen[at]) continue;
+    if (at % place.stride() < place.image()) {
+      ASSERT_EQ(got[at], 0) << "padding at " << at;
+    } else {
+      ASSERT_TRUE(std::isnan(got[at])) << "gap at " << at;
+    }
+  }
+  ASSERT_TRUE(got.SlackIntact());
+}
+
+// All tasks, as three threads that happen to run one after the other, last first: a parallel region for each
+// of these thousands of tiny runs would cost more than the runs.
+inline void RunInShares(const Kernel& kernel, const KernelArgs& args) {
+  constexpr int kThreads = 3;
+  for (int stage = 0; stage < kernel.Stages(); ++stage) {
+    for (int thread = kThreads; thread-- > 0;) {
+      const TaskRange range = ShareOf(kernel.Tasks(stage), thread, kThreads);
+      if (range.begin < range.end) kernel.Run(args, stage, range);
+    }
+  }
+}
+
+struct KernelSetting {
+  Layout layout;
+  CpuInfo cpu;
+  Guard guard;
+};
+
+inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, const Tensor& want,
+                    const KernelSetting& setting) {
+  const auto kernel = c.op->MakeKernel({c.inputs, want.shape(), setting.layout, setting.cpu});
+  std::vector<std::unique_ptr<GuardedTensor>> buffers;
+  std::vector<InputView> views;
+  for (const Tensor& input : inputs) {
+    buffers.push_back(Spread(input, setting.layout, setting.guard));
+    views.push_back(buffers.back()->input_view(KernelPlacement(input.shape(), setting.layout).stride()));
+  }
+  const KernelPlacement place(want.shape(), setting.layout);
+  GuardedTensor output(place.floats(), setting.guard);
+  for (auto& buffer : buffers) buffer->MakeReadOnly();
+  RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr});
+  ExpectMatches(want, output, setting.layout, c.tolerance);
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
+    SCOPED_TRACE("in place of input " + std::to_string(slot));
+    const auto shared = Spread(inputs[slot], setting.layout, setting.guard);
+    std::vector<InputView> in_place = views;
+    in_place[slot] = shared->input_view(place.stride());
+    RunInShares(*kernel, {in_place, shared->output_view(place.stride()), nullptr});
+    ExpectMatches(want, *shared, setting.layout, c.tolerance);
+  }
+}
+
+inline void Check(const KernelCase& c) {
+  constexpr uint64_t kSeed = 7;
+  std::vector<Tensor> inputs;
+  std::vector<const Tensor*> pointers;
+  for (const Shape& shape : c.inputs) {
+    Tensor& tensor = inputs.emplace_back(shape);
+    const std::span<float> values(tensor.floats(), tensor.size());
+    c.integers ? FillIntegers(values, kSeed + inputs.size())
+               : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
+  }
+  for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
+  const Tensor want = c.op->Reference(pointers);
+  ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
+  const CpuInfo machine = TestCpu();
+  for (const Layout& layout :
+       {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16), Layout::Blocked(32)}) {
+    if (!c.op->RunsIn(layout, c.inputs)) continue;
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      if (isa > machine.isa) continue;
+      for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
+        SCOPED_TRACE(c.op->Signature() + " of " + ShapeToString(c.inputs[0]) + " in " + layout.ToString() +
+                     " on " + std::string(IsaName(isa)) + (guard == Guard::kAfter ? " (end)" : " (start)"));
+        RunCase(c, inputs, want, {layout, CapIsa(machine, isa), guard});
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+inline void ExpectRunsEverywhere(const Op& op, const std::vector<Shape>& inputs) {
+  for (const char* layout : {"NCHW", "NHWC", "NCHW8c", "NCHW5c"}) {
+    EXPECT_TRUE(op.RunsIn(Layout::Parse(layout), inputs)) << op.Signature() << " in " << layout;
+  }
+}
+
+// Each shape twice: batch 1 and 2.
+template <typename Body>
+void ForEachChannelCount(const Body& body) {
+  for (const int64_t channels : kChannels) {
+    for (const int64_t batch : {1, 2}) body(batch, channels);
+  }
+}
+
+constexpr double kUlp = 0x1p-23;
+
+}  // namespace tilesmith
