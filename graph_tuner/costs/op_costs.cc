@@ -22,8 +22,10 @@ OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
   return [=](const OpUse& use) {
     const auto kernel = use.op->MakeKernel({use.inputs, use.output, use.layout, cpu});
     std::vector<Tensor> inputs;
+    inputs.reserve(use.inputs.size());
     for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));
     std::vector<Tensor*> pointers;
+    pointers.reserve(inputs.size());
     for (Tensor& input : inputs) pointers.push_back(&input);
     Tensor output(use.output, use.layout);
     return use.op->HasFastKernel() ? TimeKernel(*kernel, pointers, output, threads)

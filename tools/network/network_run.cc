@@ -43,6 +43,7 @@ std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
 template <typename Pointer, typename Tensors>
 std::vector<Pointer> PointersTo(Tensors& tensors) {
   std::vector<Pointer> pointers;
+  pointers.reserve(tensors.size());
   for (auto& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
