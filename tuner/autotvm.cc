@@ -161,7 +161,8 @@ Config WantedOf(const Config& knobs, bool depthwise, const CpuInfo& cpu) {
   return wanted;
 }
 
-void SetConfig(const Config& knobs, const CpuInfo& cpu, Record& record) {
+// Whether all tiles could be kept.
+bool SetConfig(const Config& knobs, const CpuInfo& cpu, Record& record) {
   const bool depthwise = record.workload.g > 1;
   const ConvTemplate& conv_template = FindConvTemplate(depthwise ? "depthwise" : "direct");
   const Support support = conv_template.Supports(record.workload, cpu);
@@ -177,6 +178,7 @@ void SetConfig(const Config& knobs, const CpuInfo& cpu, Record& record) {
   exact = exact && (!depthwise || knobs.Get("tile_ic") == knobs.Get("tile_oc"));
   for (const auto& [name, value] : wanted.knobs()) exact = exact && record.config.Get(name) == value;
   if (!exact) record.detail = fmt::format("nearest to AutoTVM's {}", knobs.ToString());
+  return exact;
 }
 
 struct NamedError {
@@ -282,7 +284,7 @@ constexpr std::string_view kToolPrefix = "tvm ";
 
 }  // namespace
 
-Record RecordFromAutotvm(std::string_view line) {
+ImportedRecord RecordFromAutotvm(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);
   if (json.is_discarded()) Refuse("not JSON (a torn line, or not an AutoTVM log)");
   const Json& version = Member(json, "version");
@@ -303,12 +305,12 @@ Record RecordFromAutotvm(std::string_view line) {
   if (tool != json.end() && tool->is_string())
     record.target.tool_version = std::string(kToolPrefix) + tool->get<std::string>();
   record.workload = WorkloadOf(task, Element(input, 2, "input"));
-  SetConfig(KnobsOf(Member(json, "config")), cpu, record);
+  const bool same_tiles = SetConfig(KnobsOf(Member(json, "config")), cpu, record);
   record.conditions = {record.target.cores, false, false};
   SetResult(Member(json, "result"), record);
   record.tuner = "autotvm";
   record.origin = Json{{"input", input}, {"config", json["config"]}}.dump();
-  return record;
+  return {record, same_tiles};
 }
 
 std::string RecordToAutotvm(const Record& record) {

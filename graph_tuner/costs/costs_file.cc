@@ -8,10 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
@@ -33,8 +34,7 @@ CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
   isa_ = IsaName(target.isa);
   tool_ = target.tool_version;
   if (path_.empty() || !std::filesystem::exists(path_)) return;
-  std::ifstream in(path_);
-  if (!in) ThrowErrno(path_, "read the cost cache");
+  std::istringstream in(ReadTextFile(path_));
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     torn_ = in.eof();

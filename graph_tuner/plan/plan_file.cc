@@ -1,10 +1,8 @@
 #include "graph_tuner/plan/plan_file.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "graph_tuner/problem/fused_nodes.h"
 #include "layouts/base/text_file.h"
@@ -17,10 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormatField = "tilesmith_plan";
-
-[[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
-  throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
-}
 
 double SecondsOf(const json& object) {
   const double seconds = JsonGet<double>(object, "predicted_seconds");
@@ -168,8 +162,7 @@ void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workl
 void WritePlan(const std::string& path, const Plan& plan) { WriteTextFile(path, TextOf(plan)); }
 
 Plan ReadPlan(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) ThrowErrno(path, "read the plan");
+  std::istringstream in(ReadTextFile(path));
   Plan plan;
   bool header = false;
   std::string line;
@@ -190,7 +183,6 @@ Plan ReadPlan(const std::string& path) {
       throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
     }
   }
-  if (in.bad()) ThrowErrno(path, "read the plan");
   if (!header) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
   return plan;
 }

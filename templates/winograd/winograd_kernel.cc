@@ -68,7 +68,10 @@ class WinogradKernel : public ConvKernel {
     std::vector<CodeBlob> blobs = {{"winograd input transform", transforms_.input_code()},
                                    {"winograd products", product_.code()},
                                    {"winograd output transform", transforms_.output_code()}};
-    if (rest_ != nullptr) blobs.push_back({"winograd products of the last block", rest_->code()});
+    if (rest_ == nullptr) return blobs;
+    CodeBlob& rest = blobs.emplace_back();
+    rest.name = "winograd products of the last block";
+    rest.bytes = rest_->code();
     return blobs;
   }
   std::span<const float> PackedWeights() const override {

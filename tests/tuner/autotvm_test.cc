@@ -83,7 +83,7 @@ std::string With(std::string line, const std::string& from, const std::string& t
 }
 
 TEST_F(Autotvm, ReadsWorkloadConfigAndResult) {
-  const Record record = RecordFromAutotvm(kConv3x3);
+  const Record record = RecordFromAutotvm(kConv3x3).record;
   EXPECT_EQ(WorkloadToString(record.workload), "mb1ic64ih56oc64oh56kh3ph1");
   EXPECT_EQ(record.template_name, "direct");
   EXPECT_EQ(record.config.Get("ic_block"), 16);
@@ -91,6 +91,7 @@ TEST_F(Autotvm, ReadsWorkloadConfigAndResult) {
   EXPECT_EQ(record.config.Get("oc_vectors"), 2);
   EXPECT_EQ(record.config.Get("width_tile"), 7);
   EXPECT_EQ(record.detail, "") << "all of it has an equal";
+  EXPECT_TRUE(RecordFromAutotvm(kConv3x3).same_tiles);
   EXPECT_EQ(record.layouts.in.ToString(), "NCHW16c");
   EXPECT_EQ(record.target.cpu_model, "llvm -mcpu=skylake-avx512");
   EXPECT_EQ(record.target.isa, Isa::kAvx512);
@@ -102,9 +103,10 @@ TEST_F(Autotvm, ReadsWorkloadConfigAndResult) {
 }
 
 TEST_F(Autotvm, TakesTheNearestConfigAndSaysSo) {
-  const Record record = RecordFromAutotvm(kFirstLayer);
+  const Record record = RecordFromAutotvm(kFirstLayer).record;
   EXPECT_EQ(WorkloadToString(record.workload), "mb1ic3ih224oc64oh112kh7sh2ph3");
   EXPECT_THAT(record.detail, HasSubstr("nearest to AutoTVM's tile_ic=3 tile_oc=4 tile_ow=56 unroll_kw=0"));
+  EXPECT_FALSE(RecordFromAutotvm(kFirstLayer).same_tiles);
   EXPECT_EQ(record.conditions.threads, 4);
   const ConvTemplate& direct = FindConvTemplate("direct");
   CpuInfo cpu;
@@ -113,15 +115,15 @@ TEST_F(Autotvm, TakesTheNearestConfigAndSaysSo) {
 }
 
 TEST_F(Autotvm, ReadsPackedTensorsDepthwiseDilationAndFailures) {
-  const Record packed = RecordFromAutotvm(kConv1x1);
+  const Record packed = RecordFromAutotvm(kConv1x1).record;
   EXPECT_EQ(WorkloadToString(packed.workload), "mb2ic128ih28oc512oh28kh1");
   EXPECT_EQ(packed.config.Get("rows"), 2);
   EXPECT_EQ(packed.config.Get("flat_width"), 0);
-  const Record depthwise = RecordFromAutotvm(kDepthwise);
+  const Record depthwise = RecordFromAutotvm(kDepthwise).record;
   EXPECT_EQ(WorkloadToString(depthwise.workload), "g96mb1ic96ih112oc96oh56kh3sh2ph1");
   EXPECT_EQ(depthwise.template_name, "depthwise");
   EXPECT_EQ(depthwise.config.Get("block"), 16);
-  const Record failed = RecordFromAutotvm(kDilatedFailure);
+  const Record failed = RecordFromAutotvm(kDilatedFailure).record;
   EXPECT_EQ(failed.workload.dh, 1) << "TVM counts a dense kernel as 1";
   EXPECT_EQ(failed.workload.oh, 28);
   EXPECT_EQ(failed.status, TrialStatus::kRunTimeout);
@@ -132,14 +134,14 @@ TEST_F(Autotvm, ReadsPackedTensorsDepthwiseDilationAndFailures) {
 TEST_F(Autotvm, ExportOfAnImportIsTheSame) {
   for (const char* line : {kConv3x3, kFirstLayer, kConv1x1, kDepthwise, kDilatedFailure}) {
     // Through a log.
-    const Record record = RecordFromJson(json::parse(RecordToJson(RecordFromAutotvm(line)).dump()));
+    const Record record = RecordFromJson(json::parse(RecordToJson(RecordFromAutotvm(line).record).dump()));
     EXPECT_EQ(Common(RecordToAutotvm(record)), Common(line));
   }
 }
 
 TEST_F(Autotvm, OwnRecordsAreExportedWithTheirTiles) {
   for (const char* line : {kConv3x3, kDepthwise}) {
-    Record own = RecordFromAutotvm(line);
+    Record own = RecordFromAutotvm(line).record;
     own.origin.clear();  // as if measured here
     own.workload.post.bias = true;
     const json exported = json::parse(RecordToAutotvm(own));
@@ -148,7 +150,7 @@ TEST_F(Autotvm, OwnRecordsAreExportedWithTheirTiles) {
     EXPECT_EQ(exported["input"][2][1], original["input"][2][1]);
     EXPECT_EQ(exported["input"][1], original["input"][1]);
     EXPECT_EQ(exported["config"]["entity"].size(), original["config"]["entity"].size());
-    const Record again = RecordFromAutotvm(exported.dump());
+    const Record again = RecordFromAutotvm(exported.dump()).record;
     EXPECT_EQ(again.config, own.config);
     EXPECT_EQ(again.sample_seconds, own.sample_seconds);
     own.workload.post.bias = false;  // AutoTVM's tasks are bare convs
@@ -160,7 +162,7 @@ TEST_F(Autotvm, OwnRecordsAreExportedWithTheirTiles) {
 }
 
 TEST_F(Autotvm, NeverWinsHere) {
-  const std::vector<Record> records = {RecordFromAutotvm(kConv3x3)};
+  const std::vector<Record> records = {RecordFromAutotvm(kConv3x3).record};
   EXPECT_TRUE(BestRecords(records, TargetOf(DetectCpu())).empty());
   EXPECT_EQ(BestRecords(records, records[0].target).size(), 1u);
 }

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/tasks.h"
@@ -38,18 +38,19 @@ class LogImportCommand : public Command {
 
   int Run() override {
     CheckOutput(output_, {path_});
-    std::vector<Record> records = Read();
-    const auto read = int64_t(records.size());
-    if (!model_.model.empty()) records = ForModel(records);
+    std::vector<ImportedRecord> imported = Read();
+    const auto read = int64_t(imported.size());
+    if (!model_.model.empty()) imported = ForModel(imported);
+    std::vector<Record> records;
+    for (ImportedRecord& one : imported) records.push_back(std::move(one.record));
     ReplaceLog(output_, PointersTo(records));
-    int64_t exact = 0;
-    for (const Record& record : records) exact += record.detail.starts_with("nearest") ? 0 : 1;
+    const auto same_tiles = int64_t(std::ranges::count(imported, true, &ImportedRecord::same_tiles));
     Report report;
     TargetList(CountTargets(records)).AddTable(report);
     report.Fact("read", "read", CountCell(read));
     report.Fact("records", "records", CountCell(int64_t(records.size())));
-    report.Fact("exact", "  same tiles", CountCell(exact));
-    report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - exact));
+    report.Fact("exact", "  same tiles", CountCell(same_tiles));
+    report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - same_tiles));
     report.Fact("skipped", "lines skipped", CountCell(problems_));
     report.Fact("log", "log", TextCell(output_));
     if (!model_.model.empty()) report.Fact("tasks", "  tasks served", TextCell(served_));
@@ -59,33 +60,32 @@ class LogImportCommand : public Command {
   }
 
  private:
-  std::vector<Record> ForModel(const std::vector<Record>& records) {
+  std::vector<ImportedRecord> ForModel(const std::vector<ImportedRecord>& imported) {
     std::vector<ConvWorkload> workloads;
     for (const ConvTask& task : TasksOf(LoadModel(model_))) workloads.push_back(task.workload);
-    std::vector<Record> adopted;
+    std::vector<ImportedRecord> adopted;
     std::set<std::string> served;
-    for (const Record& record : records) {
+    for (const auto& [record, same_tiles] : imported) {
       for (Record& one : AdoptPostOps(record, workloads)) {
         served.insert(WorkloadToString(one.workload));
-        adopted.push_back(std::move(one));
+        const bool same = same_tiles && one.config == record.config;
+        adopted.push_back({std::move(one), same});
       }
     }
     if (adopted.empty())
       throw Error(ErrorCode::kNoCandidate, fmt::format("{}: none of its {} records is of a convolution of {}",
-                                                       path_, records.size(), model_.model));
+                                                       path_, imported.size(), model_.model));
     served_ = fmt::format("{} of {}", served.size(), workloads.size());
     return adopted;
   }
 
-  std::vector<Record> Read() {
+  std::vector<ImportedRecord> Read() {
     constexpr int64_t kProblemsShown = 3;
-    std::ifstream file(path_, std::ios::binary);
-    std::vector<Record> records;
+    std::istringstream file(ReadTextFile(path_));
+    std::vector<ImportedRecord> records;
     std::vector<std::string> shown;
     std::string line;
     int64_t number = 0;
-    if (!file)
-      throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
     while (std::getline(file, line)) {
       ++number;
       if (line.empty() || line[0] == '#') continue;
@@ -96,7 +96,6 @@ class LogImportCommand : public Command {
           shown.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
       }
     }
-    if (file.bad()) throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot read", path_));
     if (records.empty() && problems_ > 0)
       throw Error(ErrorCode::kUsage, shown.front() + " (no line of this file can be imported)");
     ProgressLine progress;

@@ -49,11 +49,14 @@ class TrainingHistory {
     std::map<const ConvTemplate*, ConfigSpace> spaces;
     std::vector<Row> rows;
     std::map<std::string, size_t> by_config;
+    std::map<const ConvTemplate*, size_t> fastest;  // row of each template that has one which worked
   };
   struct Trained {
     size_t rows = 0;
     std::shared_ptr<const CostModel> model;
   };
+  static void UpdateFastest(Task& task, size_t row);
+
   std::map<std::string, Task> tasks_;
   size_t rows_ = 0;
   std::map<Objective, std::shared_ptr<const CostModel>> started_;

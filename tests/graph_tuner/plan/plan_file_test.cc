@@ -177,7 +177,7 @@ TEST_F(PlanFileTest, FusedPairsRoundTripAndAreChecked) {
 
 TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { ReadPlan(folder_.File("none.jsonl")); }),
-              HasSubstr("none.jsonl: cannot read the plan"));
+              testing::AllOf(HasSubstr("cannot read"), HasSubstr("none.jsonl")));
   EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { WritePlan("/nonexistent/p.jsonl", MakePlan(graph_)); }),
               HasSubstr("/nonexistent/p.jsonl"));
   auto read = [&](const std::string& text) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <random>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -89,6 +91,28 @@ TEST(TrainingHistory, KnowsTheFastestConfigsOfSimilarTasks) {
   EXPECT_EQ(all[3], fastest["ic512ih7oc512oh7kh1"]);
   EXPECT_EQ(configs("direct", 2), std::vector<Config>(all.begin(), all.begin() + 2));
   EXPECT_TRUE(configs("winograd", 9).empty());
+}
+
+TEST(TrainingHistory, ForgetsAFastestConfigThatWasMeasuredAgain) {
+  constexpr uint64_t kSeed = 5;
+  std::vector<Record> records = MeasuredConfigs(kSampleWorkload, 40, kSeed);
+  TrainingHistory history;
+  for (const Record& record : records) history.Add(record);
+  std::mt19937_64 random(kSeed);
+  for (int change = 0; change < 60; ++change) {
+    const auto fastest = std::ranges::min_element(records, {}, [](const Record& record) {
+      return record.status == TrialStatus::kOk ? record.seconds : std::numeric_limits<double>::infinity();
+    });
+    EXPECT_EQ(history.FastestConfigs(FindConvTemplate("direct"), ParseWorkload(kSampleWorkload), 1),
+              std::vector<Config>{fastest->config})
+        << "seed " << kSeed << ", change " << change;
+    Record& changed = change % 2 == 0 ? *fastest : records[random() % records.size()];
+    if (random() % 4 == 0)
+      changed.status = TrialStatus::kWrongAnswer;
+    else
+      changed.seconds *= std::uniform_real_distribution(0.5, 2.0)(random);
+    history.Add(changed);
+  }
 }
 
 TEST(CostModel, NamesTheColumnsThatMatter) {
