@@ -249,7 +249,7 @@ TEST_F(LogCommandTest, ImportedRecordsCanBeMeasuredHereAndExported) {
   EXPECT_EQ(Records(exported)[0], original);
   EXPECT_EQ(Run({"export", here, "-o", exported})["exported"], 1);
   ExpectLogRefusal({"import", File("none.log", "nonsense\n"), "-o", imported}, 2, "none.log:1: ");
-  ExpectLogRefusal({"import", File("missing.log"), "-o", imported}, 7, "cannot open");
+  ExpectLogRefusal({"import", File("missing.log"), "-o", imported}, 7, "cannot read");
 }
 
 }  // namespace
