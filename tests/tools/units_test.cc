@@ -285,6 +285,24 @@ TEST(SuiteTest, DirectivesSayWhatIsExpected) {
   EXPECT_EQ(suite.rows[2].task.workload.ic, 17);
 }
 
+TEST(SuiteTest, FusedPairsHoldsAllOfTheMobilenetsAndTheirParts) {
+  CpuInfo cpu;
+  cpu.isa = Isa::kAvx512;
+  std::set<std::string> held;
+  for (const SuiteRow& row : LoadSuites("fused_pairs").front().rows)
+    held.insert(WorkloadToString(row.task.workload));
+  for (const char* network : {"mobilenet_v1", "mobilenet_v2"}) {
+    const std::vector<ConvTask> pairs = FusedTasksOf(LoadModel({network, 0, {}}), cpu);
+    EXPECT_GT(pairs.size(), 15u);
+    for (const ConvTask& pair : pairs) {
+      EXPECT_TRUE(held.count(WorkloadToString(pair.workload))) << WorkloadToString(pair.workload);
+      EXPECT_TRUE(held.count(WorkloadToString(pair.workload.main_conv())));
+      for (const ConvWorkload& before : pair.workload.before)
+        EXPECT_TRUE(held.count(WorkloadToString(before)));
+    }
+  }
+}
+
 TEST(SuiteTest, TheBuiltInOnesParseAndHoldEveryConvOfTheResnets) {
   const std::vector<Suite> suites = LoadSuites("all");
   EXPECT_EQ(suites.size(), BuiltInSuites().size());
