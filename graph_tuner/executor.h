@@ -32,7 +32,8 @@ struct StepProfile {
   // the tensor that the node produces, by its canonical layouts (ConversionOf, corrections.h).
   std::string node;
   std::optional<LayoutPair> conversion = {};
-  // Not of the copy of a graph output that lies elsewhere too, in a concat say: plans do not charge it.
+  // Not of the copy of a graph output that lies elsewhere, a graph input say, or a view of another output:
+  // plans do not charge it.
   bool planned = true;
   int64_t packed_weight_bytes = 0;  // of convs
 };

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include "layouts/base/thread_team.h"
 #include "ops/onednn_detail.h"
 
 namespace tilesmith {
@@ -44,6 +45,14 @@ std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm,
   return impl;
 }
 
+void RunGuest(Impl& impl) {
+  Impl::Guest& guest = *impl.guest;
+  for (size_t i = 0; i < guest.inputs.size(); ++i)
+    guest.inputs[i].data = impl.sources[i].buffer.storage->floats();
+  guest.output.data = impl.destination->storage->floats();
+  RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.floats()}, guest.threads);
+}
+
 }  // namespace
 
 OneDnnPrimitive::OneDnnPrimitive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -73,13 +82,14 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
   }
   source.buffer = produced;
   impl_->Rebind(source.arg, produced);
-  if (!impl_->primitive) impl_->destination = produced;
+  if (!impl_->primitive && !impl_->guest) impl_->destination = produced;
 }
 
 void OneDnnPrimitive::Run() {
   for (Impl::Copy& copy : impl_->copies) copy.reorder.execute(impl_->stream, copy.from, copy.to);
   if (!impl_->primitive) {
     impl_->stream.wait();
+    if (impl_->guest) RunGuest(*impl_);
     return;
   }
   const dnnl_status_t status = dnnl_primitive_execute(
@@ -93,6 +103,8 @@ Tensor OneDnnPrimitive::GetOutput() {
   Reorder(impl_->destination->mem, PlainView(plain.shape(), plain.floats()));
   return plain;
 }
+
+bool OneDnnPrimitive::IsGuest() const { return impl_->guest.has_value(); }
 
 std::string OneDnnPrimitive::ImplName() const { return impl_->name; }
 

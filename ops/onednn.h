@@ -15,6 +15,7 @@
 #include <string>
 
 #include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
 #include "layouts/tensor.h"
 #include "ops/workload.h"
 
@@ -32,6 +33,8 @@ class OneDnnPrimitive {
   // otherwise a reorder at the start of each Run. The shapes may differ when both are plain.
   void Connect(int index, const OneDnnPrimitive& producer);
   void Run();
+  // Whether it is none of oneDNN's, but a guest.
+  bool IsGuest() const;
   // The destination, reordered to a plain tensor.
   Tensor GetOutput();
 
@@ -137,6 +140,16 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct
 // Softmax along `axis` of a plain tensor of rank 1 to 4.
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnSoftmax(const Shape& shape, int axis,
                                                    std::string* refusal = nullptr);
+
+// out = in * gate, the gate being [N, C, 1, 1] and the first or the second input.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnGate(const Shape& shape, int gate_slot, const Layout& layout,
+                                                std::string* refusal = nullptr);
+
+// Not oneDNN's at all: a kernel of ours among the twins, for what oneDNN has no primitive for and who chains
+// primitives writes by hand. All tensors in `layout`, as the kernel expects them.
+std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::span<const Shape> inputs,
+                                           const Shape& output, const Layout& layout,
+                                           std::string* refusal = nullptr);
 
 // Keeps oneDNN from using instructions beyond `isa` (kPortable: SSE4.1, its least) in this process. Throws
 // Error(kInternal) when oneDNN has already looked at the CPU, as making any twin does.

@@ -210,7 +210,17 @@ struct OneDnnPrimitive::Impl {
     dnnl::memory from, to;
   };
 
-  dnnl::primitive primitive;  // empty: the twin is a buffer
+  // A kernel that runs instead of a primitive.
+  struct Guest {
+    std::unique_ptr<Kernel> kernel;
+    int threads = 1;
+    std::vector<InputView> inputs;
+    OutputView output;
+    AlignedBuffer scratch;
+  };
+
+  dnnl::primitive primitive;  // empty: the twin is a buffer or a guest
+  std::optional<Guest> guest;
   std::string name;
   dnnl::stream stream{onednn::Engine()};
   std::vector<Source> sources;

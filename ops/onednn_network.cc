@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
 #include "ops/onednn_twin.h"
@@ -19,15 +21,16 @@ Layout ArrivingLayout(const OneDnnPrimitive& producer) {
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, const OneDnnChoice& choice, const EndLayouts& ends,
+  Assembler(const Graph& graph, const OneDnnChoice& choice, const CpuInfo& cpu, const EndLayouts& ends,
             std::vector<OneDnnNetwork::Step>& nodes)
-      : graph_(graph), choice_(choice), ends_(ends), nodes_(nodes) {}
+      : graph_(graph), choice_(choice), cpu_(cpu), ends_(ends), nodes_(nodes) {}
 
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
     const auto inputs = graph_.Inputs(id);
     if (dynamic_cast<const InputOp*>(&op) != nullptr)
       return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
+    if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
     if (op.IsView()) return MakeView(inputs[0]);
     if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
     return MakeOther(op, id, refusal);
@@ -52,7 +55,19 @@ class Assembler {
     return conv;
   }
 
-  // A twin in the layout its input arrives in; in NCHW where oneDNN has none there.
+  static Twin MakeConstant(const ConstantOp& op, std::string* refusal) {
+    const Tensor& value = *op.value();
+    if (value.type() != DataType::kF32 || value.shape().empty() || value.shape().size() > 5) {
+      *refusal = fmt::format("no oneDNN buffer for a constant of shape {}", ShapeToString(value.shape()));
+      return nullptr;
+    }
+    Twin twin = MakeOneDnnBuffer(value.shape());
+    twin->SetInput(0, value);
+    return twin;
+  }
+
+  // A twin in the layout its input arrives in; in NCHW where oneDNN has none there; a guest where it has none
+  // at all.
   Twin MakeOther(const Op& op, Graph::NodeId id, std::string* refusal) const {
     const auto inputs = graph_.Inputs(id);
     if (inputs.empty()) {
@@ -60,13 +75,32 @@ class Assembler {
       return nullptr;
     }
     const std::vector<Shape> shapes = graph_.InputShapes(id);
-    Twin twin = MakeOneDnnTwin(op, shapes, ArrivingLayout(*nodes_[inputs[0]].twin), refusal);
+    const Layout arriving = ArrivingLayout(*nodes_[inputs[0]].twin);
+    Twin twin = MakeOneDnnTwin(op, shapes, arriving, refusal);
     if (twin == nullptr) twin = MakeOneDnnTwin(op, shapes, Layout::Nchw(), refusal);
+    if (twin == nullptr) twin = MakeGuestOf(id, arriving, refusal);
+    if (twin == nullptr) twin = MakeGuestOf(id, Layout::Nchw(), refusal);
     if (twin == nullptr) return nullptr;
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       twin->Connect(static_cast<int>(slot), *nodes_[inputs[slot]].twin);
     }
     return twin;
+  }
+
+  Twin MakeGuestOf(Graph::NodeId id, const Layout& layout, std::string* refusal) const {
+    const Node& node = graph_.node(id);
+    const std::vector<Shape> shapes = graph_.InputShapes(id);
+    const auto is_float = [&](Graph::NodeId n) { return graph_.node(n).type == DataType::kF32; };
+    if (!is_float(id) || !std::ranges::all_of(graph_.Inputs(id), is_float)) {
+      *refusal =
+          fmt::format("no oneDNN twin of {}, which does not compute with floats", node.op->Signature());
+      return nullptr;
+    }
+    const bool all_4d = node.shape.size() == 4 &&
+                        std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
+    if (!layout.is_nchw() && !(all_4d && node.op->RunsIn(layout, shapes))) return nullptr;
+    return MakeGuest(node.op->MakeKernel({shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
+                     refusal);
   }
 
   // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or
@@ -82,6 +116,7 @@ class Assembler {
 
   const Graph& graph_;
   const OneDnnChoice& choice_;
+  const CpuInfo& cpu_;
   const EndLayouts& ends_;
   const std::vector<OneDnnNetwork::Step>& nodes_;
 };
@@ -89,9 +124,10 @@ class Assembler {
 }  // namespace
 
 std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
-                                                     const EndLayouts& ends, std::string* refusal) {
+                                                     const CpuInfo& cpu, const EndLayouts& ends,
+                                                     std::string* refusal) {
   auto network = std::make_unique<OneDnnNetwork>();
-  const Assembler assembler(graph, choice, ends, network->nodes_);
+  const Assembler assembler(graph, choice, cpu, ends, network->nodes_);
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     std::string reason;
     Twin twin = assembler.Make(id, &reason);
@@ -100,6 +136,7 @@ std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const O
       return nullptr;
     }
     network->nodes_.push_back({graph.node(id).name, std::move(twin)});
+    network->ops_.push_back(graph.node(id).op);
   }
   network->inputs_ = graph.GraphInputs();
   for (const Graph::NodeId id : graph.outputs()) {
@@ -108,6 +145,13 @@ std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const O
     network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
   }
   return network;
+}
+
+std::vector<std::string> OneDnnNetwork::GuestTypes() const {
+  std::vector<std::string> types;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].twin->IsGuest()) types.emplace_back(ops_[i]->Type());
+  return types;
 }
 
 void OneDnnNetwork::Run() {

@@ -19,10 +19,12 @@ using OneDnnChoice = std::function<OneDnnAlgorithm(const ConvWorkload&)>;
 // Not thread-safe. See onednn.h about threads.
 class OneDnnNetwork {
  public:
-  // For a graph as the executor runs it: post-ops fused, constants folded. Null when a node has no twin, with
-  // its name and the reason in *refusal when given.
+  // For a graph as the executor runs it: post-ops fused, constants folded. Where oneDNN has no primitive, a
+  // kernel of ours for `cpu` runs between its own. Null when a node has neither, with its name and the reason
+  // in *refusal when given.
   static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
-                                               const EndLayouts& ends = {}, std::string* refusal = nullptr);
+                                               const CpuInfo& cpu, const EndLayouts& ends = {},
+                                               std::string* refusal = nullptr);
 
   // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.
   void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }
@@ -36,8 +38,11 @@ class OneDnnNetwork {
   };
   // In execution order, one for each node: to time them in context.
   const std::vector<Step>& nodes() const { return nodes_; }
+  // Types of the nodes that kernels of ours compute, in order.
+  std::vector<std::string> GuestTypes() const;
 
  private:
+  std::vector<OpPtr> ops_;  // kernels may refer to them
   std::vector<Step> nodes_;
   std::vector<std::unique_ptr<OneDnnPrimitive>> outputs_;
   std::vector<Graph::NodeId> inputs_;

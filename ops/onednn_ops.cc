@@ -1,4 +1,8 @@
 // The twins of everything but convolutions.
+#include <omp.h>
+
+#include <algorithm>
+
 #include "ops/onednn_detail.h"
 
 namespace tilesmith {
@@ -141,6 +145,44 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnSoftmax(const Shape& shape, int axis,
     impl.SetPrimitive(desc, SoftmaxForward(desc));
     impl.AddSource(DNNL_ARG_SRC, data, shape);
     impl.SetDestination(data, shape);
+  });
+}
+
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnGate(const Shape& shape, int gate_slot, const Layout& layout,
+                                                std::string* refusal) {
+  return Make(refusal, [&](Impl& impl) {
+    const Shape gate_shape = {shape[0], shape[1], 1, 1};
+    const memory::desc data = LayoutDesc(shape, layout), gate = LayoutDesc(gate_shape, layout);
+    const auto desc = Describe<dnnl::binary>(dnnl::primitive_attr(), algorithm::binary_mul, data, gate, data);
+    impl.SetPrimitive(desc, dnnl::binary(desc));
+    const auto add_data = [&] { impl.AddSource(DNNL_ARG_SRC_0, data, shape); };
+    if (gate_slot != 0) add_data();
+    impl.AddSource(DNNL_ARG_SRC_1, gate, gate_shape);
+    if (gate_slot == 0) add_data();
+    impl.SetDestination(data, shape);
+  });
+}
+
+std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::span<const Shape> inputs,
+                                           const Shape& output, const Layout& layout, std::string* refusal) {
+  return Make(refusal, [&](Impl& impl) {
+    const auto fits = [&](const Shape& shape) {
+      return layout.is_nchw() ? !shape.empty() && shape.size() <= 5 : shape.size() == 4;
+    };
+    if (!fits(output) || !std::ranges::all_of(inputs, fits))
+      throw Refusal{fmt::format("{} in {}", ShapeToString(output), layout.ToString())};
+    impl.name = "ours";
+    Impl::Guest& guest = impl.guest.emplace();
+    for (const Shape& input : inputs) {
+      impl.AddSource(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(guest.inputs.size()), LayoutDesc(input, layout),
+                     input);
+      guest.inputs.push_back({nullptr, BatchStride(input, layout)});
+    }
+    impl.SetDestination(LayoutDesc(output, layout), output);
+    guest.output.batch_stride = BatchStride(output, layout);
+    guest.threads = omp_get_max_threads();
+    guest.scratch = AlignedBuffer(kernel->ScratchFloats(guest.threads) * sizeof(float));
+    guest.kernel = std::move(kernel);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "ops/onednn_twin.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "layouts/base/check.h"
 #include "ops/nodes/activations.h"
@@ -61,6 +62,16 @@ Twin MakeGemm(const GemmOp& op, const Shape& input, std::string* refusal) {
   return MakeOneDnnInnerProduct(params, refusal);
 }
 
+// Which input of a multiplication is [N, C, 1, 1], the other one being [N, C, H, W].
+std::optional<int> GateSlot(const BinaryOp* binary, std::span<const Shape> inputs) {
+  if (binary == nullptr || binary->kind() != BinaryKind::kMul || inputs.size() != 2) return std::nullopt;
+  for (const int slot : {1, 0}) {
+    const Shape &gate = inputs[slot], &data = inputs[1 - slot];
+    if (data.size() == 4 && data != gate && gate == Shape{data[0], data[1], 1, 1}) return slot;
+  }
+  return std::nullopt;
+}
+
 bool AllEqual(std::span<const Shape> shapes) {
   return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
 }
@@ -96,6 +107,9 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
                                 layout, refusal);
   }
   const auto* binary = dynamic_cast<const BinaryOp*>(&op);
+  if (const std::optional<int> slot = GateSlot(binary, inputs); slot.has_value()) {
+    return MakeOneDnnGate(inputs[1 - *slot], *slot, layout, refusal);
+  }
   const bool adds =
       dynamic_cast<const SumOp*>(&op) != nullptr || (binary != nullptr && binary->kind() == BinaryKind::kAdd);
   if (adds && AllEqual(inputs)) {

@@ -14,7 +14,7 @@ const ConcatOp* ChannelConcat(const Graph& graph, Graph::NodeId id) {
 
 bool MayOwn(const Graph& graph, Graph::NodeId id) {
   const Op& op = *graph.node(id).op;
-  return op.Type() != "Input" && op.Type() != "Constant" && !op.IsView();
+  return op.Type() != "Input" && op.Type() != "Constant" && !op.IsView() && !graph.IsOutput(id);
 }
 
 }  // namespace

@@ -13,7 +13,12 @@ namespace tilesmith {
 struct PlanMeasurement {
   double seconds = 0;              // of one run, without a clock between the steps
   std::vector<StepProfile> steps;  // of profiled runs
+  std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
 };
+
+// How many times longer than `other` the plan takes: the median over the turns of both, so that the machine's
+// speed cancels out. Precondition: measured together, by turns.
+double RatioTo(const PlanMeasurement& other, const PlanMeasurement& measurement);
 
 // Sum over the steps.
 double ProfiledSeconds(const PlanMeasurement& measurement);

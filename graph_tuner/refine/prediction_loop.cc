@@ -10,12 +10,11 @@
 namespace tilesmith {
 namespace {
 
-// A plan that ran, and what was seen in the round it ran in last.
-struct Run {
+// A plan that is known, and how it did in the last round.
+struct KnownPlan {
   Plan plan;
-  size_t round = 0;
-  double measured_seconds = 0;
-  Corrections seen;  // from these steps alone
+  size_t round = 0;  // of RefinedPlan::rounds, the last one that it was made for
+  PlanMeasurement measurement;
 };
 
 bool Agrees(double predicted, double measured, double tolerance) {
@@ -35,80 +34,108 @@ class Refinement {
       : graph_(graph), costs_(costs), loop_(loop) {}
 
   RefinedPlan Refine() {
-    for (int round = 0; round < loop_.rounds && !refined_.settled; ++round) {
-      RunSolution();
-      if (round == 0) RunRivals();
-    }
-    if (runs_.empty()) {
+    for (int round = 0; round < loop_.rounds && !refined_.settled; ++round) RunRound();
+    if (known_.empty()) {
       refined_.plan = loop_.solve({});
+      refined_.check = loop_.measure({&refined_.plan}).at(0);
     } else {
-      const Run& fastest = Fastest();
+      const KnownPlan& fastest = Fastest();
       refined_.plan = fastest.plan;
       refined_.round = fastest.round;
-      PricePlan(graph_, costs_, refined_.plan, fastest.seen);
+      PredictAndCheck();
     }
-    refined_.check = loop_.measure(refined_.plan);
     return std::move(refined_);
   }
 
  private:
-  // The run of these schedules; null when they have not run.
-  Run* Known(const Plan& plan) {
-    const auto known =
-        std::ranges::find_if(runs_, [&](const Run& run) { return SameSchedules(run.plan, plan); });
-    return known != runs_.end() ? &*known : nullptr;
-  }
-
-  void RunSolution() {
+  void RunRound() {
     const Plan plan = loop_.solve(refined_.corrections);
-    const Run* known = Known(plan);
-    if (known && Agrees(plan.predicted_seconds, known->measured_seconds, loop_.tolerance)) {
+    const size_t rounds_before = refined_.rounds.size();
+    solution_ = Find(plan);
+    if (solution_ < known_.size() &&
+        Agrees(plan.predicted_seconds, known_[solution_].measurement.seconds, loop_.tolerance)) {
       refined_.settled = true;
-      solution_ = size_t(known - runs_.data());
       return;
     }
-    std::vector<std::string> changed;
-    if (solutions_ > 0) changed = ChangedNodes(last_, plan);
+    const bool first = solutions_ == 0;
+    Enter(fmt::format("solution {}", ++solutions_), plan, first ? plan : last_);
     last_ = plan;
-    solution_ = RunPlan(fmt::format("solution {}", ++solutions_), plan, std::move(changed));
+    if (first) EnterRivals();
+    RunAll();
+    for (const KnownPlan& known : known_)
+      if (known.round >= rounds_before)
+        refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
   }
 
-  void RunRivals() {
+  // Which of the known plans has these schedules; their number when none has.
+  size_t Find(const Plan& plan) const {
+    const auto same =
+        std::ranges::find_if(known_, [&](const KnownPlan& k) { return SameSchedules(k.plan, plan); });
+    return size_t(same - known_.begin());
+  }
+
+  // A plan that the coming round is made for: a new one, or a known one once more.
+  void Enter(const std::string& name, const Plan& plan, const Plan& before) {
+    const size_t index = Find(plan);
+    if (index == known_.size()) known_.emplace_back();
+    known_[index].plan = plan;
+    known_[index].round = refined_.rounds.size();
+    refined_.rounds.push_back({name, plan.predicted_seconds, 0, ChangedNodes(before, plan)});
+  }
+
+  void EnterRivals() {
     if (!loop_.rivals) return;
     for (const RivalPlan& rival : loop_.rivals())
-      if (!Known(rival.plan)) RunPlan(rival.name, rival.plan, ChangedNodes(last_, rival.plan));
+      if (Find(rival.plan) == known_.size()) Enter(rival.name, rival.plan, last_);
   }
 
-  // Returns which of the runs it is.
-  size_t RunPlan(const std::string& name, const Plan& plan, std::vector<std::string> changed) {
-    const PlanMeasurement measured = loop_.measure(plan);
-    refined_.rounds.push_back({name, plan.predicted_seconds, measured.seconds, std::move(changed)});
-    const std::vector<MatchedStep> steps = MatchSteps(graph_, plan, costs_, measured.steps);
-    Learn(steps, ShareScale(measured), refined_.corrections);
-    Corrections seen;
-    Learn(steps, ShareScale(measured), seen);
-    Run* const known = Known(plan);
-    Run& run = known ? *known : runs_.emplace_back();
-    run = {plan, refined_.rounds.size() - 1, measured.seconds, std::move(seen)};
-    return size_t(&run - runs_.data());
+  // What several plans share is learned from the last of them, which is the latest solution.
+  void RunAll() {
+    std::vector<const Plan*> plans;
+    for (const KnownPlan& known : known_) plans.push_back(&known.plan);
+    std::vector<PlanMeasurement> measurements = loop_.measure(plans);
+    refined_.corrections = {};
+    for (size_t i = 0; i < known_.size(); ++i) {
+      known_[i].measurement = std::move(measurements.at(i));
+      LearnFrom(known_[i].plan, known_[i].measurement, refined_.corrections);
+    }
   }
 
-  // The last solution, unless something that ran is faster. Precondition: something ran.
-  const Run& Fastest() const {
-    const Run* fastest = &runs_[solution_];
-    for (size_t i = 0; i < runs_.size(); ++i)
-      if (i != solution_ && loop_.is_faster(runs_[i].plan, fastest->plan)) fastest = &runs_[i];
+  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement, Corrections& corrections) {
+    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), corrections);
+  }
+
+  // Of equally fast ones the last solution.
+  const KnownPlan& Fastest() const {
+    const KnownPlan& solution = known_[solution_];
+    const KnownPlan* fastest = &solution;
+    double least = 1;  // times the solution's
+    for (const KnownPlan& known : known_) {
+      const double ratio = RatioTo(solution.measurement, known.measurement);
+      if (ratio >= least) continue;
+      least = ratio;
+      fastest = &known;
+    }
     return *fastest;
+  }
+
+  void PredictAndCheck() {
+    std::vector<PlanMeasurement> twice = loop_.measure({&refined_.plan, &refined_.plan});
+    LearnFrom(refined_.plan, twice.at(0), refined_.corrections);
+    Corrections seen;
+    LearnFrom(refined_.plan, twice.at(0), seen);
+    PricePlan(graph_, costs_, refined_.plan, seen);
+    refined_.check = std::move(twice.at(1));
   }
 
   const Graph& graph_;
   CostSource& costs_;
   const PredictionLoop& loop_;
   RefinedPlan refined_;
-  std::vector<Run> runs_;  // distinct plans, by when they ran first
-  Plan last_;              // solution
+  std::vector<KnownPlan> known_;  // distinct
+  Plan last_;                     // solution
   int solutions_ = 0;
-  size_t solution_ = 0;  // which of the runs is the last solution
+  size_t solution_ = 0;  // which of the known plans is the last solution
 };
 
 }  // namespace

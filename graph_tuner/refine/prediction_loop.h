@@ -1,12 +1,17 @@
 // The prediction loop: solve, run the plan, compare, correct the costs from what was seen, solve again.
 //
 // A plan is optimal for the costs it was solved with; whether these hold where the kernels really run is only
-// known after running it. Every round teaches what its plan's steps cost in context (corrections.h), and the
+// known after running it. Every round teaches what its plans' steps cost in context (corrections.h), and the
 // next solution is optimal for the costs as then known. When it is a plan that has run already, and what that
 // took agrees with the prediction, there is nothing more to learn.
 //
 // Rivals are run as well, plans that others would choose: they show what nodes cost in layouts that no
-// solution has tried, and what is returned is never slower than one of them. Source: original.
+// solution has tried, and what is returned is the fastest of all.
+//
+// A machine that others share changes its speed within seconds, by half and more. So every round runs all
+// plans known by then, by turns: what it teaches was seen under the same conditions, and what earlier rounds
+// taught is forgotten. In the same way the plan that is returned takes turns with itself, once for its
+// prediction and once to check it. Source: original.
 #pragma once
 
 #include <functional>
@@ -27,34 +32,31 @@ struct RivalPlan {
 };
 
 struct PredictionLoop {
-  int rounds = 3;           // solutions are run at most this often, not counting the check at the end
+  int rounds = 3;           // at most, not counting the check at the end
   double tolerance = 0.05;  // of |measured / predicted - 1|
   // The best plan for these corrections, with its predicted seconds.
   std::function<Plan(const Corrections&)> solve;
-  // Runs the plan on an otherwise idle machine.
-  std::function<PlanMeasurement(const Plan&)> measure;
-  // Whether the first plan is the faster one beyond doubt, the two measured side by side: the machine's speed
-  // drifts, so figures of different rounds decide nothing.
-  std::function<bool(const Plan&, const Plan&)> is_faster;
-  // Asked for once the first solution has run; may be empty.
+  // Runs the plans by turns on an otherwise idle machine; one measurement for each.
+  std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)> measure;
+  // Asked for once there is a first solution; may be empty.
   std::function<std::vector<RivalPlan>()> rivals = {};
 };
 
-// One run of the loop.
+// A plan in the round it was made for.
 struct LoopRound {
   std::string name;              // "solution 1", or the rival's
-  double predicted_seconds = 0;  // before the run
+  double predicted_seconds = 0;  // before the round
   double measured_seconds = 0;
   std::vector<std::string>
       changed;  // nodes scheduled otherwise than in the solution before; in the first: none
 };
 
 struct RefinedPlan {
-  Plan plan;                // the fastest of those that ran; predicted is what its steps took in its round
-  size_t round = 0;         // in which it ran last, from 0; meaningless without rounds
-  bool settled = false;     // the last solution had run already, as predicted
-  PlanMeasurement check;    // of the plan, taken after its prediction was made
-  Corrections corrections;  // all that was learned
+  Plan plan;                      // the fastest in the last round; predicted is what its steps take
+  size_t round = 0;               // which of `rounds` it is; meaningless without rounds
+  bool settled = false;           // the last solution had run already, as predicted
+  PlanMeasurement check;          // of the plan; nothing of it went into the prediction
+  Corrections corrections;        // all that was learned
   std::vector<LoopRound> rounds;  // rivals too
 };
 

@@ -1,16 +1,23 @@
 // The chain of twins must compute the network, or the baseline of whole networks would be another network's.
 #include "ops/onednn_network.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "ops/networks/networks.h"
+#include "ops/nodes/activations.h"
+#include "ops/nodes/binary.h"
 #include "ops/nodes/conv.h"
+#include "ops/nodes/depth_to_space.h"
 #include "ops/nodes/input.h"
+#include "ops/nodes/pool.h"
+#include "ops/nodes/transpose.h"
 #include "ops/passes/passes.h"
 #include "ops/reference_run.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -32,7 +39,7 @@ void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, dou
   const Tensor expected = RunReference(graph, inputs)[0];
   std::string refusal;
   const Graph fused = OptimizeGraph(graph);
-  const auto network = OneDnnNetwork::Create(fused, choice, {}, &refusal);
+  const auto network = OneDnnNetwork::Create(fused, choice, TestCpu(), {}, &refusal);
   ASSERT_NE(network, nullptr) << refusal;
   EXPECT_EQ(network->nodes().size(), fused.size());
   double largest = 0;
@@ -55,7 +62,7 @@ OneDnnAlgorithm Direct(const ConvWorkload&) { return OneDnnAlgorithm::kDirect; }
 OneDnnAlgorithm Winograd(const ConvWorkload&) { return OneDnnAlgorithm::kWinograd; }
 
 TEST(OneDnnNetwork, ComputesEveryKindOfNetwork) {
-  for (const char* name : {"resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121"}) {
+  for (const char* name : {"resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121", "unet"}) {
     SCOPED_TRACE(name);
     ExpectComputesReference(BuildNetwork(name, {.batch = 2, .height = 32, .width = 32}), Direct, 1e-4);
   }
@@ -84,6 +91,41 @@ TEST(OneDnnNetwork, OverwritesAResidualOnlyAtItsLastUse) {
   const auto g = AddConv(graph, "mb1ic16ih6oc16kh1+sum", {f, input});
   graph.MarkOutput(g);
   ExpectComputesReference(graph, Direct, 1e-4);
+}
+
+// Squeeze and excite: a gate on either side of the multiplication, with whole and with padded blocks.
+TEST(OneDnnNetwork, MultipliesByGates) {
+  for (const int64_t channels : {16, 20}) {
+    for (const bool gate_first : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} channels, gate {}", channels, gate_first ? "first" : "second"));
+      Graph graph("gates");
+      const std::string conv = fmt::format("mb2ic{0}ih6oc{0}kh3ph1+relu", channels);
+      const std::string squeeze = fmt::format("mb2ic{0}ih1oc{0}kh1", channels);
+      const auto input = graph.Add("input", std::make_shared<InputOp>(Shape{2, channels, 6, 6}), {});
+      const auto data = AddConv(graph, conv.c_str(), {input});
+      const auto pooled = graph.Add("", std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {data});
+      const auto squeezed = AddConv(graph, squeeze.c_str(), {pooled});
+      const Activation sigmoid{.kind = ActivationKind::kSigmoid};
+      const auto gate = graph.Add("", std::make_shared<ActivationOp>(sigmoid), {squeezed});
+      const auto inputs = gate_first ? std::vector{gate, data} : std::vector{data, gate};
+      const auto gated = graph.Add("", std::make_shared<BinaryOp>(BinaryKind::kMul), inputs);
+      graph.MarkOutput(AddConv(graph, conv.c_str(), {gated}));
+      ExpectComputesReference(graph, Direct, 1e-4);
+    }
+  }
+}
+
+// A pixel shuffle between two convs, then a transpose: oneDNN has neither.
+TEST(OneDnnNetwork, RunsOurKernelsWhereThereIsNoPrimitive) {
+  Graph graph("guests");
+  const auto input = graph.Add("input", std::make_shared<InputOp>(Shape{1, 16, 6, 6}), {});
+  const auto a = AddConv(graph, "mb1ic16ih6oc64kh3ph1+relu", {input});
+  const auto shuffled = graph.Add("", std::make_shared<DepthToSpaceOp>(DepthToSpaceParams{2, 2}), {a});
+  const auto b = AddConv(graph, "mb1ic16ih12oc20kh3ph1", {shuffled});
+  graph.MarkOutput(graph.Add("", std::make_shared<TransposeOp>(std::vector<int64_t>{0, 2, 3, 1}), {b}));
+  ExpectComputesReference(graph, Direct, 1e-4);
+  const auto network = OneDnnNetwork::Create(OptimizeGraph(graph), Direct, TestCpu());
+  EXPECT_EQ(network->GuestTypes(), (std::vector<std::string>{"DepthToSpace", "Transpose"}));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(GraphTuneTest, TablesForPeople) {
     EXPECT_THAT(result.out, testing::HasSubstr(text));
   }
   EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("costs of ops and transforms"),
-                                         testing::ContainsRegex("running the plan, about .* left")));
+                                         testing::ContainsRegex("running plans by turns, about .* left")));
 }
 
 }  // namespace

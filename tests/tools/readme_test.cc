@@ -46,7 +46,7 @@ std::string ScaledDown(std::string text) {
       {"--time [0-9a-z.]+", "--time 1ms"},
       {"--runs [0-9]+", "--runs 2"},
       {"--seeds [0-9]+", "--seeds 1"},
-      {"--suite [a-z]+", "--suite tools/suites/two.txt"},
+      {"--suite [a-z_]+", "--suite tools/suites/two.txt"},
       {"resnet(18|50) ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
       {"layer1.0.conv2 ", "features.3.expand3x3 "},
   };
@@ -56,7 +56,7 @@ std::string ScaledDown(std::string text) {
   const auto lacks = [&](const char* option) { return text.find(option) == std::string::npos; };
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
   if (!lacks("tilesmith simulate")) text += " --trials 10";
-  if (!lacks("tilesmith graph-tune") && lacks("--time ")) text += " --time 1ms";
+  if (!lacks("tilesmith graph-tune")) text += " --time 1ms --rounds 1";
   if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
   return text;
 }

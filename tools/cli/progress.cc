@@ -54,13 +54,13 @@ void ProgressLine::Show(const std::string& text) {
   drawn_ = true;
 }
 
-void StageProgress::Begin(const std::string& what) {
+void StageProgress::Begin(const std::string& what, int length) {
   const double now = NowSeconds();
   if (begun_ == 0) first_began_ = now;
   const double each = begun_ == 0 ? guessed_seconds_ : (now - first_began_) / begun_;
-  line_.Show(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, 1))));
-  ++begun_;
-  --to_come_;
+  line_.Show(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, length))));
+  begun_ += length;
+  to_come_ -= length;
 }
 
 void ProgressLine::Say(const std::string& text) {

@@ -38,13 +38,13 @@ class ProgressLine {
 // stages so far took on average, times those to come.
 class StageProgress {
  public:
-  // How long a stage may take is a guess, until the first one is over.
+  // How long a stage of length 1 may take is a guess, until the first one is over.
   StageProgress(ProgressLine& line, double guessed_seconds)
       : line_(line), guessed_seconds_(guessed_seconds) {}
-  // From now on this many stages are to come.
-  void Expect(int stages) { to_come_ = stages; }
+  // From now on stages of this length together are to come.
+  void Expect(int length) { to_come_ = length; }
   // The next stage begins, and the one before, if any, is over.
-  void Begin(const std::string& what);
+  void Begin(const std::string& what, int length = 1);
 
  private:
   ProgressLine& line_;

@@ -193,7 +193,8 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, {std::max(kSeconds, seconds_), false}));
+    AddNetworkBench(report, plan_,
+                    BenchNetwork(graph, run, choose, machine_.cpu, {std::max(kSeconds, seconds_), false}));
   }
 
   TargetOptions target_;

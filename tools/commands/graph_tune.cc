@@ -27,8 +27,6 @@ struct Session {
   const std::vector<Record>& records;
   CostSource& costs;
   StageProgress& stages;
-
-  NetworkRun Run(const Plan& plan) const { return {graph, plan, machine, RandomInputs(graph, 1)}; }
 };
 
 class GraphTuneCommand : public Command {
@@ -102,7 +100,7 @@ class GraphTuneCommand : public Command {
   }
 
   RefinedPlan Refine(const Session& session) {
-    session.stages.Expect(int(rounds_) + 1 + (no_baselines_ ? 0 : int(Baselines(options_).size())));
+    ExpectRuns(session, no_baselines_ ? 0 : int(Baselines(options_).size()));
     PredictionLoop loop;
     loop.rounds = int(rounds_);
     loop.solve = [&](const Corrections& corrections) {
@@ -111,15 +109,11 @@ class GraphTuneCommand : public Command {
       solve_seconds_ = NowSeconds() - asked_;
       return solved_.plan;
     };
-    loop.measure = [&](const Plan& plan) {
-      session.stages.Begin("running the plan");
-      NetworkRun run = session.Run(plan);
-      return MeasurePlan(run, seconds_);
-    };
-    loop.is_faster = [&](const Plan& a, const Plan& b) {
-      session.stages.Begin("comparing plans");
-      NetworkRun run_a = session.Run(a), run_b = session.Run(b);
-      return RatioOf(ComparePlans(run_a, run_b, seconds_), 0, 1).low > 1;
+    loop.measure = [&](const std::vector<const Plan*>& plans) {
+      session.stages.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns",
+                           int(plans.size()));
+      std::vector<NetworkRun> runs = PrepareRuns(session.graph, plans, session.machine);
+      return MeasurePlans(runs, seconds_);
     };
     if (!no_baselines_) {
       loop.rivals = [&] {
@@ -127,11 +121,19 @@ class GraphTuneCommand : public Command {
         std::vector<RivalPlan> rivals;
         for (const PlannedBaseline& baseline : baselines_)
           if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
-        session.stages.Expect(3 * int(rivals.size()) + int(rounds_));
+        ExpectRuns(session, int(rivals.size()));
         return rivals;
       };
     }
     return RefinePlan(session.graph, session.costs, loop);
+  }
+
+  // Of every solution so far and the rivals in each round, of the plan, and of the baselines.
+  void ExpectRuns(const Session& session, int rivals) const {
+    int runs = rounds_ > 0 ? 2 : 1;
+    for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
+    if (!no_baselines_) runs += 1 + rivals;
+    session.stages.Expect(runs);
   }
 
   void AddDifferences(Report& report, const Session& session, const RefinedPlan& refined) const {
@@ -154,18 +156,16 @@ class GraphTuneCommand : public Command {
   void AddBaselines(Report& report, const Session& session, const RefinedPlan& refined) {
     if (baselines_.empty()) PlanTheBaselines(session);
     DropPlan(refined.plan, baselines_);
-    int runs_left = 0;
+    int runs = 1;
     for (PlannedBaseline& baseline : baselines_) {
       if (!baseline.plan) continue;
-      ++runs_left;
+      ++runs;
       PricePlan(session.graph, session.costs, *baseline.plan, refined.corrections);
     }
-    session.stages.Expect(runs_left);
-    const BaselineOptions options{seconds_,
-                                  [&](const std::string& name) { session.stages.Begin("running " + name); }};
-    const std::vector<BaselineRun> runs =
-        RunBaselines(session.graph, refined.plan, session.machine, baselines_, options);
-    report.AddTable(BaselineTable(runs, refined.plan, refined.check.seconds));
+    session.stages.Begin("running the baselines", runs);
+    const std::vector<BaselineRun> baseline_runs =
+        RunBaselines(session.graph, refined.plan, session.machine, baselines_, seconds_);
+    report.AddTable(BaselineTable(baseline_runs, refined.plan, refined.check.seconds));
   }
 
   void AddFacts(Report& report, const RefinedPlan& refined) const {
@@ -217,7 +217,7 @@ class GraphTuneCommand : public Command {
   // Where the predicted figures come from.
   static std::string Origin(const RefinedPlan& refined) {
     if (refined.rounds.empty()) return "from the log";
-    return fmt::format("as run for {}, {}", refined.rounds[refined.round].name,
+    return fmt::format("of {}, {}", refined.rounds[refined.round].name,
                        refined.settled ? "settled" : "not settled");
   }
 

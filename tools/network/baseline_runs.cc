@@ -12,20 +12,23 @@ Cell GainCell(double ratio) { return {ratio - 1, fmt::format("{:+.1f}%", (ratio 
 }  // namespace
 
 std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, const Machine& machine,
-                                      const std::vector<PlannedBaseline>& baselines,
-                                      const BaselineOptions& options) {
-  NetworkRun plan_run(graph, plan, machine, RandomInputs(graph, 1));
+                                      const std::vector<PlannedBaseline>& baselines, double seconds) {
+  std::vector<const Plan*> plans = {&plan};
+  for (const PlannedBaseline& baseline : baselines)
+    if (baseline.plan) plans.push_back(&*baseline.plan);
+  DuelRounds rounds;
+  if (plans.size() > 1) {
+    std::vector<NetworkRun> contestants = PrepareRuns(graph, plans, machine);
+    rounds = ComparePlans(contestants, seconds);
+  }
   std::vector<BaselineRun> runs;
+  size_t contestant = 0;
   for (const PlannedBaseline& baseline : baselines) {
-    BaselineRun run{baseline, 0, {}};
-    if (baseline.plan) {
-      if (options.begin) options.begin(baseline.name);
-      NetworkRun baseline_run(graph, *baseline.plan, machine, RandomInputs(graph, 1));
-      const DuelRounds rounds = ComparePlans(plan_run, baseline_run, options.seconds);
-      run.seconds = DuelSeconds(rounds, 1);
-      run.ratio = RatioOf(rounds, 0, 1);
-    }
-    runs.push_back(std::move(run));
+    runs.push_back({baseline, 0, {}});
+    if (!baseline.plan) continue;
+    ++contestant;
+    runs.back().seconds = DuelSeconds(rounds, contestant);
+    runs.back().ratio = RatioOf(rounds, 0, contestant);
   }
   return runs;
 }

@@ -1,7 +1,6 @@
 // A plan beside its baselines: each of them executed, in turns with the plan.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,15 +17,9 @@ struct BaselineRun {
   PairedRatio ratio = {};  // its seconds / the plan's
 };
 
-struct BaselineOptions {
-  double seconds = 1;                                  // for each baseline and the plan together
-  std::function<void(const std::string& name)> begin;  // called before each
-};
-
-// One after the other, so that no more than two executors are in memory.
+// A duel of them all and the plan, for about `seconds` each.
 std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, const Machine& machine,
-                                      const std::vector<PlannedBaseline>& baselines,
-                                      const BaselineOptions& options);
+                                      const std::vector<PlannedBaseline>& baselines, double seconds);
 
 // The baselines and last the plan, which took `plan_seconds`. "Gain" is how much longer a baseline takes than
 // the plan, with the 95% interval of its median.

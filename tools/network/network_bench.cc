@@ -1,8 +1,10 @@
 #include "tools/network/network_bench.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "layouts/base/error.h"
@@ -21,12 +23,13 @@ struct Chain {
 };
 
 std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const OneDnnChoice& fastest,
-                              std::string* refusal) {
+                              const CpuInfo& cpu, std::string* refusal) {
   const auto automatic = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
   std::vector<Chain> chains;
-  chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, run.ends(), refusal)});
+  chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, cpu, run.ends(), refusal)});
   if (chains[0].network == nullptr) return {};
-  chains.push_back({"fastest of each layer", OneDnnNetwork::Create(graph, fastest, run.ends(), refusal)});
+  chains.push_back(
+      {"fastest of each layer", OneDnnNetwork::Create(graph, fastest, cpu, run.ends(), refusal)});
   if (chains[1].network == nullptr) chains.pop_back();
   for (Chain& chain : chains) {
     for (size_t i = 0; i < run.inputs().size(); ++i) chain.network->SetInput(int(i), run.inputs()[i]);
@@ -48,13 +51,25 @@ void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
   }
 }
 
+// "12 Mul, 2 Resize"
+std::string Counted(const std::vector<std::string>& types) {
+  std::map<std::string, int> counts;
+  for (const std::string& type : types) ++counts[type];
+  std::vector<std::string> texts;
+  for (const auto& [type, count] : counts) texts.push_back(fmt::format("{} {}", count, type));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 }  // namespace
 
 NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
-                          const DuelOptions& options) {
+                          const CpuInfo& cpu, const DuelOptions& options) {
   NetworkBench bench;
-  std::vector<Chain> chains = MakeChains(graph, run, fastest, &bench.refusal);
-  if (!chains.empty()) CheckAgreement(run, *chains[0].network);
+  std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
+  if (!chains.empty()) {
+    CheckAgreement(run, *chains[0].network);
+    bench.guests = chains[0].network->GuestTypes();
+  }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
   for (Chain& chain : chains) {
     contestants.push_back({chain.variant, [network = chain.network.get()] { network->Run(); }, {}});
@@ -80,6 +95,8 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   if (bench.onednn_seconds > 0) {
     report.Fact("network_onednn_seconds", "  oneDNN ms", MillisecondsCell(bench.onednn_seconds));
     report.Fact("network_onednn_variant", "  its algorithms", TextCell(bench.onednn_variant));
+    if (!bench.guests.empty())
+      report.Fact("network_onednn_guests", "  kernels of ours in it", TextCell(Counted(bench.guests)));
     report.Fact("network_ratio", "  ratio",
                 {bench.ratio.median, fmt::format("{:.2f} ({:.2f} to {:.2f})", bench.ratio.median,
                                                  bench.ratio.p10, bench.ratio.p90)});

@@ -16,8 +16,9 @@ struct NetworkBench {
   double seconds = 0;         // ours
   double onednn_seconds = 0;  // of its faster variant; 0 when there is none
   std::string onednn_variant;
-  PairedRatio ratio;    // its seconds / ours
-  std::string refusal;  // why there is no chain
+  PairedRatio ratio;                // its seconds / ours
+  std::vector<std::string> guests;  // types of the ops in its chain that kernels of ours compute
+  std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
 };
 
@@ -25,7 +26,7 @@ struct NetworkBench {
 // by layer (which may lose in context). Both sides begin and end in the plan's end layouts. Throws
 // Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output.
 NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
-                          const DuelOptions& options);
+                          const CpuInfo& cpu, const DuelOptions& options);
 
 // The network's lines of the report, the share of its other layers than convs among them.
 void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench);

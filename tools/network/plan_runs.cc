@@ -3,31 +3,79 @@
 #include <algorithm>
 
 #include "layouts/base/quantile.h"
+#include "tools/cli/progress.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr int kLeastRuns = 5, kMostProfiledRuns = 200;
-constexpr int kLeastRounds = 10;  // enough for an interval that is not simply the range
+constexpr int kLeastTurns = 3, kMostTurns = 11;
+constexpr int kLeastRuns = 2, kMostProfiledRuns = 50;  // in a turn
+constexpr int kLeastRounds = 10;                       // enough for an interval that is not simply the range
+
+double SlowestRunSeconds(std::vector<NetworkRun>& runs) {
+  double slowest = 0;
+  for (NetworkRun& run : runs) {
+    run.Run();
+    const double begin = NowSeconds();
+    run.Run();
+    slowest = std::max(slowest, NowSeconds() - begin);
+  }
+  return slowest;
+}
+
+// What one plan showed, turn by turn.
+struct Turns {
+  std::vector<double> seconds;
+  std::vector<std::vector<StepProfile>> profiles;
+};
+
+void TakeTurn(NetworkRun& run, double seconds, Turns& turns) {
+  const double plain = run.Time(kLeastRuns, seconds / 2).median;
+  const double profiled = std::clamp(seconds / 2 / plain, double(kLeastRuns), double(kMostProfiledRuns));
+  turns.seconds.push_back(plain);
+  turns.profiles.push_back(run.Profile(int(profiled)));
+}
+
+PlanMeasurement MedianOf(Turns turns) {
+  PlanMeasurement median{Quantile(turns.seconds, 0.5), turns.profiles.front(), turns.seconds};
+  for (size_t step = 0; step < median.steps.size(); ++step) {
+    std::vector<double> seconds;
+    for (const std::vector<StepProfile>& profile : turns.profiles) seconds.push_back(profile[step].seconds);
+    median.steps[step].seconds = Quantile(std::move(seconds), 0.5);
+  }
+  return median;
+}
 
 }  // namespace
 
-PlanMeasurement MeasurePlan(NetworkRun& run, double seconds) {
-  const double part = seconds / 3;
-  std::vector<double> samples = run.Time(kLeastRuns, part).seconds;
-  const int profiled =
-      int(std::clamp(part / Quantile(samples, 0.5), double(kLeastRuns), double(kMostProfiledRuns)));
-  PlanMeasurement measurement;
-  measurement.steps = run.Profile(profiled);
-  const std::vector<double> more = run.Time(kLeastRuns, part).seconds;
-  samples.insert(samples.end(), more.begin(), more.end());
-  measurement.seconds = Quantile(std::move(samples), 0.5);
-  return measurement;
+std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const Plan*>& plans,
+                                    const Machine& machine) {
+  std::vector<NetworkRun> runs;
+  runs.reserve(plans.size());
+  for (const Plan* plan : plans) runs.emplace_back(graph, *plan, machine, RandomInputs(graph, 1));
+  return runs;
 }
 
-DuelRounds ComparePlans(NetworkRun& a, NetworkRun& b, double seconds) {
-  const Contestant contestants[] = {{"a", [&] { a.Run(); }, {}}, {"b", [&] { b.Run(); }, {}}};
-  return RunDuel(contestants, {.seconds = seconds, .cold = false, .min_rounds = kLeastRounds});
+std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double seconds) {
+  const double turn_needs = 2 * kLeastRuns * SlowestRunSeconds(runs);
+  const int turns = int(std::clamp(seconds / turn_needs, double(kLeastTurns), double(kMostTurns)));
+  std::vector<Turns> taken(runs.size());
+  for (int turn = 0; turn < turns; ++turn) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const size_t next = (size_t(turn) + i) % runs.size();
+      TakeTurn(runs[next], seconds / turns, taken[next]);
+    }
+  }
+  std::vector<PlanMeasurement> measurements;
+  for (Turns& one : taken) measurements.push_back(MedianOf(std::move(one)));
+  return measurements;
+}
+
+DuelRounds ComparePlans(std::vector<NetworkRun>& runs, double seconds) {
+  std::vector<Contestant> contestants;
+  for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
+  return RunDuel(contestants,
+                 {.seconds = seconds * double(runs.size()), .cold = false, .min_rounds = kLeastRounds});
 }
 
 }  // namespace tilesmith

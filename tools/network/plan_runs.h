@@ -1,5 +1,7 @@
-// Plans of one network, run on this machine: one by itself, or two side by side.
+// Plans of one network, run on this machine by turns.
 #pragma once
+
+#include <vector>
 
 #include "graph_tuner/refine/plan_measurement.h"
 #include "tools/bench/duel.h"
@@ -7,12 +9,16 @@
 
 namespace tilesmith {
 
-// Whole and part by turns for about `seconds`, at least some runs whatever they take: plain runs, profiled
-// ones, and plain ones again, so that what drifts touches both alike. measurement.seconds is the median of
-// the plain runs.
-PlanMeasurement MeasurePlan(NetworkRun& run, double seconds);
+// Plans made ready to run, side by side.
+std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const Plan*>& plans,
+                                    const Machine& machine);
 
-// A duel of the two, for about `seconds`: contestant 0 is `a`, 1 is `b`.
-DuelRounds ComparePlans(NetworkRun& a, NetworkRun& b, double seconds);
+// One measurement for each, for about `seconds` each, in turns of some plain runs and some profiled ones, so
+// that what drifts touches plans, whole runs and steps alike. A turn's figure is the median of its plain
+// runs, `seconds` and those of the steps are the medians of the turns.
+std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double seconds);
+
+// A duel of all of them, for about `seconds` each.
+DuelRounds ComparePlans(std::vector<NetworkRun>& runs, double seconds);
 
 }  // namespace tilesmith

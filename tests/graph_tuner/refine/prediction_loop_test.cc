@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <stdexcept>
 
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan/price_plan.h"
@@ -22,19 +21,25 @@ class FakeMachine {
   FakeMachine(const Graph& graph, CostSource& costs, Factor factor)
       : graph_(graph), costs_(costs), factor_(std::move(factor)) {}
 
-  PlanMeasurement Measure(const Plan& plan) {
-    PlanMeasurement measurement = Truth(plan);
-    const double drift = drifts.empty() ? 1 : drifts[measured.size() % drifts.size()];
-    measurement.seconds *= drift;
-    for (StepProfile& step : measurement.steps) step.seconds *= drift;
-    measured.push_back(plan);
-    return measurement;
+  std::vector<PlanMeasurement> Measure(const std::vector<const Plan*>& plans) {
+    const double drift = drifts.empty() ? 1 : drifts[sessions.size() % drifts.size()];
+    sessions.emplace_back();
+    std::vector<PlanMeasurement> measurements;
+    for (const Plan* plan : plans) {
+      measurements.push_back(Truth(*plan));
+      PlanMeasurement& measurement = measurements.back();
+      measurement.seconds *= drift;
+      for (StepProfile& step : measurement.steps) step.seconds *= drift;
+      for (const double moment : {1.0, 3.0, 0.9}) measurement.turns.push_back(measurement.seconds * moment);
+      sessions.back().push_back(*plan);
+    }
+    return measurements;
   }
 
   double TrueSeconds(const Plan& plan) const { return Truth(plan).seconds; }
 
-  std::vector<double> drifts;  // of the machine's speed from one measurement to the next
-  std::vector<Plan> measured;
+  std::vector<double> drifts;               // of the machine's speed from one session to the next
+  std::vector<std::vector<Plan>> sessions;  // plans that were run by turns
 
  private:
   PlanMeasurement Truth(const Plan& plan) const {
@@ -88,10 +93,7 @@ class PredictionLoopTest : public testing::Test {
       options_.corrections = corrections;
       return GraphTune(graph_, log_, *costs_, options_).plan;
     };
-    loop.measure = [&](const Plan& plan) { return machine.Measure(plan); };
-    loop.is_faster = [&](const Plan& a, const Plan& b) {
-      return machine.TrueSeconds(a) < machine.TrueSeconds(b);
-    };
+    loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
     loop.rivals = [&] { return rivals_; };
     return RefinePlan(graph_, *costs_, loop);
   }
@@ -143,13 +145,16 @@ TEST_F(PredictionLoopTest, NeverEndsWorseThanItBeganAndPredictsWhatIsMeasured) {
     const RefinedPlan refined = Refine(machine, rounds);
     ASSERT_GE(refined.rounds.size(), 1u);
     EXPECT_LE(refined.rounds.size(), size_t(rounds));
-    // One run for each round, and the check of what is returned.
-    ASSERT_EQ(machine.measured.size(), refined.rounds.size() + 1);
-    EXPECT_TRUE(SameSchedules(machine.measured.back(), refined.plan));
-    EXPECT_TRUE(SameSchedules(machine.measured[refined.round], refined.plan));
+    // Each round runs all that is known, then what is returned takes turns with itself.
+    ASSERT_EQ(machine.sessions.size(), refined.rounds.size() + 1);
     const double truth = machine.TrueSeconds(refined.plan);
-    for (const Plan& plan : machine.measured) EXPECT_LE(truth, machine.TrueSeconds(plan));
-    better += truth < machine.TrueSeconds(machine.measured[0]);
+    for (size_t round = 0; round < refined.rounds.size(); ++round) {
+      EXPECT_LE(machine.sessions[round].size(), round + 1);
+      for (const Plan& plan : machine.sessions[round]) EXPECT_LE(truth, machine.TrueSeconds(plan));
+    }
+    ASSERT_EQ(machine.sessions.back().size(), 2u);
+    for (const Plan& plan : machine.sessions.back()) EXPECT_TRUE(SameSchedules(plan, refined.plan));
+    better += truth < machine.TrueSeconds(machine.sessions[0][0]);
     EXPECT_NEAR(refined.plan.predicted_seconds, truth, 1e-9 * truth);
     EXPECT_NEAR(refined.check.seconds, truth, 1e-9 * truth);
     double parts = 0;
@@ -160,7 +165,7 @@ TEST_F(PredictionLoopTest, NeverEndsWorseThanItBeganAndPredictsWhatIsMeasured) {
   EXPECT_GT(better, 20);
 }
 
-// The first round is timed while the machine is fast: by the figures of the rounds it would always win.
+// Every other round is timed while the machine is slow: by its figures the first solution would win.
 TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
   int improved = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -171,11 +176,22 @@ TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
     });
     machine.drifts = {1, 4};
     const RefinedPlan refined = Refine(machine, 3);
-    for (const Plan& plan : machine.measured)
-      EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan));
+    for (const std::vector<Plan>& session : machine.sessions)
+      for (const Plan& plan : session)
+        EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan));
     improved += refined.round > 0;
   }
   EXPECT_GT(improved, 5);
+}
+
+TEST_F(PredictionLoopTest, PredictionAndCheckAreOfTheSameMinutes) {
+  Make(7, 8);
+  FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.5; });
+  machine.drifts = {1, 2};
+  const RefinedPlan refined = Refine(machine, 1);
+  ASSERT_EQ(machine.sessions.size(), 2u);
+  EXPECT_NEAR(refined.check.seconds, 2 * machine.TrueSeconds(refined.plan), 1e-9);
+  EXPECT_NEAR(refined.plan.predicted_seconds, refined.check.seconds, 1e-9);
 }
 
 // Options that no solution would have tried are tried by the rivals, one layout everywhere.
@@ -215,7 +231,8 @@ TEST_F(PredictionLoopTest, WithoutRoundsTheLogIsBelieved) {
   EXPECT_TRUE(refined.rounds.empty());
   EXPECT_TRUE(refined.corrections.empty());
   EXPECT_FALSE(refined.settled);
-  EXPECT_EQ(machine.measured.size(), 1u);
+  ASSERT_EQ(machine.sessions.size(), 1u);
+  EXPECT_EQ(machine.sessions[0].size(), 1u);
   EXPECT_NEAR(refined.check.seconds, 2 * refined.plan.predicted_seconds, 1e-9);
 }
 
@@ -232,8 +249,7 @@ TEST_F(PredictionLoopTest, RunsAPlanAgainWhosePredictionWasWrong) {
     same.predicted_seconds *= ++solved == 4 ? 1.04 : 2;
     return same;
   };
-  loop.measure = [&](const Plan& measured) { return machine.Measure(measured); };
-  loop.is_faster = [](const Plan&, const Plan&) -> bool { throw std::logic_error("there is only one plan"); };
+  loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
   const RefinedPlan refined = RefinePlan(graph_, *costs_, loop);
   EXPECT_TRUE(refined.settled);
   ASSERT_EQ(refined.rounds.size(), 3u);
