@@ -5,7 +5,6 @@
 
 #include "graph_tuner/problem/build_problem.h"
 #include "layouts/base/check.h"
-#include "layouts/base/quantile.h"
 
 namespace tilesmith {
 namespace {
@@ -20,13 +19,13 @@ Graph::NodeId NodeOf(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-double RatioTo(const PlanMeasurement& other, const PlanMeasurement& measurement) {
+std::vector<double> RatiosTo(const PlanMeasurement& other, const PlanMeasurement& measurement) {
   TILESMITH_CHECK(!other.turns.empty() && other.turns.size() == measurement.turns.size(), "{} and {} turns",
                   other.turns.size(), measurement.turns.size());
   std::vector<double> ratios;
   for (size_t turn = 0; turn < other.turns.size(); ++turn)
     ratios.push_back(measurement.turns[turn] / other.turns[turn]);
-  return Quantile(std::move(ratios), 0.5);
+  return ratios;
 }
 
 double ProfiledSeconds(const PlanMeasurement& measurement) {

@@ -16,9 +16,9 @@ struct PlanMeasurement {
   std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
 };
 
-// How many times longer than `other` the plan takes: the median over the turns of both, so that the machine's
-// speed cancels out. Precondition: measured together, by turns.
-double RatioTo(const PlanMeasurement& other, const PlanMeasurement& measurement);
+// How many times longer than `other` the plan takes in each turn, so that the machine's speed cancels out.
+// Precondition: measured together, by turns.
+std::vector<double> RatiosTo(const PlanMeasurement& other, const PlanMeasurement& measurement);
 
 // Sum over the steps.
 double ProfiledSeconds(const PlanMeasurement& measurement);

@@ -6,15 +6,17 @@
 #include <cmath>
 
 #include "graph_tuner/plan/price_plan.h"
+#include "layouts/base/quantile.h"
 
 namespace tilesmith {
 namespace {
 
-// A plan that is known, and how it did in the last round.
+// A plan that is known, and how it did.
 struct KnownPlan {
   Plan plan;
   size_t round = 0;  // of RefinedPlan::rounds, the last one that it was made for
   PlanMeasurement measurement;
+  std::vector<double> ratios = {};  // to the first solution, of every turn of every round
 };
 
 bool Agrees(double predicted, double measured, double tolerance) {
@@ -39,6 +41,7 @@ class Refinement {
       refined_.plan = loop_.solve({});
       refined_.check = loop_.measure({&refined_.plan}).at(0);
     } else {
+      if (known_.size() > 1) RunAll();
       const KnownPlan& fastest = Fastest();
       refined_.plan = fastest.plan;
       refined_.round = fastest.round;
@@ -96,8 +99,11 @@ class Refinement {
     std::vector<PlanMeasurement> measurements = loop_.measure(plans);
     refined_.corrections = {};
     for (size_t i = 0; i < known_.size(); ++i) {
-      known_[i].measurement = std::move(measurements.at(i));
-      LearnFrom(known_[i].plan, known_[i].measurement, refined_.corrections);
+      KnownPlan& known = known_[i];
+      known.measurement = std::move(measurements.at(i));
+      LearnFrom(known.plan, known.measurement, refined_.corrections);
+      const std::vector<double> ratios = RatiosTo(known_[0].measurement, known.measurement);
+      known.ratios.insert(known.ratios.end(), ratios.begin(), ratios.end());
     }
   }
 
@@ -107,11 +113,10 @@ class Refinement {
 
   // Of equally fast ones the last solution.
   const KnownPlan& Fastest() const {
-    const KnownPlan& solution = known_[solution_];
-    const KnownPlan* fastest = &solution;
-    double least = 1;  // times the solution's
+    const KnownPlan* fastest = &known_[solution_];
+    double least = Quantile(fastest->ratios, 0.5);
     for (const KnownPlan& known : known_) {
-      const double ratio = RatioTo(solution.measurement, known.measurement);
+      const double ratio = Quantile(known.ratios, 0.5);
       if (ratio >= least) continue;
       least = ratio;
       fastest = &known;

@@ -10,8 +10,10 @@
 //
 // A machine that others share changes its speed within seconds, by half and more. So every round runs all
 // plans known by then, by turns: what it teaches was seen under the same conditions, and what earlier rounds
-// taught is forgotten. In the same way the plan that is returned takes turns with itself, once for its
-// prediction and once to check it. Source: original.
+// taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
+// the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
+// In the same way the plan that is returned takes turns with itself, once for its prediction and once to
+// check it. Source: original.
 #pragma once
 
 #include <functional>
@@ -32,11 +34,12 @@ struct RivalPlan {
 };
 
 struct PredictionLoop {
-  int rounds = 3;           // at most, not counting the check at the end
+  int rounds = 3;           // at most, not counting what follows the last solution
   double tolerance = 0.05;  // of |measured / predicted - 1|
   // The best plan for these corrections, with its predicted seconds.
   std::function<Plan(const Corrections&)> solve;
-  // Runs the plans by turns on an otherwise idle machine; one measurement for each.
+  // Makes the plans ready to run and runs them by turns on an otherwise idle machine; one measurement for
+  // each.
   std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)> measure;
   // Asked for once there is a first solution; may be empty.
   std::function<std::vector<RivalPlan>()> rivals = {};
@@ -52,7 +55,7 @@ struct LoopRound {
 };
 
 struct RefinedPlan {
-  Plan plan;                      // the fastest in the last round; predicted is what its steps take
+  Plan plan;                      // the fastest; predicted is what its steps take
   size_t round = 0;               // which of `rounds` it is; meaningless without rounds
   bool settled = false;           // the last solution had run already, as predicted
   PlanMeasurement check;          // of the plan; nothing of it went into the prediction

@@ -128,10 +128,11 @@ class GraphTuneCommand : public Command {
     return RefinePlan(session.graph, session.costs, loop);
   }
 
-  // Of every solution so far and the rivals in each round, of the plan, and of the baselines.
+  // Of every solution so far and the rivals in each round and once more, of the plan, and of the baselines.
   void ExpectRuns(const Session& session, int rivals) const {
     int runs = rounds_ > 0 ? 2 : 1;
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
+    if (rounds_ > 0) runs += int(rounds_) + rivals;
     if (!no_baselines_) runs += 1 + rivals;
     session.stages.Expect(runs);
   }

@@ -17,10 +17,7 @@ std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, cons
   for (const PlannedBaseline& baseline : baselines)
     if (baseline.plan) plans.push_back(&*baseline.plan);
   DuelRounds rounds;
-  if (plans.size() > 1) {
-    std::vector<NetworkRun> contestants = PrepareRuns(graph, plans, machine);
-    rounds = ComparePlans(contestants, seconds);
-  }
+  if (plans.size() > 1) rounds = ComparePlans(graph, plans, machine, seconds);
   std::vector<BaselineRun> runs;
   size_t contestant = 0;
   for (const PlannedBaseline& baseline : baselines) {

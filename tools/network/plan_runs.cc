@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kLeastTurns = 3, kMostTurns = 11;
 constexpr int kLeastRuns = 2, kMostProfiledRuns = 50;  // in a turn
-constexpr int kLeastRounds = 10;                       // enough for an interval that is not simply the range
+constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
 
 double SlowestRunSeconds(std::vector<NetworkRun>& runs) {
   double slowest = 0;
@@ -71,11 +71,19 @@ std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double 
   return measurements;
 }
 
-DuelRounds ComparePlans(std::vector<NetworkRun>& runs, double seconds) {
-  std::vector<Contestant> contestants;
-  for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-  return RunDuel(contestants,
-                 {.seconds = seconds * double(runs.size()), .cold = false, .min_rounds = kLeastRounds});
+DuelRounds ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
+                        double seconds) {
+  const double seconds_each = seconds * double(plans.size()) / kInstances;
+  DuelRounds rounds;
+  for (int instance = 0; instance < kInstances; ++instance) {
+    std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
+    std::vector<Contestant> contestants;
+    for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
+    const DuelRounds more =
+        RunDuel(contestants, {.seconds = seconds_each, .cold = false, .min_rounds = kLeastRounds});
+    rounds.insert(rounds.end(), more.begin(), more.end());
+  }
+  return rounds;
 }
 
 }  // namespace tilesmith

@@ -18,7 +18,9 @@ std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const 
 // runs, `seconds` and those of the steps are the medians of the turns.
 std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double seconds);
 
-// A duel of all of them, for about `seconds` each.
-DuelRounds ComparePlans(std::vector<NetworkRun>& runs, double seconds);
+// A duel of all plans, for about `seconds` each. It is held several times, the plans made ready anew, since
+// how their memory happens to lie is part of what they take.
+DuelRounds ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
+                        double seconds);
 
 }  // namespace tilesmith

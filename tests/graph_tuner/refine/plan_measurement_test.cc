@@ -77,8 +77,9 @@ TEST(PlanMeasurement, RatiosAreTakenTurnByTurn) {
   PlanMeasurement a, b;
   a.turns = {1, 1.5, 4, 1, 2};
   b.turns = {1.2, 1.8, 4.8, 50, 2.4};  // one was disturbed
-  EXPECT_DOUBLE_EQ(RatioTo(a, b), 1.2);
-  EXPECT_DOUBLE_EQ(RatioTo(b, b), 1);
+  const std::vector<double> ratios = RatiosTo(a, b), expected = {1.2, 1.2, 1.2, 50, 1.2};
+  ASSERT_EQ(ratios.size(), expected.size());
+  for (size_t turn = 0; turn < ratios.size(); ++turn) EXPECT_NEAR(ratios[turn], expected[turn], 1e-12);
 }
 
 TEST(Learn, TakesEachStepsShareOfAnUnprofiledRun) {
