@@ -17,6 +17,17 @@ Graph::NodeId NodeOf(const Graph& graph, const std::string& name) {
   return *id;
 }
 
+// Of one of a tensor's conversions of this kind, which all cost the same; 0 when the plan has none.
+double PredictedConversion(const Graph& graph, const Plan& plan, const StepProfile& step) {
+  const Shape& shape = graph.node(NodeOf(graph, step.node)).shape;
+  for (const TransformPlan& transform : plan.transforms) {
+    if (transform.tensor == step.node &&
+        ConversionOf(shape, transform.from, transform.to) == *step.conversion)
+      return transform.predicted_seconds;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<double> RatiosTo(const PlanMeasurement& other, const PlanMeasurement& measurement) {
@@ -48,9 +59,11 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
     MatchedStep match{.step = step};
     const Graph::NodeId id = NodeOf(graph, step.node);
     if (step.conversion) {
-      if (step.planned)
+      if (step.planned) {
         match.stand_alone_seconds =
             FillSeconds(graph.node(id).shape, step.conversion->in, step.conversion->out, costs);
+        match.predicted_seconds = PredictedConversion(graph, plan, step);
+      }
     } else {
       const auto found = nodes.find(step.node);
       TILESMITH_CHECK(found != nodes.end(), "the plan has no node \"{}\"", step.node);
@@ -58,6 +71,7 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
       match.stand_alone_seconds = match.node->record
                                       ? match.node->record->seconds
                                       : TolerantSeconds(graph, id, match.node->layouts.in, costs);
+      match.predicted_seconds = match.node->predicted_seconds;
     }
     matched.push_back(std::move(match));
   }

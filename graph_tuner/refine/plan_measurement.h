@@ -32,6 +32,7 @@ struct MatchedStep {
   StepProfile step;
   const NodePlan* node = nullptr;  // its entry in the plan; null for conversions
   double stand_alone_seconds = 0;  // by its record or the costs, corrections aside; 0 when not planned
+  double predicted_seconds = 0;    // by the plan, which may have been priced anew since it ran
 };
 
 // One for each step, in their order. Precondition: the steps are of this plan for this graph.

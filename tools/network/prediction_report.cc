@@ -77,7 +77,7 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
   const double scale = ShareScale(measurement);
   for (const StepDifference& difference : steps) {
     const StepProfile& step = difference.matched.step;
-    const double measured = step.seconds * scale, predicted = step.predicted_seconds;
+    const double measured = step.seconds * scale, predicted = difference.matched.predicted_seconds;
     if (measured <= kHeavyShare * measurement.seconds) continue;
     ++heavy.count;
     if (predicted > 0 && std::abs(measured / predicted - 1) <= kAllowedGap) ++heavy.predicted_well;

@@ -56,6 +56,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
       SCOPED_TRACE(match.step.name);
       EXPECT_EQ(match.node == nullptr, match.step.conversion.has_value());
       EXPECT_DOUBLE_EQ(match.stand_alone_seconds, match.step.predicted_seconds);
+      EXPECT_DOUBLE_EQ(match.predicted_seconds, match.step.predicted_seconds);
       charged += match.stand_alone_seconds;
       nodes += match.node != nullptr;
       EXPECT_TRUE(match.step.planned);
@@ -63,6 +64,13 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
       copies += match.step.kind == "copy";
     }
     EXPECT_NEAR(charged, plan.predicted_seconds, 1e-9 * plan.predicted_seconds);
+    Plan dearer = plan;  // priced anew after it ran
+    for (NodePlan& node : dearer.nodes) node.predicted_seconds *= 3;
+    for (TransformPlan& transform : dearer.transforms) transform.predicted_seconds *= 3;
+    double predicted = 0;
+    for (const MatchedStep& match : MatchSteps(graph, dearer, costs, steps))
+      predicted += match.predicted_seconds;
+    EXPECT_NEAR(predicted, 3 * charged, 1e-9 * charged);
     EXPECT_EQ(size_t(planned_conversions), plan.transforms.size());
     conversions += planned_conversions;
     int costly = 0;
