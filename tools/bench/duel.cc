@@ -40,7 +40,7 @@ DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& o
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
     contestant.run();
-    runs.push_back(int(std::clamp(std::ceil(kBlockSeconds / TimeRuns(contestant, 1)), 1.0, 1000.0)));
+    runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)), 1.0, 1000.0)));
   }
   DuelRounds rounds;
   const double begin = NowSeconds();

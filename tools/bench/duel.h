@@ -24,8 +24,8 @@ struct DuelOptions {
   double seconds = 0.5;  // for all contestants together
   bool cold = false;
   int min_rounds = kMinRounds;  // whatever they take
+  double block_seconds = 2e-3;  // of one contestant in one round, when its runs are shorter than that
 };
-constexpr double kBlockSeconds = 2e-3;  // of one contestant in one round, when its runs are shorter than that
 
 // Seconds per run, [round][contestant].
 using DuelRounds = std::vector<std::vector<double>>;

@@ -12,6 +12,10 @@ constexpr int kLeastTurns = 3, kMostTurns = 11;
 constexpr int kLeastRuns = 2, kMostProfiledRuns = 50;  // in a turn
 constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
 
+// Long enough for a plan's weights and tensors to be where they stay while it alone runs: several plans
+// together are more than the caches hold.
+constexpr double kBlockSeconds = 30e-3;
+
 double SlowestRunSeconds(std::vector<NetworkRun>& runs) {
   double slowest = 0;
   for (NetworkRun& run : runs) {
@@ -79,8 +83,9 @@ DuelRounds ComparePlans(const Graph& graph, const std::vector<const Plan*>& plan
     std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
     std::vector<Contestant> contestants;
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-    const DuelRounds more =
-        RunDuel(contestants, {.seconds = seconds_each, .cold = false, .min_rounds = kLeastRounds});
+    const DuelRounds more = RunDuel(
+        contestants,
+        {.seconds = seconds_each, .cold = false, .min_rounds = kLeastRounds, .block_seconds = kBlockSeconds});
     rounds.insert(rounds.end(), more.begin(), more.end());
   }
   return rounds;
