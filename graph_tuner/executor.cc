@@ -13,6 +13,7 @@
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/executor/step_runner.h"
+#include "graph_tuner/plan/planned_conversions.h"
 #include "layouts/base/check.h"
 #include "layouts/base/quantile.h"
 #include "layouts/transform.h"
@@ -34,27 +35,6 @@ struct NamedCode {
   std::string node;
   const ConvKernel* kernel = nullptr;
 };
-
-using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
-
-// What the plan lists once, or several times at the same price.
-struct PlannedConversion {
-  double seconds = 0;
-  int times = 0;
-};
-
-std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan) {
-  std::map<ConversionKey, PlannedConversion> planned;
-  for (const TransformPlan& transform : plan.transforms) {
-    const auto tensor = graph.Find(transform.tensor);
-    if (!tensor.has_value()) continue;  // a forced plan may be of another network
-    const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
-    PlannedConversion& entry = planned[{transform.tensor, conversion}];
-    entry.seconds = transform.predicted_seconds;
-    ++entry.times;
-  }
-  return planned;
-}
 
 // Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
 // finds it in another one already.

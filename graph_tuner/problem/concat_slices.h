@@ -4,8 +4,8 @@
 // Which concat owns a tensor is decided from the graph alone, so that costs stay pairwise: a tensor belongs
 // to the first channel concat that consumes it (lowest node id), in its first slot there. For any other
 // concat it is copied. Graph inputs, constants and view outputs own nothing; nor do graph outputs, which lie
-// in the caller's memory. Shared by the layout problem
-// (what a concat costs) and the executor (where tensors live).
+// in the caller's memory. Shared by the layout problem (what a concat costs) and the executor (where tensors
+// live).
 #pragma once
 
 #include <optional>

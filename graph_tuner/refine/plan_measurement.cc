@@ -3,29 +3,17 @@
 #include <map>
 #include <utility>
 
+#include "graph_tuner/plan/planned_conversions.h"
 #include "graph_tuner/problem/build_problem.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
 namespace {
 
-using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts
-
 Graph::NodeId NodeOf(const Graph& graph, const std::string& name) {
   const auto id = graph.Find(name);
   TILESMITH_CHECK(id.has_value(), "no node \"{}\" in {}", name, graph.name());
   return *id;
-}
-
-// Of one of a tensor's conversions of this kind, which all cost the same; 0 when the plan has none.
-double PredictedConversion(const Graph& graph, const Plan& plan, const StepProfile& step) {
-  const Shape& shape = graph.node(NodeOf(graph, step.node)).shape;
-  for (const TransformPlan& transform : plan.transforms) {
-    if (transform.tensor == step.node &&
-        ConversionOf(shape, transform.from, transform.to) == *step.conversion)
-      return transform.predicted_seconds;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -54,6 +42,7 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
                                     const std::vector<StepProfile>& steps) {
   std::map<std::string, const NodePlan*> nodes;
   for (const NodePlan& node : plan.nodes) nodes[node.node] = &node;
+  const std::map<ConversionKey, PlannedConversion> conversions = PlannedConversions(graph, plan);
   std::vector<MatchedStep> matched;
   for (const StepProfile& step : steps) {
     MatchedStep match{.step = step};
@@ -62,7 +51,8 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
       if (step.planned) {
         match.stand_alone_seconds =
             FillSeconds(graph.node(id).shape, step.conversion->in, step.conversion->out, costs);
-        match.predicted_seconds = PredictedConversion(graph, plan, step);
+        const auto entry = conversions.find({step.node, *step.conversion});
+        if (entry != conversions.end()) match.predicted_seconds = entry->second.seconds;
       }
     } else {
       const auto found = nodes.find(step.node);

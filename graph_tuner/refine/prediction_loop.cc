@@ -101,14 +101,14 @@ class Refinement {
     for (size_t i = 0; i < known_.size(); ++i) {
       KnownPlan& known = known_[i];
       known.measurement = std::move(measurements.at(i));
-      LearnFrom(known.plan, known.measurement, refined_.corrections);
+      LearnFrom(known.plan, known.measurement);
       const std::vector<double> ratios = RatiosTo(known_[0].measurement, known.measurement);
       known.ratios.insert(known.ratios.end(), ratios.begin(), ratios.end());
     }
   }
 
-  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement, Corrections& corrections) {
-    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), corrections);
+  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement) {
+    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), refined_.corrections);
   }
 
   // Of equally fast ones the last solution.
@@ -126,10 +126,8 @@ class Refinement {
 
   void PredictAndCheck() {
     std::vector<PlanMeasurement> twice = loop_.measure({&refined_.plan, &refined_.plan});
-    LearnFrom(refined_.plan, twice.at(0), refined_.corrections);
-    Corrections seen;
-    LearnFrom(refined_.plan, twice.at(0), seen);
-    PricePlan(graph_, costs_, refined_.plan, seen);
+    LearnFrom(refined_.plan, twice.at(0));
+    PricePlan(graph_, costs_, refined_.plan, refined_.corrections);
     refined_.check = std::move(twice.at(1));
   }
 

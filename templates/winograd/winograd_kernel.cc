@@ -69,7 +69,7 @@ class WinogradKernel : public ConvKernel {
                                    {"winograd products", product_.code()},
                                    {"winograd output transform", transforms_.output_code()}};
     if (rest_ == nullptr) return blobs;
-    CodeBlob& rest = blobs.emplace_back();
+    CodeBlob& rest = blobs.emplace_back();  // not a temporary: GCC 12 sees its string moved out of bounds
     rest.name = "winograd products of the last block";
     rest.bytes = rest_->code();
     return blobs;

@@ -112,8 +112,7 @@ class GraphTuneCommand : public Command {
     loop.measure = [&](const std::vector<const Plan*>& plans) {
       session.stages.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns",
                            int(plans.size()));
-      std::vector<NetworkRun> runs = PrepareRuns(session.graph, plans, session.machine);
-      return MeasurePlans(runs, seconds_);
+      return MeasurePlans(session.graph, plans, session.machine, seconds_);
     };
     if (!no_baselines_) {
       loop.rivals = [&] {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "layouts/base/quantile.h"
-#include "tools/cli/progress.h"
 
 namespace tilesmith {
 namespace {
@@ -15,17 +14,6 @@ constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each
 // Long enough for a plan's weights and tensors to be where they stay while it alone runs: several plans
 // together are more than the caches hold.
 constexpr double kBlockSeconds = 30e-3;
-
-double SlowestRunSeconds(std::vector<NetworkRun>& runs) {
-  double slowest = 0;
-  for (NetworkRun& run : runs) {
-    run.Run();
-    const double begin = NowSeconds();
-    run.Run();
-    slowest = std::max(slowest, NowSeconds() - begin);
-  }
-  return slowest;
-}
 
 // What one plan showed, turn by turn.
 struct Turns {
@@ -50,8 +38,6 @@ PlanMeasurement MedianOf(Turns turns) {
   return median;
 }
 
-}  // namespace
-
 std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const Plan*>& plans,
                                     const Machine& machine) {
   std::vector<NetworkRun> runs;
@@ -60,9 +46,15 @@ std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const 
   return runs;
 }
 
-std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double seconds) {
-  const double turn_needs = 2 * kLeastRuns * SlowestRunSeconds(runs);
-  const int turns = int(std::clamp(seconds / turn_needs, double(kLeastTurns), double(kMostTurns)));
+}  // namespace
+
+std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
+                                          const Machine& machine, double seconds) {
+  std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
+  double slowest = 0;
+  for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
+  const double least_turn = 2 * kLeastRuns * slowest;
+  const int turns = int(std::clamp(seconds / least_turn, double(kLeastTurns), double(kMostTurns)));
   std::vector<Turns> taken(runs.size());
   for (int turn = 0; turn < turns; ++turn) {
     for (size_t i = 0; i < runs.size(); ++i) {

@@ -9,14 +9,11 @@
 
 namespace tilesmith {
 
-// Plans made ready to run, side by side.
-std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const Plan*>& plans,
-                                    const Machine& machine);
-
 // One measurement for each, for about `seconds` each, in turns of some plain runs and some profiled ones, so
 // that what drifts touches plans, whole runs and steps alike. A turn's figure is the median of its plain
 // runs, `seconds` and those of the steps are the medians of the turns.
-std::vector<PlanMeasurement> MeasurePlans(std::vector<NetworkRun>& runs, double seconds);
+std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
+                                          const Machine& machine, double seconds);
 
 // A duel of all plans, for about `seconds` each. It is held several times, the plans made ready anew, since
 // how their memory happens to lie is part of what they take.

@@ -58,38 +58,19 @@ void TrainingHistory::Add(const Record& record) {
   const auto known = task.by_config.find(key);
   const double seconds = record.status == TrialStatus::kOk ? record.seconds : 0;
   if (known != task.by_config.end()) {
+    auto& by_seconds = task.by_seconds[conv_template];
+    by_seconds.erase({task.rows[known->second].seconds, known->second});
+    if (seconds > 0) by_seconds.emplace(seconds, known->second);
     task.rows[known->second].seconds = seconds;
-    UpdateFastest(task, known->second);
     return;
   }
   const auto space = task.spaces.try_emplace(conv_template);
   if (space.second) space.first->second = conv_template->Space(record.workload, cpu);
   if (!space.first->second.WhyInvalid(record.config).empty()) return;
   task.by_config.emplace(key, task.rows.size());
+  if (seconds > 0) task.by_seconds[conv_template].emplace(seconds, task.rows.size());
   task.rows.push_back({conv_template, record.config, seconds});
-  UpdateFastest(task, task.rows.size() - 1);
   ++rows_;
-}
-
-// After a row was added or changed. Of equally fast rows the first one counts.
-void TrainingHistory::UpdateFastest(Task& task, size_t row) {
-  const ConvTemplate* conv_template = task.rows[row].conv_template;
-  const auto fastest = task.fastest.find(conv_template);
-  const auto is_faster = [&](size_t a, size_t b) {
-    return std::pair(task.rows[a].seconds, a) < std::pair(task.rows[b].seconds, b);
-  };
-  if (fastest == task.fastest.end()) {
-    if (task.rows[row].seconds > 0) task.fastest.emplace(conv_template, row);
-  } else if (fastest->second != row) {
-    if (task.rows[row].seconds > 0 && is_faster(row, fastest->second)) fastest->second = row;
-  } else {  // the fastest one itself may have become slower
-    task.fastest.erase(fastest);
-    for (size_t other = 0; other < task.rows.size(); ++other) {
-      if (task.rows[other].conv_template != conv_template || !(task.rows[other].seconds > 0)) continue;
-      const auto [best, first] = task.fastest.try_emplace(conv_template, other);
-      if (!first && is_faster(other, best->second)) best->second = other;
-    }
-  }
 }
 
 std::vector<std::string> TrainingHistory::Knobs() const {
@@ -106,9 +87,10 @@ std::vector<Config> TrainingHistory::FastestConfigs(const ConvTemplate& conv_tem
                                                     const ConvWorkload& workload, size_t n) const {
   std::vector<std::pair<double, const Config*>> fastest;  // distance, config
   for (const auto& [key, task] : tasks_) {
-    const auto best = task.fastest.find(&conv_template);
-    if (best != task.fastest.end())
-      fastest.emplace_back(Distance(task.workload, workload), &task.rows[best->second].config);
+    const auto found = task.by_seconds.find(&conv_template);
+    if (found == task.by_seconds.end() || found->second.empty()) continue;
+    const size_t best = found->second.begin()->second;
+    fastest.emplace_back(Distance(task.workload, workload), &task.rows[best].config);
   }
   std::ranges::stable_sort(fastest, {}, &std::pair<double, const Config*>::first);
   std::vector<Config> configs;

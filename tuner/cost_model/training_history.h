@@ -4,7 +4,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/cost_model/cost_model.h"
@@ -49,14 +51,13 @@ class TrainingHistory {
     std::map<const ConvTemplate*, ConfigSpace> spaces;
     std::vector<Row> rows;
     std::map<std::string, size_t> by_config;
-    std::map<const ConvTemplate*, size_t> fastest;  // row of each template that has one which worked
+    // Of each template's rows that worked: seconds and which row, the fastest first.
+    std::map<const ConvTemplate*, std::set<std::pair<double, size_t>>> by_seconds;
   };
   struct Trained {
     size_t rows = 0;
     std::shared_ptr<const CostModel> model;
   };
-  static void UpdateFastest(Task& task, size_t row);
-
   std::map<std::string, Task> tasks_;
   size_t rows_ = 0;
   std::map<Objective, std::shared_ptr<const CostModel>> started_;
