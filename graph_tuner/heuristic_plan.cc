@@ -63,6 +63,9 @@ Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
     if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
       node_plan.record = DefaultRecord(conv->workload(), cpu, threads);
       node_plan.layouts = node_plan.record->layouts;
+    } else if (node.op->IsView()) {
+      const ViewLayouts view = node.op->LayoutsOfView();
+      node_plan.layouts = {view.in, view.out};
     } else {
       const Layout layout = InheritedLayout(graph, id, layouts);
       node_plan.layouts = {layout, layout};

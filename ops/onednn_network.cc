@@ -31,7 +31,7 @@ class Assembler {
     if (dynamic_cast<const InputOp*>(&op) != nullptr)
       return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
     if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
-    if (op.IsView()) return MakeView(inputs[0]);
+    if (IsPlainView(op)) return MakeView(inputs[0]);
     if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
     return MakeOther(op, id, refusal);
   }

@@ -88,7 +88,7 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
     }
     return Refuse(refusal, "oneDNN's softmax has one axis");
   }
-  if (op.IsView()) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
+  if (IsPlainView(op)) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
   if (input.size() != 4 && !layout.is_nchw()) {
     return Refuse(refusal, fmt::format("rank {} has no {}", input.size(), layout.ToString()));
   }

@@ -23,6 +23,12 @@ struct KernelRequest {
   CpuInfo cpu;
 };
 
+// How the input and the output of a view lie.
+struct ViewLayouts {
+  Layout in = Layout::Nchw(), out = Layout::Nchw();
+  friend bool operator==(const ViewLayouts&, const ViewLayouts&) = default;
+};
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -58,14 +64,19 @@ class Op {
   // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes.
   virtual bool HasFastKernel() const { return false; }
 
-  // The output is the first input's bytes under another shape, in NCHW (Reshape, Flatten, Squeeze, ...).
+  // The output is the first input's bytes under another shape, with the layouts that LayoutsOfView says:
+  // Reshape, Flatten, Squeeze, ... in NCHW, and a Transpose that only moves the channels.
   virtual bool IsView() const { return false; }
+  virtual ViewLayouts LayoutsOfView() const { return {}; }
   // Elementwise in input `slot`: the kernel may write its output over that input.
   virtual bool InPlaceOk(int slot) const {
     (void)slot;
     return false;
   }
 };
+
+// A view of a plain tensor that is a plain tensor.
+inline bool IsPlainView(const Op& op) { return op.IsView() && op.LayoutsOfView() == ViewLayouts(); }
 
 using OpPtr = std::shared_ptr<const Op>;
 

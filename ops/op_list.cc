@@ -8,12 +8,14 @@
 #include "ops/nodes/conv.h"
 #include "ops/nodes/conv_transpose.h"
 #include "ops/nodes/depth_to_space.h"
+#include "ops/nodes/functions.h"
 #include "ops/nodes/gemm.h"
 #include "ops/nodes/indexing.h"
+#include "ops/nodes/lrn.h"
 #include "ops/nodes/pad.h"
 #include "ops/nodes/pool.h"
 #include "ops/nodes/prelu.h"
-#include "ops/nodes/reduce_mean.h"
+#include "ops/nodes/reduce.h"
 #include "ops/nodes/resize.h"
 #include "ops/nodes/shape_arithmetic.h"
 #include "ops/nodes/softmax.h"
@@ -32,12 +34,14 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     ConvImporters,
     ConvTransposeImporters,
     DepthToSpaceImporters,
+    FunctionImporters,
     GemmImporters,
     IndexingImporters,
+    LrnImporters,
     PadImporters,
     PoolImporters,
     PReluImporters,
-    ReduceMeanImporters,
+    ReduceImporters,
     ResizeImporters,
     SoftmaxImporters,
     TransposeImporters,

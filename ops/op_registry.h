@@ -30,6 +30,7 @@ struct NodeSpec {
   int64_t opset = 13;
   std::map<std::string, Attribute, std::less<>> attributes;
   std::vector<NodeInput> inputs;
+  int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
 
   // Typed access with a default; throws Error(kBadModel) naming node and attribute when the type is another.
   int64_t Int(std::string_view name, int64_t fallback) const;
@@ -51,6 +52,7 @@ struct BuiltOp {
 struct OpImporter {
   std::string_view op_type;
   std::function<BuiltOp(const NodeSpec&)> build;  // throws Error(kBadModel) with the reason it cannot
+  bool many_outputs = false;  // build is called for every output that is used, not just for the first
 };
 
 // Every importer, sorted by op_type; assembled in op_list.cc.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "graph_tuner/problem/concat_slices.h"
-#include "layouts/base/check.h"
 #include "layouts/transform.h"
 #include "ops/end_layouts.h"
 #include "ops/nodes/conv.h"
@@ -75,12 +74,9 @@ class ProgramBuilder {
   }
 
   void AddView(NodeId id) {
-    const Layout& layout = schedules_[id].out;
     const Shape& shape = graph_.node(id).shape;
-    const Value source = program_.values[Need(graph_.Inputs(id).at(0), layout)];
-    TILESMITH_CHECK(layout.is_nchw() || shape == source.shape, "view \"{}\" in {}", graph_.node(id).name,
-                    layout.ToString());
-    primary_[id] = Alias(id, layout, source.region);
+    const Value source = program_.values[Need(graph_.Inputs(id).at(0), schedules_[id].inputs.at(0))];
+    primary_[id] = Alias(id, schedules_[id].out, source.region);
     Region& region = program_.regions[source.region];
     if (region.images > 1 && Images(shape) != region.images) region.dense_only = true;
   }

@@ -61,6 +61,16 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
   const Node& node = graph.node(id);
   const std::vector<Shape> shapes = graph.InputShapes(id);
   const Layout& layout = plan.layouts.in;
+  if (node.op->IsView()) {
+    const ViewLayouts view = node.op->LayoutsOfView();
+    if (plan.layouts != LayoutPair{view.in, view.out}) {
+      BadPlan(node, fmt::format("{} is a view of {} as {}", node.op->Type(), view.in.ToString(),
+                                view.out.ToString()));
+    }
+    schedule.out = view.out;
+    schedule.inputs.assign(shapes.size(), view.in);
+    return;
+  }
   if (plan.layouts.out != layout) BadPlan(node, fmt::format("{} cannot change layouts", node.op->Type()));
   if (!node.op->RunsIn(layout, shapes)) {
     BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), layout.ToString()));

@@ -32,11 +32,13 @@ bool SameForNode(const Graph& graph, NodeId id, const Layout& a, const Layout& b
   return true;
 }
 
+// What a node may read; what it writes is the same, views excepted.
 std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantLayouts& layouts) {
   if (IsInput(graph, id)) return {EndLayout(graph.node(id), layouts.ends.inputs)};
   std::vector<Layout> result = {Layout::Nchw()};
   const Op& op = *graph.node(id).op;
-  if (op.IsView() || !AllFloat4d(graph, id)) return result;
+  if (op.IsView()) return {op.LayoutsOfView().in};
+  if (!AllFloat4d(graph, id)) return result;
   const std::vector<Shape> inputs = graph.InputShapes(id);
   for (const Layout& layout : layouts.all) {
     const bool known = std::any_of(result.begin(), result.end(), [&](const Layout& other) {
@@ -180,8 +182,9 @@ class Builder {
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     std::vector<double> seconds;
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
+      const Op& op = *graph_.node(id).op;
       vars.in_layouts.emplace_back(layout);
-      vars.out_layouts.emplace_back(layout);
+      vars.out_layouts.emplace_back(op.IsView() ? op.LayoutsOfView().out : layout);
       seconds.push_back(
           corrections_.OpSeconds(graph_.node(id).name, layout, TolerantSeconds(graph_, id, layout, costs_)));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {

@@ -47,6 +47,36 @@ BuiltOp BuildExpand(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<ExpandOp>(ConstantInts(spec, 1)), 1);
 }
 
+// Sizes of the parts along an axis of `size`: as listed, or even ones of which the last may be smaller.
+std::vector<int64_t> SplitSizes(const NodeSpec& spec, int64_t size) {
+  const int64_t parts = spec.Int("num_outputs", spec.outputs);
+  if (parts != spec.outputs) Refuse(spec, fmt::format("{} outputs, num_outputs is {}", spec.outputs, parts));
+  std::vector<int64_t> sizes = IntsFromAttributeOrInput(spec, "split", 1).value_or(std::vector<int64_t>());
+  if (sizes.empty()) {
+    const int64_t even = (size + parts - 1) / parts;
+    for (int64_t rest = size; int64_t(sizes.size()) < parts; rest -= sizes.back())
+      sizes.push_back(std::min(even, rest));
+  }
+  int64_t sum = 0;
+  for (const int64_t part : sizes) sum = part < 0 || sum < 0 || part > size - sum ? -1 : sum + part;
+  if (sum != size || int64_t(sizes.size()) != parts) {
+    Refuse(spec,
+           fmt::format("splits {} elements into {} outputs of {}", size, parts, fmt::join(sizes, ", ")));
+  }
+  return sizes;
+}
+
+BuiltOp BuildSplit(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 2);
+  const Shape& shape = spec.inputs[0].shape;
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", 0), shape.size());
+  const std::vector<int64_t> sizes = SplitSizes(spec, shape[axis]);
+  int64_t start = 0;
+  for (int i = 0; i < spec.output; ++i) start += sizes[i];
+  const SliceRange range{axis, start, start + sizes[spec.output], 1};
+  return BuiltWithInputs(std::make_shared<SliceOp>(std::vector<SliceRange>{range}), 1);
+}
+
 // A step beyond the size is as good as the size + 1, and cannot overflow.
 SliceAxis Resolve(const SliceRange& range, int64_t size) {
   if (size == 0) return {};
@@ -170,7 +200,8 @@ Tensor ExpandOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 std::vector<OpImporter> IndexingImporters() {
-  return {{"Gather", BuildGather}, {"Slice", BuildSlice}, {"Expand", BuildExpand}};
+  return {
+      {"Gather", BuildGather}, {"Slice", BuildSlice}, {"Expand", BuildExpand}, {"Split", BuildSplit, true}};
 }
 
 }  // namespace tilesmith

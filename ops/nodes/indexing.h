@@ -60,7 +60,7 @@ class ExpandOp : public Op {
   Shape target_;
 };
 
-// Gather, Slice, Expand.
+// Gather, Slice, Expand, Split (each of its outputs is a Slice).
 std::vector<OpImporter> IndexingImporters();
 
 }  // namespace tilesmith

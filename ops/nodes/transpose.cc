@@ -55,6 +55,12 @@ std::unique_ptr<Kernel> TransposeOp::MakeKernel(const KernelRequest& request) co
   return request.output.empty() ? Op::MakeKernel(request) : MakeTransposeKernel(request, perm_);
 }
 
+ViewLayouts TransposeOp::LayoutsOfView() const {
+  if (perm_ == std::vector<int64_t>{0, 2, 3, 1}) return {Layout::Nhwc(), Layout::Nchw()};
+  if (perm_ == std::vector<int64_t>{0, 3, 1, 2}) return {Layout::Nchw(), Layout::Nhwc()};
+  return {};
+}
+
 std::vector<OpImporter> TransposeImporters() { return {{"Transpose", BuildTranspose}}; }
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -73,8 +74,10 @@ class Importer {
   void AddNode(const onnx::NodeProto& proto);
   std::vector<NodeInput> InputsOf(const onnx::NodeProto& proto) const;
   bool DependsOnUnknown(const onnx::NodeProto& proto) const;
+  bool IsUsed(const std::string& tensor) const { return !tensor.empty() && used_tensors_.contains(tensor); }
   void CheckExtraOutputs(const onnx::NodeProto& proto) const;
-  Value Build(const onnx::NodeProto& proto, const std::string& name);
+  Value Build(const onnx::NodeProto& proto, const std::string& name, int output);
+  void BuildOutputs(const onnx::NodeProto& proto, const std::string& name);
   Graph::NodeId NodeOf(const std::string& tensor);
   std::string NameFor(const onnx::NodeProto& proto) const;
   void AddOutput(const std::string& name);
@@ -206,7 +209,7 @@ std::vector<NodeInput> Importer::InputsOf(const onnx::NodeProto& proto) const {
 
 void Importer::CheckExtraOutputs(const onnx::NodeProto& proto) const {
   for (int i = 1; i < proto.output_size(); ++i) {
-    if (proto.output(i).empty() || !used_tensors_.contains(proto.output(i))) continue;
+    if (!IsUsed(proto.output(i))) continue;
     throw Error(
         ErrorCode::kBadModel,
         fmt::format("its output {} (\"{}\") is used, only the first is supported", i, proto.output(i)));
@@ -219,10 +222,21 @@ Graph::NodeId Importer::NodeOf(const std::string& tensor) {
   return *value.node;
 }
 
-Value Importer::Build(const onnx::NodeProto& proto, const std::string& name) {
+// Every output that somebody reads; of most operators that may be the first only.
+void Importer::BuildOutputs(const onnx::NodeProto& proto, const std::string& name) {
+  const bool many = FindOpImporter(proto.op_type())->many_outputs;
+  if (!many) CheckExtraOutputs(proto);
+  for (int i = 0; i < (many ? proto.output_size() : std::min(1, proto.output_size())); ++i) {
+    if (many && !IsUsed(proto.output(i))) continue;
+    values_.emplace(proto.output(i), Build(proto, i == 0 ? name : proto.output(i), i));
+  }
+}
+
+Value Importer::Build(const onnx::NodeProto& proto, const std::string& name, int output) {
   const OpImporter* importer = FindOpImporter(proto.op_type());
-  CheckExtraOutputs(proto);
-  const NodeSpec spec = MakeNodeSpec(proto, name, opset_, InputsOf(proto));
+  NodeSpec spec = MakeNodeSpec(proto, name, opset_, InputsOf(proto));
+  spec.output = output;
+  spec.outputs = proto.output_size();
   const BuiltOp built = importer->build(spec);
   std::vector<const Tensor*> constants;
   std::vector<Shape> shapes;
@@ -251,7 +265,6 @@ Value Importer::Build(const onnx::NodeProto& proto, const std::string& name) {
 
 void Importer::AddNode(const onnx::NodeProto& proto) {
   const std::string name = NameFor(proto);
-  Value value;
   std::string reason;
   if (!IsDefaultDomain(proto.domain())) {
     reason = fmt::format("the domain \"{}\" is not supported", proto.domain());
@@ -259,24 +272,24 @@ void Importer::AddNode(const onnx::NodeProto& proto) {
     reason = "the operator is not supported";
   } else if (opset_ < kFirstFullOpset && !kUnchangedOperators.contains(proto.op_type())) {
     reason = fmt::format("its form in opset {} is not supported", opset_);
-  } else if (DependsOnUnknown(proto)) {
-    value.known = false;
-  } else {
+  } else if (!DependsOnUnknown(proto)) {
     try {
-      value = Build(proto, name);
+      BuildOutputs(proto, name);
+      return;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel && error.code() != ErrorCode::kUsage) throw;
       reason = error.what();
     }
   }
   if (!reason.empty()) {
-    value.known = false;
     const std::string prefix = fmt::format("node \"{}\" ({}): ", name, proto.op_type());
     if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
     problems_.push_back(fmt::format("{} (node \"{}\"): {}", proto.op_type(), name, reason));
   }
+  Value unknown;
+  unknown.known = false;
   for (const std::string& output : proto.output()) {
-    if (!output.empty()) values_.emplace(output, value);
+    if (!output.empty()) values_.emplace(output, unknown);
   }
 }
 

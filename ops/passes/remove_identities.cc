@@ -23,7 +23,7 @@ bool AllEqual(const std::vector<T>& values, T wanted) {
 bool IsIdentity(const Graph& graph, NodeId id) {
   const std::vector<Shape> shapes = graph.InputShapes(id);
   if (shapes.size() != 1) return false;
-  if (graph.node(id).op->IsView()) return graph.node(id).shape == shapes[0];
+  if (IsPlainView(*graph.node(id).op)) return graph.node(id).shape == shapes[0];
   if (const PadOp* pad = OpAs<PadOp>(graph, id)) {
     return AllEqual<int64_t>(pad->begin(), 0) && AllEqual<int64_t>(pad->end(), 0);
   }

@@ -1,6 +1,8 @@
 // Importers and references of the ops that only move elements or compute shapes, by hand.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "ops/nodes/pool.h"
 #include "tests/ops/test_node.h"
 
@@ -72,6 +74,90 @@ TEST(Nodes, TransposeAndReduceMean) {
                               .Input(Counting({1, 2, 1, 2}));
   EXPECT_NE(dynamic_cast<const GlobalPoolOp*>(global.Build().op.get()), nullptr);
   EXPECT_THAT(F(global.Evaluate()), ElementsAre(1.5f, 3.5f));
+}
+
+TEST(Nodes, OtherReductions) {
+  const auto reduce = [](const char* type) {
+    return F(TestNode(type)
+                 .Attr("axes", IntList{1})
+                 .Attr("keepdims", int64_t{0})
+                 .Input(Floats({2, 2}, {3, -4, -5, -12}))
+                 .Evaluate());
+  };
+  EXPECT_THAT(reduce("ReduceSum"), ElementsAre(-1, -17));
+  EXPECT_THAT(reduce("ReduceMax"), ElementsAre(3, -5));
+  EXPECT_THAT(reduce("ReduceMin"), ElementsAre(-4, -12));
+  EXPECT_THAT(reduce("ReduceL2"), ElementsAre(5, 13));
+  const TestNode global = TestNode("ReduceMax").Attr("axes", IntList{2, 3}).Input(Counting({1, 2, 1, 2}));
+  EXPECT_NE(dynamic_cast<const GlobalPoolOp*>(global.Build().op.get()), nullptr);
+  EXPECT_THAT(F(global.Evaluate()), ElementsAre(2, 4));
+}
+
+TEST(Nodes, SplitIsASliceForEachOutput) {
+  const auto part = [](TestNode node, int output, int outputs) {
+    node.spec.output = output;
+    node.spec.outputs = outputs;
+    return node;
+  };
+  const TestNode listed =
+      TestNode("Split").Attr("axis", int64_t{-1}).Input(Counting({2, 3})).Const(Ints({2}, {1, 2}));
+  EXPECT_THAT(F(part(listed, 0, 2).Evaluate()), ElementsAre(1, 4));
+  EXPECT_THAT(F(part(listed, 1, 2).Evaluate()), ElementsAre(2, 3, 5, 6));
+  const TestNode even = TestNode("Split").Input(Counting({5}));
+  EXPECT_THAT(F(part(even, 0, 2).Evaluate()), ElementsAre(1, 2, 3));
+  EXPECT_THAT(F(part(even, 1, 2).Evaluate()), ElementsAre(4, 5));
+  EXPECT_THAT(
+      F(part(TestNode("Split", 11).Attr("split", IntList{4, 1}).Input(Counting({5})), 1, 2).Evaluate()),
+      ElementsAre(5));
+  EXPECT_THAT(part(listed, 0, 3).Refusal(), HasSubstr("splits 3 elements into 3 outputs of 1, 2"));
+  EXPECT_THAT(part(TestNode("Split").Input(Counting({5})).Const(Ints({2}, {4, 2})), 0, 2).Refusal(),
+              HasSubstr("splits 5 elements"));
+  EXPECT_THAT(
+      part(TestNode("Split", 18).Attr("num_outputs", int64_t{2}).Input(Counting({5})), 0, 3).Refusal(),
+      HasSubstr("num_outputs is 2"));
+}
+
+TEST(Nodes, Functions) {
+  const Tensor x = Floats({4}, {1, 4, 0.25f, 2});
+  const auto of = [&](const char* type) { return F(TestNode(type).Input(x).Evaluate()); };
+  EXPECT_THAT(of("Sqrt"), ElementsAre(1, 2, 0.5f, std::sqrt(2.0f)));
+  EXPECT_THAT(of("Reciprocal"), ElementsAre(1, 0.25f, 4, 0.5f));
+  EXPECT_THAT(of("Neg"), ElementsAre(-1, -4, -0.25f, -2));
+  EXPECT_THAT(of("Exp"), ElementsAre(testing::FloatEq(std::exp(1.0f)), testing::FloatEq(std::exp(4.0f)),
+                                     testing::FloatEq(std::exp(0.25f)), testing::FloatEq(std::exp(2.0f))));
+  const auto pow = [&](Tensor exponent) { return TestNode("Pow").Input(x).Const(std::move(exponent)); };
+  EXPECT_THAT(F(pow(Floats({}, {3})).Evaluate()), ElementsAre(1, 64, 0.015625f, 8));
+  EXPECT_THAT(F(pow(Floats({}, {2})).Evaluate()), ElementsAre(1, 16, 0.0625f, 4));
+  EXPECT_EQ(pow(Floats({}, {2})).Build().op->Type(), "Mul");
+  EXPECT_EQ(pow(Ints({}, {2})).Build().op->Type(), "Mul");
+  EXPECT_EQ(pow(Floats({}, {0.5f})).Build().op->Type(), "Sqrt");
+  EXPECT_EQ(pow(Floats({}, {1})).Build().op->Type(), "Identity");
+  EXPECT_THAT(F(pow(Floats({4}, {0, 1, 2, 3})).Evaluate()), ElementsAre(1, 4, 0.0625f, 8));
+  const auto limit = [&](const char* type, Tensor bound) {
+    return TestNode(type).Input(x).Const(std::move(bound));
+  };
+  EXPECT_THAT(F(limit("Max", Floats({}, {1.5f})).Evaluate()), ElementsAre(1.5f, 4, 1.5f, 2));
+  EXPECT_THAT(F(limit("Min", Floats({}, {1.5f})).Evaluate()), ElementsAre(1, 1.5f, 0.25f, 1.5f));
+  EXPECT_EQ(limit("Max", Floats({}, {0})).Build().op->Type(), "Relu");
+  EXPECT_EQ(limit("Min", Floats({}, {6})).Build().op->Type(), "Clip");
+  EXPECT_THAT(F(limit("Max", Floats({4}, {2, 2, 2, 2})).Evaluate()), ElementsAre(2, 4, 2, 2));
+  EXPECT_THAT(F(TestNode("Min").Input(x).Input(Floats({1}, {2})).Input(Floats({1}, {1.5f})).Evaluate()),
+              ElementsAre(1, 1.5f, 0.25f, 1.5f));
+}
+
+// The window of an even size reaches further behind the channel than before it.
+TEST(Nodes, Lrn) {
+  const auto lrn = [](int64_t size) {
+    return TestNode("LRN")
+        .Attr("size", size)
+        .Attr("alpha", 2.0f)
+        .Attr("beta", 1.0f)
+        .Attr("bias", 1.0f)
+        .Input(Counting({1, 3, 1}));
+  };
+  EXPECT_THAT(F(lrn(1).Evaluate()), ElementsAre(1.0f / 3, 2.0f / 9, 3.0f / 19));
+  EXPECT_THAT(F(lrn(2).Evaluate()), ElementsAre(1.0f / 6, 2.0f / 14, 3.0f / 10));
+  EXPECT_THAT(lrn(0).Refusal(), HasSubstr("size must be at least 1"));
 }
 
 TEST(Nodes, Indexing) {
