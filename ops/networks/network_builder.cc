@@ -57,8 +57,10 @@ std::shared_ptr<const Tensor> Scalar(float value) {
 
 }  // namespace
 
-NetworkBuilder::NetworkBuilder(std::string network_name, uint64_t seed)
-    : graph_(std::move(network_name)), seed_(seed) {}
+NetworkBuilder::NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing)
+    : graph_(std::move(network_name)), seed_(seed), listing_(listing) {
+  if (listing_ != nullptr) listing_->name = graph_.name();
+}
 
 NetworkBuilder::Constant NetworkBuilder::Random(const std::string& name, Shape shape, float center,
                                                 float radius) const {
@@ -84,6 +86,11 @@ NetworkBuilder::Id NetworkBuilder::AddNode(const std::string& name, std::string 
     spec.inputs.push_back({true, constant->shape(), constant->type(), constant});
   }
   const BuiltOp built = importer->build(spec);
+  if (listing_ != nullptr) {
+    ListedNode& listed = listing_->nodes.emplace_back(
+        ListedNode{name, spec.op_type, std::move(spec.attributes), {}, constants});
+    for (const Id input : inputs) listed.inputs.push_back(graph_.node(input).name);
+  }
   std::vector<Id> edges;
   for (const int input : built.data_inputs) {
     TILESMITH_CHECK(input >= 0 && input < static_cast<int>(inputs.size()), "{}: input {}", name, input);
@@ -93,6 +100,7 @@ NetworkBuilder::Id NetworkBuilder::AddNode(const std::string& name, std::string 
 }
 
 NetworkBuilder::Id NetworkBuilder::Input(const std::string& name, Shape shape) {
+  if (listing_ != nullptr) listing_->inputs.emplace_back(name, shape);
   return graph_.Add(name, std::make_shared<InputOp>(std::move(shape)), {});
 }
 
@@ -180,6 +188,7 @@ NetworkBuilder::Id NetworkBuilder::Softmax(const std::string& name, Id x) {
 }
 
 Graph NetworkBuilder::Finish(Id output) {
+  if (listing_ != nullptr) listing_->outputs.emplace_back(graph_.node(output).name, shape(output));
   graph_.MarkOutput(output);
   return std::exchange(graph_, Graph());
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/graph.h"
+#include "ops/networks/model_listing.h"
 #include "ops/op_registry.h"
 
 namespace tilesmith {
@@ -48,7 +49,8 @@ struct PoolSpec {
 class NetworkBuilder {
  public:
   using Id = Graph::NodeId;
-  NetworkBuilder(std::string network_name, uint64_t seed);
+  // `listing`, when there is one, gets everything that is added.
+  NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing = nullptr);
 
   Id Input(const std::string& name, Shape shape);
   Id Conv(const std::string& name, Id x, const ConvSpec& spec);
@@ -82,6 +84,7 @@ class NetworkBuilder {
 
   Graph graph_;
   uint64_t seed_;
+  ModelListing* listing_;
 };
 
 }  // namespace tilesmith

@@ -44,13 +44,7 @@ void CheckPositive(std::string_view network, std::string_view what, int64_t valu
   throw Error(ErrorCode::kUsage, fmt::format("network {}: {} {} is not positive", network, what, value));
 }
 
-}  // namespace
-
-std::span<const BuiltInNetwork> BuiltInNetworks() { return kNetworks; }
-
-bool IsBuiltInNetwork(std::string_view name) { return FindNetwork(name) != nullptr; }
-
-Graph BuildNetwork(std::string_view name, const NetworkOptions& options) {
+Graph Build(std::string_view name, const NetworkOptions& options, ModelListing* listing) {
   const BuiltInNetwork* network = FindNetwork(name);
   if (network == nullptr) {
     throw Error(ErrorCode::kUsage, fmt::format("unknown network \"{}\" (known: {})", name, KnownNames()));
@@ -60,7 +54,7 @@ Graph BuildNetwork(std::string_view name, const NetworkOptions& options) {
   CheckPositive(name, "batch", options.batch);
   CheckPositive(name, "height", height);
   CheckPositive(name, "width", width);
-  NetworkBuilder builder{std::string(name), options.seed};
+  NetworkBuilder builder{std::string(name), options.seed, listing};
   try {
     const auto input = builder.Input("input", {options.batch, kImageChannels, height, width});
     return builder.Finish(network->build(builder, input));
@@ -69,6 +63,22 @@ Graph BuildNetwork(std::string_view name, const NetworkOptions& options) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("network {} cannot take a {}x{} input: {}", name, height, width, error.what()));
   }
+}
+
+}  // namespace
+
+std::span<const BuiltInNetwork> BuiltInNetworks() { return kNetworks; }
+
+bool IsBuiltInNetwork(std::string_view name) { return FindNetwork(name) != nullptr; }
+
+Graph BuildNetwork(std::string_view name, const NetworkOptions& options) {
+  return Build(name, options, nullptr);
+}
+
+ModelListing ListNetwork(std::string_view name, const NetworkOptions& options) {
+  ModelListing listing;
+  Build(name, options, &listing);
+  return listing;
 }
 
 }  // namespace tilesmith

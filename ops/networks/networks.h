@@ -32,4 +32,7 @@ struct NetworkOptions {
 // an input too small for the network, naming the node it does not reach.
 Graph BuildNetwork(std::string_view name, const NetworkOptions& options = {});
 
+// The same network as a model file lists it. Errors are BuildNetwork's.
+ModelListing ListNetwork(std::string_view name, const NetworkOptions& options = {});
+
 }  // namespace tilesmith

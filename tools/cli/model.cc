@@ -8,6 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
+#include "ops/onnx_export.h"
 #include "ops/onnx_import.h"
 #include "ops/passes/passes.h"
 
@@ -47,7 +48,7 @@ NamedSize ParseNamedSize(const std::string& text) {
   }
 }
 
-Graph LoadBuiltIn(const ModelOptions& options) {
+NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
   if (options.batch > 0) network.batch = options.batch;
   for (const std::string& text : options.input_shapes) {
@@ -65,7 +66,7 @@ Graph LoadBuiltIn(const ModelOptions& options) {
     network.height = sizes[2];
     network.width = sizes[3];
   }
-  return BuildNetwork(options.model, network);
+  return network;
 }
 
 Graph LoadOnnx(const ModelOptions& options) {
@@ -101,10 +102,19 @@ bool LooksLikeModel(const std::string& text) {
 }
 
 Graph LoadModel(const ModelOptions& options) {
-  if (IsBuiltInNetwork(options.model)) return OptimizeGraph(LoadBuiltIn(options));
+  if (IsBuiltInNetwork(options.model))
+    return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
   if (LooksLikeModel(options.model)) return OptimizeGraph(LoadOnnx(options));
   throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
                                              options.model, fmt::join(BuiltInNames(), ", ")));
+}
+
+std::string BuiltInAsOnnx(const ModelOptions& options) {
+  if (!IsBuiltInNetwork(options.model)) {
+    throw Error(ErrorCode::kUsage, fmt::format("{} is no built-in network (known: {})", options.model,
+                                               fmt::join(BuiltInNames(), ", ")));
+  }
+  return OnnxBytes(ListNetwork(options.model, BuiltInOptions(options)));
 }
 
 }  // namespace tilesmith

@@ -27,4 +27,8 @@ bool LooksLikeModel(const std::string& text);
 // network.
 Graph LoadModel(const ModelOptions& options);
 
+// A built-in network as the bytes of an ONNX file. Throws Error(kUsage) for other models and a senseless
+// shape.
+std::string BuiltInAsOnnx(const ModelOptions& options);
+
 }  // namespace tilesmith

@@ -25,6 +25,8 @@
 #include "tools/network/network_bench.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/peer_bench.h"
 #include "tuner/best_records.h"
 
 namespace tilesmith {
@@ -34,7 +36,7 @@ class BenchCommand : public Command {
  public:
   std::string_view Name() const override { return "bench"; }
   std::string_view Purpose() const override {
-    return "Time convolutions and networks beside oneDNN, alternating in one process";
+    return "Time convolutions and networks beside oneDNN and, if it is there, ONNX Runtime";
   }
   std::string_view Examples() const override {
     return "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
@@ -48,6 +50,8 @@ class BenchCommand : public Command {
     args.Text("--log", &log_path_, "Schedules from a tuning log: the fastest of each convolution");
     args.Choice("--against", &against_, {"best", "direct"},
                 "oneDNN's fastest algorithm (default, unless a suite says otherwise), or its direct one");
+    args.Text("--onnxruntime", &onnxruntime_,
+              "ONNX Runtime's library, to run the MODEL beside (default: what tools/fetch-peers fetched)");
     args.Duration("--time", &seconds_, "For each convolution (default 500ms)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
     args.Text("--csv", &csv_path_, "Write the table as CSV");
@@ -109,6 +113,7 @@ class BenchCommand : public Command {
     const std::vector<BenchRow> rows = Measure(targets.is_network() ? TasksOf(plan_) : targets.tasks, cold);
     const BenchTotals totals = AddBenchRows(report, rows, view);
     if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
+    if (targets.is_network() && !Interrupted()) AddPeer(report);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
     return totals.geomean;
   }
@@ -174,14 +179,32 @@ class BenchCommand : public Command {
           found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
       std::optional<SeparateSchedules> separate;
       if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_.cpu);
-      rows.push_back({task, BenchConv(task.workload, schedule, machine_, {seconds_, cold},
+      rows.push_back({task, BenchConv(task.workload, schedule, machine_, DuelFor(seconds_, cold),
                                       separate ? &*separate : nullptr)});
     }
     return rows;
   }
 
+  void AddPeer(Report& report) const {
+    const std::string library = FindOnnxRuntime(onnxruntime_);
+    if (library.empty()) {
+      report.Fact("onnxruntime", "ONNX Runtime", TextCell("not here (tools/fetch-peers)"));
+      return;
+    }
+    try {
+      AddPeerBench(report, BenchPeer({target_.model, plan_path_, machine_, library,
+                                      std::max(kNetworkSeconds, seconds_)}));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kEnvironment) throw;
+      report.Fact("onnxruntime", "ONNX Runtime", TextCell(error.what()));
+    }
+  }
+
+  DuelOptions DuelFor(double seconds, bool cold) const {
+    return {.seconds = seconds, .cold = cold, .threads = machine_.threads};
+  }
+
   void AddNetwork(Report& report, const Graph& graph, const std::vector<BenchRow>& rows) {
-    constexpr double kSeconds = 2;
     std::map<std::string, OneDnnAlgorithm> fastest;
     for (const BenchRow& row : rows) {
       if (const OneDnnSide* side = row.bench.Fastest()) {
@@ -193,13 +216,15 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    AddNetworkBench(report, plan_,
-                    BenchNetwork(graph, run, choose, machine_.cpu, {std::max(kSeconds, seconds_), false}));
+    AddNetworkBench(
+        report, plan_,
+        BenchNetwork(graph, run, choose, machine_.cpu, DuelFor(std::max(kNetworkSeconds, seconds_), false)));
   }
 
+  static constexpr double kNetworkSeconds = 2;  // at least
   TargetOptions target_;
   MachineOptions machine_options_;
-  std::string plan_path_, log_path_, csv_path_, against_, conditions_ = "auto";
+  std::string plan_path_, log_path_, csv_path_, against_, onnxruntime_, conditions_ = "auto";
   double seconds_ = 0.5, fail_below_ = 0;
   bool transforms_ = false, json_ = false;
 

@@ -9,6 +9,7 @@
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/refine/baselines.h"
+#include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/base/error.h"
 #include "tools/cli/graph_tuning.h"
@@ -24,7 +25,8 @@ namespace {
 struct Session {
   const Machine& machine;
   const Graph& graph;
-  const std::vector<Record>& records;
+  const std::vector<Record>& log;      // all that may be chosen from
+  const std::vector<Record>& records;  // candidates
   CostSource& costs;
   StageProgress& stages;
 };
@@ -48,6 +50,7 @@ class GraphTuneCommand : public Command {
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
     args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
+    args.Flag("--no-variants", &no_variants_, "Do not try the log's other configs in the network");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -63,8 +66,10 @@ class GraphTuneCommand : public Command {
     const auto costs = OpenCosts(arguments_, machine, progress);
     SetOptions(machine, progress);
     StageProgress stages(progress, seconds_);
-    const std::vector<Record> usable = UsableRecords(graph, records);
-    const Session session{machine, graph, usable, *costs, stages};
+    CheckAccuracyLimits(options_.accuracy);
+    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
+    const std::vector<Record> usable = UsableRecords(graph, accepted);
+    const Session session{machine, graph, accepted, usable, *costs, stages};
 
     const RefinedPlan refined = Refine(session);
     WritePlan(plan_path_, refined.plan);
@@ -87,11 +92,9 @@ class GraphTuneCommand : public Command {
     };
   }
 
-  // Those of a log that can be chosen: looked for once, not in every solution.
-  std::vector<Record> UsableRecords(const Graph& graph, const std::vector<Record>& records) {
-    CheckAccuracyLimits(options_.accuracy);
+  // The candidates: looked for once, not in every solution.
+  std::vector<Record> UsableRecords(const Graph& graph, const std::vector<Record>& accepted) {
     std::vector<Record> usable;
-    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
     for (auto& [workload, choices] : FindCandidates(graph, accepted, options_.cpu, options_.threads)) {
       usable.insert(usable.end(), choices.begin(), choices.end());
     }
@@ -112,7 +115,11 @@ class GraphTuneCommand : public Command {
     loop.measure = [&](const std::vector<const Plan*>& plans) {
       session.stages.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns",
                            int(plans.size()));
-      return MeasurePlans(session.graph, plans, session.machine, seconds_);
+      std::vector<PlanMeasurement> measurements =
+          MeasurePlans(session.graph, plans, session.machine, seconds_, nearest_);
+      const double barrier = measurements.front().barrier_seconds;
+      if (barrier > 0) nearest_ = nearest_ > 0 ? std::min(nearest_, barrier) : barrier;
+      return measurements;
     };
     if (!no_baselines_) {
       loop.rivals = [&] {
@@ -124,6 +131,11 @@ class GraphTuneCommand : public Command {
         return rivals;
       };
     }
+    if (!no_variants_) {
+      loop.variants = [&](const Plan& plan) {
+        return ConfigVariants(session.graph, plan, session.log, session.machine.cpu);
+      };
+    }
     return RefinePlan(session.graph, session.costs, loop);
   }
 
@@ -132,6 +144,7 @@ class GraphTuneCommand : public Command {
     int runs = rounds_ > 0 ? 2 : 1;
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
     if (rounds_ > 0) runs += int(rounds_) + rivals;
+    if (rounds_ > 0 && !no_variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
     if (!no_baselines_) runs += 1 + rivals;
     session.stages.Expect(runs);
   }
@@ -205,6 +218,11 @@ class GraphTuneCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", MillisecondsCell(measured));
+    if (refined.check.barrier_seconds > 0) {
+      report.Fact(
+          "barrier_seconds", "  barriers us",
+          {refined.check.barrier_seconds, fmt::format("{:.2f}", refined.check.barrier_seconds * 1e6)});
+    }
     const bool predicted = !refined.rounds.empty() || unmeasured == 0;
     report.Fact("gap", "gap",
                 predicted ? Cell{measured / plan.predicted_seconds - 1,
@@ -226,12 +244,13 @@ class GraphTuneCommand : public Command {
   std::string plan_path_;
   int64_t rounds_ = 3;
   double seconds_ = 1;
-  bool no_baselines_ = false, nodes_ = false, json_ = false;
+  bool no_baselines_ = false, no_variants_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;
   double asked_ = 0;          // when the last cost was known
   double solve_seconds_ = 0;  // of the last solution
+  double nearest_ = 0;        // the least barrier seconds that a measurement has seen
   int64_t candidates_ = 0;
 };
 

@@ -142,7 +142,8 @@ class TuneCommand : public Command {
       if (Interrupted()) break;
       view_.ShowLine(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
-      for (const OneDnnSide& side : TimeOneDnn(task.workload, {kSecondsPerTask, IsCold(task)})) {
+      const DuelOptions duel{.seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads};
+      for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
         if (!fastest || side.seconds < fastest->seconds) fastest = side;
       }
       rows_.push_back({task, IsCold(task), fastest, false, {}});

@@ -69,4 +69,15 @@ CpuTicks ReadCpuTicks() {
   return ticks;
 }
 
+int64_t PeakResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("VmHWM:")) continue;
+    int64_t kilobytes = 0;
+    std::istringstream(line.substr(6)) >> kilobytes;  // "   186752 kB"
+    return kilobytes << 10;
+  }
+  return 0;
+}
+
 }  // namespace tilesmith

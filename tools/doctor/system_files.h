@@ -17,6 +17,9 @@ std::optional<double> CgroupCpuQuota();
 // How many of the CPUs share their core with another of them that has a lower number.
 int CoresSharedBy(const cpu_set_t& usable);
 
+// The most memory that this process has had in use, in bytes; 0 when unknown.
+int64_t PeakResidentBytes();
+
 struct CpuTicks {
   int64_t total = 0;
   int64_t steal = 0;  // runnable, but the hypervisor ran something else

@@ -1,0 +1,34 @@
+#include "tools/commands/export_model.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tools/cli/model.h"
+
+namespace tilesmith {
+namespace {
+
+class ExportModelCommand : public Command {
+ public:
+  std::string_view Name() const override { return "export"; }
+  std::string_view Purpose() const override { return "Write a built-in network as an ONNX file"; }
+  std::string_view Examples() const override { return "tilesmith export resnet50 -o resnet50.onnx"; }
+  void Declare(Args& args) override {
+    DeclareModelOptions(args, &model_);
+    args.Text("-o,--output", &path_, "ONNX file to write");
+  }
+  int Run() override {
+    if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
+    WriteTextFile(path_, BuiltInAsOnnx(model_));
+    return 0;
+  }
+
+ private:
+  ModelOptions model_;
+  std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeExportModelCommand() { return std::make_unique<ExportModelCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,77 @@
+#include "tools/commands/network_worker.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "layouts/base/error.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/model.h"
+#include "tools/network/network_run.h"
+#include "tools/peers/network_worker.h"
+#include "tools/peers/onnx_runtime.h"
+
+namespace tilesmith {
+namespace {
+
+class NetworkWorkerCommand : public Command {
+ public:
+  std::string_view Name() const override { return "network-worker"; }
+  std::string_view Purpose() const override { return "Run a network for bench, which starts this itself"; }
+  std::string_view Examples() const override { return "tilesmith network-worker resnet50"; }
+  bool Hidden() const override { return true; }
+  void Declare(Args& args) override {
+    DeclareModelOptions(args, &model_);
+    args.Text("--plan", &plan_path_, "Plan to run the network with");
+    args.Text("--onnxruntime", &library_, "Run it with ONNX Runtime's library instead");
+    args.Text("--onnx", &onnx_path_, "The network as a file, for ONNX Runtime");
+    args.Text("--outputs", &outputs_path_, "FILE.npz for what the first run gives");
+    DeclareMachineOptions(args, &machine_options_);
+  }
+
+  int Run() override {
+    IgnoreInterrupts();
+    const Machine machine = OpenMachine(machine_options_);
+    const Graph graph = LoadModel(model_);
+    return library_.empty() ? RunOurs(machine, graph) : RunOnnxRuntime(machine, graph);
+  }
+
+ private:
+  int RunOurs(const Machine& machine, const Graph& graph) {
+    const Plan plan = LoadPlan(plan_path_, graph, machine, false);
+    const PinnedTeam team(machine);
+    NetworkRun network(graph, plan, machine, RandomInputs(graph, kSeed));
+    if (!outputs_path_.empty()) {
+      network.Run();
+      WriteNpz(outputs_path_, network.Outputs());
+    }
+    return ServeNetwork({"tilesmith " TILESMITH_VERSION, [&] { network.Run(); }}, STDIN_FILENO,
+                        STDOUT_FILENO);
+  }
+
+  int RunOnnxRuntime(const Machine& machine, const Graph& graph) {
+    std::vector<NamedTensor> inputs;
+    std::vector<OutputInfo> outputs;
+    std::vector<Tensor> tensors = RandomInputs(graph, kSeed);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
+    for (const Graph::NodeId id : graph.outputs())
+      outputs.push_back({graph.node(id).name, graph.node(id).shape});
+    OnnxRuntimeModel model(library_, onnx_path_, machine.threads, std::move(inputs), outputs);
+    if (!outputs_path_.empty()) {
+      model.Run();
+      WriteNpz(outputs_path_, model.outputs());
+    }
+    return ServeNetwork({model.version(), [&] { model.Run(); }}, STDIN_FILENO, STDOUT_FILENO);
+  }
+
+  static constexpr uint64_t kSeed = 1;
+  ModelOptions model_;
+  MachineOptions machine_options_;
+  std::string plan_path_, library_, onnx_path_, outputs_path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeNetworkWorkerCommand() { return std::make_unique<NetworkWorkerCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,43 @@
+#include "tools/peers/network_worker.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
+#include "tools/cli/progress.h"
+#include "tools/doctor/system_files.h"
+#include "tuner/json_fields.h"
+#include "tuner/measure/protocol.h"
+
+namespace tilesmith {
+namespace {
+
+// Median seconds of `runs` runs, after one that nobody times.
+double SecondsPerRun(const WorkingNetwork& network, int64_t runs) {
+  network.run();
+  std::vector<double> seconds;
+  for (int64_t i = 0; i < runs; ++i) {
+    const double begin = NowSeconds();
+    network.run();
+    seconds.push_back(NowSeconds() - begin);
+  }
+  return Quantile(std::move(seconds), 0.5);
+}
+
+}  // namespace
+
+int ServeNetwork(const WorkingNetwork& network, int in_fd, int out_fd) {
+  LineChannel channel(in_fd, out_fd);
+  network.run();
+  if (!channel.WriteLine(JsonLine({{"ready", network.name}, {"peak_bytes", PeakResidentBytes()}})))
+    return static_cast<int>(ErrorCode::kEnvironment);
+  std::string line;
+  while (channel.ReadLine(line) == LineChannel::Read::kLine) {
+    const auto request = nlohmann::json::parse(line, nullptr, false);
+    if (!request.is_object()) throw Error(ErrorCode::kUsage, "not a request: " + line);
+    const int64_t runs = JsonGet<int64_t>(request, "runs");
+    if (runs < 1) throw Error(ErrorCode::kUsage, "field \"runs\" must be at least 1");
+    if (!channel.WriteLine(JsonLine({{"seconds", SecondsPerRun(network, runs)}}))) break;
+  }
+  return 0;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,166 @@
+#include "tools/peers/onnx_runtime.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+// What OrtGetApiBase returns. The functions of a version are a table that only ever grows at its end; these
+// are positions in that of version 1. Source: onnxruntime_c_api.h of ONNX Runtime.
+struct ApiBase {
+  const void* const* (*get_api)(uint32_t version);
+  const char* (*get_version)();
+};
+enum Entry {
+  kGetErrorMessage = 2,
+  kCreateEnv = 3,
+  kCreateSession = 7,
+  kRun = 9,
+  kCreateSessionOptions = 10,
+  kSetGraphOptimizationLevel = 23,
+  kSetIntraOpThreads = 24,
+  kCreateTensorWithData = 49,
+  kCreateCpuMemoryInfo = 69,
+  kReleaseEnv = 92,
+  kReleaseStatus = 93,
+  kReleaseMemoryInfo = 94,
+  kReleaseSession = 95,
+  kReleaseValue = 96,
+  kReleaseSessionOptions = 100,
+};
+constexpr int kLogErrors = 3, kAllOptimizations = 99, kFloat = 1, kDeviceAllocator = 0, kDefaultMemory = 0;
+
+class Library {
+ public:
+  explicit Library(const std::string& path) : path_(path) {
+    // Never closed: its threads may outlive the last session for a moment.
+    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) Fail(dlerror());
+    auto* const get_base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
+    if (get_base == nullptr) Fail("it has no OrtGetApiBase");
+    const ApiBase* const base = get_base();
+    version_ = base->get_version();
+    table_ = base->get_api(1);
+    if (table_ == nullptr) Fail("it does not offer version 1 of its interface");
+  }
+
+  const std::string& version() const { return version_; }
+
+  // The entry, as what its C declaration says it is.
+  template <typename Result, typename... Arguments>
+  auto Function(Entry entry) const {
+    return reinterpret_cast<Result (*)(Arguments...)>(const_cast<void*>(table_[entry]));
+  }
+
+  // Calls an entry that returns a status. Every argument must have the type of the C declaration.
+  template <typename... Arguments>
+  void Call(Entry entry, Arguments... arguments) const {
+    void* const status = Function<void*, Arguments...>(entry)(arguments...);
+    if (status == nullptr) return;
+    const std::string message = Function<const char*, void*>(kGetErrorMessage)(status);
+    Release(kReleaseStatus, status);
+    throw Error(ErrorCode::kBadModel, fmt::format("ONNX Runtime {}: {}", version_, message));
+  }
+  void Release(Entry entry, void* object) const { Function<void, void*>(entry)(object); }
+
+ private:
+  [[noreturn]] void Fail(const std::string& why) const {
+    throw Error(ErrorCode::kEnvironment, fmt::format("{} cannot be used as ONNX Runtime: {}", path_, why));
+  }
+
+  std::string path_, version_;
+  const void* const* table_ = nullptr;
+};
+
+}  // namespace
+
+std::string FindOnnxRuntime(const std::string& given) {
+  namespace fs = std::filesystem;
+  if (!given.empty()) return given;
+  if (const char* variable = std::getenv("TILESMITH_ONNXRUNTIME"); variable != nullptr) return variable;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder : {fs::path("peers"), program.parent_path().parent_path() / "peers"}) {
+    const fs::path library = fs::absolute(folder / "libonnxruntime.so", error);
+    if (!error && fs::exists(library, error)) return library.string();
+  }
+  return "";
+}
+
+struct OnnxRuntimeModel::Impl {
+  using Handle = std::unique_ptr<void, std::function<void(void*)>>;
+
+  explicit Impl(const std::string& path) : library(path) {}
+
+  template <typename... Arguments>
+  Handle Create(Entry create, Entry release, Arguments... arguments) const {
+    void* object = nullptr;
+    library.Call(create, arguments..., &object);
+    return Handle(object, [this, release](void* o) { library.Release(release, o); });
+  }
+
+  void AddTensor(Tensor& tensor, std::vector<void*>& values) {
+    constexpr auto kCreate = kCreateTensorWithData;
+    const void* const info = memory_info.get();
+    const Shape& shape = tensor.shape();
+    Handle value = Create(kCreate, kReleaseValue, info, static_cast<void*>(tensor.floats()),
+                          size_t(tensor.size()) * sizeof(float), static_cast<const int64_t*>(shape.data()),
+                          shape.size(), kFloat);
+    values.push_back(value.get());
+    tensor_values.push_back(std::move(value));
+  }
+
+  Library library;
+  Handle env, options, memory_info, session;
+  std::vector<NamedTensor> inputs, outputs;
+  std::vector<Handle> tensor_values;
+  std::vector<void*> input_values, output_values;
+  std::vector<const char*> input_names, output_names;
+};
+
+OnnxRuntimeModel::OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
+                                   std::vector<NamedTensor> inputs, const std::vector<OutputInfo>& outputs)
+    : impl_(std::make_unique<Impl>(library)) {
+  Impl& impl = *impl_;
+  impl.env = impl.Create(kCreateEnv, kReleaseEnv, kLogErrors, static_cast<const char*>("tilesmith"));
+  impl.options = impl.Create(kCreateSessionOptions, kReleaseSessionOptions);
+  impl.library.Call(kSetIntraOpThreads, impl.options.get(), threads);
+  impl.library.Call(kSetGraphOptimizationLevel, impl.options.get(), kAllOptimizations);
+  impl.memory_info = impl.Create(kCreateCpuMemoryInfo, kReleaseMemoryInfo, kDeviceAllocator, kDefaultMemory);
+  impl.session = impl.Create(kCreateSession, kReleaseSession, static_cast<const void*>(impl.env.get()),
+                             model_path.c_str(), static_cast<const void*>(impl.options.get()));
+  impl.inputs = std::move(inputs);
+  for (const OutputInfo& output : outputs) impl.outputs.emplace_back(output.name, Tensor(output.shape));
+  for (auto& [name, tensor] : impl.inputs) {
+    impl.input_names.push_back(name.c_str());
+    impl.AddTensor(tensor, impl.input_values);
+  }
+  for (auto& [name, tensor] : impl.outputs) {
+    impl.output_names.push_back(name.c_str());
+    impl.AddTensor(tensor, impl.output_values);
+  }
+}
+
+OnnxRuntimeModel::~OnnxRuntimeModel() = default;
+
+void OnnxRuntimeModel::Run() {
+  Impl& impl = *impl_;
+  const void* const run_options = nullptr;
+  impl.library.Call(kRun, impl.session.get(), run_options,
+                    static_cast<const char* const*>(impl.input_names.data()),
+                    static_cast<const void* const*>(impl.input_values.data()), impl.input_values.size(),
+                    static_cast<const char* const*>(impl.output_names.data()), impl.output_names.size(),
+                    static_cast<void**>(impl.output_values.data()));
+}
+
+const std::vector<NamedTensor>& OnnxRuntimeModel::outputs() const { return impl_->outputs; }
+const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
+
+}  // namespace tilesmith

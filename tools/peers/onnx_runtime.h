@@ -1,0 +1,43 @@
+// ONNX Runtime, from its shared library, through the few entry points of its C interface that a benchmark
+// needs. No header of its own is used.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/cli/npy.h"
+
+namespace tilesmith {
+
+// Where its library is: `given` if that is not empty, else $TILESMITH_ONNXRUNTIME, else where
+// tools/fetch-peers puts it (peers/ in the working directory, or beside the build folder). "" when there is
+// none.
+std::string FindOnnxRuntime(const std::string& given);
+
+struct OutputInfo {
+  std::string name;
+  Shape shape;
+};
+
+// A model loaded with all of its graph optimizations, and memory for its tensors. Not thread-safe.
+class OnnxRuntimeModel {
+ public:
+  // `inputs` by their names in the model, float32, plain. Throws Error(kEnvironment) naming the library when
+  // it cannot be used, Error(kBadModel) with ONNX Runtime's reason when it refuses the model.
+  OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
+                   std::vector<NamedTensor> inputs, const std::vector<OutputInfo>& outputs);
+  ~OnnxRuntimeModel();
+  OnnxRuntimeModel(const OnnxRuntimeModel&) = delete;
+  OnnxRuntimeModel& operator=(const OnnxRuntimeModel&) = delete;
+
+  void Run();
+  const std::vector<NamedTensor>& outputs() const;  // of the last run
+  const std::string& version() const;               // "1.30.0"
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,193 @@
+#include "tools/peers/peer_bench.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
+#include "layouts/base/text_file.h"
+#include "layouts/base/thread_team.h"
+#include "tools/bench/random_tensor.h"
+#include "tools/cli/npy.h"
+#include "tools/cli/progress.h"
+#include "tuner/json_fields.h"
+#include "tuner/measure/child_process.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kPairs = 3, kLeastRounds = 5;
+constexpr double kBlockSeconds = 50e-3, kStartSeconds = 120, kAnswerSeconds = 120;
+constexpr double kAllowedDifference = 1e-3;
+// Until the threads of the side that had its turn stop looking for more work.
+constexpr std::chrono::milliseconds kPause{20};
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tilesmith-peer-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorCode::kEnvironment, fmt::format("cannot make a folder like {}", name));
+    folder_ = name;
+  }
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove_all(folder_, error);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string File(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+class NetworkWorker {
+ public:
+  explicit NetworkWorker(const std::vector<std::string>& argv) : child_(argv) {
+    const nlohmann::json hello = Expect(kStartSeconds);
+    name_ = JsonGet<std::string>(hello, "ready");
+    peak_bytes_ = JsonGet<int64_t>(hello, "peak_bytes");
+  }
+
+  const std::string& name() const { return name_; }
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+  double SecondsPerRun(int64_t runs) {
+    std::this_thread::sleep_for(kPause);
+    child_.channel().WriteLine(JsonLine({{"runs", runs}}));
+    return JsonGet<double>(Expect(kAnswerSeconds), "seconds");
+  }
+
+ private:
+  nlohmann::json Expect(double seconds) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                               std::chrono::duration<double>(seconds));
+    std::string line;
+    const LineChannel::Read read = child_.channel().ReadLine(line, deadline);
+    if (read == LineChannel::Read::kTimeout)
+      throw Error(ErrorCode::kEnvironment, fmt::format("a network's process says nothing for {} s", seconds));
+    if (read == LineChannel::Read::kEnd) {
+      throw Error(ErrorCode::kEnvironment,
+                  fmt::format("a network's process {}", child_.WaitForEnd().ToString()));
+    }
+    return nlohmann::json::parse(line, nullptr, false);
+  }
+
+  ChildProcess child_;
+  std::string name_;
+  int64_t peak_bytes_ = 0;
+};
+
+std::vector<std::string> Arguments(const PeerRequest& request, const std::string& outputs) {
+  std::vector<std::string> argv = {"/proc/self/exe", "network-worker", request.model.model};
+  if (request.model.batch > 0) argv.insert(argv.end(), {"--batch", std::to_string(request.model.batch)});
+  for (const std::string& shape : request.model.input_shapes)
+    argv.insert(argv.end(), {"--input-shape", shape});
+  argv.insert(argv.end(), {"--threads", std::to_string(request.machine.threads), "--max-isa",
+                           std::string(IsaName(request.machine.cpu.isa)), "--outputs", outputs});
+  return argv;
+}
+
+double LargestDifference(const std::string& ours_path, const std::string& peer_path) {
+  const std::vector<NamedTensor> ours = ReadNpz(ours_path), theirs = ReadNpz(peer_path);
+  double largest = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const double difference = RelativeDifference(ours[i].second, theirs.at(i).second);
+    largest = std::isnan(difference) ? difference : std::max(largest, difference);
+  }
+  return largest;
+}
+
+struct PairTimes {
+  double ours = 0, peer = 0, ratio = 0;
+};
+
+PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) {
+  NetworkWorker* const sides[] = {&ours, &peer};
+  int64_t runs[2];
+  for (int side = 0; side < 2; ++side) {
+    const double once = sides[side]->SecondsPerRun(1);
+    runs[side] = int64_t(std::clamp(std::ceil(kBlockSeconds / once), 1.0, 1000.0));
+  }
+  std::vector<double> times[2], ratios;
+  double timed = 0;
+  while (ratios.size() < kLeastRounds || timed < seconds) {
+    double turn[2];
+    for (int i = 0; i < 2; ++i) {
+      const int side = (int(ratios.size()) + i) % 2;
+      turn[side] = sides[side]->SecondsPerRun(runs[side]);
+      times[side].push_back(turn[side]);
+      timed += turn[side] * double(runs[side]);
+    }
+    ratios.push_back(turn[1] / turn[0]);
+  }
+  return {Quantile(times[0], 0.5), Quantile(times[1], 0.5), Quantile(ratios, 0.5)};
+}
+
+}  // namespace
+
+PeerBench BenchPeer(const PeerRequest& request) {
+  UnpinThisThread();
+  const Scratch scratch;
+  std::string onnx = request.model.model;
+  if (!std::filesystem::exists(onnx)) {
+    onnx = scratch.File("model.onnx");
+    WriteTextFile(onnx, BuiltInAsOnnx(request.model));
+  }
+  const std::string our_outputs = scratch.File("ours.npz"), peer_outputs = scratch.File("peer.npz");
+  std::vector<std::string> our_arguments = Arguments(request, our_outputs);
+  if (!request.plan_path.empty()) our_arguments.insert(our_arguments.end(), {"--plan", request.plan_path});
+  std::vector<std::string> peer_arguments = Arguments(request, peer_outputs);
+  peer_arguments.insert(peer_arguments.end(), {"--onnxruntime", request.library, "--onnx", onnx});
+
+  PeerBench bench;
+  std::vector<double> ours_seconds, peer_seconds;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    NetworkWorker ours(our_arguments), peer(peer_arguments);
+    if (pair == 0) {
+      bench.version = peer.name();
+      bench.peak_bytes = ours.peak_bytes();
+      bench.peer_peak_bytes = peer.peak_bytes();
+      bench.difference = LargestDifference(our_outputs, peer_outputs);
+      if (!(bench.difference <= kAllowedDifference)) {
+        throw Error(ErrorCode::kWrongAnswer,
+                    fmt::format("outputs differ from ONNX Runtime's by {:.1e} of the largest value",
+                                bench.difference));
+      }
+    }
+    const PairTimes times = MeasurePair(ours, peer, request.seconds / kPairs);
+    ours_seconds.push_back(times.ours);
+    peer_seconds.push_back(times.peer);
+    bench.pair_ratios.push_back(times.ratio);
+  }
+  std::ranges::sort(bench.pair_ratios);
+  bench.seconds = Quantile(std::move(ours_seconds), 0.5);
+  bench.peer_seconds = Quantile(std::move(peer_seconds), 0.5);
+  bench.ratio = Quantile(bench.pair_ratios, 0.5);
+  return bench;
+}
+
+void AddPeerBench(Report& report, const PeerBench& bench) {
+  report.Fact("onnxruntime", "ONNX Runtime", TextCell(bench.version));
+  report.Fact("onnxruntime_seconds", "  its ms", MillisecondsCell(bench.peer_seconds));
+  report.Fact("onnxruntime_ours_seconds", "  ours beside it ms", MillisecondsCell(bench.seconds));
+  report.Fact("onnxruntime_ratio", "  ratio",
+              {bench.ratio,
+               fmt::format("{:.2f} ({:.2f} to {:.2f} over {} pairs of processes)", bench.ratio,
+                           bench.pair_ratios.front(), bench.pair_ratios.back(), bench.pair_ratios.size())});
+  const auto megabytes = [](int64_t bytes) { return Cell{bytes, fmt::format("{}", bytes >> 20)}; };
+  report.Fact("onnxruntime_peak_bytes", "  its peak MiB", megabytes(bench.peer_peak_bytes));
+  report.Fact("onnxruntime_ours_peak_bytes", "  our peak MiB", megabytes(bench.peak_bytes));
+  report.Fact("onnxruntime_difference", "  difference of outputs",
+              {bench.difference, fmt::format("{:.1e}", bench.difference)});
+}
+
+}  // namespace tilesmith
