@@ -1,7 +1,8 @@
 // The executor: a graph and a plan, turned into something that runs.
 //
 // Building packs weights, emits kernels and plans memory once (liveness, in-place, concat slices). Running is
-// one parallel region with a light barrier between nodes, and allocates nothing.
+// one parallel region with a light barrier between nodes, and allocates nothing. Several executors may share
+// what was built (executor/compiled_network.h); each has activations and threads of its own.
 #pragma once
 
 #include <memory>
@@ -38,19 +39,27 @@ struct StepProfile {
   int64_t packed_weight_bytes = 0;  // of convs
 };
 
+struct CompiledNetwork;
+
 class Executor {
  public:
   // Preconditions: plan is for this graph (CheckPlan, plan_file.h). `graph` is not referenced afterwards.
   Executor(const Graph& graph, const Plan& plan, const ExecutorOptions& options);
+  explicit Executor(std::shared_ptr<const CompiledNetwork> network);
   ~Executor();
   Executor(Executor&&) noexcept;
 
   // Inputs and outputs in the graph's order, in the layouts of plan.ends, preallocated; shapes and layouts
   // are checked. Not thread-safe: one run at a time per executor.
   void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
+  // The same for memory of these shapes and layouts, padding of inputs zero. Precondition: aligned to 64
+  // bytes.
+  void Run(std::span<const float* const> inputs, std::span<float* const> outputs);
 
   // Runs `runs` times with a clock read by thread 0 around every step.
   std::vector<StepProfile> Profile(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs,
+                                   int runs);
+  std::vector<StepProfile> Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
                                    int runs);
 
   size_t ArenaBytes() const;  // activations and scratch

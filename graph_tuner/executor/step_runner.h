@@ -1,7 +1,6 @@
 // Runs prepared steps one after the other on a team of threads.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,7 +9,7 @@
 namespace tilesmith {
 
 struct PreparedStep {
-  std::unique_ptr<Kernel> kernel;
+  const Kernel* kernel = nullptr;
   std::vector<InputView> inputs;
   OutputView output;
   float* scratch = nullptr;

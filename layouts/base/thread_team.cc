@@ -20,7 +20,8 @@ inline void SpinPause() {
 #endif
 }
 
-// The cores the process was given, read before anything is pinned.
+}  // namespace
+
 const std::vector<int>& ProcessCores() {
   static const std::vector<int> cores = [] {
     std::vector<int> list;
@@ -35,8 +36,6 @@ const std::vector<int>& ProcessCores() {
   }();
   return cores;
 }
-
-}  // namespace
 
 void SpinBarrier::Wait() {
   if (threads_ == 1) return;
@@ -83,10 +82,17 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads) {
 void PinTeam(int threads) {
   const std::vector<int>& cores = ProcessCores();
   if (cores.empty()) return;
-  RunOnTeam(threads, [&](int thread) {
+  std::vector<int> one_each;
+  for (int thread = 0; thread < threads; ++thread) one_each.push_back(cores[thread % cores.size()]);
+  PinTeam(one_each);
+}
+
+void PinTeam(std::span<const int> cores) {
+  ProcessCores();
+  RunOnTeam(static_cast<int>(cores.size()), [&](int thread) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(cores[thread % cores.size()], &set);
+    CPU_SET(cores[thread], &set);
     sched_setaffinity(0, sizeof(set), &set);
   });
 }

@@ -4,6 +4,8 @@
 #include <omp.h>
 
 #include <atomic>
+#include <span>
+#include <vector>
 
 #include "layouts/base/kernel.h"
 
@@ -55,10 +57,15 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads);
 // Runs one thread's share of every stage; every thread of the team calls it with the same arguments.
 void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier);
 
-// Pins the team's threads, one to each core this process was given (thread i to the i-th). OpenMP keeps its
-// threads, so later regions of the same width stay pinned. Child processes inherit the calling thread's mask:
-// UnpinThisThread, which gives the calling thread all of the process's cores back, comes before starting one.
+// The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
+const std::vector<int>& ProcessCores();
+
+// Pins the team's threads, one to each core this process was given (thread i to the i-th), or to those given
+// here. OpenMP keeps its threads, so later regions of the same width, of the same calling thread, stay
+// pinned. Child processes inherit the calling thread's mask: UnpinThisThread, which gives the calling thread
+// all of the process's cores back, comes before starting one.
 void PinTeam(int threads);
+void PinTeam(std::span<const int> cores);
 void UnpinThisThread();
 
 }  // namespace tilesmith

@@ -1,0 +1,164 @@
+#include "graph_tuner/executor/compiled_network.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <span>
+#include <utility>
+
+#include "graph_tuner/costs/corrections.h"
+#include "graph_tuner/executor/copy_kernel.h"
+#include "graph_tuner/executor/schedule.h"
+#include "graph_tuner/plan/planned_conversions.h"
+#include "layouts/transform.h"
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/conv.h"
+
+namespace tilesmith {
+namespace {
+
+// Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
+// finds it in another one already.
+LayoutPair ConversionOfStep(const Step& step, const Program& program, const NodeSchedule& producer) {
+  const Value& written = program.values[step.write];
+  const Layout& from = step.fills_slice ? producer.out : program.values[step.reads[0]].layout;
+  return ConversionOf(written.shape, from, written.layout);
+}
+
+std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
+                                    const Layout& layout) {
+  std::vector<UserTensor> tensors;
+  for (const Graph::NodeId id : ids) {
+    const Node& node = graph.node(id);
+    tensors.push_back({node.name, node.shape, EndLayout(node, layout)});
+  }
+  return tensors;
+}
+
+// Of a conv and what is fused in front of it, which may be nothing.
+ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
+  const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
+    return tensor == nullptr ? nullptr : tensor->floats();
+  };
+  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias())};
+  if (const auto* before = dynamic_cast<const ConvOp*>(first)) {
+    weights.before_weights = floats(before->weights());
+    weights.before_bias = floats(before->bias());
+  } else if (const auto* scale_shift = dynamic_cast<const ScaleShiftOp*>(first)) {
+    weights.scale = scale_shift->scale().data();
+    weights.shift = scale_shift->shift().data();
+  }
+  return weights;
+}
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, const Plan& plan, const ExecutorOptions& options)
+      : graph_(graph),
+        plan_(plan),
+        cpu_(options.cpu),
+        schedules_(ResolveSchedules(graph, plan, options.cpu)) {
+    network_.threads = options.threads;
+  }
+
+  CompiledNetwork Compile() {
+    network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
+    network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
+    network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
+    network_.places = PlaceRegions(network_.program);
+    for (const Step& step : network_.program.steps) network_.kernels.push_back(BuildKernel(step));
+    DescribeSteps();
+    LayOutArena();
+    return std::move(network_);
+  }
+
+ private:
+  std::unique_ptr<Kernel> BuildKernel(const Step& step) {
+    const Program& program = network_.program;
+    const Value& written = program.values[step.write];
+    if (step.kind == StepKind::kNode) return BuildNodeKernel(step);
+    if (step.kind == StepKind::kTransform) {
+      const Layout& from = program.values[step.reads[0]].layout;
+      return MakeTransformKernel(written.shape, from, written.layout, cpu_);
+    }
+    const Region& region = program.regions[written.region];
+    return MakeCopyKernel(region.images, region.image_floats);
+  }
+
+  std::unique_ptr<Kernel> BuildNodeKernel(const Step& step) {
+    const Node& node = graph_.node(step.node);
+    const NodeSchedule& schedule = schedules_[step.node];
+    if (schedule.conv_template == nullptr) {
+      network_.ops.push_back(node.op);
+      return node.op->MakeKernel({graph_.InputShapes(step.node), node.shape, schedule.out, cpu_});
+    }
+    const auto& conv = dynamic_cast<const ConvOp&>(*node.op);
+    const Op* const first = schedule.first ? graph_.node(*schedule.first).op.get() : nullptr;
+    std::unique_ptr<ConvKernel> kernel =
+        schedule.conv_template->Build(schedule.workload, schedule.config, cpu_, WeightsOf(conv, first));
+    network_.convs.push_back({node.name, kernel.get()});
+    return kernel;
+  }
+
+  void DescribeSteps() {
+    const Program& program = network_.program;
+    std::map<ConversionKey, PlannedConversion> planned = PlannedConversions(graph_, plan_);
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Step& step = program.steps[i];
+      const Node& node = graph_.node(step.node);
+      const Value& written = program.values[step.write];
+      StepProfile info;
+      info.node = node.name;
+      const Layout from = step.reads.empty() ? written.layout : program.values[step.reads[0]].layout;
+      info.layouts = fmt::format("{} -> {}", from.ToString(), written.layout.ToString());
+      if (step.kind == StepKind::kNode) {
+        const NodeSchedule& schedule = schedules_[step.node];
+        info.name = schedule.first ? graph_.node(*schedule.first).name + ">" + node.name : node.name;
+        info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
+        if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
+        info.predicted_seconds = schedule.predicted_seconds;
+        if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
+          info.packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+      } else {
+        info.name = fmt::format("{}: {}", node.name, info.layouts);
+        info.kind = step.kind == StepKind::kTransform ? "transform" : "copy";
+        info.conversion = ConversionOfStep(step, program, schedules_[step.node]);
+        PlannedConversion& entry = planned[{node.name, *info.conversion}];
+        info.planned = entry.times-- > 0;
+        if (info.planned) info.predicted_seconds = entry.seconds;
+      }
+      network_.steps.push_back(std::move(info));
+    }
+  }
+
+  void LayOutArena() {
+    std::vector<BufferRequest> requests = ArenaRequests(network_.program, network_.places);
+    for (size_t i = 0; i < network_.kernels.size(); ++i) {
+      const int step = static_cast<int>(i);
+      const int64_t scratch = network_.kernels[i]->ScratchFloats(network_.threads);
+      requests.push_back({step, step, scratch * sizeof(float)});
+    }
+    network_.memory = PlanMemory(requests);
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  const CpuInfo& cpu_;
+  const std::vector<NodeSchedule> schedules_;
+  CompiledNetwork network_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CompiledNetwork> CompileNetwork(const Graph& graph, const Plan& plan,
+                                                      const ExecutorOptions& options) {
+  return std::make_shared<const CompiledNetwork>(Compiler(graph, plan, options).Compile());
+}
+
+size_t PackedWeightBytes(const CompiledNetwork& network) {
+  size_t bytes = 0;
+  for (const NamedConv& conv : network.convs) bytes += conv.kernel->PackedWeights().size_bytes();
+  return bytes;
+}
+
+}  // namespace tilesmith

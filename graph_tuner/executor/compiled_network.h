@@ -1,0 +1,47 @@
+// A network compiled by its plan: kernels emitted, weights packed, memory planned. Nothing in it changes when
+// it runs, so that any number of executors, in any threads, share one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/memory_planner.h"
+#include "graph_tuner/executor/placement.h"
+#include "graph_tuner/executor/program.h"
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+// What the caller must bring.
+struct UserTensor {
+  std::string name;
+  Shape shape;
+  Layout layout;
+};
+
+struct NamedConv {
+  std::string node;
+  const ConvKernel* kernel = nullptr;
+};
+
+struct CompiledNetwork {
+  int threads = 1;
+  std::vector<UserTensor> inputs, outputs;
+  Program program;
+  std::vector<Place> places;                     // by region
+  std::vector<std::unique_ptr<Kernel>> kernels;  // by step
+  MemoryPlan memory;                             // of the regions, then of each step's scratch
+  std::vector<StepProfile> steps;                // without times
+  std::vector<NamedConv> convs;
+  std::vector<OpPtr> ops;  // kernels may refer to them; not of convs, whose weights are packed
+};
+
+// Arguments and errors are those of Executor's constructor.
+std::shared_ptr<const CompiledNetwork> CompileNetwork(const Graph& graph, const Plan& plan,
+                                                      const ExecutorOptions& options);
+
+size_t PackedWeightBytes(const CompiledNetwork& network);
+
+}  // namespace tilesmith

@@ -1,0 +1,112 @@
+// tilesmith: CNN inference on CPUs, by plans tuned for the machine at hand. The whole C++ interface.
+//
+//   const auto model = tilesmith::Model::Load("resnet50.onnx", {.plan = "resnet50.plan.jsonl"});
+//   tilesmith::Session session = model.NewSession();
+//   session.Run({image}, {scores});  // const float*, float*
+//
+// A model holds what does not change: generated code, packed weights, the plan. Sessions share it; each has
+// activations of its own. Errors are std::runtime_error, whose message names the thing, the value and what
+// was allowed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#define TILESMITH_API __attribute__((visibility("default")))
+
+namespace tilesmith {
+
+struct LoadOptions {
+  // As `tilesmith graph-tune` wrote it, for this model, machine and thread count. Empty: default schedules,
+  // which nothing was measured for.
+  std::string plan = {};
+  int threads = 0;                             // of each session; 0: one for each core of the calling thread
+  int64_t batch = 0;                           // 0: the model's own, or 1 where it leaves it open
+  std::vector<std::string> input_shapes = {};  // "x=1x3x640x640", or "height=640" for a named open size
+};
+
+struct SessionOptions {
+  // Thread i of the session runs on cores[i] only, as many as the model has threads; empty: wherever the
+  // system lets them. The first one is the thread that calls Run, and it stays there.
+  std::vector<int> cores = {};
+};
+
+// The cores of a NUMA node that this process may use, ascending: for SessionOptions::cores. The memory of a
+// session whose threads stay on a node is that node's. Throws when there is no such node.
+TILESMITH_API std::vector<int> CoresOfNumaNode(int node);
+
+// A float32 input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless
+// the plan was made for other ends; all else is row-major.
+struct TensorInfo {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string layout;
+  size_t floats = 0;  // in memory: padding, which must be zero in inputs, is counted
+};
+
+struct StepTime {
+  std::string name;     // the node's, or "tensor: NCHW -> NCHW16c" for a layout transform
+  std::string kind;     // "direct", "winograd", "MaxPool", "transform", ...
+  std::string layouts;  // "NCHW16c -> NCHW32c"
+  double seconds = 0;
+  double predicted_seconds = 0;  // by the plan
+};
+
+class Model;
+
+// One run at a time; different sessions may run at the same time, in different threads.
+class TILESMITH_API Session {
+ public:
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Tensors in the order of Model::inputs() and outputs(), TensorInfo::floats each, none of them twice.
+  // Memory aligned to 64 bytes is used as it is, other memory costs a copy. Once a thread has run a session
+  // of so many threads, running allocates nothing and locks nothing.
+  void Run(std::span<const float* const> inputs, std::span<float* const> outputs);
+  void Run(std::initializer_list<const float*> inputs, std::initializer_list<float*> outputs) {
+    Run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));
+  }
+
+  // Runs `runs` times with a clock around every step: a low quantile for each, in order of execution.
+  std::vector<StepTime> Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+                                int runs);
+
+  size_t activation_bytes() const;  // what it holds beside the model
+
+ private:
+  friend class Model;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Copies share everything. Thread-safe.
+class TILESMITH_API Model {
+ public:
+  // `model` is an ONNX file or the name of a built-in network ("resnet50").
+  static Model Load(const std::string& model, const LoadOptions& options = {});
+
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
+  int threads() const;
+  size_t packed_weight_bytes() const;
+  double predicted_seconds() const;  // of a run, by the plan; 0 without one
+
+  // Outlives the model if need be.
+  Session NewSession(const SessionOptions& options = {}) const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  explicit Model(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace tilesmith
