@@ -43,6 +43,9 @@ struct Plan {
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"
   double predicted_seconds = 0;
+  // Of a barrier of its threads while the figures behind the prediction were measured, which tells how far
+  // apart their cores were; 0: unknown, or one thread.
+  double barrier_seconds = 0;
   std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
   std::vector<TransformPlan> transforms;
 };

@@ -16,18 +16,21 @@ using nlohmann::json;
 
 constexpr const char* kFormatField = "tilesmith_plan";
 
-double SecondsOf(const json& object) {
-  const double seconds = JsonGet<double>(object, "predicted_seconds");
+double SecondsIn(const json& object, const char* field) {
+  const double seconds = JsonGet<double>(object, field);
   if (!std::isfinite(seconds) || seconds < 0)
-    throw Error(ErrorCode::kUsage, fmt::format("field \"predicted_seconds\" is {}", seconds));
+    throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is {}", field, seconds));
   return seconds;
 }
+
+double SecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
 
 json HeaderToJson(const Plan& plan) {
   json header = {{kFormatField, kPlanFormat},       {"network", plan.network},
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
                  {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+  if (plan.barrier_seconds > 0) header["barrier_seconds"] = plan.barrier_seconds;
   if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
   if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
   if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
@@ -51,6 +54,7 @@ Plan HeaderFromJson(const json& object) {
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
   plan.predicted_seconds = SecondsOf(object);
+  if (object.contains("barrier_seconds")) plan.barrier_seconds = SecondsIn(object, "barrier_seconds");
   plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
   plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);

@@ -12,28 +12,15 @@
 namespace tilesmith {
 namespace {
 
-// Logs outlive changes to templates.
-bool StillBuilds(const Record& record, const CpuInfo& cpu) {
-  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
-  return conv_template && conv_template->Supports(record.workload, cpu).ok &&
-         conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
-         conv_template->Layouts(record.workload, record.config) == record.layouts;
-}
-
 LayoutPair CanonicalLayouts(const Record& record) {
   return {CanonicalLayout(record.workload.input_shape(), record.layouts.in),
           CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
 }
 
-std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const CpuInfo& cpu) {
-  auto cold = [](const Record* record) { return record->conditions.cold_weights; };
-  if (std::any_of(records.begin(), records.end(), cold))
-    std::erase_if(records, [&](const Record* record) { return !cold(record); });
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
+std::vector<Record> BestPerLayouts(const std::vector<const Record*>& ranked, const CpuInfo& cpu) {
   std::set<LayoutPair> taken;
   std::vector<Record> best;
-  for (const Record* record : records) {
+  for (const Record* record : ranked) {
     const LayoutPair layouts = CanonicalLayouts(*record);
     if (taken.count(layouts) || !StillBuilds(*record, cpu)) continue;
     taken.insert(layouts);
@@ -44,23 +31,45 @@ std::vector<Record> BestPerLayouts(std::vector<const Record*> records, const Cpu
   return best;
 }
 
+void Rank(std::vector<const Record*>& records) {
+  auto cold = [](const Record* record) { return record->conditions.cold_weights; };
+  if (std::any_of(records.begin(), records.end(), cold))
+    std::erase_if(records, [&](const Record* record) { return !cold(record); });
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Record* a, const Record* b) { return IsBetterRecord(*a, *b); });
+}
+
 }  // namespace
 
-Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+bool StillBuilds(const Record& record, const CpuInfo& cpu) {
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
+  return conv_template && conv_template->Supports(record.workload, cpu).ok &&
+         conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
+         conv_template->Layouts(record.workload, record.config) == record.layouts;
+}
+
+RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads) {
-  std::map<std::string, std::vector<const Record*>> groups;  // by workload
+  RankedRecords ranked;
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
     if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
-      groups[WorkloadToString(conv->workload())];
-  for (const FusablePair& pair : FusablePairs(graph)) groups[WorkloadToString(pair.workload)];
+      ranked[WorkloadToString(conv->workload())];
+  for (const FusablePair& pair : FusablePairs(graph)) ranked[WorkloadToString(pair.workload)];
   const Target target = TargetOf(cpu);
   for (const Record* record : StandingRecords(records)) {
     if (record->conditions.threads != threads || !SameMachine(record->target, target)) continue;
-    const auto group = groups.find(WorkloadToString(record->workload));
-    if (group != groups.end()) group->second.push_back(record);
+    const auto group = ranked.find(WorkloadToString(record->workload));
+    if (group != ranked.end()) group->second.push_back(record);
   }
+  for (auto& [workload, group] : ranked) Rank(group);
+  return ranked;
+}
+
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+                          int threads) {
   Candidates candidates;
-  for (const auto& [workload, group] : groups) candidates[workload] = BestPerLayouts(group, cpu);
+  for (const auto& [workload, ranked] : RankRecords(graph, records, cpu, threads))
+    candidates[workload] = BestPerLayouts(ranked, cpu);
   for (const FusablePair& pair : FusablePairs(graph)) {
     const auto fused = candidates.find(WorkloadToString(pair.workload));
     if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);

@@ -22,6 +22,15 @@ using Candidates = std::map<std::string, std::vector<Record>>;
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads);
 
+// WorkloadToString(workload) -> its records, best first (IsBetterRecord), from which FindCandidates takes the
+// first for each pair of layouts that StillBuilds. They point into `records`.
+using RankedRecords = std::map<std::string, std::vector<const Record*>>;
+RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+                          int threads);
+
+// Whether its template still accepts the config in its layouts: logs outlive changes to templates.
+bool StillBuilds(const Record& record, const CpuInfo& cpu);
+
 // The first template's default schedule, unmeasured: seconds is 0, tuner is "default".
 Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads);
 

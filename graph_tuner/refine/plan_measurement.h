@@ -14,6 +14,7 @@ struct PlanMeasurement {
   double seconds = 0;              // of one run, without a clock between the steps
   std::vector<StepProfile> steps;  // of profiled runs
   std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
+  double barrier_seconds = 0;      // meanwhile, which tells how far apart the cores were; 0: unknown
 };
 
 // How many times longer than `other` the plan takes in each turn, so that the machine's speed cancels out.

@@ -6,17 +6,25 @@
 #include <cmath>
 
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/refine/config_variants.h"
+#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
 namespace {
+
+// How a plan did beside the first solution, in a session of runs by turns.
+struct Session {
+  double barrier_seconds = 0;
+  std::vector<double> ratios;  // of every turn
+};
 
 // A plan that is known, and how it did.
 struct KnownPlan {
   Plan plan;
   size_t round = 0;  // of RefinedPlan::rounds, the last one that it was made for
   PlanMeasurement measurement;
-  std::vector<double> ratios = {};  // to the first solution, of every turn of every round
+  std::vector<Session> sessions = {};
 };
 
 bool Agrees(double predicted, double measured, double tolerance) {
@@ -42,6 +50,7 @@ class Refinement {
       refined_.check = loop_.measure({&refined_.plan}).at(0);
     } else {
       if (known_.size() > 1) RunAll();
+      if (loop_.variants) TryVariants();
       const KnownPlan& fastest = Fastest();
       refined_.plan = fastest.plan;
       refined_.round = fastest.round;
@@ -65,8 +74,13 @@ class Refinement {
     last_ = plan;
     if (first) EnterRivals();
     RunAll();
+    NoteMeasured(rounds_before);
+  }
+
+  // For those rounds from the given one on.
+  void NoteMeasured(size_t first_round) {
     for (const KnownPlan& known : known_)
-      if (known.round >= rounds_before)
+      if (known.round >= first_round)
         refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
   }
 
@@ -102,8 +116,9 @@ class Refinement {
       KnownPlan& known = known_[i];
       known.measurement = std::move(measurements.at(i));
       LearnFrom(known.plan, known.measurement);
-      const std::vector<double> ratios = RatiosTo(known_[0].measurement, known.measurement);
-      known.ratios.insert(known.ratios.end(), ratios.begin(), ratios.end());
+      const double barrier_seconds = known.measurement.barrier_seconds;
+      known.sessions.push_back({barrier_seconds, RatiosTo(known_[0].measurement, known.measurement)});
+      if (nearest_ == 0 || barrier_seconds < nearest_) nearest_ = barrier_seconds;
     }
   }
 
@@ -111,12 +126,43 @@ class Refinement {
     Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), refined_.corrections);
   }
 
+  // The plan made of the fastest configs has to beat those that are as fast as their own best by whole runs.
+  void TryVariants() {
+    const Plan base = Fastest().plan;
+    std::vector<Plan> plans = loop_.variants(base);
+    if (plans.empty()) return;
+    plans.insert(plans.begin(), base);
+    std::vector<const Plan*> pointers;
+    for (const Plan& plan : plans) pointers.push_back(&plan);
+    const std::vector<PlanMeasurement> measurements = loop_.measure(pointers);
+    Plan combined = FastestConfigs(plans, measurements);
+    if (SameSchedules(combined, base)) return;
+    for (size_t i = 0; i < plans.size(); ++i) LearnFrom(plans[i], measurements[i]);
+    PricePlan(graph_, costs_, combined, refined_.corrections);
+    const size_t rounds_before = refined_.rounds.size();
+    Enter("configs in context", combined, base);
+    RunAll();
+    NoteMeasured(rounds_before);
+  }
+
+  // The median ratio to the first solution, of sessions that saw the cores as near as any did; of all where
+  // none of the plan's was one.
+  double RatioOf(const KnownPlan& known) const {
+    std::vector<double> near, all;
+    for (const Session& session : known.sessions) {
+      all.insert(all.end(), session.ratios.begin(), session.ratios.end());
+      if (AreAlike(session.barrier_seconds, nearest_))
+        near.insert(near.end(), session.ratios.begin(), session.ratios.end());
+    }
+    return Quantile(near.empty() ? std::move(all) : std::move(near), 0.5);
+  }
+
   // Of equally fast ones the last solution.
   const KnownPlan& Fastest() const {
     const KnownPlan* fastest = &known_[solution_];
-    double least = Quantile(fastest->ratios, 0.5);
+    double least = RatioOf(*fastest);
     for (const KnownPlan& known : known_) {
-      const double ratio = Quantile(known.ratios, 0.5);
+      const double ratio = RatioOf(known);
       if (ratio >= least) continue;
       least = ratio;
       fastest = &known;
@@ -128,6 +174,7 @@ class Refinement {
     std::vector<PlanMeasurement> twice = loop_.measure({&refined_.plan, &refined_.plan});
     LearnFrom(refined_.plan, twice.at(0));
     PricePlan(graph_, costs_, refined_.plan, refined_.corrections);
+    refined_.plan.barrier_seconds = twice.at(0).barrier_seconds;
     refined_.check = std::move(twice.at(1));
   }
 
@@ -138,6 +185,7 @@ class Refinement {
   std::vector<KnownPlan> known_;  // distinct
   Plan last_;                     // solution
   int solutions_ = 0;
+  double nearest_ = 0;   // the least barrier seconds of any session
   size_t solution_ = 0;  // which of the known plans is the last solution
 };
 

@@ -12,8 +12,10 @@
 // plans known by then, by turns: what it teaches was seen under the same conditions, and what earlier rounds
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
-// In the same way the plan that is returned takes turns with itself, once for its prediction and once to
-// check it. Source: original.
+// Where the host moves the cores (layouts/base/core_distance.h) only the rounds count in which they were
+// nearest. The fastest of them then tries other configs for its layouts, and what comes out is a plan among
+// the others. In the same way the plan that is returned takes turns with itself, once for its prediction and
+// once to check it. Source: original.
 #pragma once
 
 #include <functional>
@@ -43,11 +45,14 @@ struct PredictionLoop {
   std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)> measure;
   // Asked for once there is a first solution; may be empty.
   std::function<std::vector<RivalPlan>()> rivals = {};
+  // The same layouts with other configs (config_variants.h). Asked for with the plan that the rounds found to
+  // be the fastest; may be empty.
+  std::function<std::vector<Plan>(const Plan&)> variants = {};
 };
 
 // A plan in the round it was made for.
 struct LoopRound {
-  std::string name;              // "solution 1", or the rival's
+  std::string name;              // "solution 1", or the rival's, or "configs in context"
   double predicted_seconds = 0;  // before the round
   double measured_seconds = 0;
   std::vector<std::string>

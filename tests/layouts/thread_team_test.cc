@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "layouts/base/core_distance.h"
+
 namespace tilesmith {
 namespace {
 
@@ -108,6 +110,18 @@ TEST(PinTeam, PinsToOneCoreAndUnpins) {
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_GE(CPU_COUNT(&after), CPU_COUNT(&before));
   }).join();
+}
+
+TEST(CoreDistance, BarriersOfSeveralThreadsTakeTime) {
+  EXPECT_EQ(BarrierSeconds(1), 0);
+  EXPECT_GT(BarrierSeconds(2), 0);
+}
+
+TEST(CoreDistance, AlikeIsWithinHalfAsMuchAgain) {
+  EXPECT_TRUE(AreAlike(1, 1.5));
+  EXPECT_TRUE(AreAlike(1.5, 1));
+  EXPECT_FALSE(AreAlike(1, 1.6));
+  EXPECT_TRUE(AreAlike(0, 0));
 }
 
 }  // namespace

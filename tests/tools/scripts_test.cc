@@ -8,7 +8,7 @@ std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + 
 
 TEST(ScriptsTest, AllParse) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models",
-                           "tools/lib.sh", ".ci/run"}) {
+                           "tools/fetch-peers", "tools/lib.sh", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }

@@ -177,7 +177,7 @@ TEST(DuelTest, ContestantsAlternateAndRatiosArePaired) {
   const std::vector<Contestant> contestants{{"a", [&] { order.push_back(0); }, {}},
                                             {"b", [&] { order.push_back(1); }, {}},
                                             {"c", [&] { order.push_back(2); }, {}}};
-  const DuelRounds rounds = RunDuel(contestants, {1e-9, false});
+  const DuelRounds rounds = RunDuel(contestants, {1e-9, false}).rounds;
   EXPECT_EQ(int(rounds.size()), kMinRounds);
   std::vector<int> blocks;
   for (int who : order) {
@@ -204,7 +204,50 @@ TEST(DuelTest, MedianRatioSurvivesDisturbedRounds) {
 
 TEST(DuelTest, RoundsAreAsManyAsAskedFor) {
   const std::vector<Contestant> contestants{{"a", [] {}, {}}};
-  EXPECT_EQ(RunDuel(contestants, {.seconds = 1e-9, .cold = false, .min_rounds = 12}).size(), 12u);
+  EXPECT_EQ(RunDuel(contestants, {.seconds = 1e-9, .cold = false, .min_rounds = 12}).rounds.size(), 12u);
+}
+
+TEST(CoreDistanceTest, ARoundSpansItsBarriers) {
+  CoreDistance distance;
+  for (const double seconds : {2.0, 1.0, 3.0}) distance.Include(seconds);
+  EXPECT_EQ(distance.least, 1);
+  EXPECT_EQ(distance.most, 3);
+}
+
+TEST(CoreDistanceTest, TheLargestSetOfAlikeRoundsIsKept) {
+  using Indices = std::vector<size_t>;
+  EXPECT_EQ(AlikeRounds({}), Indices());
+  EXPECT_EQ(AlikeRounds({{0, 0}, {0, 0}}), Indices({0, 1}));  // one thread
+  // near, far, on the move, far a little less, far
+  EXPECT_EQ(AlikeRounds({{1, 1.1}, {3, 3.2}, {1, 3}, {2.5, 3.3}, {3, 3}}), Indices({1, 3, 4}));
+  EXPECT_EQ(AlikeRounds({{3, 3}, {1, 1}}), Indices({1})) << "of equally many the nearer ones";
+  EXPECT_EQ(AlikeRounds({{1, 4}}), Indices()) << "a round that is not alike within itself";
+}
+
+TEST(CoreDistanceTest, TooFewAlikeRoundsMakeAllComparable) {
+  using Indices = std::vector<size_t>;
+  const std::vector<CoreDistance> rounds = {{1, 1}, {3, 3}, {3, 3.1}, {1, 3}};
+  EXPECT_EQ(ComparableRounds(rounds, 0, 2), Indices({1, 2}));
+  EXPECT_EQ(ComparableRounds(rounds, 0, 3), Indices({0, 1, 2, 3}));
+  EXPECT_TRUE(EnoughAreAlike(rounds, 0, 2));
+  EXPECT_FALSE(EnoughAreAlike(rounds, 0, 3));
+}
+
+TEST(CoreDistanceTest, APreferredDistanceCountsWhereItWasSeenOftenEnough) {
+  using Indices = std::vector<size_t>;
+  const std::vector<CoreDistance> rounds = {{1, 1}, {3, 3}, {3, 3.1}, {3, 3}, {1.1, 1.2}, {1, 3}};
+  EXPECT_EQ(ComparableRounds(rounds, 0, 2), Indices({1, 2, 3}));
+  EXPECT_EQ(ComparableRounds(rounds, 1.2, 2), Indices({0, 4}));
+  EXPECT_EQ(ComparableRounds(rounds, 1.2, 3), Indices({1, 2, 3})) << "too few of the preferred ones";
+  EXPECT_TRUE(EnoughAreAlike(rounds, 1.2, 2));
+  EXPECT_FALSE(EnoughAreAlike(rounds, 1.2, 3)) << "and waiting for more of them may help";
+}
+
+TEST(CoreDistanceTest, ComparableRoundsKeepTheirDistances) {
+  const Duel duel{{{10, 11}, {30, 33}, {31, 32}}, {{1, 1}, {3, 3}, {3, 4}}};
+  const Duel comparable = Comparable(duel, 0, 2);
+  EXPECT_EQ(comparable.rounds, (DuelRounds{{30, 33}, {31, 32}}));
+  EXPECT_EQ(MedianBarrierSeconds(comparable.distances), 3.25);
 }
 
 TEST(DuelTest, MedianIntervalIsBetweenOrderStatistics) {

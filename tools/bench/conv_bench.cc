@@ -112,7 +112,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     TILESMITH_CHECK(RelativeDifference(apart->Answer(), answer) <= 1e-3, "{}", WorkloadToString(workload));
     contestants.push_back({"separate", [&] { apart->Run(); }, apart->weights()});
   }
-  const DuelRounds rounds = RunDuel(contestants, options);
+  const DuelRounds rounds = RunDuel(contestants, options).rounds;
   bench.seconds = DuelSeconds(rounds, 0);
   for (size_t i = 0; i < twins.size(); ++i) {
     OneDnnSide side = SideOf(twins[i]);
@@ -136,7 +136,7 @@ std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptio
   for (const Twin& twin : twins) {
     contestants.push_back({"", [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
   }
-  const DuelRounds rounds = RunDuel(contestants, options);
+  const DuelRounds rounds = RunDuel(contestants, options).rounds;
   std::vector<OneDnnSide> sides;
   for (size_t i = 0; i < twins.size(); ++i) {
     sides.push_back(SideOf(twins[i]));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 #include "tools/cli/progress.h"
 #include "tuner/measure/cache_eviction.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kMaxRounds = 400;
 constexpr int kBlockParts = 5;
+constexpr int kPatience = 2;  // times as long as asked for, where the cores move
 
 double TimeRuns(const Contestant& contestant, int runs) {
   const double begin = NowSeconds();
@@ -35,27 +37,43 @@ double TimeBlock(const Contestant& contestant, int runs, bool cold) {
 
 }  // namespace
 
-DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& options) {
+Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options) {
   TILESMITH_CHECK(!contestants.empty());
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
     contestant.run();
     runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)), 1.0, 1000.0)));
   }
-  DuelRounds rounds;
+  Duel duel;
   const double begin = NowSeconds();
-  while (int(rounds.size()) < options.min_rounds ||
-         (NowSeconds() - begin < options.seconds && int(rounds.size()) < kMaxRounds)) {
+  const auto is_over = [&](int times) {
+    const int rounds = int(duel.rounds.size());
+    return rounds >= times * options.min_rounds &&
+           (rounds >= kMaxRounds || NowSeconds() - begin >= times * options.seconds);
+  };
+  const double preferred = options.preferred_barrier_seconds;
+  const size_t least = size_t(options.min_rounds);
+  const auto are_alike = [&] { return EnoughAreAlike(duel.distances, preferred, least); };
+  while (!is_over(1) || (!are_alike() && !is_over(kPatience))) {
     std::vector<double> seconds(contestants.size());
+    CoreDistance distance;
     for (size_t i = 0; i < contestants.size(); ++i) {
-      const size_t turn = (rounds.size() + i) % contestants.size();
+      distance.Include(BarrierSeconds(options.threads));
+      const size_t turn = (duel.rounds.size() + i) % contestants.size();
       const Contestant& contestant = contestants[turn];
       contestant.run();
       seconds[turn] = TimeBlock(contestant, runs[turn], options.cold);
     }
-    rounds.push_back(std::move(seconds));
+    distance.Include(BarrierSeconds(options.threads));
+    duel.rounds.push_back(std::move(seconds));
+    duel.distances.push_back(distance);
   }
-  return rounds;
+  return Comparable(duel, preferred, least);
+}
+
+Duel Comparable(const Duel& duel, double preferred_barrier_seconds, size_t least) {
+  const std::vector<size_t> comparable = ComparableRounds(duel.distances, preferred_barrier_seconds, least);
+  return {Selected(duel.rounds, comparable), Selected(duel.distances, comparable)};
 }
 
 double DuelSeconds(const DuelRounds& rounds, size_t contestant) {

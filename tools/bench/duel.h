@@ -3,6 +3,7 @@
 // Clocks drift, neighbours come and go, and pages land where they land; a figure taken now cannot be compared
 // with one taken a second ago. So contestants alternate in short blocks, the order rotating from round to
 // round, and are compared within each round: the result is the median of the paired ratios, with its spread.
+// Rounds that saw the cores at another distance than most did are left out (alike_rounds.h).
 #pragma once
 
 #include <functional>
@@ -10,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tools/bench/alike_rounds.h"
 
 namespace tilesmith {
 
@@ -23,16 +26,27 @@ constexpr int kMinRounds = 5;
 struct DuelOptions {
   double seconds = 0.5;  // for all contestants together
   bool cold = false;
-  int min_rounds = kMinRounds;  // whatever they take
+  int min_rounds = kMinRounds;           // whatever they take
+  int threads = 1;                       // of the team whose cores' distance is watched
+  double preferred_barrier_seconds = 0;  // of the rounds that count, if there are enough; 0: none
   double block_seconds = 2e-3;  // of one contestant in one round, when its runs are shorter than that
 };
 
 // Seconds per run, [round][contestant].
 using DuelRounds = std::vector<std::vector<double>>;
 
+struct Duel {
+  DuelRounds rounds;
+  std::vector<CoreDistance> distances;  // of each round
+};
+
 // Every block begins with an untimed run, which brings the contestant's own data into the caches (in a cold
-// duel: all but the weights). Precondition: at least one contestant.
-DuelRounds RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
+// duel: all but the weights). While fewer than min_rounds were alike it goes on, up to twice as long.
+// Precondition: at least one contestant.
+Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
+
+// The comparable rounds (ComparableRounds).
+Duel Comparable(const Duel& duel, double preferred_barrier_seconds, size_t least);
 
 // Median over the rounds.
 double DuelSeconds(const DuelRounds& rounds, size_t contestant);

@@ -103,11 +103,23 @@ std::vector<Finding> CheckNoise(int threads) {
 }
 
 Finding CheckForkJoin(int threads) {
-  const double region = ForkJoinSeconds(threads), barrier = BarrierSeconds(threads);
-  return {"fork-join", fmt::format("region {:.2f} us, barrier {:.2f} us", region * 1e6, barrier * 1e6),
+  const double region = ForkJoinSeconds(threads);
+  return {"fork-join", fmt::format("region {:.2f} us", region * 1e6),
           region > 10e-6
               ? "threads fall asleep between regions: see OpenMP above, and use no more threads than cores"
               : ""};
+}
+
+// What passes from core to core. Cores that move apart for minutes cannot be told from ones that stay apart.
+Finding CheckDistance(int threads) {
+  if (threads == 1) return {"cores apart", "one thread", ""};
+  constexpr double kSeconds = 0.3, kStill = 1.5;
+  const std::vector<double> samples = BarrierSamples(threads, kSeconds);
+  const double p10 = Quantile(samples, 0.1), p90 = Quantile(samples, 0.9);
+  return {"cores apart",
+          fmt::format("barrier {:.2f} us (p10 {:.2f}, p90 {:.2f})", Quantile(samples, 0.5) * 1e6, p10 * 1e6,
+                      p90 * 1e6),
+          p90 > kStill * p10 ? "the host moves these CPUs: networks take longer while they are apart" : ""};
 }
 
 Finding CheckPeak(const Machine& machine) {
@@ -146,6 +158,7 @@ std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable) {
   findings.push_back(CheckHugePages());
   for (Finding& finding : CheckNoise(machine.threads)) findings.push_back(std::move(finding));
   findings.push_back(CheckForkJoin(machine.threads));
+  findings.push_back(CheckDistance(machine.threads));
   findings.push_back(CheckPeak(machine));
   findings.push_back(CheckBandwidth(machine));
   findings.push_back({"versions",

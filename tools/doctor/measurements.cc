@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
@@ -60,15 +61,11 @@ double ForkJoinSeconds(int threads) {
       [&] { RunOnTeam(threads, [&](int) { entered.fetch_add(1, std::memory_order_relaxed); }); });
 }
 
-double BarrierSeconds(int threads) {
-  constexpr int kBarriers = 100;
-  SpinBarrier barrier(threads);
-  return SecondsPerCall([&] {
-           RunOnTeam(threads, [&](int) {
-             for (int i = 0; i < kBarriers; ++i) barrier.Wait();
-           });
-         }) /
-         kBarriers;
+std::vector<double> BarrierSamples(int threads, double seconds) {
+  std::vector<double> samples;
+  for (const double begin = NowSeconds(); samples.empty() || NowSeconds() - begin < seconds;)
+    samples.push_back(BarrierSeconds(threads));
+  return samples;
 }
 
 double ReadBandwidth(int threads, int64_t bytes) {

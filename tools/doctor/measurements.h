@@ -12,8 +12,8 @@ std::vector<double> FixedWorkSeconds(int threads, double seconds);
 
 // Seconds for an empty parallel region; low quartile of many.
 double ForkJoinSeconds(int threads);
-// Seconds for a SpinBarrier inside a region; low quartile of many.
-double BarrierSeconds(int threads);
+// Of a barrier, as BarrierSeconds sees it again and again for `seconds`.
+std::vector<double> BarrierSamples(int threads, double seconds);
 
 // Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
 double ReadBandwidth(int threads, int64_t bytes);

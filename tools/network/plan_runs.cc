@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr int kLeastTurns = 3, kMostTurns = 11;
+constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
 constexpr int kLeastRuns = 2, kMostProfiledRuns = 50;  // in a turn
 constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
 
@@ -28,7 +29,7 @@ void TakeTurn(NetworkRun& run, double seconds, Turns& turns) {
   turns.profiles.push_back(run.Profile(int(profiled)));
 }
 
-PlanMeasurement MedianOf(Turns turns) {
+PlanMeasurement MedianOf(const Turns& turns) {
   PlanMeasurement median{Quantile(turns.seconds, 0.5), turns.profiles.front(), turns.seconds};
   for (size_t step = 0; step < median.steps.size(); ++step) {
     std::vector<double> seconds;
@@ -49,38 +50,56 @@ std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const 
 }  // namespace
 
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
-                                          const Machine& machine, double seconds) {
+                                          const Machine& machine, double seconds,
+                                          double preferred_barrier_seconds) {
   std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
   double slowest = 0;
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
   const double least_turn = 2 * kLeastRuns * slowest;
   const int turns = int(std::clamp(seconds / least_turn, double(kLeastTurns), double(kMostTurns)));
   std::vector<Turns> taken(runs.size());
-  for (int turn = 0; turn < turns; ++turn) {
+  std::vector<CoreDistance> rounds;
+  const auto are_alike = [&] {
+    return EnoughAreAlike(rounds, preferred_barrier_seconds, size_t(turns) / 2 + 1);
+  };
+  while (int(rounds.size()) < turns || (!are_alike() && int(rounds.size()) < kPatience * turns)) {
+    CoreDistance distance;
     for (size_t i = 0; i < runs.size(); ++i) {
-      const size_t next = (size_t(turn) + i) % runs.size();
+      distance.Include(BarrierSeconds(machine.threads));
+      const size_t next = (rounds.size() + i) % runs.size();
       TakeTurn(runs[next], seconds / turns, taken[next]);
     }
+    distance.Include(BarrierSeconds(machine.threads));
+    rounds.push_back(distance);
   }
+  const std::vector<size_t> comparable = ComparableRounds(rounds, preferred_barrier_seconds, kLeastTurns);
   std::vector<PlanMeasurement> measurements;
-  for (Turns& one : taken) measurements.push_back(MedianOf(std::move(one)));
+  for (const Turns& turns_of_one : taken) {
+    PlanMeasurement& measurement = measurements.emplace_back(
+        MedianOf({Selected(turns_of_one.seconds, comparable), Selected(turns_of_one.profiles, comparable)}));
+    measurement.barrier_seconds = MedianBarrierSeconds(Selected(rounds, comparable));
+  }
   return measurements;
 }
 
-DuelRounds ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
-                        double seconds) {
+Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
+                  double seconds, double preferred_barrier_seconds) {
   const double seconds_each = seconds * double(plans.size()) / kInstances;
-  DuelRounds rounds;
+  Duel duel;
   for (int instance = 0; instance < kInstances; ++instance) {
     std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
     std::vector<Contestant> contestants;
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-    const DuelRounds more = RunDuel(
-        contestants,
-        {.seconds = seconds_each, .cold = false, .min_rounds = kLeastRounds, .block_seconds = kBlockSeconds});
-    rounds.insert(rounds.end(), more.begin(), more.end());
+    const Duel more = RunDuel(contestants, {.seconds = seconds_each,
+                                            .cold = false,
+                                            .min_rounds = kLeastRounds,
+                                            .threads = machine.threads,
+                                            .preferred_barrier_seconds = preferred_barrier_seconds,
+                                            .block_seconds = kBlockSeconds});
+    duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
+    duel.distances.insert(duel.distances.end(), more.distances.begin(), more.distances.end());
   }
-  return rounds;
+  return Comparable(duel, preferred_barrier_seconds, kLeastRounds);
 }
 
 }  // namespace tilesmith

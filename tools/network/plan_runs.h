@@ -11,13 +11,16 @@ namespace tilesmith {
 
 // One measurement for each, for about `seconds` each, in turns of some plain runs and some profiled ones, so
 // that what drifts touches plans, whole runs and steps alike. A turn's figure is the median of its plain
-// runs, `seconds` and those of the steps are the medians of the turns.
+// runs, `seconds` and those of the steps are the medians of the turns. Of the rounds, in which every plan has
+// one turn, only comparable ones count (tools/bench/alike_rounds.h); where the cores move it takes up to
+// twice as long.
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
-                                          const Machine& machine, double seconds);
+                                          const Machine& machine, double seconds,
+                                          double preferred_barrier_seconds = 0);
 
 // A duel of all plans, for about `seconds` each. It is held several times, the plans made ready anew, since
 // how their memory happens to lie is part of what they take.
-DuelRounds ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
-                        double seconds);
+Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
+                  double seconds, double preferred_barrier_seconds = 0);
 
 }  // namespace tilesmith

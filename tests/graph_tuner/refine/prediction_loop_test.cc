@@ -185,6 +185,43 @@ TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
   EXPECT_GT(improved, 5);
 }
 
+// Far apart, the cores favour another plan: what was seen then does not count once they have been near.
+TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
+  int different = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 6));
+    const auto factor = [&](const std::string& node, const std::string& option) {
+      return 0.4 + 4 * HashFraction(node + option, seed);
+    };
+    FakeMachine machine(graph_, *costs_, factor);
+    FakeMachine apart(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return 10 / factor(node, option);
+    });
+    PredictionLoop loop;
+    loop.rounds = 2;
+    loop.solve = [&](const Corrections& corrections) {
+      options_.corrections = corrections;
+      return GraphTune(graph_, log_, *costs_, options_).plan;
+    };
+    int sessions = 0;
+    std::vector<Plan> seen;
+    loop.measure = [&](const std::vector<const Plan*>& plans) {
+      const bool is_apart = sessions++ % 2 == 0;
+      auto measurements = (is_apart ? apart : machine).Measure(plans);
+      for (PlanMeasurement& measurement : measurements) measurement.barrier_seconds = is_apart ? 3e-7 : 1e-7;
+      for (const Plan* plan : plans) seen.push_back(*plan);
+      return measurements;
+    };
+    const RefinedPlan refined = RefinePlan(graph_, *costs_, loop);
+    for (const Plan& plan : seen) {
+      EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan) * (1 + 1e-9));
+      different += apart.TrueSeconds(plan) < apart.TrueSeconds(refined.plan);
+    }
+  }
+  EXPECT_GT(different, 10);
+}
+
 TEST_F(PredictionLoopTest, PredictionAndCheckAreOfTheSameMinutes) {
   Make(7, 8);
   FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.5; });
