@@ -13,9 +13,9 @@
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
 // Where the host moves the cores (layouts/base/core_distance.h) only the rounds count in which they were
-// nearest. The fastest of them then tries other configs for its layouts, and what comes out is a plan among
-// the others. In the same way the plan that is returned takes turns with itself, once for its prediction and
-// once to check it. Source: original.
+// nearest. If asked to, the fastest then tries other configs for its layouts, and what comes out is a plan
+// among the others. In the same way the plan that is returned takes turns with itself, once for its
+// prediction and once to check it. Source: original.
 #pragma once
 
 #include <functional>

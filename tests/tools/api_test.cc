@@ -227,19 +227,28 @@ TEST(CApiTest, FailuresAreStatusesAndMessages) {
   EXPECT_EQ(tilesmith_run(nullptr, nullptr, nullptr), 2);
 }
 
+constexpr bool kSanitized =
+#ifdef __SANITIZE_ADDRESS__
+    true;
+#else
+    false;
+#endif
+
 // The package as others see it: installed, found, compiled against, run.
 class InstalledTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-#ifdef __SANITIZE_ADDRESS__
-    GTEST_SKIP() << "programs that use the library would have to be built with sanitizers, too";
-#endif
+    if (kSanitized) return;
     directory_ = new TemporaryDirectory;
     const ProgramResult result =
         RunProgram({"cmake", "--install", TILESMITH_BUILD_DIR, "--prefix", Prefix()});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   static void TearDownTestSuite() { delete directory_; }
+  void SetUp() override {
+    if (kSanitized)
+      GTEST_SKIP() << "programs that use the library would have to be built with sanitizers, too";
+  }
 
   static std::string Prefix() { return directory_->File("prefix"); }
   static std::string Build() { return directory_->File("build"); }
@@ -250,9 +259,8 @@ class InstalledTest : public testing::Test {
                                                   "TILESMITH=" + Prefix() + "/bin/tilesmith"}});
   }
 
-  static TemporaryDirectory* directory_;
+  static inline TemporaryDirectory* directory_ = nullptr;
 };
-TemporaryDirectory* InstalledTest::directory_ = nullptr;
 
 constexpr const char* kExample = TILESMITH_SOURCE_DIR "/tools/api/example";
 

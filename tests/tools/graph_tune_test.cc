@@ -130,6 +130,34 @@ TEST_F(GraphTuneTest, WithoutRoundsAndBaselinesTheLogIsBelieved) {
   EXPECT_GT(json["measured_seconds"], 0);
 }
 
+// The last value of every knob that has several and is not about layouts.
+Record OtherConfig(const Record& record) {
+  const ConfigSpace space = FindConvTemplate(record.template_name).Space(record.workload, DetectCpu());
+  Record other = record;
+  for (const Knob& knob : space.knobs()) {
+    if (knob.name.ends_with("_block")) continue;
+    Config changed = other.config;
+    changed.Set(knob.name, knob.values.back());
+    if (space.WhyInvalid(changed).empty()) other.config = changed;
+  }
+  return other;
+}
+
+TEST_F(GraphTuneTest, OtherConfigsAreTriedInTheNetworkIfAskedFor) {
+  {
+    const std::vector<Record> records = ReadLog(File("log.jsonl")).records;
+    LogWriter log(File("log.jsonl"));
+    for (const Record& record : records) log.Append(OtherConfig(record));
+  }
+  const Json json = RunJson({"--rounds", "1", "--no-baselines", "--variants"});
+  for (const Json& round : json["rounds"])
+    EXPECT_TRUE(round["name"] == "solution 1" || round["name"] == "configs in context") << round;
+  EXPECT_GT(json["measured_seconds"], 0);
+  const ProgramResult run = Tilesmith(
+      {"run", kModel, "--input-shape", kInput, "--plan", File("plan.jsonl"), "--threads", "1", "--check"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 TEST_F(GraphTuneTest, TablesForPeople) {
   const ProgramResult result = Run({"--rounds", "1"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

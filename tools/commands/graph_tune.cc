@@ -50,7 +50,7 @@ class GraphTuneCommand : public Command {
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
     args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
-    args.Flag("--no-variants", &no_variants_, "Do not try the log's other configs in the network");
+    args.Flag("--variants", &variants_, "Try the log's next fastest configs in the network, too");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -131,7 +131,7 @@ class GraphTuneCommand : public Command {
         return rivals;
       };
     }
-    if (!no_variants_) {
+    if (variants_) {
       loop.variants = [&](const Plan& plan) {
         return ConfigVariants(session.graph, plan, session.log, session.machine.cpu);
       };
@@ -144,7 +144,7 @@ class GraphTuneCommand : public Command {
     int runs = rounds_ > 0 ? 2 : 1;
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
     if (rounds_ > 0) runs += int(rounds_) + rivals;
-    if (rounds_ > 0 && !no_variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
+    if (rounds_ > 0 && variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
     if (!no_baselines_) runs += 1 + rivals;
     session.stages.Expect(runs);
   }
@@ -244,7 +244,7 @@ class GraphTuneCommand : public Command {
   std::string plan_path_;
   int64_t rounds_ = 3;
   double seconds_ = 1;
-  bool no_baselines_ = false, no_variants_ = false, nodes_ = false, json_ = false;
+  bool no_baselines_ = false, variants_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;
