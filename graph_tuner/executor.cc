@@ -43,7 +43,7 @@ struct Executor::Impl {
   void Connect(int value, Pointer* pointer, int64_t* stride);
   void CheckCounts(size_t inputs, size_t outputs) const;
   void CheckTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) const;
-  void CheckDistinct(std::span<const float* const> inputs, std::span<float* const> outputs) const;
+  void CheckDistinct(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) const;
   void TakeTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void Bind(std::span<const float* const> inputs, std::span<float* const> outputs);
   std::vector<StepProfile> Profile(int runs);
@@ -124,7 +124,7 @@ void Executor::Impl::CheckTensors(std::span<const Tensor* const> in, std::span<T
   for (size_t i = 0; i < out.size(); ++i) CheckTensor(out[i], network->outputs[i], "output");
 }
 
-void Executor::Impl::CheckDistinct(std::span<const float* const> in, std::span<float* const> out) const {
+void Executor::Impl::CheckDistinct(std::span<const Tensor* const> in, std::span<Tensor* const> out) const {
   for (size_t i = 0; i < out.size(); ++i) {
     const bool is_input = std::find(in.begin(), in.end(), out[i]) != in.end();
     const bool is_twice = std::find(out.begin(), out.begin() + i, out[i]) != out.begin() + i;
@@ -137,6 +137,7 @@ void Executor::Impl::CheckDistinct(std::span<const float* const> in, std::span<f
 
 void Executor::Impl::TakeTensors(std::span<const Tensor* const> in, std::span<Tensor* const> out) {
   CheckTensors(in, out);
+  CheckDistinct(in, out);
   std::ranges::transform(in, inputs.begin(), [](const Tensor* tensor) { return tensor->floats(); });
   std::ranges::transform(out, outputs.begin(), [](Tensor* tensor) { return tensor->floats(); });
   Bind(inputs, outputs);
@@ -144,7 +145,6 @@ void Executor::Impl::TakeTensors(std::span<const Tensor* const> in, std::span<Te
 
 void Executor::Impl::Bind(std::span<const float* const> in, std::span<float* const> out) {
   CheckCounts(in.size(), out.size());
-  CheckDistinct(in, out);
   for (const auto& patch : input_patches) *patch.pointer = in[patch.index] + patch.offset;
   for (const auto& patch : output_read_patches) *patch.pointer = out[patch.index] + patch.offset;
   for (const auto& patch : output_patches) *patch.pointer = out[patch.index] + patch.offset;

@@ -52,8 +52,8 @@ class Executor {
   // Inputs and outputs in the graph's order, in the layouts of plan.ends, preallocated; shapes and layouts
   // are checked. Not thread-safe: one run at a time per executor.
   void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
-  // The same for memory of these shapes and layouts, padding of inputs zero. Precondition: aligned to 64
-  // bytes.
+  // The same for memory of these shapes and layouts, padding of inputs zero. Preconditions: aligned to 64
+  // bytes, no output the same as another argument.
   void Run(std::span<const float* const> inputs, std::span<float* const> outputs);
 
   // Runs `runs` times with a clock read by thread 0 around every step.

@@ -43,11 +43,6 @@ int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
   return a;
 }
 
-[[noreturn]] void CannotBroadcast(std::string_view type, const Shape& a, const Shape& b) {
-  throw Error(ErrorCode::kBadModel, fmt::format("{} of {} and {}: the shapes do not broadcast", type,
-                                                ShapeToString(a), ShapeToString(b)));
-}
-
 // The constant as one value per channel of `shape`, or empty when it varies along another axis.
 std::vector<float> PerChannel(const Tensor& constant, const Shape& shape) {
   const Shape& from = constant.shape();
@@ -144,6 +139,19 @@ std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
   return result;
 }
 
+Shape BroadcastAll(std::string_view type, std::span<const Shape> shapes) {
+  Shape all = shapes[0];
+  for (const Shape& shape : shapes.subspan(1)) {
+    const std::optional<Shape> wider = BroadcastShapes(all, shape);
+    if (!wider) {
+      throw Error(ErrorCode::kBadModel, fmt::format("{} of {} and {}: the shapes do not broadcast", type,
+                                                    ShapeToString(all), ShapeToString(shape)));
+    }
+    all = *wider;
+  }
+  return all;
+}
+
 std::vector<int64_t> BroadcastIndices(const Shape& from, const Shape& to) {
   std::vector<int64_t> strides(to.size(), 0);
   int64_t stride = 1;
@@ -174,11 +182,7 @@ std::string_view BinaryOp::Type() const {
   return "";
 }
 
-Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
-  const std::optional<Shape> shape = BroadcastShapes(inputs[0], inputs[1]);
-  if (!shape) CannotBroadcast(Type(), inputs[0], inputs[1]);
-  return *shape;
-}
+Shape BinaryOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll(Type(), inputs); }
 
 Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &a = *inputs[0], &b = *inputs[1];
@@ -206,15 +210,7 @@ std::unique_ptr<Kernel> BinaryOp::MakeKernel(const KernelRequest& request) const
   return MakeBinaryKernel(request, ArithmeticOf(kind_));
 }
 
-Shape SumOp::InferShape(std::span<const Shape> inputs) const {
-  Shape shape = inputs[0];
-  for (const Shape& input : inputs.subspan(1)) {
-    const std::optional<Shape> wider = BroadcastShapes(shape, input);
-    if (!wider) CannotBroadcast("Sum", shape, input);
-    shape = *wider;
-  }
-  return shape;
-}
+Shape SumOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Sum", inputs); }
 
 Tensor SumOp::Reference(std::span<const Tensor* const> inputs) const {
   std::vector<Shape> shapes;

@@ -1,12 +1,9 @@
 #include "ops/nodes/functions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "layouts/base/error.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/import_util.h"
@@ -95,16 +92,7 @@ Tensor FunctionOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 Shape BinaryFunctionOp::InferShape(std::span<const Shape> inputs) const {
-  Shape shape = inputs[0];
-  for (const Shape& input : inputs.subspan(1)) {
-    const std::optional<Shape> wider = BroadcastShapes(shape, input);
-    if (!wider) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{} of {} and {}: the shapes do not broadcast", Type(),
-                                                    ShapeToString(shape), ShapeToString(input)));
-    }
-    shape = *wider;
-  }
-  return shape;
+  return BroadcastAll(Type(), inputs);
 }
 
 Tensor BinaryFunctionOp::Reference(std::span<const Tensor* const> inputs) const {

@@ -20,7 +20,6 @@ class FunctionOp : public Op {
   std::string Signature() const override { return std::string(function_.name); }
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
-  bool InPlaceOk(int) const override { return false; }
 
  private:
   UnaryFunction function_;

@@ -143,19 +143,6 @@ int64_t Truncated(float value) {
   return static_cast<int64_t>(value);
 }
 
-Shape BroadcastAll(std::string_view type, std::span<const Shape> inputs) {
-  Shape shape = inputs[0];
-  for (const Shape& input : inputs.subspan(1)) {
-    const std::optional<Shape> wider = BroadcastShapes(shape, input);
-    if (!wider) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{} of {} and {}: the shapes do not broadcast", type,
-                                                    ShapeToString(shape), ShapeToString(input)));
-    }
-    shape = *wider;
-  }
-  return shape;
-}
-
 }  // namespace
 
 std::string CastOp::Signature() const {

@@ -68,7 +68,7 @@ class Staging {
   std::vector<Pointer> bound_;
 };
 
-// Also of memory that is staged, which the executor does not see.
+// Before staging, which would hide it.
 void CheckDistinct(std::span<const float* const> inputs, std::span<float* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::span<float* const> before = outputs.first(i);
@@ -118,7 +118,6 @@ int64_t NextNumber() {
 struct Model::Impl {
   std::shared_ptr<const CompiledNetwork> network;
   std::vector<TensorInfo> inputs, outputs;
-  size_t packed_weight_bytes = 0;
   double predicted_seconds = 0;
 };
 
@@ -189,7 +188,6 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   impl->network = CompileNetwork(graph, plan, {machine.cpu, machine.threads});
   impl->inputs = Describe(impl->network->inputs);
   impl->outputs = Describe(impl->network->outputs);
-  impl->packed_weight_bytes = PackedWeightBytes(*impl->network);
   impl->predicted_seconds = plan.predicted_seconds;
   return Model(std::move(impl));
 }
@@ -197,7 +195,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs; }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs; }
 int Model::threads() const { return impl_->network->threads; }
-size_t Model::packed_weight_bytes() const { return impl_->packed_weight_bytes; }
+size_t Model::packed_weight_bytes() const { return PackedWeightBytes(*impl_->network); }
 double Model::predicted_seconds() const { return impl_->predicted_seconds; }
 
 Session Model::NewSession(const SessionOptions& options) const {

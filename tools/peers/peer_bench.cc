@@ -67,11 +67,8 @@ class NetworkWorker {
 
  private:
   nlohmann::json Expect(double seconds) {
-    const auto deadline =
-        std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                               std::chrono::duration<double>(seconds));
     std::string line;
-    const LineChannel::Read read = child_.channel().ReadLine(line, deadline);
+    const LineChannel::Read read = child_.channel().ReadLine(line, LineChannel::After(seconds));
     if (read == LineChannel::Read::kTimeout)
       throw Error(ErrorCode::kEnvironment, fmt::format("a network's process says nothing for {} s", seconds));
     if (read == LineChannel::Read::kEnd) {

@@ -1,7 +1,5 @@
 #include "tuner/measure/process_measurer.h"
 
-#include <chrono>
-
 #include "layouts/base/check.h"
 #include "tuner/json_fields.h"
 
@@ -9,15 +7,10 @@ namespace tilesmith {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 // Starting a process and preparing a session's data are no trial: generous, but not endless.
 constexpr double kStartSeconds = 60;
 constexpr double kSessionSeconds = 600;
-
-LineChannel::Deadline After(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 TrialResult Failed(TrialStatus status, std::string detail) {
   TrialResult result;
@@ -44,7 +37,7 @@ void ProcessMeasurer::Fail(const std::string& why) {
 // The next line, or nullopt when the worker is gone; `end` then says how.
 std::optional<std::string> ProcessMeasurer::Expect(double seconds, std::string& end) {
   std::string line;
-  switch (worker_->channel().ReadLine(line, After(seconds))) {
+  switch (worker_->channel().ReadLine(line, LineChannel::After(seconds))) {
     case LineChannel::Read::kLine:
       return line;
     case LineChannel::Read::kTimeout:
@@ -94,7 +87,7 @@ std::optional<TrialResult> ProcessMeasurer::TryTrial(const TrialRequest& request
   // When the worker is gone already, nobody answers: the read below finds out how it ended.
   worker_->channel().WriteLine(JsonLine({{"trial", TrialToJson(request)}}));
   bool running = false;
-  LineChannel::Deadline deadline = After(limits.build_seconds);
+  LineChannel::Deadline deadline = LineChannel::After(limits.build_seconds);
   for (std::string line;;) {
     const LineChannel::Read read = worker_->channel().ReadLine(line, deadline);
     if (read == LineChannel::Read::kTimeout) {
@@ -112,7 +105,7 @@ std::optional<TrialResult> ProcessMeasurer::TryTrial(const TrialRequest& request
     const json message = json::parse(line, nullptr, false);
     if (message.contains("running")) {
       running = true;
-      deadline = After(limits.run_seconds);
+      deadline = LineChannel::After(limits.run_seconds);
     } else if (message.contains("result")) {
       return ResultFromJson(message["result"]);
     } else {

@@ -98,6 +98,11 @@ TrialResult ResultFromJson(const json& object) {
   return result;
 }
 
+LineChannel::Deadline LineChannel::After(double seconds) {
+  using Clock = Deadline::clock;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 LineChannel::Read LineChannel::ReadLine(std::string& line, Deadline deadline) {
   for (;;) {
     if (const size_t end = pending_.find('\n'); end != std::string::npos) {

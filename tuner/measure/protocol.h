@@ -26,6 +26,7 @@ TrialResult ResultFromJson(const nlohmann::json& json);
 class LineChannel {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
+  static Deadline After(double seconds);      // from now
   enum class Read { kLine, kEnd, kTimeout };  // kEnd: closed or broken
 
   LineChannel() = default;
