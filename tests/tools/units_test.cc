@@ -214,6 +214,42 @@ TEST(CoreDistanceTest, ARoundSpansItsBarriers) {
   EXPECT_EQ(distance.most, 3);
 }
 
+// The cores' distance before the first turn and after each.
+CoreDistance RoundOnMovingCores(const std::vector<double>& barriers, std::vector<size_t>& order) {
+  size_t probes = 0;
+  order.clear();
+  return TakeRound(
+      1, 3, [&] { return barriers.at(std::min(probes++, barriers.size() - 1)); },
+      [&](size_t contestant) { order.push_back(contestant); });
+}
+
+TEST(CoreDistanceTest, TurnsThatSawTheCoresMoveAreTakenAgain) {
+  using Order = std::vector<size_t>;
+  Order order;
+  CoreDistance seen = RoundOnMovingCores({1, 1, 1.1, 1}, order);
+  EXPECT_EQ(order, Order({1, 2, 0})) << "nothing moved";
+  EXPECT_EQ(seen.most, 1.1);
+
+  seen = RoundOnMovingCores({1, 3, 3, 3}, order);
+  EXPECT_EQ(order, Order({1, 2, 0, 1})) << "the first turn saw both";
+  EXPECT_EQ(seen.least, 3);
+
+  seen = RoundOnMovingCores({1, 1, 3, 1}, order);
+  EXPECT_EQ(order, Order({1, 2, 0, 0, 2})) << "a visit elsewhere spoils two";
+  EXPECT_EQ(seen.most, 1);
+
+  seen = RoundOnMovingCores({1, 1, 1, 1, 3}, order);
+  EXPECT_EQ(order, Order({1, 2, 0})) << "what comes after the round is not looked at";
+}
+
+TEST(CoreDistanceTest, ARoundEndsOnCoresThatNeverStandStill) {
+  std::vector<size_t> order;
+  const CoreDistance seen = RoundOnMovingCores({1, 3, 1, 3, 1, 3, 1, 3, 1}, order);
+  EXPECT_EQ(order.size(), 6u);
+  EXPECT_EQ(seen.least, 1);
+  EXPECT_EQ(seen.most, 3);
+}
+
 TEST(CoreDistanceTest, TheLargestSetOfAlikeRoundsIsKept) {
   using Indices = std::vector<size_t>;
   EXPECT_EQ(AlikeRounds({}), Indices());

@@ -9,11 +9,14 @@
 namespace tilesmith {
 namespace {
 
+bool IsLike(const CoreDistance& distance, double barrier_seconds) {
+  return AreAlike(distance.least, barrier_seconds) && AreAlike(distance.most, barrier_seconds);
+}
+
 std::vector<size_t> RoundsLike(const std::vector<CoreDistance>& rounds, double barrier_seconds) {
   std::vector<size_t> alike;
   for (size_t i = 0; i < rounds.size(); ++i)
-    if (AreAlike(rounds[i].least, barrier_seconds) && AreAlike(rounds[i].most, barrier_seconds))
-      alike.push_back(i);
+    if (IsLike(rounds[i], barrier_seconds)) alike.push_back(i);
   return alike;
 }
 
@@ -38,6 +41,30 @@ std::vector<size_t> LargestAlike(const std::vector<CoreDistance>& rounds) {
 void CoreDistance::Include(double barrier_seconds) {
   least = most == 0 ? barrier_seconds : std::min(least, barrier_seconds);
   most = std::max(most, barrier_seconds);
+}
+
+CoreDistance TakeRound(size_t round, size_t contestants, const std::function<double()>& barrier_seconds,
+                       const std::function<void(size_t contestant)>& turn) {
+  std::vector<CoreDistance> seen(contestants);
+  double now = barrier_seconds();
+  const auto take = [&](size_t contestant) {
+    seen[contestant] = {now, now};
+    turn(contestant);
+    now = barrier_seconds();
+    seen[contestant].Include(now);
+  };
+  for (size_t i = 0; i < contestants; ++i) take((round + i) % contestants);
+  for (size_t again = 0; again < contestants; ++again) {
+    const auto elsewhere = std::ranges::find_if(seen, [&](const CoreDistance& d) { return !IsLike(d, now); });
+    if (elsewhere == seen.end()) break;
+    take(size_t(elsewhere - seen.begin()));
+  }
+  CoreDistance all;
+  for (const CoreDistance& distance : seen) {
+    all.Include(distance.least);
+    all.Include(distance.most);
+  }
+  return all;
 }
 
 std::vector<size_t> AlikeRounds(const std::vector<CoreDistance>& rounds, double preferred, size_t least) {

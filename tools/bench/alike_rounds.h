@@ -1,7 +1,8 @@
-// Which rounds of a comparison saw the cores at one distance (layouts/base/core_distance.h).
+// Rounds of a comparison that saw the cores at one distance (layouts/base/core_distance.h).
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace tilesmith {
@@ -11,6 +12,13 @@ struct CoreDistance {
   double least = 0, most = 0;
   void Include(double barrier_seconds);
 };
+
+// One turn of every contestant, in an order that rotates from round to round; barriers are timed before,
+// between and after them. A turn that saw the cores elsewhere than they are at the end is taken again, until
+// there is none or every contestant could have had two: `turn` replaces what the contestant showed before.
+// Returns what the turns that stand saw.
+CoreDistance TakeRound(size_t round, size_t contestants, const std::function<double()>& barrier_seconds,
+                       const std::function<void(size_t contestant)>& turn);
 
 // The rounds whose barriers are all alike: those that are like `preferred` (0: none), if these are `least`
 // rounds or more, else the largest set, of equally large ones the nearest. Ascending indices.

@@ -54,19 +54,15 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   const double preferred = options.preferred_barrier_seconds;
   const size_t least = size_t(options.min_rounds);
   const auto are_alike = [&] { return EnoughAreAlike(duel.distances, preferred, least); };
+  const auto barrier_seconds = [&] { return BarrierSeconds(options.threads); };
   while (!is_over(1) || (!are_alike() && !is_over(kPatience))) {
     std::vector<double> seconds(contestants.size());
-    CoreDistance distance;
-    for (size_t i = 0; i < contestants.size(); ++i) {
-      distance.Include(BarrierSeconds(options.threads));
-      const size_t turn = (duel.rounds.size() + i) % contestants.size();
-      const Contestant& contestant = contestants[turn];
-      contestant.run();
-      seconds[turn] = TimeBlock(contestant, runs[turn], options.cold);
-    }
-    distance.Include(BarrierSeconds(options.threads));
+    duel.distances.push_back(
+        TakeRound(duel.rounds.size(), contestants.size(), barrier_seconds, [&](size_t turn) {
+          contestants[turn].run();
+          seconds[turn] = TimeBlock(contestants[turn], runs[turn], options.cold);
+        }));
     duel.rounds.push_back(std::move(seconds));
-    duel.distances.push_back(distance);
   }
   return Comparable(duel, preferred, least);
 }

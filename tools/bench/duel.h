@@ -3,7 +3,8 @@
 // Clocks drift, neighbours come and go, and pages land where they land; a figure taken now cannot be compared
 // with one taken a second ago. So contestants alternate in short blocks, the order rotating from round to
 // round, and are compared within each round: the result is the median of the paired ratios, with its spread.
-// Rounds that saw the cores at another distance than most did are left out (alike_rounds.h).
+// Turns that saw the cores move are taken again, and rounds that saw them at another distance than most did
+// are left out (alike_rounds.h).
 #pragma once
 
 #include <functional>

@@ -9,31 +9,33 @@ namespace tilesmith {
 namespace {
 
 constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
-constexpr int kLeastRuns = 2, kMostProfiledRuns = 50;  // in a turn
+constexpr int kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
 constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
 
 // Long enough for a plan's weights and tensors to be where they stay while it alone runs: several plans
 // together are more than the caches hold.
 constexpr double kBlockSeconds = 30e-3;
 
-// What one plan showed, turn by turn.
-struct Turns {
-  std::vector<double> seconds;
-  std::vector<std::vector<StepProfile>> profiles;
+// What one plan showed in one turn.
+struct Turn {
+  double seconds = 0;
+  std::vector<StepProfile> profile;
 };
 
-void TakeTurn(NetworkRun& run, double seconds, Turns& turns) {
+Turn TakeTurn(NetworkRun& run, double seconds) {
   const double plain = run.Time(kLeastRuns, seconds / 2).median;
   const double profiled = std::clamp(seconds / 2 / plain, double(kLeastRuns), double(kMostProfiledRuns));
-  turns.seconds.push_back(plain);
-  turns.profiles.push_back(run.Profile(int(profiled)));
+  return {plain, run.Profile(int(profiled))};
 }
 
-PlanMeasurement MedianOf(const Turns& turns) {
-  PlanMeasurement median{Quantile(turns.seconds, 0.5), turns.profiles.front(), turns.seconds};
+// Of the plan with this index, [round][plan].
+PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t plan) {
+  PlanMeasurement median{.steps = rounds.front()[plan].profile};
+  for (const std::vector<Turn>& round : rounds) median.turns.push_back(round[plan].seconds);
+  median.seconds = Quantile(median.turns, 0.5);
   for (size_t step = 0; step < median.steps.size(); ++step) {
     std::vector<double> seconds;
-    for (const std::vector<StepProfile>& profile : turns.profiles) seconds.push_back(profile[step].seconds);
+    for (const std::vector<Turn>& round : rounds) seconds.push_back(round[plan].profile[step].seconds);
     median.steps[step].seconds = Quantile(std::move(seconds), 0.5);
   }
   return median;
@@ -57,27 +59,25 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
   const double least_turn = 2 * kLeastRuns * slowest;
   const int turns = int(std::clamp(seconds / least_turn, double(kLeastTurns), double(kMostTurns)));
-  std::vector<Turns> taken(runs.size());
-  std::vector<CoreDistance> rounds;
+  std::vector<std::vector<Turn>> rounds;
+  std::vector<CoreDistance> distances;
   const auto are_alike = [&] {
-    return EnoughAreAlike(rounds, preferred_barrier_seconds, size_t(turns) / 2 + 1);
+    return EnoughAreAlike(distances, preferred_barrier_seconds, size_t(turns) / 2 + 1);
   };
+  const auto barrier_seconds = [&] { return BarrierSeconds(machine.threads); };
   while (int(rounds.size()) < turns || (!are_alike() && int(rounds.size()) < kPatience * turns)) {
-    CoreDistance distance;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      distance.Include(BarrierSeconds(machine.threads));
-      const size_t next = (rounds.size() + i) % runs.size();
-      TakeTurn(runs[next], seconds / turns, taken[next]);
-    }
-    distance.Include(BarrierSeconds(machine.threads));
-    rounds.push_back(distance);
+    std::vector<Turn> round(runs.size());
+    distances.push_back(TakeRound(rounds.size(), runs.size(), barrier_seconds,
+                                  [&](size_t plan) { round[plan] = TakeTurn(runs[plan], seconds / turns); }));
+    rounds.push_back(std::move(round));
   }
-  const std::vector<size_t> comparable = ComparableRounds(rounds, preferred_barrier_seconds, kLeastTurns);
+  const std::vector<size_t> comparable = ComparableRounds(distances, preferred_barrier_seconds, kLeastTurns);
+  rounds = Selected(rounds, comparable);
+  distances = Selected(distances, comparable);
   std::vector<PlanMeasurement> measurements;
-  for (const Turns& turns_of_one : taken) {
-    PlanMeasurement& measurement = measurements.emplace_back(
-        MedianOf({Selected(turns_of_one.seconds, comparable), Selected(turns_of_one.profiles, comparable)}));
-    measurement.barrier_seconds = MedianBarrierSeconds(Selected(rounds, comparable));
+  for (size_t plan = 0; plan < plans.size(); ++plan) {
+    measurements.push_back(MedianOf(rounds, plan));
+    measurements.back().barrier_seconds = MedianBarrierSeconds(distances);
   }
   return measurements;
 }

@@ -12,8 +12,8 @@ namespace tilesmith {
 // One measurement for each, for about `seconds` each, in turns of some plain runs and some profiled ones, so
 // that what drifts touches plans, whole runs and steps alike. A turn's figure is the median of its plain
 // runs, `seconds` and those of the steps are the medians of the turns. Of the rounds, in which every plan has
-// one turn, only comparable ones count (tools/bench/alike_rounds.h); where the cores move it takes up to
-// twice as long.
+// one turn, only comparable ones count (tools/bench/alike_rounds.h); where the cores move, up to twice as
+// many are held, with up to twice as many turns.
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
                                           const Machine& machine, double seconds,
                                           double preferred_barrier_seconds = 0);
