@@ -102,26 +102,34 @@ void ParseBlocks(std::span<Block> blocks, std::vector<RecordLineReader>& readers
   for (std::future<void>& other : others) other.get();
 }
 
+// Returns how many of the blocks it filled; 0 at the end of the file.
+size_t ReadAndParse(BlockReader& file, std::vector<Block>& blocks, std::vector<RecordLineReader>& readers) {
+  size_t filled = 0;
+  while (filled < blocks.size() && file.Next(blocks[filled].text)) ++filled;
+  if (filled > 0) ParseBlocks(std::span(blocks.data(), filled), readers);
+  return filled;
+}
+
 }  // namespace
 
 void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit) {
   BlockReader file(path);
   std::vector<RecordLineReader> readers(std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<Block> blocks(readers.size());
+  std::vector<Block> blocks(readers.size()), coming(readers.size());
   int64_t before = 0;  // lines of earlier blocks
-  for (;;) {
-    size_t filled = 0;
-    while (filled < blocks.size() && file.Next(blocks[filled].text)) ++filled;
-    if (filled == 0) return;
-    const std::span<Block> round(blocks.data(), filled);
-    ParseBlocks(round, readers);
-    for (Block& block : round) {
+  size_t filled = ReadAndParse(file, blocks, readers);
+  while (filled > 0) {
+    std::future<size_t> next =
+        std::async(std::launch::async, [&] { return ReadAndParse(file, coming, readers); });
+    for (Block& block : std::span(blocks.data(), filled)) {
       for (LogLine& line : block.lines) {
         line.number += before;
         visit(line);
       }
       before += block.count;
     }
+    filled = next.get();
+    blocks.swap(coming);
   }
 }
 

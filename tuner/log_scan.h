@@ -16,9 +16,10 @@ struct LogLine {
   Record record;          // the visitor may move it away
 };
 
-// Visits every line that is not blank, in the order of the file, on the calling thread; lines are parsed on
-// all cores. Memory is needed for a few MiB of lines at a time. Throws Error(kEnvironment) naming the path
-// when the file cannot be opened or read, and whatever the visitor throws.
+// Visits every line that is not blank, in the order of the file, on the calling thread, while the next ones
+// are read and parsed on all cores. Memory is needed for a few MiB of lines at a time. Throws
+// Error(kEnvironment) naming the path when the file cannot be opened or read, and whatever the visitor
+// throws.
 void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit);
 
 }  // namespace tilesmith

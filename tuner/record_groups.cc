@@ -54,6 +54,7 @@ bool IsDisproof(TrialStatus status) {
 std::vector<const Record*> StandingRecords(std::span<const Record> records) {
   // By any record of the config, the one that counts.
   std::unordered_map<const Record*, const Record*, ConfigHasher, ConfigEqual> current;
+  current.reserve(records.size());
   for (const Record& record : records) {
     if (IsDisproof(record.status)) current.erase(&record);
     if (record.status != TrialStatus::kOk) continue;
