@@ -9,6 +9,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
+constexpr int kLeastInAll = 12;                        // turns of all plans: of few plans each has more
 constexpr int kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
 constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
 
@@ -58,7 +59,8 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   double slowest = 0;
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
   const double least_turn = 2 * kLeastRuns * slowest;
-  const int turns = int(std::clamp(seconds / least_turn, double(kLeastTurns), double(kMostTurns)));
+  const int least_turns = std::clamp(kLeastInAll / int(plans.size()), kLeastTurns, kMostTurns);
+  const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMostTurns)));
   std::vector<std::vector<Turn>> rounds;
   std::vector<CoreDistance> distances;
   const auto are_alike = [&] {
