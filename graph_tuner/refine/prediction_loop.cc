@@ -133,6 +133,7 @@ class Refinement {
     if (plans.empty()) return;
     plans.insert(plans.begin(), base);
     std::vector<const Plan*> pointers;
+    pointers.reserve(plans.size());
     for (const Plan& plan : plans) pointers.push_back(&plan);
     const std::vector<PlanMeasurement> measurements = loop_.measure(pointers);
     Plan combined = FastestConfigs(plans, measurements);

@@ -23,6 +23,7 @@ namespace {
 
 std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
   std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
   for (const UserTensor& tensor : tensors) {
     infos.push_back({tensor.name,
                      {tensor.shape.begin(), tensor.shape.end()},

@@ -90,6 +90,7 @@ bool EnoughAreAlike(const std::vector<CoreDistance>& rounds, double preferred, s
 
 double MedianBarrierSeconds(const std::vector<CoreDistance>& rounds) {
   std::vector<double> seconds;
+  seconds.reserve(rounds.size());
   for (const CoreDistance& round : rounds) seconds.push_back((round.least + round.most) / 2);
   return Quantile(std::move(seconds), 0.5);
 }

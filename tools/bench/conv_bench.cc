@@ -133,6 +133,7 @@ std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptio
   const std::vector<Twin> twins = MakeTwins(workload, data, nullptr);
   if (twins.empty()) return {};
   std::vector<Contestant> contestants;
+  contestants.reserve(twins.size());
   for (const Twin& twin : twins) {
     contestants.push_back({"", [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
   }

@@ -66,6 +66,7 @@ std::string Counted(const std::vector<std::string>& types) {
   std::map<std::string, int> counts;
   for (const std::string& type : types) ++counts[type];
   std::vector<std::string> texts;
+  texts.reserve(counts.size());
   for (const auto& [type, count] : counts) texts.push_back(fmt::format("{} {}", count, type));
   return fmt::format("{}", fmt::join(texts, ", "));
 }

@@ -71,6 +71,7 @@ class PythonSession {
       CheckShape(inputs[i], model_.inputs()[i]);
       from.push_back(inputs[i].data());
     }
+    to.reserve(outputs.size());
     for (Array& output : outputs) to.push_back(output.mutable_data());
     const py::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
