@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "layouts/base/core_placement.h"
 #include "ops/end_layouts.h"
 #include "tuner/accuracy.h"
 #include "tuner/record.h"
@@ -43,9 +44,7 @@ struct Plan {
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"
   double predicted_seconds = 0;
-  // Of a barrier of its threads while the figures behind the prediction were measured, which tells how far
-  // apart their cores were; 0: unknown, or one thread.
-  double barrier_seconds = 0;
+  CorePlacement placement;      // while the figures behind the prediction were measured
   std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
   std::vector<TransformPlan> transforms;
 };

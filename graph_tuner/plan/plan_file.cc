@@ -30,7 +30,10 @@ json HeaderToJson(const Plan& plan) {
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
                  {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
-  if (plan.barrier_seconds > 0) header["barrier_seconds"] = plan.barrier_seconds;
+  if (plan.placement.is_known()) {
+    header["barrier_seconds"] = plan.placement.barrier_seconds;
+    header["arithmetic_seconds"] = plan.placement.arithmetic_seconds;
+  }
   if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
   if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
   if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
@@ -54,7 +57,8 @@ Plan HeaderFromJson(const json& object) {
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
   plan.predicted_seconds = SecondsOf(object);
-  if (object.contains("barrier_seconds")) plan.barrier_seconds = SecondsIn(object, "barrier_seconds");
+  if (object.contains("barrier_seconds") && object.contains("arithmetic_seconds"))
+    plan.placement = {SecondsIn(object, "barrier_seconds"), SecondsIn(object, "arithmetic_seconds")};
   plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
   plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);

@@ -7,6 +7,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/executor.h"
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/core_placement.h"
 
 namespace tilesmith {
 
@@ -14,7 +15,7 @@ struct PlanMeasurement {
   double seconds = 0;              // of one run, without a clock between the steps
   std::vector<StepProfile> steps;  // of profiled runs
   std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
-  double barrier_seconds = 0;      // meanwhile, which tells how far apart the cores were; 0: unknown
+  CorePlacement placement = {};    // of the cores, meanwhile
 };
 
 // How many times longer than `other` the plan takes in each turn, so that the machine's speed cancels out.

@@ -7,7 +7,6 @@
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
-#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
@@ -15,7 +14,7 @@ namespace {
 
 // How a plan did beside the first solution, in a session of runs by turns.
 struct Session {
-  double barrier_seconds = 0;
+  CorePlacement placement;
   std::vector<double> ratios;  // of every turn
 };
 
@@ -116,9 +115,9 @@ class Refinement {
       KnownPlan& known = known_[i];
       known.measurement = std::move(measurements.at(i));
       LearnFrom(known.plan, known.measurement);
-      const double barrier_seconds = known.measurement.barrier_seconds;
-      known.sessions.push_back({barrier_seconds, RatiosTo(known_[0].measurement, known.measurement)});
-      if (nearest_ == 0 || barrier_seconds < nearest_) nearest_ = barrier_seconds;
+      const CorePlacement& placement = known.measurement.placement;
+      known.sessions.push_back({placement, RatiosTo(known_[0].measurement, known.measurement)});
+      if (!best_.is_known() || IsBetter(placement, best_)) best_ = placement;
     }
   }
 
@@ -146,16 +145,16 @@ class Refinement {
     NoteMeasured(rounds_before);
   }
 
-  // The median ratio to the first solution, of sessions that saw the cores as near as any did; of all where
-  // none of the plan's was one.
+  // The median ratio to the first solution, of sessions that saw the cores placed as well as any did; of all
+  // where none of the plan's was one.
   double RatioOf(const KnownPlan& known) const {
-    std::vector<double> near, all;
+    std::vector<double> well_placed, all;
     for (const Session& session : known.sessions) {
       all.insert(all.end(), session.ratios.begin(), session.ratios.end());
-      if (AreAlike(session.barrier_seconds, nearest_))
-        near.insert(near.end(), session.ratios.begin(), session.ratios.end());
+      if (AreAlike(session.placement, best_))
+        well_placed.insert(well_placed.end(), session.ratios.begin(), session.ratios.end());
     }
-    return Quantile(near.empty() ? std::move(all) : std::move(near), 0.5);
+    return Quantile(well_placed.empty() ? std::move(all) : std::move(well_placed), 0.5);
   }
 
   // Of equally fast ones the last solution.
@@ -175,7 +174,7 @@ class Refinement {
     std::vector<PlanMeasurement> twice = loop_.measure({&refined_.plan, &refined_.plan});
     LearnFrom(refined_.plan, twice.at(0));
     PricePlan(graph_, costs_, refined_.plan, refined_.corrections);
-    refined_.plan.barrier_seconds = twice.at(0).barrier_seconds;
+    refined_.plan.placement = twice.at(0).placement;
     refined_.check = std::move(twice.at(1));
   }
 
@@ -186,7 +185,7 @@ class Refinement {
   std::vector<KnownPlan> known_;  // distinct
   Plan last_;                     // solution
   int solutions_ = 0;
-  double nearest_ = 0;   // the least barrier seconds of any session
+  CorePlacement best_;   // of any session
   size_t solution_ = 0;  // which of the known plans is the last solution
 };
 

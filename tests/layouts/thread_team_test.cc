@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "layouts/base/core_distance.h"
+#include "layouts/base/core_placement.h"
 
 namespace tilesmith {
 namespace {
@@ -112,16 +112,27 @@ TEST(PinTeam, PinsToOneCoreAndUnpins) {
   }).join();
 }
 
-TEST(CoreDistance, BarriersOfSeveralThreadsTakeTime) {
-  EXPECT_EQ(BarrierSeconds(1), 0);
-  EXPECT_GT(BarrierSeconds(2), 0);
+TEST(CorePlacement, SeveralThreadsTakeTime) {
+  EXPECT_FALSE(SeePlacement(1).is_known());
+  const CorePlacement two = SeePlacement(2);
+  EXPECT_TRUE(two.is_known());
+  EXPECT_GT(two.barrier_seconds, 0);
 }
 
-TEST(CoreDistance, AlikeIsWithinHalfAsMuchAgain) {
-  EXPECT_TRUE(AreAlike(1, 1.5));
-  EXPECT_TRUE(AreAlike(1.5, 1));
-  EXPECT_FALSE(AreAlike(1, 1.6));
-  EXPECT_TRUE(AreAlike(0, 0));
+TEST(CorePlacement, AlikeIsWithinHalfAsMuchAgain) {
+  EXPECT_TRUE(AreAlike({1, 10}, {1.5, 15}));
+  EXPECT_TRUE(AreAlike({1.5, 15}, {1, 10}));
+  EXPECT_FALSE(AreAlike({1, 10}, {1.6, 10}));
+  EXPECT_FALSE(AreAlike({1, 10}, {1, 16}));
+  EXPECT_TRUE(AreAlike({}, {}));
+}
+
+TEST(CorePlacement, ArithmeticOfItsOwnIsBetterThanANearNeighbour) {
+  EXPECT_TRUE(IsBetter({1, 10}, {3, 10}));
+  EXPECT_TRUE(IsBetter({3, 10}, {1, 20}));
+  EXPECT_FALSE(IsBetter({1, 20}, {3, 10}));
+  EXPECT_TRUE(IsBetter({1, 11}, {2, 10})) << "as fast but for noise";
+  EXPECT_FALSE(IsBetter({1, 10}, {1, 10}));
 }
 
 }  // namespace

@@ -207,83 +207,101 @@ TEST(DuelTest, RoundsAreAsManyAsAskedFor) {
   EXPECT_EQ(RunDuel(contestants, {.seconds = 1e-9, .cold = false, .min_rounds = 12}).rounds.size(), 12u);
 }
 
-TEST(CoreDistanceTest, ARoundSpansItsBarriers) {
-  CoreDistance distance;
-  for (const double seconds : {2.0, 1.0, 3.0}) distance.Include(seconds);
-  EXPECT_EQ(distance.least, 1);
-  EXPECT_EQ(distance.most, 3);
+// Cores that compute on their own, with barriers of so many seconds.
+CorePlacement Apart(double barrier_seconds) { return {barrier_seconds, 10}; }
+PlacementRange Apart(double least, double most) { return {Apart(least), Apart(most)}; }
+
+// Cores that share one: near, and arithmetic takes twice as long.
+const PlacementRange kShared = {{1, 20}, {1, 21}};
+
+TEST(PlacementRangeTest, SpansWhatIsIncluded) {
+  PlacementRange range;
+  for (const CorePlacement& placement : {CorePlacement{2, 5}, {1, 6}, {3, 4}}) range.Include(placement);
+  EXPECT_EQ(range.least, (CorePlacement{1, 4}));
+  EXPECT_EQ(range.most, (CorePlacement{3, 6}));
 }
 
-// The cores' distance before the first turn and after each.
-CoreDistance RoundOnMovingCores(const std::vector<double>& barriers, std::vector<size_t>& order) {
+// The cores' placement before the first turn and after each.
+PlacementRange RoundOnMovingCores(const std::vector<CorePlacement>& placements, std::vector<size_t>& order) {
   size_t probes = 0;
   order.clear();
   return TakeRound(
-      1, 3, [&] { return barriers.at(std::min(probes++, barriers.size() - 1)); },
+      1, 3, [&] { return placements.at(std::min(probes++, placements.size() - 1)); },
       [&](size_t contestant) { order.push_back(contestant); });
 }
 
-TEST(CoreDistanceTest, TurnsThatSawTheCoresMoveAreTakenAgain) {
+TEST(AlikeRoundsTest, TurnsThatSawTheCoresMoveAreTakenAgain) {
   using Order = std::vector<size_t>;
+  const CorePlacement near = Apart(1), far = Apart(3);
   Order order;
-  CoreDistance seen = RoundOnMovingCores({1, 1, 1.1, 1}, order);
+  PlacementRange seen = RoundOnMovingCores({near, near, Apart(1.1), near}, order);
   EXPECT_EQ(order, Order({1, 2, 0})) << "nothing moved";
-  EXPECT_EQ(seen.most, 1.1);
+  EXPECT_EQ(seen.most, Apart(1.1));
 
-  seen = RoundOnMovingCores({1, 3, 3, 3}, order);
+  seen = RoundOnMovingCores({near, far, far, far}, order);
   EXPECT_EQ(order, Order({1, 2, 0, 1})) << "the first turn saw both";
-  EXPECT_EQ(seen.least, 3);
+  EXPECT_EQ(seen.least, far);
 
-  seen = RoundOnMovingCores({1, 1, 3, 1}, order);
-  EXPECT_EQ(order, Order({1, 2, 0, 0, 2})) << "a visit elsewhere spoils two";
-  EXPECT_EQ(seen.most, 1);
+  for (const CorePlacement& elsewhere : {far, kShared.least}) {
+    seen = RoundOnMovingCores({near, near, elsewhere, near}, order);
+    EXPECT_EQ(order, Order({1, 2, 0, 0, 2})) << "a visit elsewhere spoils two";
+    EXPECT_EQ(seen.most, near);
+  }
 
-  seen = RoundOnMovingCores({1, 1, 1, 1, 3}, order);
+  seen = RoundOnMovingCores({near, near, near, near, far}, order);
   EXPECT_EQ(order, Order({1, 2, 0})) << "what comes after the round is not looked at";
 }
 
-TEST(CoreDistanceTest, ARoundEndsOnCoresThatNeverStandStill) {
+TEST(AlikeRoundsTest, ARoundEndsOnCoresThatNeverStandStill) {
+  std::vector<CorePlacement> placements;
+  for (int i = 0; i < 9; ++i) placements.push_back(Apart(i % 2 == 0 ? 1 : 3));
   std::vector<size_t> order;
-  const CoreDistance seen = RoundOnMovingCores({1, 3, 1, 3, 1, 3, 1, 3, 1}, order);
+  const PlacementRange seen = RoundOnMovingCores(placements, order);
   EXPECT_EQ(order.size(), 6u);
-  EXPECT_EQ(seen.least, 1);
-  EXPECT_EQ(seen.most, 3);
+  EXPECT_EQ(seen.least, Apart(1));
+  EXPECT_EQ(seen.most, Apart(3));
 }
 
-TEST(CoreDistanceTest, TheLargestSetOfAlikeRoundsIsKept) {
+TEST(AlikeRoundsTest, TheLargestSetIsKept) {
   using Indices = std::vector<size_t>;
   EXPECT_EQ(AlikeRounds({}), Indices());
-  EXPECT_EQ(AlikeRounds({{0, 0}, {0, 0}}), Indices({0, 1}));  // one thread
+  EXPECT_EQ(AlikeRounds({{}, {}}), Indices({0, 1})) << "one thread";
   // near, far, on the move, far a little less, far
-  EXPECT_EQ(AlikeRounds({{1, 1.1}, {3, 3.2}, {1, 3}, {2.5, 3.3}, {3, 3}}), Indices({1, 3, 4}));
-  EXPECT_EQ(AlikeRounds({{3, 3}, {1, 1}}), Indices({1})) << "of equally many the nearer ones";
-  EXPECT_EQ(AlikeRounds({{1, 4}}), Indices()) << "a round that is not alike within itself";
+  EXPECT_EQ(AlikeRounds({Apart(1, 1.1), Apart(3, 3.2), Apart(1, 3), Apart(2.5, 3.3), Apart(3, 3)}),
+            Indices({1, 3, 4}));
+  EXPECT_EQ(AlikeRounds({Apart(3, 3), Apart(1, 1)}), Indices({1})) << "of equally many the nearer ones";
+  EXPECT_EQ(AlikeRounds({kShared, Apart(3, 3)}), Indices({1})) << "of equally many those that compute faster";
+  EXPECT_EQ(AlikeRounds({kShared, Apart(1, 1), kShared}), Indices({0, 2}));
+  EXPECT_EQ(AlikeRounds({Apart(1, 4)}), Indices()) << "a round that is not alike within itself";
+  EXPECT_EQ(AlikeRounds({{Apart(1), kShared.most}}), Indices())
+      << "nor one whose cores shared one for a while";
 }
 
-TEST(CoreDistanceTest, TooFewAlikeRoundsMakeAllComparable) {
+TEST(AlikeRoundsTest, TooFewMakeAllComparable) {
   using Indices = std::vector<size_t>;
-  const std::vector<CoreDistance> rounds = {{1, 1}, {3, 3}, {3, 3.1}, {1, 3}};
-  EXPECT_EQ(ComparableRounds(rounds, 0, 2), Indices({1, 2}));
-  EXPECT_EQ(ComparableRounds(rounds, 0, 3), Indices({0, 1, 2, 3}));
-  EXPECT_TRUE(EnoughAreAlike(rounds, 0, 2));
-  EXPECT_FALSE(EnoughAreAlike(rounds, 0, 3));
+  const std::vector<PlacementRange> rounds = {Apart(1, 1), Apart(3, 3), Apart(3, 3.1), Apart(1, 3)};
+  EXPECT_EQ(ComparableRounds(rounds, {}, 2), Indices({1, 2}));
+  EXPECT_EQ(ComparableRounds(rounds, {}, 3), Indices({0, 1, 2, 3}));
+  EXPECT_TRUE(EnoughAreAlike(rounds, {}, 2));
+  EXPECT_FALSE(EnoughAreAlike(rounds, {}, 3));
 }
 
-TEST(CoreDistanceTest, APreferredDistanceCountsWhereItWasSeenOftenEnough) {
+TEST(AlikeRoundsTest, APreferredPlacementCountsWhereItWasSeenOftenEnough) {
   using Indices = std::vector<size_t>;
-  const std::vector<CoreDistance> rounds = {{1, 1}, {3, 3}, {3, 3.1}, {3, 3}, {1.1, 1.2}, {1, 3}};
-  EXPECT_EQ(ComparableRounds(rounds, 0, 2), Indices({1, 2, 3}));
-  EXPECT_EQ(ComparableRounds(rounds, 1.2, 2), Indices({0, 4}));
-  EXPECT_EQ(ComparableRounds(rounds, 1.2, 3), Indices({1, 2, 3})) << "too few of the preferred ones";
-  EXPECT_TRUE(EnoughAreAlike(rounds, 1.2, 2));
-  EXPECT_FALSE(EnoughAreAlike(rounds, 1.2, 3)) << "and waiting for more of them may help";
+  const std::vector<PlacementRange> rounds = {Apart(1, 1), Apart(3, 3),     Apart(3, 3.1), Apart(3, 3),
+                                              kShared,     Apart(1.1, 1.2), Apart(1, 3)};
+  EXPECT_EQ(ComparableRounds(rounds, {}, 2), Indices({1, 2, 3}));
+  EXPECT_EQ(ComparableRounds(rounds, Apart(1.2), 2), Indices({0, 5}));
+  EXPECT_EQ(ComparableRounds(rounds, Apart(1.2), 3), Indices({1, 2, 3})) << "too few of the preferred ones";
+  EXPECT_TRUE(EnoughAreAlike(rounds, Apart(1.2), 2));
+  EXPECT_FALSE(EnoughAreAlike(rounds, Apart(1.2), 3)) << "and waiting for more of them may help";
 }
 
-TEST(CoreDistanceTest, ComparableRoundsKeepTheirDistances) {
-  const Duel duel{{{10, 11}, {30, 33}, {31, 32}}, {{1, 1}, {3, 3}, {3, 4}}};
-  const Duel comparable = Comparable(duel, 0, 2);
+TEST(AlikeRoundsTest, ComparableOnesKeepTheirPlacements) {
+  const Duel duel{{{10, 11}, {30, 33}, {31, 32}}, {Apart(1, 1), Apart(3, 3), Apart(3, 4)}};
+  const Duel comparable = Comparable(duel, {}, 2);
   EXPECT_EQ(comparable.rounds, (DuelRounds{{30, 33}, {31, 32}}));
-  EXPECT_EQ(MedianBarrierSeconds(comparable.distances), 3.25);
+  EXPECT_EQ(MedianPlacement(comparable.placements), Apart(3.25));
 }
 
 TEST(DuelTest, MedianIntervalIsBetweenOrderStatistics) {

@@ -3,80 +3,85 @@
 #include <algorithm>
 #include <numeric>
 
-#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
 namespace {
 
-bool IsLike(const CoreDistance& distance, double barrier_seconds) {
-  return AreAlike(distance.least, barrier_seconds) && AreAlike(distance.most, barrier_seconds);
+bool IsLike(const PlacementRange& range, const CorePlacement& placement) {
+  return AreAlike(range.least, placement) && AreAlike(range.most, placement);
 }
 
-std::vector<size_t> RoundsLike(const std::vector<CoreDistance>& rounds, double barrier_seconds) {
+std::vector<size_t> RoundsLike(const std::vector<PlacementRange>& rounds, const CorePlacement& placement) {
   std::vector<size_t> alike;
   for (size_t i = 0; i < rounds.size(); ++i)
-    if (IsLike(rounds[i], barrier_seconds)) alike.push_back(i);
+    if (IsLike(rounds[i], placement)) alike.push_back(i);
   return alike;
 }
 
-std::vector<size_t> LargestAlike(const std::vector<CoreDistance>& rounds) {
+// Rounds like the one that is least of them.
+std::vector<size_t> LargestAlike(const std::vector<PlacementRange>& rounds) {
   std::vector<size_t> largest;
-  double nearest = 0;
-  for (const CoreDistance& anchor : rounds) {
+  CorePlacement best;
+  for (const PlacementRange& anchor : rounds) {
     std::vector<size_t> alike;
-    for (size_t i = 0; i < rounds.size(); ++i) {
-      if (rounds[i].least >= anchor.least && AreAlike(rounds[i].most, anchor.least)) alike.push_back(i);
-    }
-    if (alike.size() < largest.size() || (alike.size() == largest.size() && anchor.least >= nearest))
+    for (const size_t i : RoundsLike(rounds, anchor.least))
+      if (!IsBetter(rounds[i].least, anchor.least)) alike.push_back(i);
+    if (alike.size() < largest.size() ||
+        (alike.size() == largest.size() && !(alike.empty() || IsBetter(anchor.least, best))))
       continue;
     largest = std::move(alike);
-    nearest = anchor.least;
+    best = anchor.least;
   }
   return largest;
 }
 
 }  // namespace
 
-void CoreDistance::Include(double barrier_seconds) {
-  least = most == 0 ? barrier_seconds : std::min(least, barrier_seconds);
-  most = std::max(most, barrier_seconds);
+void PlacementRange::Include(const CorePlacement& placement) {
+  if (!least.is_known()) least = placement;
+  least = {std::min(least.barrier_seconds, placement.barrier_seconds),
+           std::min(least.arithmetic_seconds, placement.arithmetic_seconds)};
+  most = {std::max(most.barrier_seconds, placement.barrier_seconds),
+          std::max(most.arithmetic_seconds, placement.arithmetic_seconds)};
 }
 
-CoreDistance TakeRound(size_t round, size_t contestants, const std::function<double()>& barrier_seconds,
-                       const std::function<void(size_t contestant)>& turn) {
-  std::vector<CoreDistance> seen(contestants);
-  double now = barrier_seconds();
+PlacementRange TakeRound(size_t round, size_t contestants, const std::function<CorePlacement()>& placement,
+                         const std::function<void(size_t contestant)>& turn) {
+  std::vector<PlacementRange> seen(contestants);
+  CorePlacement now = placement();
   const auto take = [&](size_t contestant) {
     seen[contestant] = {now, now};
     turn(contestant);
-    now = barrier_seconds();
+    now = placement();
     seen[contestant].Include(now);
   };
   for (size_t i = 0; i < contestants; ++i) take((round + i) % contestants);
   for (size_t again = 0; again < contestants; ++again) {
-    const auto elsewhere = std::ranges::find_if(seen, [&](const CoreDistance& d) { return !IsLike(d, now); });
+    const auto elsewhere =
+        std::ranges::find_if(seen, [&](const PlacementRange& range) { return !IsLike(range, now); });
     if (elsewhere == seen.end()) break;
     take(size_t(elsewhere - seen.begin()));
   }
-  CoreDistance all;
-  for (const CoreDistance& distance : seen) {
-    all.Include(distance.least);
-    all.Include(distance.most);
+  PlacementRange all;
+  for (const PlacementRange& range : seen) {
+    all.Include(range.least);
+    all.Include(range.most);
   }
   return all;
 }
 
-std::vector<size_t> AlikeRounds(const std::vector<CoreDistance>& rounds, double preferred, size_t least) {
-  if (preferred > 0) {
+std::vector<size_t> AlikeRounds(const std::vector<PlacementRange>& rounds, const CorePlacement& preferred,
+                                size_t least) {
+  if (preferred.is_known()) {
     std::vector<size_t> like = RoundsLike(rounds, preferred);
     if (like.size() >= least) return like;
   }
   return LargestAlike(rounds);
 }
 
-std::vector<size_t> ComparableRounds(const std::vector<CoreDistance>& rounds, double preferred,
-                                     size_t least) {
+std::vector<size_t> ComparableRounds(const std::vector<PlacementRange>& rounds,
+                                     const CorePlacement& preferred, size_t least) {
   std::vector<size_t> comparable = AlikeRounds(rounds, preferred, least);
   if (comparable.size() >= least) return comparable;
   comparable.resize(rounds.size());
@@ -84,15 +89,19 @@ std::vector<size_t> ComparableRounds(const std::vector<CoreDistance>& rounds, do
   return comparable;
 }
 
-bool EnoughAreAlike(const std::vector<CoreDistance>& rounds, double preferred, size_t least) {
-  return (preferred > 0 ? RoundsLike(rounds, preferred) : LargestAlike(rounds)).size() >= least;
+bool EnoughAreAlike(const std::vector<PlacementRange>& rounds, const CorePlacement& preferred, size_t least) {
+  return (preferred.is_known() ? RoundsLike(rounds, preferred) : LargestAlike(rounds)).size() >= least;
 }
 
-double MedianBarrierSeconds(const std::vector<CoreDistance>& rounds) {
-  std::vector<double> seconds;
-  seconds.reserve(rounds.size());
-  for (const CoreDistance& round : rounds) seconds.push_back((round.least + round.most) / 2);
-  return Quantile(std::move(seconds), 0.5);
+CorePlacement MedianPlacement(const std::vector<PlacementRange>& rounds) {
+  std::vector<double> barriers, arithmetic;
+  barriers.reserve(rounds.size());
+  arithmetic.reserve(rounds.size());
+  for (const PlacementRange& round : rounds) {
+    barriers.push_back((round.least.barrier_seconds + round.most.barrier_seconds) / 2);
+    arithmetic.push_back((round.least.arithmetic_seconds + round.most.arithmetic_seconds) / 2);
+  }
+  return {Quantile(std::move(barriers), 0.5), Quantile(std::move(arithmetic), 0.5)};
 }
 
 }  // namespace tilesmith

@@ -1,39 +1,43 @@
-// Rounds of a comparison that saw the cores at one distance (layouts/base/core_distance.h).
+// Rounds of a comparison that saw the cores placed in one way (layouts/base/core_placement.h).
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <vector>
 
+#include "layouts/base/core_placement.h"
+
 namespace tilesmith {
 
-// The shortest and the longest barrier of a round, seen before its turns, between them and after the last.
-struct CoreDistance {
-  double least = 0, most = 0;
-  void Include(double barrier_seconds);
+// The least and the most that a round has seen of either figure, before its turns, between them and after the
+// last.
+struct PlacementRange {
+  CorePlacement least, most;
+  void Include(const CorePlacement& placement);
 };
 
-// One turn of every contestant, in an order that rotates from round to round; barriers are timed before,
-// between and after them. A turn that saw the cores elsewhere than they are at the end is taken again, until
-// there is none or every contestant could have had two: `turn` replaces what the contestant showed before.
-// Returns what the turns that stand saw.
-CoreDistance TakeRound(size_t round, size_t contestants, const std::function<double()>& barrier_seconds,
-                       const std::function<void(size_t contestant)>& turn);
+// One turn of every contestant, in an order that rotates from round to round; the cores are looked at before,
+// between and after them. A turn that saw them elsewhere than they are at the end is taken again, until there
+// is none or every contestant could have had two: `turn` replaces what the contestant showed before. Returns
+// what the turns that stand saw.
+PlacementRange TakeRound(size_t round, size_t contestants, const std::function<CorePlacement()>& placement,
+                         const std::function<void(size_t contestant)>& turn);
 
-// The rounds whose barriers are all alike: those that are like `preferred` (0: none), if these are `least`
-// rounds or more, else the largest set, of equally large ones the nearest. Ascending indices.
-std::vector<size_t> AlikeRounds(const std::vector<CoreDistance>& rounds, double preferred = 0,
-                                size_t least = 1);
+// The rounds whose placements are all alike: those that are like `preferred` (unknown: none), if these are
+// `least` rounds or more, else the largest set, of equally large ones the better placed. Ascending indices.
+std::vector<size_t> AlikeRounds(const std::vector<PlacementRange>& rounds,
+                                const CorePlacement& preferred = {}, size_t least = 1);
 
 // AlikeRounds if these are `least` rounds or more, else all: a machine that does not stand still for as long
-// as a round has no distance of its own.
-std::vector<size_t> ComparableRounds(const std::vector<CoreDistance>& rounds, double preferred, size_t least);
+// as a round has no placement of its own.
+std::vector<size_t> ComparableRounds(const std::vector<PlacementRange>& rounds,
+                                     const CorePlacement& preferred, size_t least);
 
-// Whether enough has been seen: `least` rounds that are alike, and, if a distance is preferred, like that.
-bool EnoughAreAlike(const std::vector<CoreDistance>& rounds, double preferred, size_t least);
+// Whether enough has been seen: `least` rounds that are alike and, if a placement is preferred, like that.
+bool EnoughAreAlike(const std::vector<PlacementRange>& rounds, const CorePlacement& preferred, size_t least);
 
-// Of the middle one of the rounds. Precondition: not empty.
-double MedianBarrierSeconds(const std::vector<CoreDistance>& rounds);
+// Of either figure the middle one of the rounds' means. Precondition: not empty.
+CorePlacement MedianPlacement(const std::vector<PlacementRange>& rounds);
 
 // Those of `values` that the indices name, in their order.
 template <typename Value>

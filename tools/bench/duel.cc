@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
-#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 #include "tools/cli/progress.h"
 #include "tuner/measure/cache_eviction.h"
@@ -51,25 +50,23 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
     return rounds >= times * options.min_rounds &&
            (rounds >= kMaxRounds || NowSeconds() - begin >= times * options.seconds);
   };
-  const double preferred = options.preferred_barrier_seconds;
   const size_t least = size_t(options.min_rounds);
-  const auto are_alike = [&] { return EnoughAreAlike(duel.distances, preferred, least); };
-  const auto barrier_seconds = [&] { return BarrierSeconds(options.threads); };
+  const auto are_alike = [&] { return EnoughAreAlike(duel.placements, options.preferred, least); };
+  const auto placement = [&] { return SeePlacement(options.threads); };
   while (!is_over(1) || (!are_alike() && !is_over(kPatience))) {
     std::vector<double> seconds(contestants.size());
-    duel.distances.push_back(
-        TakeRound(duel.rounds.size(), contestants.size(), barrier_seconds, [&](size_t turn) {
-          contestants[turn].run();
-          seconds[turn] = TimeBlock(contestants[turn], runs[turn], options.cold);
-        }));
+    duel.placements.push_back(TakeRound(duel.rounds.size(), contestants.size(), placement, [&](size_t turn) {
+      contestants[turn].run();
+      seconds[turn] = TimeBlock(contestants[turn], runs[turn], options.cold);
+    }));
     duel.rounds.push_back(std::move(seconds));
   }
-  return Comparable(duel, preferred, least);
+  return Comparable(duel, options.preferred, least);
 }
 
-Duel Comparable(const Duel& duel, double preferred_barrier_seconds, size_t least) {
-  const std::vector<size_t> comparable = ComparableRounds(duel.distances, preferred_barrier_seconds, least);
-  return {Selected(duel.rounds, comparable), Selected(duel.distances, comparable)};
+Duel Comparable(const Duel& duel, const CorePlacement& preferred, size_t least) {
+  const std::vector<size_t> comparable = ComparableRounds(duel.placements, preferred, least);
+  return {Selected(duel.rounds, comparable), Selected(duel.placements, comparable)};
 }
 
 double DuelSeconds(const DuelRounds& rounds, size_t contestant) {

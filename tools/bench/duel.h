@@ -3,8 +3,8 @@
 // Clocks drift, neighbours come and go, and pages land where they land; a figure taken now cannot be compared
 // with one taken a second ago. So contestants alternate in short blocks, the order rotating from round to
 // round, and are compared within each round: the result is the median of the paired ratios, with its spread.
-// Turns that saw the cores move are taken again, and rounds that saw them at another distance than most did
-// are left out (alike_rounds.h).
+// Turns that saw the cores move are taken again, and rounds that saw them placed otherwise than most did are
+// left out (alike_rounds.h).
 #pragma once
 
 #include <functional>
@@ -27,10 +27,10 @@ constexpr int kMinRounds = 5;
 struct DuelOptions {
   double seconds = 0.5;  // for all contestants together
   bool cold = false;
-  int min_rounds = kMinRounds;           // whatever they take
-  int threads = 1;                       // of the team whose cores' distance is watched
-  double preferred_barrier_seconds = 0;  // of the rounds that count, if there are enough; 0: none
-  double block_seconds = 2e-3;  // of one contestant in one round, when its runs are shorter than that
+  int min_rounds = kMinRounds;   // whatever they take
+  int threads = 1;               // of the team whose cores' placement is watched
+  CorePlacement preferred = {};  // of the rounds that count, if there are enough
+  double block_seconds = 2e-3;   // of one contestant in one round, when its runs are shorter than that
 };
 
 // Seconds per run, [round][contestant].
@@ -38,7 +38,7 @@ using DuelRounds = std::vector<std::vector<double>>;
 
 struct Duel {
   DuelRounds rounds;
-  std::vector<CoreDistance> distances;  // of each round
+  std::vector<PlacementRange> placements;  // of each round
 };
 
 // Every block begins with an untimed run, which brings the contestant's own data into the caches (in a cold
@@ -47,7 +47,7 @@ struct Duel {
 Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
 
 // The comparable rounds (ComparableRounds).
-Duel Comparable(const Duel& duel, double preferred_barrier_seconds, size_t least);
+Duel Comparable(const Duel& duel, const CorePlacement& preferred, size_t least);
 
 // Median over the rounds.
 double DuelSeconds(const DuelRounds& rounds, size_t contestant);

@@ -116,9 +116,9 @@ class GraphTuneCommand : public Command {
       session.stages.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns",
                            int(plans.size()));
       std::vector<PlanMeasurement> measurements =
-          MeasurePlans(session.graph, plans, session.machine, seconds_, nearest_);
-      const double barrier = measurements.front().barrier_seconds;
-      if (barrier > 0) nearest_ = nearest_ > 0 ? std::min(nearest_, barrier) : barrier;
+          MeasurePlans(session.graph, plans, session.machine, seconds_, best_);
+      const CorePlacement& placement = measurements.front().placement;
+      if (!best_.is_known() || IsBetter(placement, best_)) best_ = placement;
       return measurements;
     };
     if (!no_baselines_) {
@@ -218,11 +218,7 @@ class GraphTuneCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", MillisecondsCell(measured));
-    if (refined.check.barrier_seconds > 0) {
-      report.Fact(
-          "barrier_seconds", "  barriers us",
-          {refined.check.barrier_seconds, fmt::format("{:.2f}", refined.check.barrier_seconds * 1e6)});
-    }
+    AddPlacement(report, "", refined.check.placement, plan.placement);
     const bool predicted = !refined.rounds.empty() || unmeasured == 0;
     report.Fact("gap", "gap",
                 predicted ? Cell{measured / plan.predicted_seconds - 1,
@@ -250,7 +246,7 @@ class GraphTuneCommand : public Command {
   std::vector<PlannedBaseline> baselines_;
   double asked_ = 0;          // when the last cost was known
   double solve_seconds_ = 0;  // of the last solution
-  double nearest_ = 0;        // the least barrier seconds that a measurement has seen
+  CorePlacement best_;        // that a measurement has seen
   int64_t candidates_ = 0;
 };
 

@@ -110,16 +110,32 @@ Finding CheckForkJoin(int threads) {
               : ""};
 }
 
-// What passes from core to core. Cores that move apart for minutes cannot be told from ones that stay apart.
-Finding CheckDistance(int threads) {
-  if (threads == 1) return {"cores apart", "one thread", ""};
-  constexpr double kSeconds = 0.3, kStill = 1.5;
-  const std::vector<double> samples = BarrierSamples(threads, kSeconds);
+// "barrier 0.06 us (p10 0.05, p90 0.30)", with this advice if it varies.
+Finding PlacementFinding(const std::string& name, const std::string& what, const std::vector<double>& samples,
+                         const std::string& advice) {
+  constexpr double kStill = 1.5;
   const double p10 = Quantile(samples, 0.1), p90 = Quantile(samples, 0.9);
-  return {"cores apart",
-          fmt::format("barrier {:.2f} us (p10 {:.2f}, p90 {:.2f})", Quantile(samples, 0.5) * 1e6, p10 * 1e6,
+  return {name,
+          fmt::format("{} {:.2f} us (p10 {:.2f}, p90 {:.2f})", what, Quantile(samples, 0.5) * 1e6, p10 * 1e6,
                       p90 * 1e6),
-          p90 > kStill * p10 ? "the host moves these CPUs: networks take longer while they are apart" : ""};
+          p90 > kStill * p10 ? advice : ""};
+}
+
+// What passes from core to core, and whether two share one. Cores that are moved for minutes cannot be told
+// from ones that stay where they are.
+std::vector<Finding> CheckPlacement(int threads) {
+  if (threads == 1) return {{"cores apart", "one thread", ""}};
+  constexpr double kSeconds = 0.3;
+  std::vector<double> barriers, arithmetic;
+  for (const CorePlacement& placement : PlacementSamples(threads, kSeconds)) {
+    barriers.push_back(placement.barrier_seconds);
+    arithmetic.push_back(placement.arithmetic_seconds);
+  }
+  return {
+      PlacementFinding("cores apart", "barrier", barriers,
+                       "the host moves these CPUs: networks take longer while they are apart"),
+      PlacementFinding("cores shared", "arithmetic", arithmetic,
+                       "the host lets these CPUs share a core at times, with each other or with another")};
 }
 
 Finding CheckPeak(const Machine& machine) {
@@ -158,7 +174,7 @@ std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable) {
   findings.push_back(CheckHugePages());
   for (Finding& finding : CheckNoise(machine.threads)) findings.push_back(std::move(finding));
   findings.push_back(CheckForkJoin(machine.threads));
-  findings.push_back(CheckDistance(machine.threads));
+  for (Finding& finding : CheckPlacement(machine.threads)) findings.push_back(std::move(finding));
   findings.push_back(CheckPeak(machine));
   findings.push_back(CheckBandwidth(machine));
   findings.push_back({"versions",

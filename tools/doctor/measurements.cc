@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
@@ -61,10 +60,10 @@ double ForkJoinSeconds(int threads) {
       [&] { RunOnTeam(threads, [&](int) { entered.fetch_add(1, std::memory_order_relaxed); }); });
 }
 
-std::vector<double> BarrierSamples(int threads, double seconds) {
-  std::vector<double> samples;
+std::vector<CorePlacement> PlacementSamples(int threads, double seconds) {
+  std::vector<CorePlacement> samples;
   for (const double begin = NowSeconds(); samples.empty() || NowSeconds() - begin < seconds;)
-    samples.push_back(BarrierSeconds(threads));
+    samples.push_back(SeePlacement(threads));
   return samples;
 }
 

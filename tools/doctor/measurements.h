@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "layouts/base/core_placement.h"
+
 namespace tilesmith {
 
 // Seconds of a fixed chain of dependent multiply-adds, about 0.2 ms each, repeated for `seconds` on every
@@ -12,8 +14,8 @@ std::vector<double> FixedWorkSeconds(int threads, double seconds);
 
 // Seconds for an empty parallel region; low quartile of many.
 double ForkJoinSeconds(int threads);
-// Of a barrier, as BarrierSeconds sees it again and again for `seconds`.
-std::vector<double> BarrierSamples(int threads, double seconds);
+// What SeePlacement sees, again and again for `seconds`.
+std::vector<CorePlacement> PlacementSamples(int threads, double seconds);
 
 // Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
 double ReadBandwidth(int threads, int64_t bytes);

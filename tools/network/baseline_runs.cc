@@ -17,7 +17,7 @@ std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, cons
   for (const PlannedBaseline& baseline : baselines)
     if (baseline.plan) plans.push_back(&*baseline.plan);
   DuelRounds rounds;
-  if (plans.size() > 1) rounds = ComparePlans(graph, plans, machine, seconds, plan.barrier_seconds).rounds;
+  if (plans.size() > 1) rounds = ComparePlans(graph, plans, machine, seconds, plan.placement).rounds;
   std::vector<BaselineRun> runs;
   size_t contestant = 0;
   for (const PlannedBaseline& baseline : baselines) {

@@ -7,9 +7,9 @@
 #include <map>
 #include <memory>
 
-#include "layouts/base/core_distance.h"
 #include "layouts/base/error.h"
 #include "tools/bench/random_tensor.h"
+#include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 
 namespace tilesmith {
@@ -52,15 +52,6 @@ void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
   }
 }
 
-// "0.10", and what it was when the plan was measured, if that was another distance: "0.10 (predicted at
-// 0.31)".
-Cell BarrierCell(double seconds, double predicted_at) {
-  std::string text = fmt::format("{:.2f}", seconds * 1e6);
-  if (predicted_at > 0 && !AreAlike(seconds, predicted_at))
-    text += fmt::format(" (predicted at {:.2f})", predicted_at * 1e6);
-  return {seconds, text};
-}
-
 // "12 Mul, 2 Resize"
 std::string Counted(const std::vector<std::string>& types) {
   std::map<std::string, int> counts;
@@ -85,8 +76,8 @@ NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoic
   for (Chain& chain : chains) {
     contestants.push_back({chain.variant, [network = chain.network.get()] { network->Run(); }, {}});
   }
-  const auto [rounds, distances] = RunDuel(contestants, options);
-  bench.barrier_seconds = MedianBarrierSeconds(distances);
+  const auto [rounds, placements] = RunDuel(contestants, options);
+  bench.placement = MedianPlacement(placements);
   bench.seconds = DuelSeconds(rounds, 0);
   for (size_t i = 1; i < contestants.size(); ++i) {
     const double seconds = DuelSeconds(rounds, i);
@@ -122,10 +113,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
               predicted ? Cell{bench.seconds / plan.predicted_seconds - 1,
                                fmt::format("{:+.1f}%", (bench.seconds / plan.predicted_seconds - 1) * 100)}
                         : NoCell());
-  if (bench.barrier_seconds > 0) {
-    report.Fact("network_barrier_seconds", "  barriers us",
-                BarrierCell(bench.barrier_seconds, predicted ? plan.barrier_seconds : 0));
-  }
+  AddPlacement(report, "network_", bench.placement, predicted ? plan.placement : CorePlacement{});
   report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
   report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));

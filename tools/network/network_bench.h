@@ -18,7 +18,7 @@ struct NetworkBench {
   std::string onednn_variant;
   PairedRatio ratio;                // its seconds / ours
   std::vector<std::string> guests;  // types of the ops in its chain that kernels of ours compute
-  double barrier_seconds = 0;       // of the rounds compared (layouts/base/core_distance.h); 0: one thread
+  CorePlacement placement;          // in the rounds compared
   std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "layouts/base/core_distance.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
@@ -54,7 +53,7 @@ std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const 
 
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
                                           const Machine& machine, double seconds,
-                                          double preferred_barrier_seconds) {
+                                          const CorePlacement& preferred) {
   std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
   double slowest = 0;
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
@@ -62,30 +61,29 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   const int least_turns = std::clamp(kLeastInAll / int(plans.size()), kLeastTurns, kMostTurns);
   const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMostTurns)));
   std::vector<std::vector<Turn>> rounds;
-  std::vector<CoreDistance> distances;
-  const auto are_alike = [&] {
-    return EnoughAreAlike(distances, preferred_barrier_seconds, size_t(turns) / 2 + 1);
-  };
-  const auto barrier_seconds = [&] { return BarrierSeconds(machine.threads); };
+  std::vector<PlacementRange> placements;
+  const auto are_alike = [&] { return EnoughAreAlike(placements, preferred, size_t(turns) / 2 + 1); };
+  const auto placement = [&] { return SeePlacement(machine.threads); };
   while (int(rounds.size()) < turns || (!are_alike() && int(rounds.size()) < kPatience * turns)) {
     std::vector<Turn> round(runs.size());
-    distances.push_back(TakeRound(rounds.size(), runs.size(), barrier_seconds,
-                                  [&](size_t plan) { round[plan] = TakeTurn(runs[plan], seconds / turns); }));
+    placements.push_back(TakeRound(rounds.size(), runs.size(), placement, [&](size_t plan) {
+      round[plan] = TakeTurn(runs[plan], seconds / turns);
+    }));
     rounds.push_back(std::move(round));
   }
-  const std::vector<size_t> comparable = ComparableRounds(distances, preferred_barrier_seconds, kLeastTurns);
+  const std::vector<size_t> comparable = ComparableRounds(placements, preferred, kLeastTurns);
   rounds = Selected(rounds, comparable);
-  distances = Selected(distances, comparable);
+  const CorePlacement seen = MedianPlacement(Selected(placements, comparable));
   std::vector<PlanMeasurement> measurements;
   for (size_t plan = 0; plan < plans.size(); ++plan) {
     measurements.push_back(MedianOf(rounds, plan));
-    measurements.back().barrier_seconds = MedianBarrierSeconds(distances);
+    measurements.back().placement = seen;
   }
   return measurements;
 }
 
 Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
-                  double seconds, double preferred_barrier_seconds) {
+                  double seconds, const CorePlacement& preferred) {
   const double seconds_each = seconds * double(plans.size()) / kInstances;
   Duel duel;
   for (int instance = 0; instance < kInstances; ++instance) {
@@ -96,12 +94,12 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
                                             .cold = false,
                                             .min_rounds = kLeastRounds,
                                             .threads = machine.threads,
-                                            .preferred_barrier_seconds = preferred_barrier_seconds,
+                                            .preferred = preferred,
                                             .block_seconds = kBlockSeconds});
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
-    duel.distances.insert(duel.distances.end(), more.distances.begin(), more.distances.end());
+    duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
-  return Comparable(duel, preferred_barrier_seconds, kLeastRounds);
+  return Comparable(duel, preferred, kLeastRounds);
 }
 
 }  // namespace tilesmith

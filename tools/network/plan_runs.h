@@ -9,18 +9,19 @@
 
 namespace tilesmith {
 
-// One measurement for each, for about `seconds` each, in turns of some plain runs and some profiled ones, so
-// that what drifts touches plans, whole runs and steps alike. A turn's figure is the median of its plain
+// One measurement for each, for about `seconds` each and at least a few turns of each (of few plans more), in
+// turns of some plain runs and some profiled ones, so that what drifts touches plans, whole runs and steps
+// alike. A turn's figure is the median of its plain
 // runs, `seconds` and those of the steps are the medians of the turns. Of the rounds, in which every plan has
 // one turn, only comparable ones count (tools/bench/alike_rounds.h); where the cores move, up to twice as
 // many are held, with up to twice as many turns.
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
                                           const Machine& machine, double seconds,
-                                          double preferred_barrier_seconds = 0);
+                                          const CorePlacement& preferred = {});
 
 // A duel of all plans, for about `seconds` each. It is held several times, the plans made ready anew, since
 // how their memory happens to lie is part of what they take.
 Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
-                  double seconds, double preferred_barrier_seconds = 0);
+                  double seconds, const CorePlacement& preferred = {});
 
 }  // namespace tilesmith

@@ -91,4 +91,18 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
   return heavy;
 }
 
+void AddPlacement(Report& report, const std::string& prefix, const CorePlacement& seen,
+                  const CorePlacement& predicted_at) {
+  if (!seen.is_known()) return;
+  const bool moved = predicted_at.is_known() && !AreAlike(seen, predicted_at);
+  const auto cell = [&](double seconds, double predicted) {
+    return Cell{seconds, moved ? fmt::format("{:.2f} (predicted at {:.2f})", seconds * 1e6, predicted * 1e6)
+                               : fmt::format("{:.2f}", seconds * 1e6)};
+  };
+  report.Fact(prefix + "barrier_seconds", "  barriers us",
+              cell(seen.barrier_seconds, predicted_at.barrier_seconds));
+  report.Fact(prefix + "arithmetic_seconds", "  arithmetic us",
+              cell(seen.arithmetic_seconds, predicted_at.arithmetic_seconds));
+}
+
 }  // namespace tilesmith

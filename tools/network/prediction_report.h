@@ -1,8 +1,11 @@
 // How a plan's predictions fared: by round of the loop, by kind of step, by node.
 #pragma once
 
+#include <string>
+
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
+#include "layouts/base/core_placement.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {
@@ -21,5 +24,11 @@ struct HeavySteps {
   int64_t predicted_well = 0;  // measured within 15% of the prediction
 };
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
+
+// How the cores were placed ("barriers us", "arithmetic us"), and how when the plan was measured, if that was
+// otherwise: "0.10 (predicted at 0.31)". Nothing where `seen` is unknown. `prefix` is of the facts' JSON
+// names.
+void AddPlacement(Report& report, const std::string& prefix, const CorePlacement& seen,
+                  const CorePlacement& predicted_at);
 
 }  // namespace tilesmith

@@ -58,7 +58,7 @@ void ExpectSame(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.solver, b.solver);
   EXPECT_EQ(a.certificate, b.certificate);
   EXPECT_EQ(a.predicted_seconds, b.predicted_seconds);
-  EXPECT_EQ(a.barrier_seconds, b.barrier_seconds);
+  EXPECT_EQ(a.placement, b.placement);
   ASSERT_EQ(a.nodes.size(), b.nodes.size());
   for (size_t i = 0; i < a.nodes.size(); ++i) {
     const NodePlan &x = a.nodes[i], &y = b.nodes[i];
@@ -88,7 +88,7 @@ TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
   Plan plan = MakePlan(graph_);
   ASSERT_FALSE(plan.transforms.empty());
   plan.transforms[0].interpolated = true;
-  plan.barrier_seconds = 1e-7;
+  plan.placement = {1e-7, 2e-6};
   Write("an older plan\n");
   WritePlan(path_, plan);
   const Plan read = ReadPlan(path_);

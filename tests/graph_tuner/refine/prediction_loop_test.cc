@@ -209,7 +209,8 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
     loop.measure = [&](const std::vector<const Plan*>& plans) {
       const bool is_apart = sessions++ % 2 == 0;
       auto measurements = (is_apart ? apart : machine).Measure(plans);
-      for (PlanMeasurement& measurement : measurements) measurement.barrier_seconds = is_apart ? 3e-7 : 1e-7;
+      for (PlanMeasurement& measurement : measurements)
+        measurement.placement = {is_apart ? 3e-7 : 1e-7, 2e-6};
       for (const Plan* plan : plans) seen.push_back(*plan);
       return measurements;
     };

@@ -1,0 +1,71 @@
+#include "layouts/base/core_placement.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include "layouts/base/quantile.h"
+#include "layouts/base/thread_team.h"
+
+namespace tilesmith {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kSamples = 9, kBarriers = 16;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// As many chains as keep every multiplier of a core busy, in vectors, so that another thread on the core is
+// felt.
+float MultiplyMany(float factor) {
+  constexpr int kSteps = 1000;
+  std::array<float, 48> values;
+  values.fill(1);
+  for (int step = 0; step < kSteps; ++step)
+    for (float& value : values) value *= factor;
+  return std::accumulate(values.begin(), values.end(), 0.0F);
+}
+
+bool WithinHalfAsMuchAgain(double a, double b) { return std::max(a, b) <= 1.5 * std::min(a, b); }
+
+}  // namespace
+
+CorePlacement SeePlacement(int threads) {
+  if (threads == 1) return {};
+  std::vector<double> barriers(kSamples), arithmetic(kSamples);
+  SpinBarrier barrier(threads);
+  RunOnTeam(threads, [&](int thread) {
+    const volatile float one = 1;
+    [[maybe_unused]] volatile float result = 0;
+    for (int sample = 0; sample < kSamples; ++sample) {
+      barrier.Wait();  // all of them are here
+      Clock::time_point begin = Clock::now();
+      for (int i = 0; i < kBarriers; ++i) barrier.Wait();
+      const double barrier_seconds = SecondsSince(begin) / kBarriers;
+      begin = Clock::now();
+      result = MultiplyMany(one);
+      if (thread != 0) continue;
+      barriers[size_t(sample)] = barrier_seconds;
+      arithmetic[size_t(sample)] = SecondsSince(begin);
+    }
+  });
+  return {Quantile(std::move(barriers), 0.5), Quantile(std::move(arithmetic), 0.5)};
+}
+
+bool AreAlike(const CorePlacement& a, const CorePlacement& b) {
+  return WithinHalfAsMuchAgain(a.barrier_seconds, b.barrier_seconds) &&
+         WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds);
+}
+
+bool IsBetter(const CorePlacement& a, const CorePlacement& b) {
+  return WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds)
+             ? a.barrier_seconds < b.barrier_seconds
+             : a.arithmetic_seconds < b.arithmetic_seconds;
+}
+
+}  // namespace tilesmith
