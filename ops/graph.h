@@ -37,6 +37,9 @@ class Graph {
   NodeId Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs);
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
+  // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
+  // shape, and everything else works on as long as it asks for no op of that node.
+  OpPtr Release(NodeId id) { return std::move(graph_[id].op); }
 
   const std::string& name() const { return name_; }
   size_t size() const { return boost::num_vertices(graph_); }

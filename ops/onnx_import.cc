@@ -37,9 +37,10 @@ std::string ReadFile(const std::string& path) {
     Fail(ErrorCode::kBadModel, path,
          fmt::format("{} bytes; models of 2 GiB and more are not supported", bytes));
   }
-  std::string text;
-  if (!error) text.reserve(bytes);
-  text.assign(std::istreambuf_iterator<char>(file), {});
+  std::string text(error ? 0 : size_t(bytes), '\0');
+  file.read(text.data(), std::streamsize(text.size()));
+  text.resize(size_t(file.gcount()));
+  text.append(std::istreambuf_iterator<char>(file), {});  // of what has no size, a pipe say, everything
   return text;
 }
 
@@ -104,7 +105,7 @@ onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source) {
 }  // namespace
 
 Graph ImportOnnx(const std::string& path, const ImportOptions& options) {
-  return ImportOnnxBytes(ReadFile(path), path, options);
+  return ImportModel(ParseModel(ReadFile(path), path), path, options);  // the file's bytes are gone by then
 }
 
 Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {

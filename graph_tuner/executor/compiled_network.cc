@@ -53,11 +53,11 @@ ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, const Plan& plan, const ExecutorOptions& options)
-      : graph_(graph),
+  Compiler(Graph graph, const Plan& plan, const ExecutorOptions& options)
+      : graph_(std::move(graph)),
         plan_(plan),
         cpu_(options.cpu),
-        schedules_(ResolveSchedules(graph, plan, options.cpu)) {
+        schedules_(ResolveSchedules(graph_, plan, options.cpu)) {
     network_.threads = options.threads;
   }
 
@@ -66,8 +66,11 @@ class Compiler {
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
     network_.places = PlaceRegions(network_.program);
-    for (const Step& step : network_.program.steps) network_.kernels.push_back(BuildKernel(step));
     DescribeSteps();
+    for (const Step& step : network_.program.steps) network_.kernels.push_back(BuildKernel(step));
+    for (size_t i = 0; i < network_.steps.size(); ++i)
+      if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
+        network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
     LayOutArena();
     return std::move(network_);
   }
@@ -92,10 +95,10 @@ class Compiler {
       network_.ops.push_back(node.op);
       return node.op->MakeKernel({graph_.InputShapes(step.node), node.shape, schedule.out, cpu_});
     }
-    const auto& conv = dynamic_cast<const ConvOp&>(*node.op);
-    const Op* const first = schedule.first ? graph_.node(*schedule.first).op.get() : nullptr;
-    std::unique_ptr<ConvKernel> kernel =
-        schedule.conv_template->Build(schedule.workload, schedule.config, cpu_, WeightsOf(conv, first));
+    const OpPtr conv = graph_.Release(step.node);
+    const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
+    std::unique_ptr<ConvKernel> kernel = schedule.conv_template->Build(
+        schedule.workload, schedule.config, cpu_, WeightsOf(dynamic_cast<const ConvOp&>(*conv), first.get()));
     network_.convs.push_back({node.name, kernel.get()});
     return kernel;
   }
@@ -117,8 +120,6 @@ class Compiler {
         info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
         if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
         info.predicted_seconds = schedule.predicted_seconds;
-        if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
-          info.packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
       } else {
         info.name = fmt::format("{}: {}", node.name, info.layouts);
         info.kind = step.kind == StepKind::kTransform ? "transform" : "copy";
@@ -141,7 +142,7 @@ class Compiler {
     network_.memory = PlanMemory(requests);
   }
 
-  const Graph& graph_;
+  Graph graph_;
   const Plan& plan_;
   const CpuInfo& cpu_;
   const std::vector<NodeSchedule> schedules_;
@@ -150,9 +151,9 @@ class Compiler {
 
 }  // namespace
 
-std::shared_ptr<const CompiledNetwork> CompileNetwork(const Graph& graph, const Plan& plan,
+std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
                                                       const ExecutorOptions& options) {
-  return std::make_shared<const CompiledNetwork>(Compiler(graph, plan, options).Compile());
+  return std::make_shared<const CompiledNetwork>(Compiler(std::move(graph), plan, options).Compile());
 }
 
 size_t PackedWeightBytes(const CompiledNetwork& network) {

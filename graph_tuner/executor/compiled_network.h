@@ -38,8 +38,9 @@ struct CompiledNetwork {
   std::vector<OpPtr> ops;  // kernels may refer to them; not of convs, whose weights are packed
 };
 
-// Arguments and errors are those of Executor's constructor.
-std::shared_ptr<const CompiledNetwork> CompileNetwork(const Graph& graph, const Plan& plan,
+// Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
+// go of them, so that a caller who keeps no copy of it never holds all of them twice.
+std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
                                                       const ExecutorOptions& options);
 
 size_t PackedWeightBytes(const CompiledNetwork& network);

@@ -42,12 +42,18 @@ Value ConstantValue(Tensor tensor) {
   return value;
 }
 
+// Clearing would keep the memory.
+void FreeData(onnx::TensorProto& tensor) {
+  std::string().swap(*tensor.mutable_raw_data());
+  google::protobuf::RepeatedField<float>().Swap(tensor.mutable_float_data());
+}
+
 bool IsDefaultDomain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
 class Importer {
  public:
-  Importer(const onnx::ModelProto& model, const std::string& source, const ImportOptions& options)
-      : proto_(model.graph()),
+  Importer(onnx::ModelProto& model, const std::string& source, const ImportOptions& options)
+      : proto_(*model.mutable_graph()),
         source_(source),
         options_(options),
         opset_(DefaultOpset(model)),
@@ -82,7 +88,7 @@ class Importer {
   std::string NameFor(const onnx::NodeProto& proto) const;
   void AddOutput(const std::string& name);
 
-  const onnx::GraphProto& proto_;
+  onnx::GraphProto& proto_;
   const std::string& source_;
   const ImportOptions& options_;
   int64_t opset_;
@@ -110,11 +116,12 @@ void Importer::CheckProblems() const {
 }
 
 void Importer::AddConstants() {
-  for (const onnx::TensorProto& initializer : proto_.initializer()) {
+  for (onnx::TensorProto& initializer : *proto_.mutable_initializer()) {
     if (options_.constants.contains(initializer.name())) continue;
     try {
       values_[initializer.name()] =
           ConstantValue(TensorFromProto(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+      FreeData(initializer);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;
       problems_.push_back(error.what());
@@ -311,7 +318,7 @@ int64_t DefaultOpset(const onnx::ModelProto& model) {
   return 0;
 }
 
-Graph ImportModel(const onnx::ModelProto& model, const std::string& source, const ImportOptions& options) {
+Graph ImportModel(onnx::ModelProto model, const std::string& source, const ImportOptions& options) {
   return Importer(model, source, options).Import();
 }
 

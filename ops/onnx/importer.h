@@ -12,7 +12,8 @@ namespace tilesmith {
 // The version of the default domain; 0 when the model names none.
 int64_t DefaultOpset(const onnx::ModelProto& model);
 
-// The body of ImportOnnxBytes; see there for errors.
-Graph ImportModel(const onnx::ModelProto& model, const std::string& source, const ImportOptions& options);
+// The body of ImportOnnxBytes; see there for errors. Initializers leave the model as they are read, so that
+// all weights are never held twice.
+Graph ImportModel(onnx::ModelProto model, const std::string& source, const ImportOptions& options);
 
 }  // namespace tilesmith

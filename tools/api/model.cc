@@ -183,10 +183,10 @@ Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
   const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
-  const Graph graph = LoadModel({model, options.batch, options.input_shapes});
+  Graph graph = LoadModel({model, options.batch, options.input_shapes});
   const Plan plan = LoadPlan(options.plan, graph, machine, false);
   auto impl = std::make_shared<Impl>();
-  impl->network = CompileNetwork(graph, plan, {machine.cpu, machine.threads});
+  impl->network = CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads});
   impl->inputs = Describe(impl->network->inputs);
   impl->outputs = Describe(impl->network->outputs);
   impl->predicted_seconds = plan.predicted_seconds;

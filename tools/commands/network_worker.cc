@@ -31,15 +31,16 @@ class NetworkWorkerCommand : public Command {
   int Run() override {
     IgnoreInterrupts();
     const Machine machine = OpenMachine(machine_options_);
-    const Graph graph = LoadModel(model_);
-    return library_.empty() ? RunOurs(machine, graph) : RunOnnxRuntime(machine, graph);
+    Graph graph = LoadModel(model_);
+    return library_.empty() ? RunOurs(machine, std::move(graph)) : RunOnnxRuntime(machine, std::move(graph));
   }
 
  private:
-  int RunOurs(const Machine& machine, const Graph& graph) {
+  int RunOurs(const Machine& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine, false);
     const PinnedTeam team(machine);
-    NetworkRun network(graph, plan, machine, RandomInputs(graph, kSeed));
+    std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
+    NetworkRun network(std::move(graph), plan, machine, std::move(inputs));
     if (!outputs_path_.empty()) {
       network.Run();
       WriteNpz(outputs_path_, network.Outputs());
@@ -48,7 +49,7 @@ class NetworkWorkerCommand : public Command {
                         STDOUT_FILENO);
   }
 
-  int RunOnnxRuntime(const Machine& machine, const Graph& graph) {
+  int RunOnnxRuntime(const Machine& machine, Graph graph) {
     std::vector<NamedTensor> inputs;
     std::vector<OutputInfo> outputs;
     std::vector<Tensor> tensors = RandomInputs(graph, kSeed);
@@ -56,6 +57,7 @@ class NetworkWorkerCommand : public Command {
       inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
     for (const Graph::NodeId id : graph.outputs())
       outputs.push_back({graph.node(id).name, graph.node(id).shape});
+    graph = Graph();  // what it weighs is not ONNX Runtime's
     OnnxRuntimeModel model(library_, onnx_path_, machine.threads, std::move(inputs), outputs);
     if (!outputs_path_.empty()) {
       model.Run();

@@ -66,7 +66,7 @@ class RunNetworkCommand : public Command {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
     }
-    const double difference = check_ ? run.CompareWithReference() : 0;
+    const double difference = check_ ? run.CompareWithReference(graph) : 0;
     if (check_) report.Fact("difference", "difference", {difference, fmt::format("{:.1e}", difference)});
     report.Print(json_);
     if (!(difference <= kAllowedDifference)) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
@@ -40,6 +41,12 @@ std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
   return outputs;
 }
 
+std::vector<std::string> OutputNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
+  return names;
+}
+
 template <typename Pointer, typename Tensors>
 std::vector<Pointer> PointersTo(Tensors& tensors) {
   std::vector<Pointer> pointers;
@@ -50,22 +57,20 @@ std::vector<Pointer> PointersTo(Tensors& tensors) {
 
 }  // namespace
 
-NetworkRun::NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine,
-                       std::vector<Tensor> inputs)
-    : graph_(graph),
-      ends_(plan.ends),
+NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs)
+    : ends_(plan.ends),
+      output_names_(OutputNames(graph)),
       plain_inputs_(std::move(inputs)),
       inputs_(InLayout(graph, plain_inputs_, ends_.inputs)),
       outputs_(MakeOutputs(graph, ends_.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(graph, plan, {machine.cpu, machine.threads}) {}
+      executor_(CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads})) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
 RunTimes NetworkRun::Time(int64_t runs, double seconds) {
-  constexpr int kWarmUps = 2;
-  for (int i = 0; i < kWarmUps; ++i) Run();
+  Run();
   RunTimes times;
   const double begin = NowSeconds();
   double last = begin;
@@ -87,9 +92,9 @@ std::vector<StepProfile> NetworkRun::Profile(int runs) {
   return executor_.Profile(input_pointers_, output_pointers_, runs);
 }
 
-double NetworkRun::CompareWithReference() {
+double NetworkRun::CompareWithReference(const Graph& graph) {
   Run();
-  const std::vector<Tensor> expected = RunReference(graph_, PointersTo<const Tensor*>(plain_inputs_));
+  const std::vector<Tensor> expected = RunReference(graph, PointersTo<const Tensor*>(plain_inputs_));
   double worst = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (expected[i].type() != DataType::kF32) continue;
@@ -101,7 +106,7 @@ double NetworkRun::CompareWithReference() {
 std::vector<NamedTensor> NetworkRun::Outputs() const {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    named.emplace_back(graph_.node(graph_.outputs()[i]).name, Plain(outputs_[i]));
+    named.emplace_back(output_names_[i], Plain(outputs_[i]));
   }
   return named;
 }

@@ -18,15 +18,16 @@ struct RunTimes {
 class NetworkRun {
  public:
   // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order, plain: they are
-  // brought into the plan's end layouts here. The graph must outlive this.
-  NetworkRun(const Graph& graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
+  // brought into the plan's end layouts here. A graph that is moved here lets go of weights that are packed.
+  NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
 
   void Run();
-  // Runs at least `runs` times and, when seconds > 0, on until they are over; two untimed runs first.
+  // Runs at least `runs` times and, when seconds > 0, on until they are over; an untimed run first.
   RunTimes Time(int64_t runs, double seconds);
   std::vector<StepProfile> Profile(int runs);
   // Largest difference of any output to the reference executor's, relative to that output's largest value.
-  double CompareWithReference();
+  // Precondition: the graph this was made for.
+  double CompareWithReference(const Graph& graph);
 
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
@@ -34,8 +35,8 @@ class NetworkRun {
   std::vector<NamedTensor> Outputs() const;  // after a run; plain
 
  private:
-  const Graph& graph_;
   EndLayouts ends_;
+  std::vector<std::string> output_names_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;
   std::vector<Tensor*> output_pointers_;

@@ -84,13 +84,12 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
 
 Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
                   double seconds, const CorePlacement& preferred) {
-  const double seconds_each = seconds * double(plans.size()) / kInstances;
   Duel duel;
   for (int instance = 0; instance < kInstances; ++instance) {
     std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
     std::vector<Contestant> contestants;
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-    const Duel more = RunDuel(contestants, {.seconds = seconds_each,
+    const Duel more = RunDuel(contestants, {.seconds = seconds * double(plans.size()),
                                             .cold = false,
                                             .min_rounds = kLeastRounds,
                                             .threads = machine.threads,
