@@ -21,9 +21,12 @@ std::shared_ptr<const Tensor> ScaledBias(const Tensor* bias, const ScaleShiftOp&
 std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, const ScaleShiftOp& op, int64_t inner) {
   auto result = std::make_shared<Tensor>(weights.shape());
   const int64_t channels = static_cast<int64_t>(op.scale().size());
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    const double value = static_cast<double>(weights.floats()[i]) * op.scale()[i / inner % channels];
-    result->floats()[i] = static_cast<float>(value);
+  const int64_t rows = weights.size() / inner;
+  const float* from = weights.floats();
+  float* to = result->floats();
+  for (int64_t row = 0; row < rows; ++row, from += inner, to += inner) {
+    const double scale = op.scale()[row % channels];
+    for (int64_t i = 0; i < inner; ++i) to[i] = static_cast<float>(from[i] * scale);
   }
   return result;
 }

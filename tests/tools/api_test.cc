@@ -9,6 +9,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/reference_run.h"
+#include "tests/support/allocations/counting_allocator.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_files.h"
 #include "tools/api/numa.h"
@@ -102,6 +103,22 @@ TEST(ApiTest, AnyAlignmentGivesTheReferencesAnswer) {
     ExpectAnswer(output.data(), example.expected);
     EXPECT_TRUE(output.GuardsAreIntact());
   }
+}
+
+TEST(ApiTest, RunningAllocatesNothing) {
+  const Model model = LoadSmall(2);
+  Session session = model.NewSession();
+  const Example example = MakeExample();
+  for (const size_t offset : {0, 1}) {  // used as it is, and copied
+    const Memory input(model.inputs()[0].floats, offset), output(model.outputs()[0].floats, offset);
+    std::copy_n(example.input.floats(), example.input.size(), input.data());
+    session.Run({input.data()}, {output.data()});  // this thread's first one starts its team
+    const int64_t before = AllocationsSoFar();
+    session.Run({input.data()}, {output.data()});
+    EXPECT_EQ(AllocationsSoFar() - before, 0);
+    ExpectAnswer(output.data(), example.expected);
+  }
+  EXPECT_GT(AllocationsSoFar(), 0) << "allocations are not counted";
 }
 
 TEST(ApiTest, SessionsOfOneModelRunAtTheSameTime) {

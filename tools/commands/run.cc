@@ -9,7 +9,9 @@
 #include "templates/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/doctor/system_files.h"
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
@@ -50,16 +52,20 @@ class RunNetworkCommand : public Command {
 
   int Run() override {
     const Machine machine = OpenMachine(machine_options_);
+    const double asked = NowSeconds();
     const Graph graph = LoadModel(model_);
     const Plan plan = LoadPlan(plan_path_, graph, machine, force_);
     std::vector<Tensor> inputs = LoadInputs(graph, inputs_, uint64_t(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
     NetworkRun run(graph, plan, machine, std::move(inputs));
+    const double load_seconds = NowSeconds() - asked;
     if (perf_map_) WritePerfMap(run.executor().Code());
     if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
 
     Report report;
+    report.Fact("network", "network", TextCell(plan.network));
+    report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, run.Time(runs_, 0), run.executor());
     if (profile_ || !csv_path_.empty() || !trace_path_.empty()) AddProfile(report, run);
     if (!output_path_.empty()) {
@@ -79,10 +85,10 @@ class RunNetworkCommand : public Command {
 
  private:
   static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
-    report.Fact("network", "network", TextCell(plan.network));
     report.Fact("threads", "threads", CountCell(plan.threads));
     report.Fact("schedule", "schedule", TextCell(plan.solver));
     report.Fact("runs", "runs", CountCell(int64_t(times.seconds.size())));
+    report.Fact("first_seconds", "first run ms", MillisecondsCell(times.untimed_seconds));
     report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
@@ -93,6 +99,8 @@ class RunNetworkCommand : public Command {
                 {int64_t(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
     report.Fact("weight_bytes", "weights MB",
                 {int64_t(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
+    report.Fact("peak_bytes", "process's peak MB",
+                {PeakResidentBytes(), Megabytes(size_t(PeakResidentBytes()))});
   }
 
   static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }

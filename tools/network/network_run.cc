@@ -70,9 +70,11 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
 RunTimes NetworkRun::Time(int64_t runs, double seconds) {
-  Run();
   RunTimes times;
+  const double asked = NowSeconds();
+  Run();
   const double begin = NowSeconds();
+  times.untimed_seconds = begin - asked;
   double last = begin;
   while ((int64_t(times.seconds.size()) < runs || last - begin < seconds) && !Interrupted()) {
     Run();

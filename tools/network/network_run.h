@@ -13,6 +13,7 @@ namespace tilesmith {
 struct RunTimes {
   std::vector<double> seconds;  // of each run, in order
   double median = 0, p10 = 0, p90 = 0, minimum = 0;
+  double untimed_seconds = 0;  // of the run before them
 };
 
 class NetworkRun {

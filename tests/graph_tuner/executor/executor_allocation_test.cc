@@ -1,10 +1,5 @@
-// Running allocates nothing. This file replaces the test binary's operator new and aligned_alloc, through
-// which everything in this project allocates, by ones that count.
+// Running allocates nothing.
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "graph_tuner/heuristic_plan.h"
 #include "ops/nodes/activations.h"
@@ -13,53 +8,7 @@
 #include "ops/nodes/softmax.h"
 #include "ops/nodes/view.h"
 #include "tests/graph_tuner/support/executor_testing.h"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-void* CountedAlloc(size_t bytes, size_t alignment) {
-  ++allocations;
-  void* memory = nullptr;
-  return posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) == 0 ? memory : nullptr;
-}
-
-void* CountedNew(size_t bytes, size_t alignment) {
-  void* const memory = CountedAlloc(bytes, alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-// Not inlined, lest the compiler see new's memory reach free and warn.
-[[gnu::noinline]] void Release(void* memory) { std::free(memory); }
-
-}  // namespace
-
-void* operator new(size_t bytes) { return CountedNew(bytes, alignof(std::max_align_t)); }
-void* operator new[](size_t bytes) { return CountedNew(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t alignment) {
-  return CountedNew(bytes, static_cast<size_t>(alignment));
-}
-void* operator new[](size_t bytes, std::align_val_t alignment) {
-  return CountedNew(bytes, static_cast<size_t>(alignment));
-}
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return CountedAlloc(bytes, alignof(std::max_align_t));
-}
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
-  return CountedAlloc(bytes, alignof(std::max_align_t));
-}
-void operator delete(void* memory) noexcept { Release(memory); }
-void operator delete[](void* memory) noexcept { Release(memory); }
-void operator delete(void* memory, size_t) noexcept { Release(memory); }
-void operator delete[](void* memory, size_t) noexcept { Release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { Release(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { Release(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { Release(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { Release(memory); }
-extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
-  return CountedAlloc(bytes, alignment);
-}
+#include "tests/support/allocations/counting_allocator.h"
 
 namespace tilesmith {
 namespace {
@@ -83,12 +32,12 @@ TEST(ExecutorAllocation, RunningAllocatesNothing) {
     std::vector<Tensor> outputs = UnwrittenOutputs(graph);
     const auto input_pointers = Pointers(inputs);
     const auto output_pointers = Pointers(outputs);
-    const int64_t before = allocations;
+    const int64_t before = AllocationsSoFar();
     executor.Run(input_pointers, output_pointers);  // the very first run, too
     executor.Run(input_pointers, output_pointers);
-    EXPECT_EQ(allocations - before, 0);
+    EXPECT_EQ(AllocationsSoFar() - before, 0);
     EXPECT_LE(RelativeDifference(outputs[0], RunReference(graph, Pointers(inputs))[0]), 1e-5);
-    EXPECT_GT(allocations - before, 0) << "allocations are not counted";
+    EXPECT_GT(AllocationsSoFar() - before, 0) << "allocations are not counted";
   }
 }
 
