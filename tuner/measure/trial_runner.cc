@@ -35,7 +35,8 @@ int PreparedThreads(const MeasureConditions& conditions) {
 TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
     : session_(session),
       find_(std::move(find)),
-      data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)) {}
+      data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)),
+      cores_(session.conditions.threads) {}
 
 void TrialRunner::Continue() { PreparedThreads(session_.conditions); }
 
@@ -84,6 +85,17 @@ double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bo
   return SecondsSince(start);
 }
 
+void TrialRunner::TakeSamplesOnOwnCores(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
+                                        TrialResult& result) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    cores_.Await();
+    result.sample_seconds.clear();
+    TakeSamples(kernel, args, stop_above, result);
+    if (cores_.AreKept()) break;
+  }
+}
+
 void TrialRunner::TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
                               TrialResult& result) {
   const SamplingPlan& plan = session_.sampling;
@@ -126,7 +138,7 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
       result.sample_seconds = {first};
       result.seconds = first;
     } else {
-      TakeSamples(*kernel, args, request.stop_above_seconds, result);
+      TakeSamplesOnOwnCores(*kernel, args, request.stop_above_seconds, result);
     }
   } catch (const std::bad_alloc&) {
     Fail(result, TrialStatus::kOutOfMemory, "out of memory while running");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tuner/measure/measurer.h"
+#include "tuner/measure/own_cores.h"
 #include "tuner/measure/problem_data.h"
 
 namespace tilesmith {
@@ -32,6 +33,9 @@ class TrialRunner {
   std::string WhyInvalid(const ConvTemplate& conv_template, const Config& config);
   std::unique_ptr<ConvKernel> Build(const TrialRequest& request, LayoutPair& layouts, TrialResult& result);
   double RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold);
+  // Again, if the threads came to share a core meanwhile.
+  void TakeSamplesOnOwnCores(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
+                             TrialResult& result);
   void TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above, TrialResult& result);
 
   MeasureSession session_;
@@ -39,6 +43,7 @@ class TrialRunner {
   ProblemData data_;
   std::map<const ConvTemplate*, ConfigSpace> spaces_;
   AlignedBuffer scratch_;
+  OwnCores cores_;
 };
 
 }  // namespace tilesmith
