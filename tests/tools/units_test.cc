@@ -13,6 +13,7 @@
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/duel.h"
+#include "tools/bench/placed_samples.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"
 #include "tools/cli/conditions.h"
@@ -222,12 +223,18 @@ TEST(PlacementRangeTest, SpansWhatIsIncluded) {
 }
 
 // The cores' placement before the first turn and after each.
-PlacementRange RoundOnMovingCores(const std::vector<CorePlacement>& placements, std::vector<size_t>& order) {
-  size_t probes = 0;
+PlacementRange RoundOnMovingCores(const std::vector<CorePlacement>& placements, std::vector<size_t>& order,
+                                  const CorePlacement& preferred = {}) {
+  size_t turns = 0;
   order.clear();
-  return TakeRound(
-      1, 3, [&] { return placements.at(std::min(probes++, placements.size() - 1)); },
-      [&](size_t contestant) { order.push_back(contestant); });
+  const auto at = [&](size_t moment) { return placements.at(std::min(moment, placements.size() - 1)); };
+  return TakeRound(1, 3, preferred, [&](size_t contestant) {
+    order.push_back(contestant);
+    PlacementRange seen;
+    seen.Include(at(turns));
+    seen.Include(at(++turns));
+    return seen;
+  });
 }
 
 TEST(AlikeRoundsTest, TurnsThatSawTheCoresMoveAreTakenAgain) {
@@ -250,6 +257,34 @@ TEST(AlikeRoundsTest, TurnsThatSawTheCoresMoveAreTakenAgain) {
 
   seen = RoundOnMovingCores({near, near, near, near, far}, order);
   EXPECT_EQ(order, Order({1, 2, 0})) << "what comes after the round is not looked at";
+
+  seen = RoundOnMovingCores({near, near, far, far, near}, order, near);
+  EXPECT_EQ(order, Order({1, 2, 0, 0, 0, 2})) << "far at the end, but one turn was as preferred";
+  EXPECT_EQ(seen.most, near);
+}
+
+TEST(PlacedSamplesTest, ThoseThatSawTheCoresMoveDoNotCount) {
+  const std::vector<CorePlacement> placements = {Apart(1), Apart(1), Apart(3), Apart(3), Apart(1), Apart(1)};
+  size_t looks = 0;
+  int next = 0;
+  const auto samples = TakePlacedSamples([&] { return placements.at(looks++); }, [&] { return next++; },
+                                         [](size_t taken) { return taken < 5; });
+  EXPECT_EQ(samples.values, std::vector<int>({0, 1, 2, 3, 4}));
+  PlacementRange seen;
+  EXPECT_EQ(ComparableSamples(samples, {}, seen), std::vector<int>({0, 4}));
+  EXPECT_EQ(seen.most, Apart(1));
+  EXPECT_EQ(ComparableSamples(samples, Apart(3), seen), std::vector<int>({2}));
+  EXPECT_EQ(seen.most, Apart(3));
+}
+
+TEST(PlacedSamplesTest, AllCountWhereEachSawThemMove) {
+  size_t looks = 0;
+  const auto samples = TakePlacedSamples([&] { return Apart(looks++ % 2 == 0 ? 1 : 3); }, [] { return 7; },
+                                         [](size_t taken) { return taken < 3; });
+  PlacementRange seen;
+  EXPECT_EQ(ComparableSamples(samples, {}, seen), std::vector<int>({7, 7, 7}));
+  EXPECT_EQ(seen.least, Apart(1));
+  EXPECT_EQ(seen.most, Apart(3));
 }
 
 TEST(AlikeRoundsTest, ARoundEndsOnCoresThatNeverStandStill) {

@@ -46,20 +46,20 @@ void PlacementRange::Include(const CorePlacement& placement) {
           std::max(most.arithmetic_seconds, placement.arithmetic_seconds)};
 }
 
-PlacementRange TakeRound(size_t round, size_t contestants, const std::function<CorePlacement()>& placement,
-                         const std::function<void(size_t contestant)>& turn) {
+PlacementRange TakeRound(size_t round, size_t contestants, const CorePlacement& preferred,
+                         const std::function<PlacementRange(size_t contestant)>& turn) {
   std::vector<PlacementRange> seen(contestants);
-  CorePlacement now = placement();
+  CorePlacement last;
   const auto take = [&](size_t contestant) {
-    seen[contestant] = {now, now};
-    turn(contestant);
-    now = placement();
-    seen[contestant].Include(now);
+    seen[contestant] = turn(contestant);
+    last = seen[contestant].least;
   };
   for (size_t i = 0; i < contestants; ++i) take((round + i) % contestants);
   for (size_t again = 0; again < contestants; ++again) {
+    const bool as_preferred = preferred.is_known() && !RoundsLike(seen, preferred).empty();
+    const CorePlacement wanted = as_preferred ? preferred : last;
     const auto elsewhere =
-        std::ranges::find_if(seen, [&](const PlacementRange& range) { return !IsLike(range, now); });
+        std::ranges::find_if(seen, [&](const PlacementRange& range) { return !IsLike(range, wanted); });
     if (elsewhere == seen.end()) break;
     take(size_t(elsewhere - seen.begin()));
   }

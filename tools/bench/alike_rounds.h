@@ -9,19 +9,18 @@
 
 namespace tilesmith {
 
-// The least and the most that a round has seen of either figure, before its turns, between them and after the
-// last.
+// The least and the most that has been seen of either figure.
 struct PlacementRange {
   CorePlacement least, most;
   void Include(const CorePlacement& placement);
 };
 
-// One turn of every contestant, in an order that rotates from round to round; the cores are looked at before,
-// between and after them. A turn that saw them elsewhere than they are at the end is taken again, until there
-// is none or every contestant could have had two: `turn` replaces what the contestant showed before. Returns
-// what the turns that stand saw.
-PlacementRange TakeRound(size_t round, size_t contestants, const std::function<CorePlacement()>& placement,
-                         const std::function<void(size_t contestant)>& turn);
+// One turn of every contestant, in an order that rotates from round to round; `turn` says where it saw the
+// cores. One that saw them elsewhere than the last one did (or, if any saw them as preferred, than that) is
+// taken again, until there is none or every contestant could have had two: `turn` replaces what the
+// contestant showed before. Returns what the turns that stand saw.
+PlacementRange TakeRound(size_t round, size_t contestants, const CorePlacement& preferred,
+                         const std::function<PlacementRange(size_t contestant)>& turn);
 
 // The rounds whose placements are all alike: those that are like `preferred` (unknown: none), if these are
 // `least` rounds or more, else the largest set, of equally large ones the better placed. Ascending indices.

@@ -5,6 +5,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/quantile.h"
+#include "tools/bench/placed_samples.h"
 #include "tools/cli/progress.h"
 #include "tuner/measure/cache_eviction.h"
 
@@ -21,17 +22,19 @@ double TimeRuns(const Contestant& contestant, int runs) {
   return (NowSeconds() - begin) / runs;
 }
 
-// Seconds per run of a block: the median of its parts, so that an interrupt in one of them does not count.
-double TimeBlock(const Contestant& contestant, int runs, bool cold) {
-  std::vector<double> parts;
-  const int part_runs = cold ? 1 : (runs + kBlockParts - 1) / kBlockParts;
-  for (int done = 0; done < runs; done += part_runs) {
+// Seconds per run of a block: the median of its comparable parts, so that an interrupt in one of them, or
+// cores that move, do not count.
+double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& options, PlacementRange& seen) {
+  const int part_runs = options.cold ? 1 : (runs + kBlockParts - 1) / kBlockParts;
+  const auto take = [&] {
     for (const std::span<const float> weights : contestant.weights) {
-      if (cold) EvictFromCaches(weights);
+      if (options.cold) EvictFromCaches(weights);
     }
-    parts.push_back(TimeRuns(contestant, part_runs));
-  }
-  return Quantile(std::move(parts), 0.5);
+    return TimeRuns(contestant, part_runs);
+  };
+  const auto parts = TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
+                                       [&](size_t taken) { return int(taken) * part_runs < runs; });
+  return Quantile(ComparableSamples(parts, options.preferred, seen), 0.5);
 }
 
 }  // namespace
@@ -41,7 +44,8 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
     contestant.run();
-    runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)), 1.0, 1000.0)));
+    runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)),
+                                  double(options.least_block_runs), 1000.0)));
   }
   Duel duel;
   const double begin = NowSeconds();
@@ -52,13 +56,15 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   };
   const size_t least = size_t(options.min_rounds);
   const auto are_alike = [&] { return EnoughAreAlike(duel.placements, options.preferred, least); };
-  const auto placement = [&] { return SeePlacement(options.threads); };
   while (!is_over(1) || (!are_alike() && !is_over(kPatience))) {
     std::vector<double> seconds(contestants.size());
-    duel.placements.push_back(TakeRound(duel.rounds.size(), contestants.size(), placement, [&](size_t turn) {
-      contestants[turn].run();
-      seconds[turn] = TimeBlock(contestants[turn], runs[turn], options.cold);
-    }));
+    duel.placements.push_back(
+        TakeRound(duel.rounds.size(), contestants.size(), options.preferred, [&](size_t turn) {
+          PlacementRange seen;
+          contestants[turn].run();
+          seconds[turn] = TimeBlock(contestants[turn], runs[turn], options, seen);
+          return seen;
+        }));
     duel.rounds.push_back(std::move(seconds));
   }
   return Comparable(duel, options.preferred, least);

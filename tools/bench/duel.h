@@ -30,7 +30,8 @@ struct DuelOptions {
   int min_rounds = kMinRounds;   // whatever they take
   int threads = 1;               // of the team whose cores' placement is watched
   CorePlacement preferred = {};  // of the rounds that count, if there are enough
-  double block_seconds = 2e-3;   // of one contestant in one round, when its runs are shorter than that
+  double block_seconds = 2e-3;   // of one contestant in one round, when its runs are shorter than that ...
+  int least_block_runs = 1;      // ... and so many runs when they are longer
 };
 
 // Seconds per run, [round][contestant].

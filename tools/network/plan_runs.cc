@@ -3,18 +3,21 @@
 #include <algorithm>
 
 #include "layouts/base/quantile.h"
+#include "tools/bench/placed_samples.h"
+#include "tools/cli/progress.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
-constexpr int kLeastInAll = 12;                        // turns of all plans: of few plans each has more
-constexpr int kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
-constexpr int kInstances = 3, kLeastRounds = 4;        // of a duel, and of each of them
+constexpr int kLeastInAll = 12;                           // turns of all plans: of few plans each has more
+constexpr size_t kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
+constexpr int kInstances = 3, kLeastRounds = 4;           // of a duel, and of each of them
 
 // Long enough for a plan's weights and tensors to be where they stay while it alone runs: several plans
 // together are more than the caches hold.
 constexpr double kBlockSeconds = 30e-3;
+constexpr int kLeastBlockRuns = 3;
 
 // What one plan showed in one turn.
 struct Turn {
@@ -22,10 +25,37 @@ struct Turn {
   std::vector<StepProfile> profile;
 };
 
-Turn TakeTurn(NetworkRun& run, double seconds) {
-  const double plain = run.Time(kLeastRuns, seconds / 2).median;
-  const double profiled = std::clamp(seconds / 2 / plain, double(kLeastRuns), double(kMostProfiledRuns));
-  return {plain, run.Profile(int(profiled))};
+// For each step the low quartile of several profiles.
+std::vector<StepProfile> LowQuartiles(const std::vector<std::vector<StepProfile>>& profiles) {
+  std::vector<StepProfile> quartiles = profiles.front();
+  for (size_t step = 0; step < quartiles.size(); ++step) {
+    std::vector<double> seconds;
+    for (const std::vector<StepProfile>& profile : profiles) seconds.push_back(profile[step].seconds);
+    quartiles[step].seconds = LowerQuartile(std::move(seconds));
+  }
+  return quartiles;
+}
+
+Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement& preferred,
+              PlacementRange& seen) {
+  const auto placement = [&] { return SeePlacement(threads); };
+  run.Run();
+  const double begin = NowSeconds();
+  const auto plain = TakePlacedSamples(
+      placement,
+      [&] {
+        const double start = NowSeconds();
+        run.Run();
+        return NowSeconds() - start;
+      },
+      [&](size_t taken) { return taken < kLeastRuns || NowSeconds() - begin < seconds / 2; });
+  Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
+  const double profiled =
+      std::clamp(seconds / 2 / turn.seconds, double(kLeastRuns), double(kMostProfiledRuns));
+  const auto profiles = TakePlacedSamples(
+      placement, [&] { return run.Profile(1); }, [&](size_t taken) { return taken < size_t(profiled); });
+  turn.profile = LowQuartiles(ComparableSamples(profiles, preferred, seen));
+  return turn;
 }
 
 // Of the plan with this index, [round][plan].
@@ -57,17 +87,18 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
   double slowest = 0;
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
-  const double least_turn = 2 * kLeastRuns * slowest;
+  const double least_turn = 2 * double(kLeastRuns) * slowest;
   const int least_turns = std::clamp(kLeastInAll / int(plans.size()), kLeastTurns, kMostTurns);
   const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMostTurns)));
   std::vector<std::vector<Turn>> rounds;
   std::vector<PlacementRange> placements;
   const auto are_alike = [&] { return EnoughAreAlike(placements, preferred, size_t(turns) / 2 + 1); };
-  const auto placement = [&] { return SeePlacement(machine.threads); };
   while (int(rounds.size()) < turns || (!are_alike() && int(rounds.size()) < kPatience * turns)) {
     std::vector<Turn> round(runs.size());
-    placements.push_back(TakeRound(rounds.size(), runs.size(), placement, [&](size_t plan) {
-      round[plan] = TakeTurn(runs[plan], seconds / turns);
+    placements.push_back(TakeRound(rounds.size(), runs.size(), preferred, [&](size_t plan) {
+      PlacementRange seen;
+      round[plan] = TakeTurn(runs[plan], seconds / turns, machine.threads, preferred, seen);
+      return seen;
     }));
     rounds.push_back(std::move(round));
   }
@@ -94,7 +125,8 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
                                             .min_rounds = kLeastRounds,
                                             .threads = machine.threads,
                                             .preferred = preferred,
-                                            .block_seconds = kBlockSeconds});
+                                            .block_seconds = kBlockSeconds,
+                                            .least_block_runs = kLeastBlockRuns});
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
