@@ -182,7 +182,7 @@ void Importer::CollectNames() {
 }
 
 std::string Importer::NameFor(const onnx::NodeProto& proto) const {
-  const std::string output = proto.output_size() > 0 ? proto.output(0) : "";
+  std::string output = proto.output_size() > 0 ? proto.output(0) : "";
   if (reserved_names_.contains(output) || proto.name().empty() || reserved_names_.contains(proto.name())) {
     return output;
   }

@@ -42,6 +42,7 @@ CorePlacement MedianPlacement(const std::vector<PlacementRange>& rounds);
 template <typename Value>
 std::vector<Value> Selected(const std::vector<Value>& values, const std::vector<size_t>& indices) {
   std::vector<Value> selected;
+  selected.reserve(indices.size());
   for (const size_t index : indices) selected.push_back(values[index]);
   return selected;
 }

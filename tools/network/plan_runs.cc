@@ -30,6 +30,7 @@ std::vector<StepProfile> LowQuartiles(const std::vector<std::vector<StepProfile>
   std::vector<StepProfile> quartiles = profiles.front();
   for (size_t step = 0; step < quartiles.size(); ++step) {
     std::vector<double> seconds;
+    seconds.reserve(profiles.size());
     for (const std::vector<StepProfile>& profile : profiles) seconds.push_back(profile[step].seconds);
     quartiles[step].seconds = LowerQuartile(std::move(seconds));
   }
@@ -61,10 +62,12 @@ Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement&
 // Of the plan with this index, [round][plan].
 PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t plan) {
   PlanMeasurement median{.steps = rounds.front()[plan].profile};
+  median.turns.reserve(rounds.size());
   for (const std::vector<Turn>& round : rounds) median.turns.push_back(round[plan].seconds);
   median.seconds = Quantile(median.turns, 0.5);
   for (size_t step = 0; step < median.steps.size(); ++step) {
     std::vector<double> seconds;
+    seconds.reserve(rounds.size());
     for (const std::vector<Turn>& round : rounds) seconds.push_back(round[plan].profile[step].seconds);
     median.steps[step].seconds = Quantile(std::move(seconds), 0.5);
   }
@@ -119,6 +122,7 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
   for (int instance = 0; instance < kInstances; ++instance) {
     std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
     std::vector<Contestant> contestants;
+    contestants.reserve(runs.size());
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
     const Duel more = RunDuel(contestants, {.seconds = seconds * double(plans.size()),
                                             .cold = false,
