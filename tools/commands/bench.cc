@@ -216,12 +216,15 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    AddNetworkBench(
-        report, plan_,
-        BenchNetwork(graph, run, choose, machine_.cpu, DuelFor(std::max(kNetworkSeconds, seconds_), false)));
+    const DuelOptions options = {.seconds = std::max(kNetworkSeconds, seconds_),
+                                 .threads = machine_.threads,
+                                 .preferred = plan_.placement,
+                                 .block_seconds = kNetworkBlockSeconds,
+                                 .least_block_runs = kNetworkBlockRuns};
+    AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, machine_.cpu, options));
   }
 
-  static constexpr double kNetworkSeconds = 2;  // at least
+  static constexpr double kNetworkSeconds = 4;  // at least
   TargetOptions target_;
   MachineOptions machine_options_;
   std::string plan_path_, log_path_, csv_path_, against_, onnxruntime_, conditions_ = "auto";

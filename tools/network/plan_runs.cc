@@ -14,11 +14,6 @@ constexpr int kLeastInAll = 12;                           // turns of all plans:
 constexpr size_t kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
 constexpr int kInstances = 3, kLeastRounds = 4;           // of a duel, and of each of them
 
-// Long enough for a plan's weights and tensors to be where they stay while it alone runs: several plans
-// together are more than the caches hold.
-constexpr double kBlockSeconds = 30e-3;
-constexpr int kLeastBlockRuns = 3;
-
 // What one plan showed in one turn.
 struct Turn {
   double seconds = 0;
@@ -129,8 +124,8 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
                                             .min_rounds = kLeastRounds,
                                             .threads = machine.threads,
                                             .preferred = preferred,
-                                            .block_seconds = kBlockSeconds,
-                                            .least_block_runs = kLeastBlockRuns});
+                                            .block_seconds = kNetworkBlockSeconds,
+                                            .least_block_runs = kNetworkBlockRuns});
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
