@@ -27,6 +27,10 @@ inline const dnnl::engine& Engine() {
 }
 
 // Batch normalization with statistics given, not computed.
+// Nothing beside the variances of 1 that it is added to; but oneDNN normalizes a block's padding as well,
+// whose variances are 0, and Winograd would multiply the NaN that this made with its padded weights.
+constexpr float kEpsilon = 1e-30f;
+
 inline dnnl::normalization_flags BatchNormFlags() {
   using Flags = dnnl::normalization_flags;
   return Flags::use_global_stats | Flags::use_scale | Flags::use_shift;
@@ -46,7 +50,8 @@ inline auto DescribeEltwise(const dnnl::primitive_attr& attr, algorithm kind, co
   return Describe<dnnl::eltwise_forward>(attr, kInference, kind, data, data, alpha, beta);
 }
 inline auto DescribeBatchNorm(const dnnl::primitive_attr& attr, const memory::desc& data) {
-  return Describe<dnnl::batch_normalization_forward>(attr, kInference, data, data, 0.f, BatchNormFlags());
+  return Describe<dnnl::batch_normalization_forward>(attr, kInference, data, data, kEpsilon,
+                                                     BatchNormFlags());
 }
 inline dnnl::sum::primitive_desc DescribeSum(const memory::desc& out,
                                              const std::vector<memory::desc>& inputs) {
@@ -72,7 +77,7 @@ inline auto DescribeEltwise(const dnnl::primitive_attr& attr, algorithm kind, co
   return Describe<dnnl::eltwise_forward>(attr, kInference, kind, data, alpha, beta);
 }
 inline auto DescribeBatchNorm(const dnnl::primitive_attr& attr, const memory::desc& data) {
-  return Describe<dnnl::batch_normalization_forward>(attr, kInference, data, 0.f, BatchNormFlags());
+  return Describe<dnnl::batch_normalization_forward>(attr, kInference, data, kEpsilon, BatchNormFlags());
 }
 inline dnnl::sum::primitive_desc DescribeSum(const memory::desc& out,
                                              const std::vector<memory::desc>& inputs) {

@@ -50,7 +50,7 @@ class Refinement {
     } else {
       if (known_.size() > 1) RunAll();
       if (loop_.variants) TryVariants();
-      const KnownPlan& fastest = Fastest();
+      const KnownPlan& fastest = loop_.compare ? Winner() : Fastest();
       refined_.plan = fastest.plan;
       refined_.round = fastest.round;
       PredictAndCheck();
@@ -168,6 +168,25 @@ class Refinement {
       fastest = &known;
     }
     return *fastest;
+  }
+
+  // Of those that are nearly as fast as the fastest, by comparing them once more.
+  const KnownPlan& Winner() const {
+    constexpr double kNearly = 1.1;
+    constexpr size_t kMost = 5;
+    std::vector<std::pair<double, const KnownPlan*>> close = {{RatioOf(Fastest()), &Fastest()}};
+    for (const KnownPlan& known : known_)
+      if (&known != close[0].second && RatioOf(known) <= kNearly * close[0].first)
+        close.emplace_back(RatioOf(known), &known);
+    std::stable_sort(close.begin() + 1, close.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    close.resize(std::min(close.size(), kMost));
+    if (close.size() == 1) return *close[0].second;
+    std::vector<const Plan*> plans;
+    plans.reserve(close.size());
+    for (const auto& [ratio, known] : close) plans.push_back(&known->plan);
+    const std::vector<double> ratios = loop_.compare(plans);
+    return *close[size_t(std::ranges::min_element(ratios) - ratios.begin())].second;
   }
 
   void PredictAndCheck() {

@@ -13,8 +13,9 @@
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
 // Where the host moves the cores (layouts/base/core_placement.h) only the rounds count in which they were
-// placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
-// plan among the others. In the same way the plan that is returned takes turns with itself, once for its
+// placed best. Those that come within a tenth of it are then compared once more, as carefully as a plan is
+// with its baselines. If asked to, the fastest then tries other configs for its layouts, and what comes out
+// is a plan among the others. In the same way the plan that is returned takes turns with itself, once for its
 // prediction and once to check it. Source: original.
 #pragma once
 
@@ -43,6 +44,10 @@ struct PredictionLoop {
   // Makes the plans ready to run and runs them by turns on an otherwise idle machine; one measurement for
   // each.
   std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)> measure;
+  // How many times longer than the first each of the plans takes, the first's 1, found more carefully than by
+  // `measure`: with the plans made ready several times. Asked for with those that may be the fastest; may be
+  // empty.
+  std::function<std::vector<double>(const std::vector<const Plan*>&)> compare = {};
   // Asked for once there is a first solution; may be empty.
   std::function<std::vector<RivalPlan>()> rivals = {};
   // The same layouts with other configs (config_variants.h). Asked for with the plan that the rounds found to

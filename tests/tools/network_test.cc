@@ -112,6 +112,13 @@ TEST(NetworkTest, BenchTable) {
   EXPECT_GT(json["network_seconds"], 0);
 }
 
+// oneDNN's Winograd pads 3 channels to a block, and what it is fed must be zero there.
+TEST(NetworkTest, BenchOfScaledAndPaddedChannels) {
+  const ProgramResult result =
+      Tilesmith({"bench", "scale_shift>mb1ic3ih56oc32oh56kh3ph1+bias", "--time", "1ms", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST(NetworkTest, PlansForNhwcCallersAgreeWithTheReferenceAndOneDnn) {
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl");

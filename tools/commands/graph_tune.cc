@@ -121,6 +121,13 @@ class GraphTuneCommand : public Command {
       if (!best_.is_known() || IsBetter(placement, best_)) best_ = placement;
       return measurements;
     };
+    loop.compare = [&](const std::vector<const Plan*>& plans) {
+      session.stages.Begin("comparing the fastest plans", kDuelRuns * int(plans.size()));
+      const Duel duel = ComparePlans(session.graph, plans, session.machine, seconds_, best_);
+      std::vector<double> ratios;
+      for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
+      return ratios;
+    };
     if (!no_baselines_) {
       loop.rivals = [&] {
         PlanTheBaselines(session);
@@ -145,7 +152,8 @@ class GraphTuneCommand : public Command {
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
     if (rounds_ > 0) runs += int(rounds_) + rivals;
     if (rounds_ > 0 && variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
-    if (!no_baselines_) runs += 1 + rivals;
+    if (rounds_ > 0) runs += kDuelRuns * (int(rounds_) + rivals > 1 ? kCompared : 0);
+    if (!no_baselines_) runs += kDuelRuns * (1 + rivals);
     session.stages.Expect(runs);
   }
 
@@ -175,7 +183,7 @@ class GraphTuneCommand : public Command {
       ++runs;
       PricePlan(session.graph, session.costs, *baseline.plan, refined.corrections);
     }
-    session.stages.Begin("running the baselines", runs);
+    session.stages.Begin("running the baselines", kDuelRuns * runs);
     const std::vector<BaselineRun> baseline_runs =
         RunBaselines(session.graph, refined.plan, session.machine, baselines_, seconds_);
     report.AddTable(BaselineTable(baseline_runs, refined.plan, refined.check.seconds));
@@ -234,6 +242,8 @@ class GraphTuneCommand : public Command {
     return fmt::format("of {}, {}", refined.rounds[refined.round].name,
                        refined.settled ? "settled" : "not settled");
   }
+
+  static constexpr int kDuelRuns = 3, kCompared = 3;  // of each plan, and of how many, as a guess
 
   GraphTuningArguments arguments_;
   GraphTuneOptions options_;

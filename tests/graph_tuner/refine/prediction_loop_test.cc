@@ -223,6 +223,51 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
   EXPECT_GT(different, 10);
 }
 
+// Turns that tell plans apart by a few percent may be wrong about them.
+TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
+  int corrected = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 6);
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return 1 + 0.3 * HashFraction(node + option, seed);
+    });
+    PredictionLoop loop;
+    loop.solve = [&](const Corrections& corrections) {
+      options_.corrections = corrections;
+      return GraphTune(graph_, log_, *costs_, options_).plan;
+    };
+    loop.measure = [&](const std::vector<const Plan*>& plans) {
+      std::vector<PlanMeasurement> measurements = machine.Measure(plans);
+      for (size_t i = 0; i < measurements.size(); ++i) {
+        const double wrong = 1 + 0.2 * HashFraction(std::to_string(i), seed);
+        measurements[i].seconds *= wrong;
+        for (double& turn : measurements[i].turns) turn *= wrong;
+      }
+      return measurements;
+    };
+    const double without = machine.TrueSeconds(RefinePlan(graph_, *costs_, loop).plan);
+    double least = kForbidden;
+    loop.compare = [&](const std::vector<const Plan*>& plans) {
+      EXPECT_GT(plans.size(), 1u);
+      EXPECT_LE(plans.size(), 5u);
+      std::vector<double> ratios;
+      for (const Plan* plan : plans) {
+        ratios.push_back(machine.TrueSeconds(*plan) / machine.TrueSeconds(*plans[0]));
+        least = std::min(least, machine.TrueSeconds(*plan));
+      }
+      return ratios;
+    };
+    const double with = machine.TrueSeconds(RefinePlan(graph_, *costs_, loop).plan);
+    if (least < kForbidden) {
+      EXPECT_NEAR(with, least, 1e-12);
+    }
+    EXPECT_LE(with, without * (1 + 1e-9));
+    corrected += with < without * (1 - 1e-9);
+  }
+  EXPECT_GT(corrected, 5);
+}
+
 TEST_F(PredictionLoopTest, PredictionAndCheckAreOfTheSameMinutes) {
   Make(7, 8);
   FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.5; });
