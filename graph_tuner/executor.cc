@@ -164,8 +164,8 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   return profile;
 }
 
-Executor::Executor(const Graph& graph, const Plan& plan, const ExecutorOptions& options)
-    : Executor(CompileNetwork(graph, plan, options)) {}
+Executor::Executor(Graph graph, const Plan& plan, const ExecutorOptions& options)
+    : Executor(CompileNetwork(std::move(graph), plan, options)) {}
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network)
     : impl_(std::make_unique<Impl>(std::move(network))) {}
 Executor::~Executor() = default;

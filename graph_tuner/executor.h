@@ -43,8 +43,9 @@ struct CompiledNetwork;
 
 class Executor {
  public:
-  // Preconditions: plan is for this graph (CheckPlan, plan_file.h). `graph` is not referenced afterwards.
-  Executor(const Graph& graph, const Plan& plan, const ExecutorOptions& options);
+  // Preconditions: plan is for this graph (CheckPlan, plan_file.h). A graph that is moved here lets go of
+  // weights that are packed (CompileNetwork).
+  Executor(Graph graph, const Plan& plan, const ExecutorOptions& options);
   explicit Executor(std::shared_ptr<const CompiledNetwork> network);
   ~Executor();
   Executor(Executor&&) noexcept;

@@ -26,11 +26,11 @@ inline const dnnl::engine& Engine() {
   return engine;
 }
 
-// Batch normalization with statistics given, not computed.
 // Nothing beside the variances of 1 that it is added to; but oneDNN normalizes a block's padding as well,
 // whose variances are 0, and Winograd would multiply the NaN that this made with its padded weights.
 constexpr float kEpsilon = 1e-30f;
 
+// Batch normalization with statistics given, not computed.
 inline dnnl::normalization_flags BatchNormFlags() {
   using Flags = dnnl::normalization_flags;
   return Flags::use_global_stats | Flags::use_scale | Flags::use_shift;

@@ -117,7 +117,7 @@ class Refinement {
       LearnFrom(known.plan, known.measurement);
       const CorePlacement& placement = known.measurement.placement;
       known.sessions.push_back({placement, RatiosTo(known_[0].measurement, known.measurement)});
-      if (!best_.is_known() || IsBetter(placement, best_)) best_ = placement;
+      best_ = BetterOf(best_, placement);
     }
   }
 

@@ -13,10 +13,10 @@
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
 // Where the host moves the cores (layouts/base/core_placement.h) only the rounds count in which they were
-// placed best. Those that come within a tenth of it are then compared once more, as carefully as a plan is
-// with its baselines. If asked to, the fastest then tries other configs for its layouts, and what comes out
-// is a plan among the others. In the same way the plan that is returned takes turns with itself, once for its
-// prediction and once to check it. Source: original.
+// placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
+// plan among the others. Those that come within a tenth of the fastest are at last compared once more, as
+// carefully as a plan is with its baselines. In the same way the plan that is returned takes turns with
+// itself, once for its prediction and once to check it. Source: original.
 #pragma once
 
 #include <functional>

@@ -62,15 +62,21 @@ CorePlacement SeePlacement(int threads) {
   return {Quantile(std::move(barriers), 0.5), Quantile(std::move(arithmetic), 0.5)};
 }
 
+bool ComputeAlike(const CorePlacement& a, const CorePlacement& b) {
+  return WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds);
+}
+
 bool AreAlike(const CorePlacement& a, const CorePlacement& b) {
-  return WithinHalfAsMuchAgain(a.barrier_seconds, b.barrier_seconds) &&
-         WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds);
+  return WithinHalfAsMuchAgain(a.barrier_seconds, b.barrier_seconds) && ComputeAlike(a, b);
 }
 
 bool IsBetter(const CorePlacement& a, const CorePlacement& b) {
-  return WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds)
-             ? a.barrier_seconds < b.barrier_seconds
-             : a.arithmetic_seconds < b.arithmetic_seconds;
+  return ComputeAlike(a, b) ? a.barrier_seconds < b.barrier_seconds
+                            : a.arithmetic_seconds < b.arithmetic_seconds;
+}
+
+CorePlacement BetterOf(const CorePlacement& best, const CorePlacement& seen) {
+  return !best.is_known() || IsBetter(seen, best) ? seen : best;
 }
 
 }  // namespace tilesmith

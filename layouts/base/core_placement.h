@@ -21,13 +21,19 @@ struct CorePlacement {
 // The medians of several barriers and multiplications in turns, which take some 30 us on two cores.
 CorePlacement SeePlacement(int threads);
 
-// Whether two tell of the same placement: neither barriers nor arithmetic take more than 1.5 times as long in
-// one as in the other.
+// Whether arithmetic takes no more than 1.5 times as long in one as in the other.
+bool ComputeAlike(const CorePlacement& a, const CorePlacement& b);
+
+// Whether two tell of the same placement: they compute alike, and neither's barriers take more than 1.5 times
+// as long as the other's.
 bool AreAlike(const CorePlacement& a, const CorePlacement& b);
 
 // Whether a network is likely to run faster on cores placed like `a` than like `b`: they compute faster or,
 // computing as fast, are nearer to each other. Of those that are alike, the one whose barriers take less
 // time.
 bool IsBetter(const CorePlacement& a, const CorePlacement& b);
+
+// `seen`, if it is better than the best so far, or that is unknown.
+CorePlacement BetterOf(const CorePlacement& best, const CorePlacement& seen);
 
 }  // namespace tilesmith

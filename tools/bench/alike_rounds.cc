@@ -46,6 +46,11 @@ void PlacementRange::Include(const CorePlacement& placement) {
           std::max(most.arithmetic_seconds, placement.arithmetic_seconds)};
 }
 
+void PlacementRange::Include(const PlacementRange& range) {
+  Include(range.least);
+  Include(range.most);
+}
+
 PlacementRange TakeRound(size_t round, size_t contestants, const CorePlacement& preferred,
                          const std::function<PlacementRange(size_t contestant)>& turn) {
   std::vector<PlacementRange> seen(contestants);
@@ -64,10 +69,7 @@ PlacementRange TakeRound(size_t round, size_t contestants, const CorePlacement& 
     take(size_t(elsewhere - seen.begin()));
   }
   PlacementRange all;
-  for (const PlacementRange& range : seen) {
-    all.Include(range.least);
-    all.Include(range.most);
-  }
+  for (const PlacementRange& range : seen) all.Include(range);
   return all;
 }
 

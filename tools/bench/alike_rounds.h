@@ -13,6 +13,7 @@ namespace tilesmith {
 struct PlacementRange {
   CorePlacement least, most;
   void Include(const CorePlacement& placement);
+  void Include(const PlacementRange& range);
 };
 
 // One turn of every contestant, in an order that rotates from round to round; `turn` says where it saw the

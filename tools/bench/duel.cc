@@ -39,6 +39,14 @@ double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& opti
 
 }  // namespace
 
+DuelOptions NetworkDuel(double seconds, int threads, const CorePlacement& preferred) {
+  return {.seconds = seconds,
+          .threads = threads,
+          .preferred = preferred,
+          .block_seconds = 30e-3,
+          .least_block_runs = 3};
+}
+
 Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options) {
   TILESMITH_CHECK(!contestants.empty());
   std::vector<int> runs;

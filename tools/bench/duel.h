@@ -34,10 +34,9 @@ struct DuelOptions {
   int least_block_runs = 1;      // ... and so many runs when they are longer
 };
 
-// Blocks of whole networks: long enough for one's weights and tensors to be where they stay while it alone
-// runs (several together are more than the caches hold), and of several runs.
-constexpr double kNetworkBlockSeconds = 30e-3;
-constexpr int kNetworkBlockRuns = 3;
+// Of whole networks, warm: blocks are long enough for one's weights and tensors to be where they stay while
+// it alone runs (several together are more than the caches hold), and of several runs.
+DuelOptions NetworkDuel(double seconds, int threads, const CorePlacement& preferred);
 
 // Seconds per run, [round][contestant].
 using DuelRounds = std::vector<std::vector<double>>;

@@ -38,10 +38,7 @@ template <typename Value>
 std::vector<Value> ComparableSamples(const PlacedSamples<Value>& samples, const CorePlacement& preferred,
                                      PlacementRange& seen) {
   const std::vector<size_t> comparable = ComparableRounds(samples.ranges, preferred, 1);
-  for (const PlacementRange& range : Selected(samples.ranges, comparable)) {
-    seen.Include(range.least);
-    seen.Include(range.most);
-  }
+  for (const PlacementRange& range : Selected(samples.ranges, comparable)) seen.Include(range);
   return Selected(samples.values, comparable);
 }
 

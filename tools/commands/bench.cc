@@ -216,11 +216,8 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    const DuelOptions options = {.seconds = std::max(kNetworkSeconds, seconds_),
-                                 .threads = machine_.threads,
-                                 .preferred = plan_.placement,
-                                 .block_seconds = kNetworkBlockSeconds,
-                                 .least_block_runs = kNetworkBlockRuns};
+    const DuelOptions options =
+        NetworkDuel(std::max(kNetworkSeconds, seconds_), machine_.threads, plan_.placement);
     AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, machine_.cpu, options));
   }
 

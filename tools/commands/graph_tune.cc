@@ -117,12 +117,11 @@ class GraphTuneCommand : public Command {
                            int(plans.size()));
       std::vector<PlanMeasurement> measurements =
           MeasurePlans(session.graph, plans, session.machine, seconds_, best_);
-      const CorePlacement& placement = measurements.front().placement;
-      if (!best_.is_known() || IsBetter(placement, best_)) best_ = placement;
+      best_ = BetterOf(best_, measurements.front().placement);
       return measurements;
     };
     loop.compare = [&](const std::vector<const Plan*>& plans) {
-      session.stages.Begin("comparing the fastest plans", kDuelRuns * int(plans.size()));
+      session.stages.Begin("comparing the fastest plans", kPlanDuels * int(plans.size()));
       const Duel duel = ComparePlans(session.graph, plans, session.machine, seconds_, best_);
       std::vector<double> ratios;
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
@@ -152,8 +151,8 @@ class GraphTuneCommand : public Command {
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
     if (rounds_ > 0) runs += int(rounds_) + rivals;
     if (rounds_ > 0 && variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
-    if (rounds_ > 0) runs += kDuelRuns * (int(rounds_) + rivals > 1 ? kCompared : 0);
-    if (!no_baselines_) runs += kDuelRuns * (1 + rivals);
+    if (rounds_ > 0) runs += kPlanDuels * (int(rounds_) + rivals > 1 ? kCompared : 0);
+    if (!no_baselines_) runs += kPlanDuels * (1 + rivals);
     session.stages.Expect(runs);
   }
 
@@ -183,7 +182,7 @@ class GraphTuneCommand : public Command {
       ++runs;
       PricePlan(session.graph, session.costs, *baseline.plan, refined.corrections);
     }
-    session.stages.Begin("running the baselines", kDuelRuns * runs);
+    session.stages.Begin("running the baselines", kPlanDuels * runs);
     const std::vector<BaselineRun> baseline_runs =
         RunBaselines(session.graph, refined.plan, session.machine, baselines_, seconds_);
     report.AddTable(BaselineTable(baseline_runs, refined.plan, refined.check.seconds));
@@ -243,7 +242,7 @@ class GraphTuneCommand : public Command {
                        refined.settled ? "settled" : "not settled");
   }
 
-  static constexpr int kDuelRuns = 3, kCompared = 3;  // of each plan, and of how many, as a guess
+  static constexpr int kCompared = 3;  // plans, as a guess
 
   GraphTuningArguments arguments_;
   GraphTuneOptions options_;

@@ -99,8 +99,8 @@ class RunNetworkCommand : public Command {
                 {int64_t(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
     report.Fact("weight_bytes", "weights MB",
                 {int64_t(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
-    report.Fact("peak_bytes", "process's peak MB",
-                {PeakResidentBytes(), Megabytes(size_t(PeakResidentBytes()))});
+    const int64_t peak = PeakResidentBytes();
+    report.Fact("peak_bytes", "process's peak MB", {peak, Megabytes(size_t(peak))});
   }
 
   static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }

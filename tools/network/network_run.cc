@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
@@ -65,7 +64,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       outputs_(MakeOutputs(graph, ends_.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads})) {}
+      executor_(std::move(graph), plan, {machine.cpu, machine.threads}) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
 constexpr int kLeastInAll = 12;                           // turns of all plans: of few plans each has more
 constexpr size_t kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
-constexpr int kInstances = 3, kLeastRounds = 4;           // of a duel, and of each of them
+constexpr int kLeastRounds = 4;                           // of a duel
 
 // What one plan showed in one turn.
 struct Turn {
@@ -20,16 +20,17 @@ struct Turn {
   std::vector<StepProfile> profile;
 };
 
-// For each step the low quartile of several profiles.
-std::vector<StepProfile> LowQuartiles(const std::vector<std::vector<StepProfile>>& profiles) {
-  std::vector<StepProfile> quartiles = profiles.front();
-  for (size_t step = 0; step < quartiles.size(); ++step) {
+// Of each step's seconds in several profiles.
+std::vector<StepProfile> StepQuantiles(const std::vector<std::vector<StepProfile>>& profiles,
+                                       double fraction) {
+  std::vector<StepProfile> quantiles = profiles.front();
+  for (size_t step = 0; step < quantiles.size(); ++step) {
     std::vector<double> seconds;
     seconds.reserve(profiles.size());
     for (const std::vector<StepProfile>& profile : profiles) seconds.push_back(profile[step].seconds);
-    quartiles[step].seconds = LowerQuartile(std::move(seconds));
+    quantiles[step].seconds = Quantile(std::move(seconds), fraction);
   }
-  return quartiles;
+  return quantiles;
 }
 
 Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement& preferred,
@@ -50,22 +51,22 @@ Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement&
       std::clamp(seconds / 2 / turn.seconds, double(kLeastRuns), double(kMostProfiledRuns));
   const auto profiles = TakePlacedSamples(
       placement, [&] { return run.Profile(1); }, [&](size_t taken) { return taken < size_t(profiled); });
-  turn.profile = LowQuartiles(ComparableSamples(profiles, preferred, seen));
+  turn.profile = StepQuantiles(ComparableSamples(profiles, preferred, seen), 0.25);
   return turn;
 }
 
 // Of the plan with this index, [round][plan].
 PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t plan) {
-  PlanMeasurement median{.steps = rounds.front()[plan].profile};
+  PlanMeasurement median;
+  std::vector<std::vector<StepProfile>> profiles;
+  profiles.reserve(rounds.size());
   median.turns.reserve(rounds.size());
-  for (const std::vector<Turn>& round : rounds) median.turns.push_back(round[plan].seconds);
-  median.seconds = Quantile(median.turns, 0.5);
-  for (size_t step = 0; step < median.steps.size(); ++step) {
-    std::vector<double> seconds;
-    seconds.reserve(rounds.size());
-    for (const std::vector<Turn>& round : rounds) seconds.push_back(round[plan].profile[step].seconds);
-    median.steps[step].seconds = Quantile(std::move(seconds), 0.5);
+  for (const std::vector<Turn>& round : rounds) {
+    median.turns.push_back(round[plan].seconds);
+    profiles.push_back(round[plan].profile);
   }
+  median.seconds = Quantile(median.turns, 0.5);
+  median.steps = StepQuantiles(profiles, 0.5);
   return median;
 }
 
@@ -114,18 +115,14 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
 Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
                   double seconds, const CorePlacement& preferred) {
   Duel duel;
-  for (int instance = 0; instance < kInstances; ++instance) {
+  for (int instance = 0; instance < kPlanDuels; ++instance) {
     std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
     std::vector<Contestant> contestants;
     contestants.reserve(runs.size());
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-    const Duel more = RunDuel(contestants, {.seconds = seconds * double(plans.size()),
-                                            .cold = false,
-                                            .min_rounds = kLeastRounds,
-                                            .threads = machine.threads,
-                                            .preferred = preferred,
-                                            .block_seconds = kNetworkBlockSeconds,
-                                            .least_block_runs = kNetworkBlockRuns});
+    DuelOptions options = NetworkDuel(seconds * double(plans.size()), machine.threads, preferred);
+    options.min_rounds = kLeastRounds;
+    const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }

@@ -19,8 +19,9 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
                                           const Machine& machine, double seconds,
                                           const CorePlacement& preferred = {});
 
-// A duel of all plans. It is held three times, for about `seconds` for each plan, the plans made ready anew,
-// since how their memory happens to lie is part of what they take.
+// A duel of all plans. It is held so many times, for about `seconds` for each plan, the plans made ready
+// anew, since how their memory happens to lie is part of what they take.
+constexpr int kPlanDuels = 3;
 Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
                   double seconds, const CorePlacement& preferred = {});
 

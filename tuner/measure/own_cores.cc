@@ -3,8 +3,6 @@
 #include <chrono>
 #include <thread>
 
-#include "layouts/base/core_placement.h"
-
 namespace tilesmith {
 
 void OwnCores::Await() {
@@ -12,16 +10,15 @@ void OwnCores::Await() {
   constexpr std::chrono::milliseconds kPatience(150), kPause(5);
   const Clock::time_point begin = Clock::now();
   while (!AreKept()) {
-    if (Clock::now() - begin > kPatience) least_seconds_ = 0;
+    if (Clock::now() - begin > kPatience) fastest_ = {};
     std::this_thread::sleep_for(kPause);
   }
 }
 
 bool OwnCores::AreKept() {
-  constexpr double kAsFast = 1.5;
-  const double seconds = SeePlacement(threads_).arithmetic_seconds;
-  if (least_seconds_ == 0 || seconds < least_seconds_) least_seconds_ = seconds;
-  return seconds <= kAsFast * least_seconds_;
+  const CorePlacement seen = SeePlacement(threads_);
+  if (!fastest_.is_known() || seen.arithmetic_seconds < fastest_.arithmetic_seconds) fastest_ = seen;
+  return ComputeAlike(seen, fastest_);
 }
 
 }  // namespace tilesmith

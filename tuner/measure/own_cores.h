@@ -3,6 +3,8 @@
 // hosts that do this it lasts a tenth of a second or so. Source: original.
 #pragma once
 
+#include "layouts/base/core_placement.h"
+
 namespace tilesmith {
 
 // One thread at a time; of one thread nothing is seen.
@@ -18,7 +20,7 @@ class OwnCores {
 
  private:
   int threads_;
-  double least_seconds_ = 0;  // of arithmetic; 0: nothing seen yet
+  CorePlacement fastest_;  // of those seen; unknown: nothing seen yet
 };
 
 }  // namespace tilesmith
