@@ -57,17 +57,43 @@ bool Corrections::HasMeasured(const Node& tensor, const Layout& from, const Layo
          found->second.contains(OptionOf(ConversionOf(tensor.shape, from, to)));
 }
 
+void Corrections::Learn(const Correction& correction) {
+  auto& options = correction.of == Correction::Of::kNode ? nodes_ : conversions_;
+  options[correction.name][correction.option] = {correction.stand_alone_seconds, correction.seconds};
+}
+
 void Corrections::LearnConv(const std::string& node, const Record& record, double seconds) {
-  nodes_[node][OptionOf(record)] = {record.seconds, seconds};
+  Learn({Correction::Of::kNode, node, OptionOf(record), record.seconds, seconds});
 }
 
 void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds) {
-  nodes_[node][layout.ToString()] = {stand_alone, seconds};
+  Learn({Correction::Of::kNode, node, layout.ToString(), stand_alone, seconds});
 }
 
 void Corrections::LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
                                   double seconds) {
-  conversions_[tensor][OptionOf(conversion)] = {stand_alone, seconds};
+  Learn({Correction::Of::kTensor, tensor, OptionOf(conversion), stand_alone, seconds});
+}
+
+std::vector<Correction> Corrections::All() const {
+  std::vector<Correction> all;
+  const auto add = [&](Correction::Of of, const std::map<std::string, ByOption>& learned) {
+    for (const auto& [name, options] : learned)
+      for (const auto& [option, measured] : options)
+        all.push_back({of, name, option, measured.stand_alone, measured.seconds});
+  };
+  add(Correction::Of::kNode, nodes_);
+  add(Correction::Of::kTensor, conversions_);
+  return all;
+}
+
+Corrections Corrections::Scaled(double factor) const {
+  Corrections scaled;
+  for (Correction correction : All()) {
+    correction.seconds *= factor;
+    scaled.Learn(correction);
+  }
+  return scaled;
 }
 
 }  // namespace tilesmith

@@ -18,6 +18,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ops/graph.h"
 #include "tuner/record.h"
@@ -27,6 +28,15 @@ namespace tilesmith {
 // What a conversion of a tensor is known by: canonical layouts (CanonicalLayout, transform_costs.h), `in` and
 // `out` the same when a copy is enough.
 LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to);
+
+// What was measured of one option.
+struct Correction {
+  enum class Of { kNode, kTensor };  // a tensor's options are its conversions
+  Of of = Of::kNode;
+  std::string name;    // the node's, or that of the node that produces the tensor
+  std::string option;  // "conv2d ... direct {...}", "NCHW16c", "NCHW -> NCHW16c"
+  double stand_alone_seconds = 0, seconds = 0;
+};
 
 // A plain value. All times are in seconds, finite and not negative.
 class Corrections {
@@ -48,6 +58,12 @@ class Corrections {
   void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds);
   void LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
                        double seconds);
+  void Learn(const Correction& correction);
+
+  // All that was learned, nodes first, by name and option.
+  std::vector<Correction> All() const;
+  // The same on a machine that takes `factor` times as long for everything.
+  Corrections Scaled(double factor) const;
 
  private:
   struct Measured {

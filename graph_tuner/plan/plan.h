@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/costs/corrections.h"
 #include "layouts/base/core_placement.h"
 #include "ops/end_layouts.h"
 #include "tuner/accuracy.h"
@@ -47,6 +48,9 @@ struct Plan {
   CorePlacement placement;      // while the figures behind the prediction were measured
   std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
   std::vector<TransformPlan> transforms;
+  // What running it and other plans by turns has taught of their costs, in the machine's speed of the
+  // prediction: under these the plan costs predicted_seconds. Empty when none ran.
+  Corrections corrections;
 };
 
 }  // namespace tilesmith

@@ -5,6 +5,7 @@
 namespace tilesmith {
 
 Corrections CorrectionsOf(const Graph& graph, const Plan& plan, CostSource& costs) {
+  if (!plan.corrections.empty()) return plan.corrections;
   Corrections corrections;
   for (const NodePlan& node : plan.nodes) {
     if (!node.fused_into.empty()) continue;

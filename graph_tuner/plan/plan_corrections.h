@@ -7,10 +7,10 @@
 
 namespace tilesmith {
 
-// The corrections under which the plan costs what it says: its predicted seconds, of every node and of every
-// conversion of a tensor, are taken for measurements in context. Other options of the same node are corrected
-// by the node's ratio (corrections.h). Of a plan that was never corrected, nothing changes. Precondition:
-// CheckPlan passes (plan_file.h).
+// The corrections under which the plan costs what it says: those that it carries; else its own predicted
+// seconds, of every node and of every conversion of a tensor, are taken for measurements in context. Other
+// options of the same node are corrected by the node's ratio (corrections.h). Of a plan that was never
+// corrected, nothing changes. Precondition: CheckPlan passes (plan_file.h).
 Corrections CorrectionsOf(const Graph& graph, const Plan& plan, CostSource& costs);
 
 }  // namespace tilesmith

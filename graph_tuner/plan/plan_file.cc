@@ -114,11 +114,34 @@ TransformPlan TransformFromJson(const json& object) {
           JsonGetOr<bool>(object, "interpolated", false)};
 }
 
+const char* NameFieldOf(Correction::Of of) {
+  return of == Correction::Of::kNode ? "corrected" : "corrected_tensor";
+}
+
+json CorrectionToJson(const Correction& correction) {
+  return {{NameFieldOf(correction.of), correction.name},
+          {"option", correction.option},
+          {"stand_alone_seconds", correction.stand_alone_seconds},
+          {"seconds", correction.seconds}};
+}
+
+Correction CorrectionFromJson(const json& object, Correction::Of of) {
+  return {of, JsonGet<std::string>(object, NameFieldOf(of)), JsonGet<std::string>(object, "option"),
+          SecondsIn(object, "stand_alone_seconds"), SecondsIn(object, "seconds")};
+}
+
 void ReadBodyLine(const json& object, Plan& plan) {
-  if (object.is_object() && object.contains("transform"))
+  const auto has = [&](const char* field) { return object.is_object() && object.contains(field); };
+  if (has("transform")) {
     plan.transforms.push_back(TransformFromJson(object));
-  else
-    plan.nodes.push_back(NodeFromJson(object));
+    return;
+  }
+  for (const Correction::Of of : {Correction::Of::kNode, Correction::Of::kTensor}) {
+    if (!has(NameFieldOf(of))) continue;
+    plan.corrections.Learn(CorrectionFromJson(object, of));
+    return;
+  }
+  plan.nodes.push_back(NodeFromJson(object));
 }
 
 std::string TextOf(const Plan& plan) {
@@ -132,6 +155,8 @@ std::string TextOf(const Plan& plan) {
     if (transform.interpolated) object["interpolated"] = true;
     text += JsonLine(object) + "\n";
   }
+  for (const Correction& correction : plan.corrections.All())
+    text += JsonLine(CorrectionToJson(correction)) + "\n";
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
+#include "layouts/base/check.h"
 #include "layouts/base/quantile.h"
 
 namespace tilesmith {
@@ -50,17 +51,15 @@ class Refinement {
     } else {
       if (known_.size() > 1) RunAll();
       if (loop_.variants) TryVariants();
-      const KnownPlan& fastest = loop_.compare ? Winner() : Fastest();
-      refined_.plan = fastest.plan;
-      refined_.round = fastest.round;
-      PredictAndCheck();
+      Choose(loop_.compare ? Winner() : Fastest());
     }
+    if (loop_.challenge) Challenge();
     return std::move(refined_);
   }
 
  private:
   void RunRound() {
-    const Plan plan = loop_.solve(refined_.corrections);
+    const Plan plan = loop_.solve(corrections_);
     const size_t rounds_before = refined_.rounds.size();
     solution_ = Find(plan);
     if (solution_ < known_.size() &&
@@ -110,19 +109,19 @@ class Refinement {
     std::vector<const Plan*> plans;
     for (const KnownPlan& known : known_) plans.push_back(&known.plan);
     std::vector<PlanMeasurement> measurements = loop_.measure(plans);
-    refined_.corrections = {};
+    corrections_ = {};
     for (size_t i = 0; i < known_.size(); ++i) {
       KnownPlan& known = known_[i];
       known.measurement = std::move(measurements.at(i));
-      LearnFrom(known.plan, known.measurement);
+      LearnFrom(known.plan, known.measurement, corrections_);
       const CorePlacement& placement = known.measurement.placement;
       known.sessions.push_back({placement, RatiosTo(known_[0].measurement, known.measurement)});
       best_ = BetterOf(best_, placement);
     }
   }
 
-  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement) {
-    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), refined_.corrections);
+  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement, Corrections& corrections) {
+    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), corrections);
   }
 
   // The plan made of the fastest configs has to beat those that are as fast as their own best by whole runs.
@@ -137,8 +136,8 @@ class Refinement {
     const std::vector<PlanMeasurement> measurements = loop_.measure(pointers);
     Plan combined = FastestConfigs(plans, measurements);
     if (SameSchedules(combined, base)) return;
-    for (size_t i = 0; i < plans.size(); ++i) LearnFrom(plans[i], measurements[i]);
-    PricePlan(graph_, costs_, combined, refined_.corrections);
+    for (size_t i = 0; i < plans.size(); ++i) LearnFrom(plans[i], measurements[i], corrections_);
+    PricePlan(graph_, costs_, combined, corrections_);
     const size_t rounds_before = refined_.rounds.size();
     Enter("configs in context", combined, base);
     RunAll();
@@ -189,18 +188,39 @@ class Refinement {
     return *close[size_t(std::ranges::min_element(ratios) - ratios.begin())].second;
   }
 
-  void PredictAndCheck() {
-    std::vector<PlanMeasurement> twice = loop_.measure({&refined_.plan, &refined_.plan});
-    LearnFrom(refined_.plan, twice.at(0));
-    PricePlan(graph_, costs_, refined_.plan, refined_.corrections);
-    refined_.plan.placement = twice.at(0).placement;
+  // What it is predicted to take is of its own turns; all plans were last compared at another moment, in
+  // which the machine may have been faster or slower.
+  void Choose(const KnownPlan& known) {
+    Plan& plan = refined_.plan;
+    plan = known.plan;
+    refined_.round = known.round;
+    PricePlan(graph_, costs_, plan, corrections_);
+    const double then = plan.predicted_seconds;
+    std::vector<PlanMeasurement> twice = loop_.measure({&plan, &plan});
+    Corrections own;
+    LearnFrom(plan, twice.at(0), own);
+    PricePlan(graph_, costs_, plan, own);
+    plan.placement = twice.at(0).placement;
+    plan.corrections = corrections_.Scaled(then > 0 ? plan.predicted_seconds / then : 1);
     refined_.check = std::move(twice.at(1));
+  }
+
+  void Challenge() {
+    constexpr int kMostReplaced = 2;
+    for (int replaced = 0;; ++replaced) {
+      const std::optional<Plan> faster = loop_.challenge(refined_);
+      if (!faster || known_.empty() || replaced == kMostReplaced) return;
+      const size_t index = Find(*faster);
+      TILESMITH_CHECK(index < known_.size(), "a plan that never ran");
+      Choose(known_[index]);
+    }
   }
 
   const Graph& graph_;
   CostSource& costs_;
   const PredictionLoop& loop_;
   RefinedPlan refined_;
+  Corrections corrections_;       // all that the last rounds taught
   std::vector<KnownPlan> known_;  // distinct
   Plan last_;                     // solution
   int solutions_ = 0;

@@ -16,10 +16,12 @@
 // placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
 // plan among the others. Those that come within a tenth of the fastest are at last compared once more, as
 // carefully as a plan is with its baselines. In the same way the plan that is returned takes turns with
-// itself, once for its prediction and once to check it. Source: original.
+// itself, once for its prediction and once to check it. It is then held against those it has to beat, and
+// makes way for one that is faster beyond noise. Source: original.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ struct RivalPlan {
   Plan plan;
 };
 
+struct RefinedPlan;
+
 struct PredictionLoop {
   int rounds = 3;           // at most, not counting what follows the last solution
   double tolerance = 0.05;  // of |measured / predicted - 1|
@@ -48,6 +52,9 @@ struct PredictionLoop {
   // `measure`: with the plans made ready several times. Asked for with those that may be the fastest; may be
   // empty.
   std::function<std::vector<double>(const std::vector<const Plan*>&)> compare = {};
+  // Holds the plan that is to be returned against others. One of the rivals if that is faster beyond noise:
+  // it takes the plan's place, and is held against the others itself. May be empty.
+  std::function<std::optional<Plan>(const RefinedPlan&)> challenge = {};
   // Asked for once there is a first solution; may be empty.
   std::function<std::vector<RivalPlan>()> rivals = {};
   // The same layouts with other configs (config_variants.h). Asked for with the plan that the rounds found to
@@ -65,11 +72,10 @@ struct LoopRound {
 };
 
 struct RefinedPlan {
-  Plan plan;                      // the fastest; predicted is what its steps take
-  size_t round = 0;               // which of `rounds` it is; meaningless without rounds
-  bool settled = false;           // the last solution had run already, as predicted
-  PlanMeasurement check;          // of the plan; nothing of it went into the prediction
-  Corrections corrections;        // all that was learned
+  Plan plan;              // the fastest; predicted is what its steps take, corrections what all plans do
+  size_t round = 0;       // which of `rounds` it is; meaningless without rounds
+  bool settled = false;   // the last solution had run already, as predicted
+  PlanMeasurement check;  // of the plan; nothing of it went into the prediction
   std::vector<LoopRound> rounds;  // rivals too
 };
 

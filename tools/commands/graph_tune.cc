@@ -77,7 +77,7 @@ class GraphTuneCommand : public Command {
     AddFacts(report, refined);
     if (!refined.rounds.empty()) report.AddTable(RoundsTable(refined));
     AddDifferences(report, session, refined);
-    if (!no_baselines_) AddBaselines(report, session, refined);
+    if (!no_baselines_) report.AddTable(BaselineTable(baseline_runs_, refined.plan, refined.check.seconds));
     progress.Clear();
     report.Print(json_);
     return 0;
@@ -136,6 +136,7 @@ class GraphTuneCommand : public Command {
         ExpectRuns(session, int(rivals.size()));
         return rivals;
       };
+      loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(session, refined); };
     }
     if (variants_) {
       loop.variants = [&](const Plan& plan) {
@@ -173,19 +174,21 @@ class GraphTuneCommand : public Command {
     baselines_ = PlanBaselines(session.graph, session.records, session.costs, uncorrected);
   }
 
-  void AddBaselines(Report& report, const Session& session, const RefinedPlan& refined) {
+  // Runs the baselines beside the plan, which is written first: who interrupts them keeps it.
+  std::optional<Plan> FasterBaseline(const Session& session, const RefinedPlan& refined) {
+    WritePlan(plan_path_, refined.plan);
     if (baselines_.empty()) PlanTheBaselines(session);
-    DropPlan(refined.plan, baselines_);
+    std::vector<PlannedBaseline> baselines = baselines_;
+    DropPlan(refined.plan, baselines);
     int runs = 1;
-    for (PlannedBaseline& baseline : baselines_) {
+    for (PlannedBaseline& baseline : baselines) {
       if (!baseline.plan) continue;
       ++runs;
-      PricePlan(session.graph, session.costs, *baseline.plan, refined.corrections);
+      PricePlan(session.graph, session.costs, *baseline.plan, refined.plan.corrections);
     }
     session.stages.Begin("running the baselines", kPlanDuels * runs);
-    const std::vector<BaselineRun> baseline_runs =
-        RunBaselines(session.graph, refined.plan, session.machine, baselines_, seconds_);
-    report.AddTable(BaselineTable(baseline_runs, refined.plan, refined.check.seconds));
+    baseline_runs_ = RunBaselines(session.graph, refined.plan, session.machine, baselines, seconds_);
+    return FasterThanThePlan(baseline_runs_);
   }
 
   void AddFacts(Report& report, const RefinedPlan& refined) const {
@@ -253,9 +256,10 @@ class GraphTuneCommand : public Command {
 
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;
-  double asked_ = 0;          // when the last cost was known
-  double solve_seconds_ = 0;  // of the last solution
-  CorePlacement best_;        // that a measurement has seen
+  std::vector<BaselineRun> baseline_runs_;  // beside the plan
+  double asked_ = 0;                        // when the last cost was known
+  double solve_seconds_ = 0;                // of the last solution
+  CorePlacement best_;                      // that a measurement has seen
   int64_t candidates_ = 0;
 };
 

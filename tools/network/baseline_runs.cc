@@ -30,6 +30,15 @@ std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, cons
   return runs;
 }
 
+std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs) {
+  const BaselineRun* fastest = nullptr;
+  for (const BaselineRun& run : runs) {
+    if (!run.baseline.plan || run.ratio.high >= 1) continue;
+    if (!fastest || run.ratio.median < fastest->ratio.median) fastest = &run;
+  }
+  return fastest ? fastest->baseline.plan : std::nullopt;
+}
+
 Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, double plan_seconds) {
   Table table("baselines", "baselines, executed in turns with the plan (95% interval of its gain)",
               {{"baseline", "baseline"},

@@ -1,6 +1,7 @@
 // A plan beside its baselines: each of them executed, in turns with the plan.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct BaselineRun {
 // A duel of them all and the plan, for about `seconds` each.
 std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, const Machine& machine,
                                       const std::vector<PlannedBaseline>& baselines, double seconds);
+
+// The fastest of the baselines that are faster than the plan beyond noise: their 95% intervals lie below the
+// plan. None if there is no such baseline.
+std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs);
 
 // The baselines and last the plan, which took `plan_seconds`. "Gain" is how much longer a baseline takes than
 // the plan, with the 95% interval of its median.

@@ -49,6 +49,25 @@ TEST(Corrections, OfAConvAreByOptionThenByNode) {
   EXPECT_EQ(corrections.ConvSeconds("a", fused), 7);
 }
 
+TEST(Corrections, CanBeListedLearnedAgainAndScaled) {
+  const Record record = SyntheticRecord(Workload(), 8, 8, 2);
+  const Node a{"a", nullptr, {1, 16, 4, 4}};
+  Corrections corrections;
+  corrections.LearnConv("a", record, 5);
+  corrections.LearnOp("r", Layout::Blocked(8), 2, 3);
+  corrections.LearnConversion("a", ConversionOf(a.shape, Layout::Nchw(), Layout::Blocked(8)), 1, 4);
+  Corrections again;
+  for (const Correction& correction : corrections.All()) again.Learn(correction);
+  ASSERT_EQ(again.All().size(), 3u);
+  const std::vector<std::pair<Corrections, double>> both = {{again, 1}, {corrections.Scaled(3), 3}};
+  for (const auto& [same, factor] : both) {
+    EXPECT_EQ(same.ConvSeconds("a", record), 5 * factor);
+    EXPECT_EQ(same.OpSeconds("r", Layout::Blocked(8), 2), 3 * factor);
+    EXPECT_EQ(same.OpSeconds("r", Layout::Nchw(), 4), 6 * factor);
+    EXPECT_EQ(same.ConversionSeconds(a, Layout::Nchw(), Layout::Blocked(8), 1), 4 * factor);
+  }
+}
+
 TEST(Corrections, OfOpsAndConversionsAreApart) {
   Corrections corrections;
   corrections.LearnOp("r", Layout::Blocked(8), 2, 3);

@@ -37,6 +37,16 @@ TEST(PlanCorrections, APlanCostsWhatItSays) {
   }
 }
 
+TEST(PlanCorrections, WhatThePlanCarriesComesBeforeWhatItSays) {
+  const Graph graph = RandomNetwork(1, 6);
+  SyntheticCosts costs(1);
+  Plan plan = GraphTune(graph, SyntheticLog(graph, {1, 8}, 1), costs, SyntheticOptions()).plan;
+  plan.corrections = CorrectionsOf(graph, plan, costs).Scaled(3);
+  Plan again = plan;
+  PricePlan(graph, costs, again, CorrectionsOf(graph, plan, costs));
+  EXPECT_NEAR(again.predicted_seconds, 3 * plan.predicted_seconds, 1e-12 * again.predicted_seconds);
+}
+
 TEST(PlanCorrections, APlanThatNeverRanCorrectsNothing) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -74,6 +74,15 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(x.record->sample_seconds, y.record->sample_seconds);
     for (const auto& [name, value] : x.record->config.knobs()) EXPECT_EQ(y.record->config.Get(name), value);
   }
+  const std::vector<Correction> learned = a.corrections.All(), read = b.corrections.All();
+  ASSERT_EQ(learned.size(), read.size());
+  for (size_t i = 0; i < learned.size(); ++i) {
+    EXPECT_EQ(learned[i].of, read[i].of);
+    EXPECT_EQ(learned[i].name, read[i].name);
+    EXPECT_EQ(learned[i].option, read[i].option);
+    EXPECT_EQ(learned[i].stand_alone_seconds, read[i].stand_alone_seconds);
+    EXPECT_EQ(learned[i].seconds, read[i].seconds);
+  }
   ASSERT_EQ(a.transforms.size(), b.transforms.size());
   for (size_t i = 0; i < a.transforms.size(); ++i) {
     EXPECT_EQ(a.transforms[i].tensor, b.transforms[i].tensor);
@@ -89,6 +98,8 @@ TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
   ASSERT_FALSE(plan.transforms.empty());
   plan.transforms[0].interpolated = true;
   plan.placement = {1e-7, 2e-6};
+  plan.corrections.Learn({Correction::Of::kNode, "a", "NCHW", 1e-3, 2e-3});
+  plan.corrections.Learn({Correction::Of::kTensor, "a", "NCHW -> NHWC", 1e-4, 0});
   Write("an older plan\n");
   WritePlan(path_, plan);
   const Plan read = ReadPlan(path_);
@@ -199,6 +210,8 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
               HasSubstr(fmt::format(":{}: field \"op\"", lines + 1)));
   EXPECT_THAT(read(good + R"({"transform":"t","from":"NCHW","to":"NHCW","predicted_seconds":1})" + "\n"),
               HasSubstr("NHCW"));
+  EXPECT_THAT(read(good + R"({"corrected":"n","option":"NCHW","stand_alone_seconds":1,"seconds":-1})" + "\n"),
+              HasSubstr("field \"seconds\" is -1"));
 }
 
 TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {

@@ -95,6 +95,7 @@ class PredictionLoopTest : public testing::Test {
     };
     loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
     loop.rivals = [&] { return rivals_; };
+    loop.challenge = challenge_;
     return RefinePlan(graph_, *costs_, loop);
   }
 
@@ -110,6 +111,7 @@ class PredictionLoopTest : public testing::Test {
   std::unique_ptr<SyntheticCosts> costs_;
   GraphTuneOptions options_;
   std::vector<RivalPlan> rivals_;
+  std::function<std::optional<Plan>(const RefinedPlan&)> challenge_;
 };
 
 TEST_F(PredictionLoopTest, FindsTheOptimumWhereNodesAreSlowedAsAWhole) {
@@ -317,12 +319,83 @@ TEST_F(PredictionLoopTest, LearnsFromRivalsAndIsNeverSlowerThanOne) {
   EXPECT_GT(rivals_ran, 100);
 }
 
+// Whatever the machine's speed was when all ran and when the prediction was made.
+TEST_F(PredictionLoopTest, ThePlanKnowsWhatItsRivalsTake) {
+  int rivals_priced = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Make(seed, 4 + int(seed % 8));
+    FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+      return 0.3 + 3 * HashFraction(node + option, seed);
+    });
+    machine.drifts = {1, 3, 0.5};
+    GraphTuneOptions uniform = options_;
+    uniform.uniform = Layout::Nchw();
+    rivals_ = {{"NCHW", GraphTune(graph_, log_, *costs_, uniform).plan}};
+    const RefinedPlan refined = Refine(machine, 2);
+    const double drift = refined.plan.predicted_seconds / machine.TrueSeconds(refined.plan);
+    for (Plan plan : {refined.plan, rivals_[0].plan}) {
+      PricePlan(graph_, *costs_, plan, refined.plan.corrections);
+      EXPECT_NEAR(plan.predicted_seconds, drift * machine.TrueSeconds(plan), 1e-9 * plan.predicted_seconds);
+    }
+    rivals_priced += drift != 1 && !SameSchedules(refined.plan, rivals_[0].plan);
+  }
+  EXPECT_GT(rivals_priced, 10);
+}
+
+// The rounds are wrong about a rival; the challenge is not.
+TEST_F(PredictionLoopTest, ARivalThatIsFasterTakesThePlansPlace) {
+  for (const int wins : {0, 1, 2, 3, 9}) {
+    SCOPED_TRACE(testing::Message() << wins << " challenges won");
+    Make(3, 8);
+    FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 2.0; });
+    for (const Layout& layout : {Layout::Nchw(), Layout::Blocked(8)}) {
+      GraphTuneOptions uniform = options_;
+      uniform.corrections = {};
+      uniform.uniform = layout;
+      rivals_.push_back({layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan});
+    }
+    ASSERT_FALSE(SameSchedules(rivals_[0].plan, rivals_[1].plan));
+    int challenges = 0;
+    challenge_ = [&](const RefinedPlan& refined) -> std::optional<Plan> {
+      EXPECT_NEAR(refined.plan.predicted_seconds, machine.TrueSeconds(refined.plan), 1e-9);
+      EXPECT_NEAR(refined.check.seconds, machine.TrueSeconds(refined.plan), 1e-9);
+      if (challenges > 0) {
+        EXPECT_TRUE(SameSchedules(refined.plan, rivals_[challenges % 2].plan));
+      }
+      if (challenges == wins) return std::nullopt;
+      return rivals_[++challenges % 2].plan;
+    };
+    const RefinedPlan refined = Refine(machine, 2);
+    EXPECT_EQ(challenges, std::min(wins, 3));
+    const int replaced = std::min(wins, 2);
+    if (replaced > 0) {
+      EXPECT_TRUE(SameSchedules(refined.plan, rivals_[replaced % 2].plan));
+      EXPECT_EQ(refined.rounds[refined.round].name, rivals_[replaced % 2].name);
+    }
+    rivals_.clear();
+  }
+}
+
+TEST_F(PredictionLoopTest, WithoutRoundsNothingReplacesTheSolution) {
+  Make(5, 8);
+  FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 2.0; });
+  const Plan solution = GraphTune(graph_, log_, *costs_, options_).plan;
+  int challenges = 0;
+  challenge_ = [&](const RefinedPlan& refined) {
+    ++challenges;
+    return refined.plan;
+  };
+  EXPECT_TRUE(SameSchedules(Refine(machine, 0).plan, solution));
+  EXPECT_EQ(challenges, 1);
+}
+
 TEST_F(PredictionLoopTest, WithoutRoundsTheLogIsBelieved) {
   Make(5, 8);
   FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 2.0; });
   const RefinedPlan refined = Refine(machine, 0);
   EXPECT_TRUE(refined.rounds.empty());
-  EXPECT_TRUE(refined.corrections.empty());
+  EXPECT_TRUE(refined.plan.corrections.empty());
   EXPECT_FALSE(refined.settled);
   ASSERT_EQ(machine.sessions.size(), 1u);
   EXPECT_EQ(machine.sessions[0].size(), 1u);
