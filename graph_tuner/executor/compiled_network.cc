@@ -139,7 +139,7 @@ class Compiler {
       const int64_t scratch = network_.kernels[i]->ScratchFloats(network_.threads);
       requests.push_back({step, step, scratch * sizeof(float)});
     }
-    network_.memory = PlanMemory(requests);
+    network_.memory = PlanMemory(requests, network_.threads);
   }
 
   Graph graph_;

@@ -60,18 +60,66 @@ MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const
   return plan;
 }
 
+std::vector<size_t> LargestFirst(std::span<const BufferRequest> requests, std::vector<size_t> order) {
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  return order;
+}
+
+struct Slot {
+  size_t bytes = 0;
+  std::vector<size_t> buffers;  // by index
+};
+
+// The first is the largest of a slot.
+std::vector<Slot> FillSlots(std::span<const BufferRequest> requests) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<Slot> slots;  // the largest first, as they are opened
+  for (const size_t index : LargestFirst(requests, order)) {
+    const auto is_free = [&](const Slot& slot) {
+      return std::ranges::none_of(
+          slot.buffers, [&](size_t other) { return LivesBeside(requests[index], requests[other]); });
+    };
+    const auto smallest = std::find_if(slots.rbegin(), slots.rend(), is_free);
+    Slot& slot = smallest == slots.rend() ? slots.emplace_back() : *smallest;
+    if (slot.buffers.empty()) slot.bytes = RoundUp(requests[index].bytes, Alignment(requests[index].bytes));
+    slot.buffers.push_back(index);
+  }
+  return slots;
+}
+
 }  // namespace
 
-MemoryPlan PlanMemory(std::span<const BufferRequest> requests) {
+MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads) {
+  constexpr double kMostForSlots = 1.5;  // times the packed plan's bytes
+  MemoryPlan packed = PackMemory(requests);
+  if (threads == 1) return packed;
+  MemoryPlan in_slots = PlaceInSlots(requests);
+  return double(in_slots.bytes) <= kMostForSlots * double(packed.bytes) ? in_slots : packed;
+}
+
+MemoryPlan PackMemory(std::span<const BufferRequest> requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return requests[a].first < requests[b].first; });
   MemoryPlan by_time = PlaceInOrder(requests, order);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
-  MemoryPlan by_size = PlaceInOrder(requests, order);
+  MemoryPlan by_size = PlaceInOrder(requests, LargestFirst(requests, order));
   return by_size.bytes < by_time.bytes ? by_size : by_time;
+}
+
+MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests) {
+  MemoryPlan plan;
+  plan.offsets.assign(requests.size(), 0);
+  for (const Slot& slot : FillSlots(requests)) {
+    for (const size_t index : slot.buffers) {
+      const size_t alignment = Alignment(requests[index].bytes);
+      plan.offsets[index] = plan.bytes + (slot.bytes - requests[index].bytes) / 2 / alignment * alignment;
+    }
+    plan.bytes += slot.bytes;
+  }
+  return plan;
 }
 
 size_t LivenessLowerBound(std::span<const BufferRequest> requests) {

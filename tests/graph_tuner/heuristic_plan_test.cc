@@ -39,9 +39,10 @@ TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
   const std::vector<BufferRequest> requests = ArenaRequests(program, PlaceRegions(program));
-  const size_t bytes = PlanMemory(requests).bytes;
+  const size_t bytes = PlanMemory(requests, 1).bytes;
   const size_t bound = LivenessLowerBound(requests);
   EXPECT_LE(bytes, bound + bound / 10) << bound << " bytes are live at once";
+  EXPECT_LE(PlanMemory(requests, 2).bytes, bytes + bytes / 2);
 }
 
 TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {

@@ -42,26 +42,53 @@ TEST(MemoryPlanner, RandomBuffersNeverOverlapWhileBothLive) {
       request.bytes = random.Integer(0, 3) == 0 ? random.Integer(0, 300000) : random.Integer(0, 3000);
       sum += (request.bytes + 4095) / 4096 * 4096;
     }
-    const MemoryPlan plan = PlanMemory(requests);
-    ExpectDisjoint(requests, plan);
-    EXPECT_LE(plan.bytes, sum);
-    EXPECT_GE(plan.bytes, LivenessLowerBound(requests));
+    for (const MemoryPlan& plan : {PackMemory(requests), PlaceInSlots(requests), PlanMemory(requests, 2)}) {
+      ExpectDisjoint(requests, plan);
+      EXPECT_LE(plan.bytes, sum);
+      EXPECT_GE(plan.bytes, LivenessLowerBound(requests));
+    }
   }
 }
 
 TEST(MemoryPlanner, AChainTakesTwoBuffers) {
   std::vector<BufferRequest> requests;
   for (int step = 0; step < 20; ++step) requests.push_back({step, step + 1, 1 << 20});
-  EXPECT_EQ(PlanMemory(requests).bytes, size_t{2} << 20);
+  EXPECT_EQ(PackMemory(requests).bytes, size_t{2} << 20);
+  EXPECT_EQ(PlaceInSlots(requests).bytes, size_t{2} << 20);
 }
 
 TEST(MemoryPlanner, TheSmallestGapIsTaken) {
   // The first three lie side by side; the last one fits where the middle one was.
   const std::vector<BufferRequest> requests = {{0, 9, 4096}, {0, 4, 2048}, {0, 9, 1024}, {5, 9, 2048}};
-  const MemoryPlan plan = PlanMemory(requests);
+  const MemoryPlan plan = PackMemory(requests);
   EXPECT_EQ(plan.bytes, size_t{4096 + 2048 + 1024});
   EXPECT_EQ(plan.bytes, LivenessLowerBound(requests));
   ExpectDisjoint(requests, plan);
+}
+
+TEST(MemoryPlanner, BuffersOfASlotHaveTheSameMiddle) {
+  const std::vector<BufferRequest> requests = {
+      {0, 1, 1 << 20}, {1, 2, 1 << 18}, {2, 3, 1 << 19}, {3, 4, 1 << 18}, {4, 5, 640}};
+  const MemoryPlan plan = PlaceInSlots(requests);
+  EXPECT_EQ(plan.bytes, size_t{(1 << 20) + (1 << 18)});
+  const auto middle = [&](size_t i) { return plan.offsets[i] + requests[i].bytes / 2; };
+  EXPECT_EQ(middle(2), middle(0));
+  EXPECT_EQ(middle(3), middle(1));
+  EXPECT_EQ(middle(4), middle(0));
+}
+
+// Where a large buffer was, one small one is, and the others are beside it.
+TEST(MemoryPlanner, SlotsAreLeftWhereTheyTakeMuchMore) {
+  std::vector<BufferRequest> requests = {{0, 0, 1 << 20}};
+  requests.resize(4, {1, 1, 1 << 17});
+  const size_t packed = size_t{1} << 20;
+  EXPECT_EQ(PackMemory(requests).bytes, packed);
+  EXPECT_EQ(PlaceInSlots(requests).bytes, packed + (2 << 17));
+  EXPECT_EQ(PlanMemory(requests, 2).offsets, PlaceInSlots(requests).offsets);
+  EXPECT_EQ(PlanMemory(requests, 1).offsets, PackMemory(requests).offsets);
+  requests.resize(9, {1, 1, 1 << 17});
+  EXPECT_EQ(PackMemory(requests).bytes, packed);
+  EXPECT_EQ(PlanMemory(requests, 2).offsets, PackMemory(requests).offsets);
 }
 
 }  // namespace
