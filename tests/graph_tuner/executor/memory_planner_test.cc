@@ -52,6 +52,7 @@ TEST(MemoryPlanner, RandomBuffersNeverOverlapWhileBothLive) {
 
 TEST(MemoryPlanner, AChainTakesTwoBuffers) {
   std::vector<BufferRequest> requests;
+  requests.reserve(20);
   for (int step = 0; step < 20; ++step) requests.push_back({step, step + 1, 1 << 20});
   EXPECT_EQ(PackMemory(requests).bytes, size_t{2} << 20);
   EXPECT_EQ(PlaceInSlots(requests).bytes, size_t{2} << 20);

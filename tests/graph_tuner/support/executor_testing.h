@@ -44,11 +44,13 @@ inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
 
 inline std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> pointers;
+  pointers.reserve(tensors.size());
   for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
 inline std::vector<Tensor*> Pointers(std::vector<Tensor>& tensors) {
   std::vector<Tensor*> pointers;
+  pointers.reserve(tensors.size());
   for (Tensor& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
