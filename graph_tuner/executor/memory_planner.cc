@@ -60,7 +60,17 @@ MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const
   return plan;
 }
 
-std::vector<size_t> LargestFirst(std::span<const BufferRequest> requests, std::vector<size_t> order) {
+std::vector<size_t> InOrderOfTime(std::span<const BufferRequest> requests) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].first < requests[b].first; });
+  return order;
+}
+
+// Of equal size in order of time.
+std::vector<size_t> LargestFirst(std::span<const BufferRequest> requests) {
+  std::vector<size_t> order = InOrderOfTime(requests);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
   return order;
@@ -73,10 +83,8 @@ struct Slot {
 
 // The first is the largest of a slot.
 std::vector<Slot> FillSlots(std::span<const BufferRequest> requests) {
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t{0});
   std::vector<Slot> slots;  // the largest first, as they are opened
-  for (const size_t index : LargestFirst(requests, order)) {
+  for (const size_t index : LargestFirst(requests)) {
     const auto is_free = [&](const Slot& slot) {
       return std::ranges::none_of(
           slot.buffers, [&](size_t other) { return LivesBeside(requests[index], requests[other]); });
@@ -100,12 +108,8 @@ MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads) {
 }
 
 MemoryPlan PackMemory(std::span<const BufferRequest> requests) {
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return requests[a].first < requests[b].first; });
-  MemoryPlan by_time = PlaceInOrder(requests, order);
-  MemoryPlan by_size = PlaceInOrder(requests, LargestFirst(requests, order));
+  MemoryPlan by_time = PlaceInOrder(requests, InOrderOfTime(requests));
+  MemoryPlan by_size = PlaceInOrder(requests, LargestFirst(requests));
   return by_size.bytes < by_time.bytes ? by_size : by_time;
 }
 
