@@ -1,6 +1,7 @@
 #include "ops/kernels/elementwise.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "layouts/base/check.h"
 #include "ops/kernels/block_kernel.h"
@@ -137,7 +138,12 @@ std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const
 
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
                                              const std::vector<float>& shift, const Activation& activation) {
-  const BlockDims dims = BlockDimsOf(request.output, request.layout);
+  const auto differs = [](const std::vector<float>& values) {
+    return std::ranges::adjacent_find(values, std::not_equal_to()) != values.end();
+  };
+  BlockDims dims = BlockDimsOf(request.output, request.layout);
+  if (!dims.has_padding() && !scale.empty() && !differs(scale) && !differs(shift))
+    dims = FlatDimsOf(request.output, request.layout);
   return std::make_unique<ScaleShiftKernel>(dims, scale, shift, activation, request.cpu.isa);
 }
 

@@ -35,6 +35,8 @@ void CopyLanes(const LaneCopy& c) {
   switch (c.count) {
     case 1:
       return CopyFixed<1>(c);
+    case 2:
+      return CopyFixed<2>(c);
     case 4:
       return CopyFixed<4>(c);
     case 8:

@@ -25,6 +25,11 @@ TEST(ImageKernels, Slice) {
   });
   Check({Slice({{0, 0, kEnd, 2}, {1, 1, 6, 2}}), {{3, 7}}});
   Check({Slice({{0, 1, 3, 1}}), {{4}}});
+  for (const int64_t first : {0, 1, 3}) {
+    Check({Slice({{2, first, kEnd, 1}}), {{2, 300, 5}}});
+    Check({Slice({{3, first, 4, 1}, {0, 1, 2, 1}}), {{2, 3, 4, 5}}});
+  }
+  Check({Slice({{2, 1, 1, 1}}), {{1, 7, 3}}});
   Check({Slice({{4, 0, kEnd, 2}, {1, 1, 2, 1}}), {{2, 3, 2, 2, 5}}});
   ExpectRunsEverywhere(*Slice({{1, 0, 5, 1}}), {{1, 9, 3, 3}});
   EXPECT_FALSE(Slice({{1, 0, 1, 1}})->RunsIn(Layout::Nhwc(), std::vector<Shape>{{2, 3, 2, 2, 5}}));

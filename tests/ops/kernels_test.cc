@@ -106,6 +106,12 @@ TEST(Kernels, ScaleShift) {
   });
   Check({std::make_shared<ScaleShiftOp>(Values(6, 1), Values(6, 2)), {{2, 6}}, 20 * kUlp});
   Check({std::make_shared<ScaleShiftOp>(Values(6, 1), Values(6, 2)), {{2, 6, 2, 3, 4}}, 20 * kUlp});
+  const std::vector<float> twos(17, 2.0f), thirds(17, 1 / 3.0f);
+  for (const Shape& shape : {Shape{2, 17, 3, 5}, Shape{1, 17, 2}, Shape{3, 17}}) {
+    Check({std::make_shared<ScaleShiftOp>(twos, thirds), {shape}, 20 * kUlp});
+    Check({std::make_shared<ScaleShiftOp>(twos, Values(17, 1)), {shape}, 20 * kUlp});
+    Check({std::make_shared<ScaleShiftOp>(Values(17, 1), thirds), {shape}, 20 * kUlp});
+  }
   ExpectRunsEverywhere(ScaleShiftOp({1}, {0}), {{1, 1, 3, 3}});
 }
 
