@@ -57,41 +57,22 @@ class ConcatKernel : public BlockKernel {
   std::vector<std::vector<Segment>> segments_;  // by output block
 };
 
-// Along an axis behind the channels, plain: a task is one run of everything from that axis on.
-class RowConcatKernel : public Kernel {
- public:
-  RowConcatKernel(const KernelRequest& request, int64_t axis)
-      : images_(request.output[0]),
-        rows_(ElementCount(Shape(request.output.begin() + 1, request.output.begin() + axis))),
-        row_(ElementCount(Shape(request.output.begin() + axis, request.output.end()))) {
-    for (const Shape& input : request.inputs) {
-      parts_.push_back(ElementCount(Shape(input.begin() + axis, input.end())));
-    }
-  }
-
-  int64_t Tasks(int) const override { return images_ * rows_; }
-
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
-    for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t image = task / rows_, row = task % rows_;
-      float* out = args.output.data + image * args.output.batch_stride + row * row_;
-      for (size_t i = 0; i < parts_.size(); ++i) {
-        const InputView& view = args.inputs[i];
-        out = std::copy_n(view.data + image * view.batch_stride + row * parts_[i], parts_[i], out);
-      }
-    }
-  }
-
- private:
-  const int64_t images_, rows_, row_;  // rows of one image, floats of one row
-  std::vector<int64_t> parts_;         // floats that each input gives to a row
-};
+// Along an axis behind the channels, plain: what comes before the axis are pixels, and everything from it on
+// their channels.
+KernelRequest RowsAsPixels(const KernelRequest& request, int64_t axis) {
+  const auto as_pixels = [axis](const Shape& shape) {
+    const Shape pixels(shape.begin() + 1, shape.begin() + axis), row(shape.begin() + axis, shape.end());
+    return Shape{shape[0], ElementCount(row), ElementCount(pixels), 1};
+  };
+  KernelRequest rows{{}, as_pixels(request.output), Layout::Nhwc(), request.cpu};
+  for (const Shape& input : request.inputs) rows.inputs.push_back(as_pixels(input));
+  return rows;
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request, int64_t axis) {
-  if (axis == 1) return std::make_unique<ConcatKernel>(request);
-  return std::make_unique<RowConcatKernel>(request, axis);
+  return std::make_unique<ConcatKernel>(axis == 1 ? request : RowsAsPixels(request, axis));
 }
 
 }  // namespace tilesmith

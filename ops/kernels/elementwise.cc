@@ -31,6 +31,18 @@ class ActivationKernel : public BlockKernel {
   void (*const loop_)(const float*, float*, int64_t, Activation);
 };
 
+class ExpKernel : public BlockKernel {
+ public:
+  ExpKernel(const BlockDims& dims, Isa isa)
+      : BlockKernel(dims, false), loop_(TILESMITH_DISPATCH(isa, ExpRun)) {}
+
+ private:
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    loop_(At(args.inputs[0], piece), At(args.output, piece), piece.pixels);
+  }
+  void (*const loop_)(const float*, float*, int64_t);
+};
+
 class ScaleShiftKernel : public BlockKernel {
  public:
   ScaleShiftKernel(const BlockDims& dims, const std::vector<float>& scale, const std::vector<float>& shift,
@@ -134,6 +146,10 @@ std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const
   const BlockDims dims =
       flat ? FlatDimsOf(request.output, request.layout) : BlockDimsOf(request.output, request.layout);
   return std::make_unique<ActivationKernel>(dims, activation, request.cpu.isa);
+}
+
+std::unique_ptr<Kernel> MakeExpKernel(const KernelRequest& request) {
+  return std::make_unique<ExpKernel>(FlatDimsOf(request.output, request.layout), request.cpu.isa);
 }
 
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,

@@ -11,6 +11,8 @@ namespace tilesmith {
 
 // out = act(in)
 std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const Activation& activation);
+// out = e^in, plain layout; within 8 ulp, 0 and infinity beyond what a float holds
+std::unique_ptr<Kernel> MakeExpKernel(const KernelRequest& request);
 // out = act(scale[c] * in + shift[c])
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
                                              const std::vector<float>& shift, const Activation& activation);

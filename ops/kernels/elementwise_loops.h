@@ -21,6 +21,8 @@ enum class Arithmetic { kAdd, kSub, kMul, kDiv };
 
 // out = act(in)
 TILESMITH_DECLARE_ISA(void ActivateRun(const float* in, float* out, int64_t count, Activation activation))
+// out = e^in
+TILESMITH_DECLARE_ISA(void ExpRun(const float* in, float* out, int64_t count))
 // out = act(a[lane] * in + b[lane])
 TILESMITH_DECLARE_ISA(void ScaleShiftLanes(const LaneLoop& loop, Activation activation))
 // out = in >= 0 ? in : a[lane] * in

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/kernels/elementwise.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/binary.h"
 #include "ops/nodes/import_util.h"
@@ -18,7 +19,7 @@ constexpr UnaryFunction kUnary[] = {
     {"Abs", [](double x) { return std::abs(x); }},
     {"Ceil", [](double x) { return std::ceil(x); }},
     {"Erf", [](double x) { return std::erf(x); }},
-    {"Exp", [](double x) { return std::exp(x); }},
+    {"Exp", [](double x) { return std::exp(x); }, MakeExpKernel},
     {"Floor", [](double x) { return std::floor(x); }},
     {"Log", [](double x) { return std::log(x); }},
     {"Neg", [](double x) { return -x; }},
@@ -89,6 +90,10 @@ Tensor FunctionOp::Reference(std::span<const Tensor* const> inputs) const {
   for (int64_t i = 0; i < output.size(); ++i)
     output.floats()[i] = static_cast<float>(function_.apply(inputs[0]->floats()[i]));
   return output;
+}
+
+std::unique_ptr<Kernel> FunctionOp::MakeKernel(const KernelRequest& request) const {
+  return HasFastKernel() ? function_.kernel(request) : Op::MakeKernel(request);
 }
 
 Shape BinaryFunctionOp::InferShape(std::span<const Shape> inputs) const {

@@ -1,4 +1,4 @@
-// Functions of one element that are rare in CNNs: plain layout, through the reference.
+// Functions of one element that are rare in CNNs: plain layout, all but e^x through the reference.
 //
 //   out = exp(x), log(x), sqrt(x), erf(x), |x|, -x, 1/x, floor(x), ceil(x)
 //   out = a ^ b, min(a, b), max(a, b)      with broadcasting
@@ -11,6 +11,7 @@ namespace tilesmith {
 struct UnaryFunction {
   std::string_view name;  // ONNX's
   double (*apply)(double);
+  std::unique_ptr<Kernel> (*kernel)(const KernelRequest&) = nullptr;  // plain; null: through the reference
 };
 
 class FunctionOp : public Op {
@@ -20,6 +21,8 @@ class FunctionOp : public Op {
   std::string Signature() const override { return std::string(function_.name); }
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return function_.kernel != nullptr; }
 
  private:
   UnaryFunction function_;

@@ -12,6 +12,7 @@
 #include "ops/nodes/transpose.h"
 #include "ops/nodes/view.h"
 #include "tests/ops/kernel_check.h"
+#include "tests/ops/test_node.h"
 
 namespace tilesmith {
 namespace {
@@ -184,6 +185,26 @@ TEST(Kernels, GlobalPool) {
   Check({std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {{2, 150, 3, 3}}, 8 * kUlp, true});
 }
 
+TEST(Kernels, Exp) {
+  const auto op = TestNode("Exp").Input(Counting({1})).Build().op;
+  for (const int64_t c : kChannels) Check({op, {{2, c, 3, 2}}, 4 * kUlp * std::exp(4.0)});
+  const std::vector<float> x = {0, -0.0f, 1, 88, 88.7f, 89, 1000, -87, -100, -1000, INFINITY, -INFINITY, NAN};
+  const Tensor in = Floats({int64_t(x.size())}, x);
+  Tensor out(in.shape());
+  const auto kernel = op->MakeKernel({{in.shape()}, in.shape(), Layout::Nchw(), TestCpu()});
+  const std::vector<InputView> inputs = {{in.floats(), 1}};
+  RunKernel(*kernel, {inputs, {out.floats(), 1}, nullptr}, 1);
+  for (size_t i = 0; i < x.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "e^" << x[i]);
+    const float want = std::exp(x[i]), got = out.floats()[i];
+    if (std::isfinite(want)) {
+      EXPECT_NEAR(got, want, 1e-6 * want + 1e-38);
+    } else {
+      EXPECT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << got;
+    }
+  }
+}
+
 TEST(Kernels, Concat) {
   const auto op = std::make_shared<ConcatOp>(1);
   ForEachChannelCount([&](int64_t n, int64_t c) {
@@ -195,6 +216,9 @@ TEST(Kernels, Concat) {
   Check({op, {{2, 5}, {2, 12}}});
   Check({std::make_shared<ConcatOp>(2), {{2, 5, 3, 2}, {2, 5, 4, 2}}});
   Check({std::make_shared<ConcatOp>(2), {{2, 6, 9}, {2, 6, 1}, {2, 6, 4}}});
+  Check({std::make_shared<ConcatOp>(2), {{1, 300, 2}, {1, 300, 0}, {1, 300, 2}}});
+  Check({std::make_shared<ConcatOp>(3), {{2, 3, 7, 5}, {2, 3, 7, 1}}});
+  Check({std::make_shared<ConcatOp>(2), {{2, 3, 0}, {2, 3, 0}}});
   Check({std::make_shared<ConcatOp>(0), {{2, 5}, {1, 5}}});
   EXPECT_FALSE(ConcatOp(2).RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}}));
 }
