@@ -140,6 +140,7 @@ inline void Check(const KernelCase& c) {
     c.integers ? FillIntegers(values, kSeed + inputs.size())
                : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
   }
+  pointers.reserve(inputs.size());
   for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
   const Tensor want = c.op->Reference(pointers);
   ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
