@@ -72,7 +72,6 @@ class GraphTuneCommand : public Command {
     const Session session{machine, graph, accepted, usable, *costs, stages};
 
     const RefinedPlan refined = Refine(session);
-    WritePlan(plan_path_, refined.plan);
     Report report;
     AddFacts(report, refined);
     if (!refined.rounds.empty()) report.AddTable(RoundsTable(refined));
@@ -136,8 +135,12 @@ class GraphTuneCommand : public Command {
         ExpectRuns(session, int(rivals.size()));
         return rivals;
       };
-      loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(session, refined); };
     }
+    // Written before it is challenged: who interrupts the baselines keeps it.
+    loop.challenge = [&](const RefinedPlan& refined) {
+      WritePlan(plan_path_, refined.plan);
+      return no_baselines_ ? std::nullopt : FasterBaseline(session, refined);
+    };
     if (variants_) {
       loop.variants = [&](const Plan& plan) {
         return ConfigVariants(session.graph, plan, session.log, session.machine.cpu);
@@ -174,9 +177,8 @@ class GraphTuneCommand : public Command {
     baselines_ = PlanBaselines(session.graph, session.records, session.costs, uncorrected);
   }
 
-  // Runs the baselines beside the plan, which is written first: who interrupts them keeps it.
+  // Runs the baselines beside the plan.
   std::optional<Plan> FasterBaseline(const Session& session, const RefinedPlan& refined) {
-    WritePlan(plan_path_, refined.plan);
     if (baselines_.empty()) PlanTheBaselines(session);
     std::vector<PlannedBaseline> baselines = baselines_;
     DropPlan(refined.plan, baselines);

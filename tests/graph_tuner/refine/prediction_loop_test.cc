@@ -86,13 +86,26 @@ class PredictionLoopTest : public testing::Test {
     options_.threads = 2;
   }
 
-  RefinedPlan Refine(FakeMachine& machine, int rounds) {
+  PredictionLoop SolvingLoop() {
     PredictionLoop loop;
-    loop.rounds = rounds;
     loop.solve = [&](const Corrections& corrections) {
       options_.corrections = corrections;
       return GraphTune(graph_, log_, *costs_, options_).plan;
     };
+    return loop;
+  }
+
+  // One layout wherever possible, by the log's prices.
+  RivalPlan UniformRival(const Layout& layout) const {
+    GraphTuneOptions uniform = options_;
+    uniform.corrections = {};
+    uniform.uniform = layout;
+    return {layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan};
+  }
+
+  RefinedPlan Refine(FakeMachine& machine, int rounds) {
+    PredictionLoop loop = SolvingLoop();
+    loop.rounds = rounds;
     loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
     loop.rivals = [&] { return rivals_; };
     loop.challenge = challenge_;
@@ -200,12 +213,8 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
     FakeMachine apart(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       return 10 / factor(node, option);
     });
-    PredictionLoop loop;
+    PredictionLoop loop = SolvingLoop();
     loop.rounds = 2;
-    loop.solve = [&](const Corrections& corrections) {
-      options_.corrections = corrections;
-      return GraphTune(graph_, log_, *costs_, options_).plan;
-    };
     int sessions = 0;
     std::vector<Plan> seen;
     loop.measure = [&](const std::vector<const Plan*>& plans) {
@@ -242,12 +251,8 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
           if (close.size() < 8 && machine.TrueSeconds(plan) < 1.08 * optimum)
             close.push_back({"close", plan});
         });
-    PredictionLoop loop;
+    PredictionLoop loop = SolvingLoop();
     loop.rivals = [&] { return close; };
-    loop.solve = [&](const Corrections& corrections) {
-      options_.corrections = corrections;
-      return GraphTune(graph_, log_, *costs_, options_).plan;
-    };
     loop.measure = [&](const std::vector<const Plan*>& plans) {
       std::vector<PlanMeasurement> measurements = machine.Measure(plans);
       for (size_t i = 0; i < measurements.size(); ++i) {
@@ -299,13 +304,7 @@ TEST_F(PredictionLoopTest, LearnsFromRivalsAndIsNeverSlowerThanOne) {
       return 0.3 + 3 * HashFraction(node + option, seed);
     });
     const double alone = machine.TrueSeconds(Refine(machine, 3).plan);
-    options_.corrections = {};
-    rivals_ = {};
-    for (const Layout& layout : {Layout::Nchw(), Layout::Blocked(8)}) {
-      GraphTuneOptions uniform = options_;
-      uniform.uniform = layout;
-      rivals_.push_back({layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan});
-    }
+    rivals_ = {UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))};
     const RefinedPlan refined = Refine(machine, 3);
     const double truth = machine.TrueSeconds(refined.plan);
     for (const RivalPlan& rival : rivals_) EXPECT_LE(truth, machine.TrueSeconds(rival.plan));
@@ -329,9 +328,7 @@ TEST_F(PredictionLoopTest, ThePlanKnowsWhatItsRivalsTake) {
       return 0.3 + 3 * HashFraction(node + option, seed);
     });
     machine.drifts = {1, 3, 0.5};
-    GraphTuneOptions uniform = options_;
-    uniform.uniform = Layout::Nchw();
-    rivals_ = {{"NCHW", GraphTune(graph_, log_, *costs_, uniform).plan}};
+    rivals_ = {UniformRival(Layout::Nchw())};
     const RefinedPlan refined = Refine(machine, 2);
     const double drift = refined.plan.predicted_seconds / machine.TrueSeconds(refined.plan);
     for (Plan plan : {refined.plan, rivals_[0].plan}) {
@@ -349,12 +346,7 @@ TEST_F(PredictionLoopTest, ARivalThatIsFasterTakesThePlansPlace) {
     SCOPED_TRACE(testing::Message() << wins << " challenges won");
     Make(3, 8);
     FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 2.0; });
-    for (const Layout& layout : {Layout::Nchw(), Layout::Blocked(8)}) {
-      GraphTuneOptions uniform = options_;
-      uniform.corrections = {};
-      uniform.uniform = layout;
-      rivals_.push_back({layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan});
-    }
+    rivals_ = {UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))};
     ASSERT_FALSE(SameSchedules(rivals_[0].plan, rivals_[1].plan));
     int challenges = 0;
     challenge_ = [&](const RefinedPlan& refined) -> std::optional<Plan> {
@@ -373,7 +365,6 @@ TEST_F(PredictionLoopTest, ARivalThatIsFasterTakesThePlansPlace) {
       EXPECT_TRUE(SameSchedules(refined.plan, rivals_[replaced % 2].plan));
       EXPECT_EQ(refined.rounds[refined.round].name, rivals_[replaced % 2].name);
     }
-    rivals_.clear();
   }
 }
 
