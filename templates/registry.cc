@@ -11,6 +11,7 @@
 #include "templates/grouped/grouped_template.h"
 #include "templates/grouped_winograd/grouped_winograd_template.h"
 #include "templates/portable/portable_template.h"
+#include "templates/strassen/strassen_template.h"
 #include "templates/winograd/winograd_template.h"
 
 namespace tilesmith {
@@ -18,10 +19,9 @@ namespace tilesmith {
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const PortableTemplate portable;
   static const std::array templates = {
-      &DirectTemplate(),     &WinogradTemplate(),
-      &DepthwiseTemplate(),  &DepthwisePairTemplate(),
-      &GroupedTemplate(),    &GroupedWinogradTemplate(),
-      &FewOutputsTemplate(), static_cast<const ConvTemplate*>(&portable),
+      &DirectTemplate(),          &WinogradTemplate(),      &StrassenTemplate(),
+      &DepthwiseTemplate(),       &DepthwisePairTemplate(), &GroupedTemplate(),
+      &GroupedWinogradTemplate(), &FewOutputsTemplate(),    static_cast<const ConvTemplate*>(&portable),
   };
   return templates;
 }

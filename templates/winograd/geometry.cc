@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "templates/conv_template.h"
-#include "templates/direct/geometry.h"
+#include "templates/direct/row_product.h"
 
 namespace tilesmith::winograd {
 namespace {
@@ -78,13 +78,8 @@ int64_t ScratchFor(const ConvWorkload& w, int64_t tile, int64_t block_tiles, int
   return CeilDiv(floats, kLineFloats) * kLineFloats;
 }
 
-ConvWorkload ProductWorkload(const ConvWorkload& w, int64_t tiles, int vector_floats) {
-  ConvWorkload product;
-  product.ic = w.ic;
-  product.oc = CeilDiv(w.oc, vector_floats) * vector_floats;
-  product.ih = product.oh = 1;
-  product.iw = product.ow = tiles;
-  return product;
+ConvWorkload ProductOf(const ConvWorkload& w, int64_t tiles, int vector_floats) {
+  return direct::ProductWorkload(w.ic, CeilDiv(w.oc, vector_floats) * vector_floats, tiles);
 }
 
 Geometry MakeGeometry(const ConvWorkload& w, const WinogradConfig& config, int vector_floats) {
@@ -138,7 +133,7 @@ int64_t Geometry::OutVectorOffset(int64_t vector) const {
 LoopFeatures FeaturesOf(const Geometry& g) {
   constexpr double kBytes = sizeof(float);
   const bool blocks = g.config.partition == Partition::kTileBlocks;
-  const ConvWorkload product = ProductWorkload(g.workload, g.block_tiles, g.vector_floats);
+  const ConvWorkload product = ProductOf(g.workload, g.block_tiles, g.vector_floats);
   const auto elements = static_cast<double>(g.elements());
   const auto task_tiles = static_cast<double>(g.block_tiles);
   const auto in_floats = static_cast<double>(g.in_vectors * g.vector_floats);

@@ -84,6 +84,6 @@ int64_t CountTiles(const ConvWorkload& workload, int64_t tile);
 int64_t ScratchFor(const ConvWorkload& workload, int64_t tile, int64_t block_tiles, int vector_floats);
 
 // The matrix product of one xi over `tiles` tiles as a 1x1 conv.
-ConvWorkload ProductWorkload(const ConvWorkload& workload, int64_t tiles, int vector_floats);
+ConvWorkload ProductOf(const ConvWorkload& workload, int64_t tiles, int vector_floats);
 
 }  // namespace tilesmith::winograd

@@ -58,8 +58,8 @@ LoopPart Products(const Geometry& g, const direct::Geometry& product) {
 }  // namespace
 
 LoopNest NestOf(const Geometry& g) {
-  const direct::Geometry product = direct::MakeGeometry(
-      ProductWorkload(g.workload, g.block_tiles, g.vector_floats), g.config.product, g.vector_floats);
+  const direct::Geometry product = direct::MakeGeometry(ProductOf(g.workload, g.block_tiles, g.vector_floats),
+                                                        g.config.product, g.vector_floats);
   const std::string window = fmt::format("{0}x{0}", g.window()), tile = fmt::format("{0}x{0}", g.config.tile);
   LoopPart in, out;
   in.title = fmt::format("transform the input: windows of {}, a tile of {} outputs each", window, tile);

@@ -6,14 +6,12 @@
 #include <set>
 #include <vector>
 
-#include "templates/direct/geometry.h"
-#include "templates/direct/register_plan.h"
+#include "templates/direct/row_product.h"
 #include "templates/winograd/geometry.h"
 
 namespace tilesmith::winograd {
 namespace {
 
-constexpr int64_t kMostCodeBytes = 48 << 10;             // as for the direct template
 constexpr int64_t kMostBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
 constexpr int64_t kMostStageScratchBytes = 256LL << 20;  // whatever the batch
 // Summing channels in passes of this many keeps rounding errors no larger than those of oneDNN's products,
@@ -57,30 +55,6 @@ bool CanStream(const ConvWorkload& w, const CpuInfo& cpu) {
          w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
 }
 
-std::string WhyProductInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
-  const direct::DirectConfig& p = c.product;
-  const int64_t tiles = CountTiles(w, c.tile);
-  const int64_t block = c.tile_block > 0 ? c.tile_block : tiles;
-  if (p.width_tile > block) return fmt::format("width_tile {} exceeds the {} tiles", p.width_tile, block);
-  if (p.balance_tiles && block % p.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
-  if (p.oc_vectors * cpu.vector_floats() >= w.oc + cpu.vector_floats()) {
-    return fmt::format("oc_vectors {} exceeds the output channels", p.oc_vectors);
-  }
-  if (p.broadcast == direct::Broadcast::kMixed && p.oc_vectors == 1)
-    return "mixed broadcast needs two weight vectors";
-  const direct::RegisterPlan plan = direct::PlanRegisters(
-      static_cast<int>(p.oc_vectors), static_cast<int>(p.width_tile), p.broadcast, cpu.vector_registers());
-  if (!plan.fits) {
-    return fmt::format("register tile {} x {} does not fit {} registers", p.oc_vectors, p.width_tile,
-                       cpu.vector_registers());
-  }
-  if (p.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", p.ic_unroll);
-  const int64_t code =
-      direct::EstimateCodeBytes(ProductWorkload(w, block, cpu.vector_floats()), p, cpu.vector_floats());
-  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
-  return "";
-}
-
 std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
   const bool blocks = c.partition == Partition::kTileBlocks;
   if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
@@ -90,7 +64,8 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Winograd
       ScratchFor(w, c.tile, blocks ? c.tile_block : tiles, cpu.vector_floats()) * kFloatBytes;
   const int64_t most = blocks ? kMostBlockScratchBytes : kMostStageScratchBytes;
   if (scratch > most) return fmt::format("{} MiB of scratch (at most {})", scratch >> 20, most >> 20);
-  return WhyProductInvalid(w, cpu, c);
+  return direct::WhyProductInvalid(ProductOf(w, blocks ? c.tile_block : tiles, cpu.vector_floats()),
+                                   c.product, cpu);
 }
 
 // The tile with the least work; errors and scratch speak against 6.
@@ -133,42 +108,23 @@ WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
   c.partition = static_cast<Partition>(config.Get("partition"));
   c.tile_block = config.Get("tile_block");
   c.stream = config.Get("stream") != 0;
-  c.product.ic_block = c.product.oc_block = cpu.vector_floats();
+  c.product = direct::ReadProductConfig(config, cpu);
   c.product.ic_pass = kChannelsPerPass;
-  c.product.oc_vectors = config.Get("oc_vectors");
-  c.product.width_tile = config.Get("width_tile");
-  c.product.balance_tiles = config.Get("balance_tiles") != 0;
-  c.product.broadcast = static_cast<direct::Broadcast>(config.Get("broadcast"));
-  c.product.ic_unroll = config.Get("ic_unroll");
-  c.product.prefetch = config.Get("prefetch");
   return c;
 }
 
 ConfigSpace WinogradSpace(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t vector = cpu.vector_floats();
-  const bool wide = cpu.isa == Isa::kAvx512;
-  const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, CountTiles(w, 2));
-  std::vector<int64_t> widths;
-  for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}) {
-    if (width <= widest) widths.push_back(width);
-  }
   std::vector<Knob> knobs = {
       {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
       {"oc_block", BlockValues(w.oc, vector), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"tile", TileValues(w), "m of F(m x m, 3 x 3): fewer multiplications, larger rounding errors"},
       {"partition", {0, 1, 2}, "tasks: 0 blocks of tiles, 1 elements of the tiles, 2 output channels"},
       {"tile_block", TileBlockValues(w), "partition 0: tiles per task"},
-      {"oc_vectors", {1, 2, 3, 4, 6}, "register tile: vectors of output channels"},
-      {"width_tile", widths, "register tile: tiles"},
-      {"balance_tiles", {0, 1}, "1: register tiles of a block are equally wide"},
-      {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
-       "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
-      {"ic_unroll", wide ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{2, 4, 8},
-       "input channels unrolled"},
-      {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
-      {"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
-       "1: outputs larger than the caches bypass them"},
   };
+  for (Knob& knob : direct::ProductKnobs(cpu, CountTiles(w, 2), "tile")) knobs.push_back(std::move(knob));
+  knobs.push_back({"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+                   "1: outputs larger than the caches bypass them"});
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
-#include "templates/winograd/tile_product.h"
+#include "templates/direct/row_product.h"
 #include "templates/winograd/tile_transforms.h"
 #include "templates/winograd/weights.h"
 
@@ -13,14 +13,20 @@ namespace tilesmith::winograd {
 
 namespace {
 
+using direct::RowProduct;
+
 class WinogradKernel : public ConvKernel {
  public:
   WinogradKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
       : g_(std::move(geometry)),
-        product_(g_, std::min(g_.block_tiles, g_.tiles), cpu),
+        product_(ProductOf(g_.workload, std::min(g_.block_tiles, g_.tiles), g_.vector_floats),
+                 g_.config.product, g_.block_tiles, cpu),
         transforms_(g_, cpu, weights.bias) {
     const int64_t rest = g_.tiles % g_.block_tiles;
-    if (rest > 0 && rest != product_.tiles()) rest_ = std::make_unique<TileProduct>(g_, rest, cpu);
+    if (rest > 0 && rest != product_.positions()) {
+      rest_ = std::make_unique<RowProduct>(ProductOf(g_.workload, rest, g_.vector_floats), g_.config.product,
+                                           g_.block_tiles, cpu);
+    }
     PackWeights(cpu, weights);
   }
 
@@ -113,7 +119,7 @@ class WinogradKernel : public ConvKernel {
   void RunBlock(const KernelArgs& args, int64_t block, float* scratch) const {
     const int64_t first = block * g_.block_tiles;
     const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
-    const TileProduct& product = last - first == product_.tiles() ? product_ : *rest_;
+    const RowProduct& product = last - first == product_.positions() ? product_ : *rest_;
     for (int64_t vector = 0; vector < g_.in_vectors; ++vector) {
       transforms_.ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
         transforms_.TransformInput(args, vector, part, V(scratch, vector, tile));
@@ -145,16 +151,17 @@ class WinogradKernel : public ConvKernel {
     }
   }
 
-  void Multiply(const TileProduct& product, float* scratch, int64_t element, size_t chunk) const {
-    product.Run(chunk, V(scratch, 0, 0) + element * g_.in_element,
-                weights_.floats() + element * element_weights_ +
-                    product.chunks()[chunk].first_channel * g_.workload.ic,
-                M(scratch, 0, 0) + element * g_.out_element);
+  void Multiply(const RowProduct& product, float* scratch, int64_t element, size_t chunk) const {
+    const int64_t channel = product.chunks()[chunk].first_channel;
+    product.Run(chunk, {.v = V(scratch, 0, 0) + element * g_.in_element,
+                        .v_vector = g_.block_tiles * g_.vector_floats,
+                        .u = weights_.floats() + element * element_weights_ + channel * g_.workload.ic,
+                        .m = M(scratch, channel / g_.vector_floats, 0) + element * g_.out_element});
   }
 
   Geometry g_;
-  TileProduct product_;
-  std::unique_ptr<TileProduct> rest_;  // for the last block, where it is smaller
+  RowProduct product_;
+  std::unique_ptr<RowProduct> rest_;  // for the last block, where it is smaller
   TileTransforms transforms_;
   AlignedBuffer weights_;
   int64_t element_weights_ = 0;  // floats of U[xi]

@@ -45,7 +45,13 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
       w.ic = pick({1, 3, 7, 8, 15, 16, 17, 31, 33, 35, 64, 100});
       w.oc = pick({1, 2, 3, 4, 15, 16, 17, 31, 33, 48, 64, 77, 100});
     }
-    if (once_in(3)) {
+    if (once_in(12)) {  // many channels, few pixels
+      w.g = 1;
+      w.ic = pick({96, 128, 192});
+      w.oc = pick({96, 128, 160});
+      w.ih = w.oh = random.Integer(1, 6);
+      w.iw = w.ow = random.Integer(1, 9);
+    } else if (once_in(3)) {
       w.kh = w.kw = 1;
       w.ih = random.Integer(1, 18);
       w.iw = random.Integer(1, 30);

@@ -71,7 +71,7 @@ void ExpectCovers(const ConvTemplate& conv_template, const ConvWorkload& workloa
 TEST(LoopNest, OfEveryTemplateCoversTheWorkload) {
   TestRandom random(7);
   std::map<std::string_view, int> seen;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     const ConvWorkload workload = i % 4 == 0 ? RandomFusedWorkload(random) : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
       if (!conv_template->Supports(workload, TestCpu()).ok) continue;

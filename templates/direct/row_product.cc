@@ -1,0 +1,107 @@
+#include "templates/direct/row_product.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "templates/direct/register_plan.h"
+
+namespace tilesmith::direct {
+
+ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions) {
+  ConvWorkload product;
+  product.ic = ic;
+  product.oc = oc;
+  product.ih = product.oh = 1;
+  product.iw = product.ow = positions;
+  return product;
+}
+
+std::vector<Knob> ProductKnobs(const CpuInfo& cpu, int64_t most_positions, const std::string& position) {
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, most_positions);
+  std::vector<int64_t> widths;
+  for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}) {
+    if (width <= widest) widths.push_back(width);
+  }
+  return {
+      {"oc_vectors", {1, 2, 3, 4, 6}, "register tile: vectors of output channels"},
+      {"width_tile", widths, fmt::format("register tile: {}s", position)},
+      {"balance_tiles", {0, 1}, "1: register tiles of a block are equally wide"},
+      {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
+       "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
+      {"ic_unroll", wide ? std::vector<int64_t>{4, 8, 16} : std::vector<int64_t>{2, 4, 8},
+       "input channels unrolled"},
+      {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
+  };
+}
+
+DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu) {
+  DirectConfig product;
+  product.ic_block = product.oc_block = cpu.vector_floats();
+  product.oc_vectors = config.Get("oc_vectors");
+  product.width_tile = config.Get("width_tile");
+  product.balance_tiles = config.Get("balance_tiles") != 0;
+  product.broadcast = static_cast<Broadcast>(config.Get("broadcast"));
+  product.ic_unroll = config.Get("ic_unroll");
+  product.prefetch = config.Get("prefetch");
+  return product;
+}
+
+std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const CpuInfo& cpu) {
+  constexpr int64_t kMostCodeBytes = 48 << 10;  // as for the direct template
+  if (c.width_tile > product.ow) return fmt::format("width_tile {} exceeds the {}", c.width_tile, product.ow);
+  if (c.balance_tiles && product.ow % c.width_tile == 0)
+    return "balance_tiles changes nothing: they are even";
+  if (c.oc_vectors * cpu.vector_floats() >= product.oc + cpu.vector_floats())
+    return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
+  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
+    return "mixed broadcast needs two weight vectors";
+  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
+                                          c.broadcast, cpu.vector_registers());
+  if (!plan.fits) {
+    return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
+                       cpu.vector_registers());
+  }
+  if (c.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", c.ic_unroll);
+  const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
+  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
+  return "";
+}
+
+#ifdef TILESMITH_X86
+
+namespace {
+
+Geometry ProductGeometry(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
+                         int vector_floats) {
+  Geometry geometry = MakeGeometry(product, config, vector_floats);
+  geometry.out_block_bytes = m_positions * geometry.out_pixel_bytes;
+  return geometry;
+}
+
+}  // namespace
+
+RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
+                       const CpuInfo& cpu)
+    : geometry_(ProductGeometry(product, config, m_positions, cpu.vector_floats())),
+      kernels_(geometry_, cpu) {}
+
+void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
+  const Chunk& chunk = geometry_.chunks[chunk_index];
+  RowArgs args;
+  args.output = operands.m;
+  args.kernel_rows = 1;
+  args.next_block = operands.v_vector * static_cast<int64_t>(sizeof(float)) - geometry_.in_row_bytes;
+  for (size_t i = 0; i < geometry_.passes.size(); ++i) {
+    const int64_t channel = geometry_.passes[i].first_channel;
+    // Passes are of whole blocks, which are vectors.
+    args.source = operands.v + channel / geometry_.vector_floats * operands.v_vector;
+    args.weights = operands.u + channel * chunk.vectors * geometry_.vector_floats;
+    kernels_.At(chunk_index, i)(&args);
+  }
+}
+
+#endif  // TILESMITH_X86
+
+}  // namespace tilesmith::direct
