@@ -47,6 +47,7 @@ struct Executor::Impl {
   void TakeTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void Bind(std::span<const float* const> inputs, std::span<float* const> outputs);
   std::vector<StepProfile> Profile(int runs);
+  void Repeat(int repeats, std::span<StepProfile> profile);
 
   const std::shared_ptr<const CompiledNetwork> network;
   StepRunner runner;
@@ -150,18 +151,45 @@ void Executor::Impl::Bind(std::span<const float* const> in, std::span<float* con
   for (const auto& patch : output_patches) *patch.pointer = out[patch.index] + patch.offset;
 }
 
+namespace {
+
+// Of `count` steps that ran several times, one run behind the other.
+std::vector<double> LowQuantiles(std::span<const double> seconds, size_t count) {
+  std::vector<double> quantiles, samples;
+  for (size_t i = 0; i < count; ++i) {
+    samples.clear();
+    for (size_t at = i; at < seconds.size(); at += count) samples.push_back(seconds[at]);
+    quantiles.push_back(LowerQuartile(samples));
+  }
+  return quantiles;
+}
+
+}  // namespace
+
 std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   TILESMITH_CHECK(runs >= 1, "{} runs", runs);
   const size_t count = steps.size();
   std::vector<double> seconds(count * runs);
   for (int run = 0; run < runs; ++run) runner.Run(steps, std::span(seconds).subspan(run * count, count));
   std::vector<StepProfile> profile = network->steps;
-  std::vector<double> samples(runs);
-  for (size_t i = 0; i < count; ++i) {
-    for (int run = 0; run < runs; ++run) samples[run] = seconds[run * count + i];
-    profile[i].seconds = LowerQuartile(samples);
-  }
+  const std::vector<double> quantiles = LowQuantiles(seconds, count);
+  for (size_t i = 0; i < count; ++i) profile[i].seconds = quantiles[i];
   return profile;
+}
+
+void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
+  const size_t count = steps.size();
+  std::vector<double> seconds(count * repeats);
+  double in_its_place = 0;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto step = std::span(steps).subspan(i, 1);
+      runner.Run(step, {&in_its_place, 1});
+      runner.Run(step, std::span(seconds).subspan(repeat * count + i, 1));
+    }
+  }
+  const std::vector<double> quantiles = LowQuantiles(seconds, count);
+  for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
 }
 
 Executor::Executor(Graph graph, const Plan& plan, const ExecutorOptions& options)
@@ -191,6 +219,13 @@ std::vector<StepProfile> Executor::Profile(std::span<const float* const> inputs,
                                            std::span<float* const> outputs, int runs) {
   impl_->Bind(inputs, outputs);
   return impl_->Profile(runs);
+}
+
+std::vector<StepProfile> Executor::RepeatSteps(std::span<const Tensor* const> inputs,
+                                               std::span<Tensor* const> outputs, int runs, int repeats) {
+  std::vector<StepProfile> profile = Profile(inputs, outputs, runs);
+  impl_->Repeat(repeats, profile);
+  return profile;
 }
 
 size_t Executor::ArenaBytes() const { return impl_->arena.bytes(); }

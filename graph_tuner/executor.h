@@ -29,6 +29,8 @@ struct StepProfile {
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;   // low quantile over the profiled runs, in context
   double predicted_seconds = 0;
+  double repeated_seconds =
+      0;  // likewise, each time right after itself (Executor::RepeatSteps); 0: not asked
   // Which entry of the plan it is: that of a node (of two that are fused, the conv's), or of a conversion of
   // the tensor that the node produces, by its canonical layouts (ConversionOf, corrections.h).
   std::string node;
@@ -62,6 +64,13 @@ class Executor {
                                    int runs);
   std::vector<StepProfile> Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
                                    int runs);
+
+  // Profile, and `repeats` runs of the network in which every step runs once more than needed, right after
+  // itself: with its weights and inputs where the caches have room for them, and each core reading what it
+  // has read before. What a step takes longer in its place it loses to memory and to the other cores' caches.
+  // Leaves undefined outputs.
+  std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
+                                       std::span<Tensor* const> outputs, int runs, int repeats);
 
   size_t ArenaBytes() const;  // activations and scratch
   size_t PackedWeightBytes() const;

@@ -8,7 +8,8 @@
 namespace tilesmith::depthwise {
 namespace {
 
-// A task computes the rows of one row block for `vectors` vectors of channels of one image.
+// A task computes the rows of one row block for `vectors` vectors of channels of one image. Tasks are in the
+// order of the output's memory, so that a thread's share is memory side by side.
 class DepthwiseKernel : public ConvKernel {
  public:
   DepthwiseKernel(Geometry geometry, const CpuInfo& cpu, const ConvWeights& weights)
@@ -21,14 +22,16 @@ class DepthwiseKernel : public ConvKernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t row_blocks = geometry_.row_blocks(), vector_blocks = geometry_.vector_blocks();
     const int64_t vectors = geometry_.rows.config.vectors;
+    const bool rows_outside = geometry_.rows.config.block == 0;
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t n = task / row_blocks / vector_blocks;
-      const int64_t first = task / row_blocks % vector_blocks * vectors;
+      const int64_t rows = rows_outside ? task / vector_blocks % row_blocks : task % row_blocks;
+      const int64_t first = (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
       Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
                              args.output.data + n * args.output.batch_stride};
       if (geometry_.rows.workload.post.sum)
         image.residual = args.inputs[1].data + n * args.inputs[1].batch_stride;
-      planes_->Run(image, first, std::min(vectors, geometry_.vectors - first), task % row_blocks);
+      planes_->Run(image, first, std::min(vectors, geometry_.vectors - first), rows);
     }
   }
 

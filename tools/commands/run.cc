@@ -106,7 +106,7 @@ class RunNetworkCommand : public Command {
   static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }
 
   void AddProfile(Report& report, NetworkRun& run) {
-    const std::vector<StepProfile> steps = run.Profile(int(std::min<int64_t>(runs_, 1000)));
+    const std::vector<StepProfile> steps = run.ProfileRepeated(int(std::min<int64_t>(runs_, 1000)));
     const Table table = ProfileTable(steps);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
     if (!trace_path_.empty()) WriteTextFile(trace_path_, ChromeTrace(steps));

@@ -93,6 +93,11 @@ std::vector<StepProfile> NetworkRun::Profile(int runs) {
   return executor_.Profile(input_pointers_, output_pointers_, runs);
 }
 
+std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
+  constexpr int kRepeats = 5;
+  return executor_.RepeatSteps(input_pointers_, output_pointers_, runs, kRepeats);
+}
+
 double NetworkRun::CompareWithReference(const Graph& graph) {
   Run();
   const std::vector<Tensor> expected = RunReference(graph, PointersTo<const Tensor*>(plain_inputs_));

@@ -26,6 +26,8 @@ class NetworkRun {
   // Runs at least `runs` times and, when seconds > 0, on until they are over; an untimed run first.
   RunTimes Time(int64_t runs, double seconds);
   std::vector<StepProfile> Profile(int runs);
+  // With what the steps take when they are repeated.
+  std::vector<StepProfile> ProfileRepeated(int runs);
   // Largest difference of any output to the reference executor's, relative to that output's largest value.
   // Precondition: the graph this was made for.
   double CompareWithReference(const Graph& graph);

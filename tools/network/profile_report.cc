@@ -10,6 +10,10 @@
 namespace tilesmith {
 namespace {
 
+double Lost(const StepProfile& step) {
+  return step.repeated_seconds > 0 ? std::max(0.0, step.seconds - step.repeated_seconds) : 0;
+}
+
 double Total(std::span<const StepProfile> steps) {
   double total = 0;
   for (const StepProfile& step : steps) total += step.seconds;
@@ -31,11 +35,14 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                {"layouts", "layouts"},
                {"seconds", "ms"},
                {"predicted_seconds", "predicted ms"},
+               {"repeated_seconds", "repeated ms"},
+               {"lost_seconds", "lost ms"},
                {"share", "share"}});
   const double total = Total(steps);
   for (const StepProfile& step : steps) {
     table.AddRow({TextCell(step.name), TextCell(step.kind), TextCell(step.layouts),
                   MillisecondsCell(step.seconds), MillisecondsCell(step.predicted_seconds),
+                  MillisecondsCell(step.repeated_seconds), MillisecondsCell(Lost(step)),
                   PercentCell(total > 0 ? step.seconds / total : 0)});
   }
   return table;
@@ -44,22 +51,28 @@ Table ProfileTable(std::span<const StepProfile> steps) {
 Table KindTable(std::span<const StepProfile> steps) {
   struct Sum {
     int64_t steps = 0;
-    double seconds = 0;
+    double seconds = 0, lost = 0;
   };
   std::map<std::string, Sum> sums;
   for (const StepProfile& step : steps) {
     Sum& sum = sums[step.kind];
     ++sum.steps;
     sum.seconds += step.seconds;
+    sum.lost += Lost(step);
   }
   std::vector<std::pair<std::string, Sum>> ordered(sums.begin(), sums.end());
   std::sort(ordered.begin(), ordered.end(),
             [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-  Table table("kinds", "", {{"kind", "kind"}, {"steps", "steps"}, {"seconds", "ms"}, {"share", "share"}});
+  Table table("kinds", "",
+              {{"kind", "kind"},
+               {"steps", "steps"},
+               {"seconds", "ms"},
+               {"lost_seconds", "lost ms"},
+               {"share", "share"}});
   const double total = Total(steps);
   for (const auto& [kind, sum] : ordered) {
     table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
-                  PercentCell(total > 0 ? sum.seconds / total : 0)});
+                  MillisecondsCell(sum.lost), PercentCell(total > 0 ? sum.seconds / total : 0)});
   }
   return table;
 }

@@ -9,7 +9,7 @@
 
 namespace tilesmith {
 
-// Every step, in order of execution.
+// Every step, in order of execution, with what it loses to memory and the other cores' caches (RepeatSteps).
 Table ProfileTable(std::span<const StepProfile> steps);
 // Total time and share by kind, largest first.
 Table KindTable(std::span<const StepProfile> steps);
