@@ -36,7 +36,7 @@ Geometry MakeGeometry(const ConvWorkload& w, const StrassenConfig& config, int v
   g.image_blocks = CeilDiv(CountPairs(w), config.block());
   g.in_vectors = w.ic / 2 / vector_floats;
   g.out_vectors = w.oc / 2 / vector_floats;
-  g.in_place = config.ic_block == vector_floats;
+  g.in_place = config.ic_block == vector_floats && w.sh == 1 && w.sw == 1;
   g.operand = Spread(g.in_vectors * config.block(), vector_floats);
   g.product = Spread(config.product.oc_vectors * config.row, vector_floats);
   return g;
@@ -58,8 +58,13 @@ Halves Geometry::HalvesOf(const direct::Chunk& chunk) const {
   return {2 * chunk.first_channel, 2 * chunk.first_channel + channels, channels};
 }
 
+int64_t Geometry::InPixelOffset(int64_t pixel) const {
+  const ConvWorkload& w = workload;
+  return (pixel / w.ow * w.sh * w.iw + pixel % w.ow * w.sw) * in_pixel();
+}
+
 int64_t Geometry::InVectorOffset(int64_t vector) const {
-  return VectorOffset(vector * vector_floats, in_pixel(), pixels);
+  return VectorOffset(vector * vector_floats, in_pixel(), workload.ih * workload.iw);
 }
 
 int64_t Geometry::OutVectorOffset(int64_t vector) const {

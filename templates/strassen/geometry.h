@@ -69,6 +69,8 @@ struct Geometry {
   Block BlockAt(int64_t index) const;
   Halves HalvesOf(const direct::Chunk& chunk) const;
   int64_t in_pixel() const { return in.BlockFor(workload.ic); }  // floats between neighbouring pixels
+  // Floats from the input of output pixel 0 to that of `pixel`.
+  int64_t InPixelOffset(int64_t pixel) const;
   int64_t out_pixel() const { return out.BlockFor(workload.oc); }
   // Floats from the image's start to the first channel of a vector at pixel 0.
   int64_t InVectorOffset(int64_t vector) const;

@@ -54,7 +54,7 @@ size_t HalvesGenerator::EmitSum() {
     store(kOperandOf[1], a12);
     store(kOperandOf[3], a22);
   }
-  const int64_t step = geometry_.in_pixel() * kFloatBytes;
+  const int64_t step = geometry_.workload.sw * geometry_.in_pixel() * kFloatBytes;
   add(first, Offset(step));
   add(second, Offset(step));
   add(operands, Offset(vector_bytes()));

@@ -133,9 +133,21 @@ class StrassenKernel : public ConvKernel {
     const float* image = ImageOf(args, block);
     for (int64_t vector = 0; vector < g_.in_vectors; ++vector) {
       const float* a = image + g_.InVectorOffset(vector);
-      halves_.sum()(a + block.first * g_.in_pixel(), a + block.second * g_.in_pixel(),
-                    v + vector * g_.config.block() * g_.vector_floats, block.pairs);
+      float* operands = v + vector * g_.config.block() * g_.vector_floats;
+      for (int64_t pair = 0, count = 0; pair < block.pairs; pair += count) {
+        const int64_t first = block.first + pair, second = block.second + pair;
+        count = std::min({block.pairs - pair, EvenRun(first), EvenRun(second)});
+        halves_.sum()(a + g_.InPixelOffset(first), a + g_.InPixelOffset(second),
+                      operands + pair * g_.vector_floats, count);
+      }
     }
+  }
+
+  // Pixels from this one on whose inputs lie one step apart: to the end of the row, of the image without
+  // stride.
+  int64_t EvenRun(int64_t pixel) const {
+    const ConvWorkload& w = g_.workload;
+    return w.sh == 1 && w.sw == 1 ? g_.pixels - pixel : w.ow - pixel % w.ow;
   }
 
   struct Chunks {
@@ -197,8 +209,8 @@ class StrassenKernel : public ConvKernel {
     constexpr int kA11 = kOperandOf[0], kA22 = kOperandOf[3];
     const int64_t pixel = operand == kA22 ? block.second : block.first;
     const int64_t vector = operand == kA11 ? 0 : g_.in_vectors;
-    return {.v = ImageOf(args, block) + g_.InVectorOffset(vector) + pixel * g_.in_pixel(),
-            .v_vector = g_.pixels * g_.in_pixel()};
+    return {.v = ImageOf(args, block) + g_.InVectorOffset(vector) + g_.InPixelOffset(pixel),
+            .v_vector = g_.InVectorOffset(1)};
   }
 
   struct Pairs {

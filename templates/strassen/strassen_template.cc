@@ -25,8 +25,8 @@ class Strassen : public ConvTemplate {
     if (cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (w.kh != 1 || w.kw != 1) return Support::No(fmt::format("a {}x{} kernel, not 1x1", w.kh, w.kw));
-    if (w.sh != 1 || w.sw != 1) return Support::No(fmt::format("stride {}x{}, not 1", w.sh, w.sw));
-    if (w.oh != w.ih || w.ow != w.iw) return Support::No("padding");
+    const bool padded = w.ph > 0 || w.pw > 0 || (w.oh - 1) * w.sh >= w.ih || (w.ow - 1) * w.sw >= w.iw;
+    if (padded) return Support::No("padding");
     if (w.g != 1) return Support::No(fmt::format("{} groups, not 1", w.g));
     for (const int64_t channels : {w.ic, w.oc}) {
       if (channels < kFewestChannels) {
@@ -38,7 +38,7 @@ class Strassen : public ConvTemplate {
         return Support::No(fmt::format("{} channels, whose halves do not fill vectors", channels));
     }
     if (w.oh * w.ow == 1) return Support::No("one pixel, which makes no pair");
-    const int64_t image_floats = w.oh * w.ow * std::max(w.ic, w.oc);
+    const int64_t image_floats = w.ih * w.iw * std::max(w.ic, w.oc);
     if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
       return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
     return Support::Yes();

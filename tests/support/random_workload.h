@@ -49,8 +49,11 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
       w.g = 1;
       w.ic = pick({96, 128, 192});
       w.oc = pick({96, 128, 160});
-      w.ih = w.oh = random.Integer(1, 6);
-      w.iw = w.ow = random.Integer(1, 9);
+      w.oh = random.Integer(1, 6);
+      w.ow = random.Integer(1, 9);
+      w.sh = w.sw = random.Integer(1, 2);
+      w.ih = (w.oh - 1) * w.sh + random.Integer(1, w.sh);
+      w.iw = (w.ow - 1) * w.sw + random.Integer(1, w.sw);
     } else if (once_in(3)) {
       w.kh = w.kw = 1;
       w.ih = random.Integer(1, 18);

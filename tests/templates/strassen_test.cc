@@ -16,10 +16,9 @@ TEST(StrassenTemplate, RefusesWithAReason) {
   const struct {
     const char* workload;
     const char* reason;
-  } kCases[] = {{"mb1ic128ih14oc128oh14kh3ph1", "3x3"},     {"mb1ic128ih14oc128oh7kh1sh2", "stride"},
-                {"mb1ic128ih14oc128oh16kh1ph1", "padding"}, {"g2mb1ic256ih14oc256oh14kh1", "groups"},
-                {"mb1ic32ih14oc256oh14kh1", "fewer than"},  {"mb1ic104ih14oc256oh14kh1", "halves"},
-                {"mb8ic128ih1oc128oh1kh1", "pair"}};
+  } kCases[] = {{"mb1ic128ih14oc128oh14kh3ph1", "3x3"},   {"mb1ic128ih14oc128oh16kh1ph1", "padding"},
+                {"g2mb1ic256ih14oc256oh14kh1", "groups"}, {"mb1ic32ih14oc256oh14kh1", "fewer than"},
+                {"mb1ic104ih14oc256oh14kh1", "halves"},   {"mb8ic128ih1oc128oh1kh1", "pair"}};
   for (const auto& c : kCases) {
     const Support support = StrassenTemplate().Supports(ParseWorkload(c.workload), cpu);
     EXPECT_FALSE(support.ok) << c.workload;
@@ -60,7 +59,8 @@ TEST(StrassenTemplate, ComputesOddImagesInEveryPartition) {
   if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
   for (const char* text : {"mb1ic96ih1iw2oc96oh1ow2kh1", "mb2ic128ih1iw3oc96oh1ow3kh1+bias+sum+relu",
                            "mb3ic96ih5iw7oc160oh5ow7kh1+bias", "mb1ic256ih7oc128oh7kh1+sum",
-                           "mb1ic192ih13iw11oc96oh13ow11kh1+bias+hard_swish"}) {
+                           "mb1ic192ih13iw11oc96oh13ow11kh1+bias+hard_swish",
+                           "mb2ic96ih14oc128oh7kh1sh2+bias+relu", "mb1ic128ih9iw16oc96oh5ow6kh1sh2sw3"}) {
     const ConvWorkload w = ParseWorkload(text);
     for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
       const CpuInfo cpu = CapIsa(TestCpu(), isa);
