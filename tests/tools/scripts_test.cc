@@ -1,4 +1,7 @@
 // The scripts: they parse, explain themselves, and refuse what they do not know.
+#include <cstdlib>
+
+#include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
 namespace tilesmith {
@@ -15,7 +18,7 @@ TEST(ScriptsTest, AllParse) {
 }
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
-  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check"}) {
+  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
@@ -30,6 +33,37 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
   const ProgramResult result = RunProgram({Script("tools/quickstart"), "no/such/model.onnx"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, testing::HasSubstr("cannot read no/such/model.onnx"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "--threads", "two"}).err,
+              testing::HasSubstr("got two"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
+              testing::HasSubstr("resnet51 is neither a built-in network"));
+}
+
+TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("small.onnx"), out = directory.File("out");
+  ASSERT_EQ(RunProgram({TILESMITH_BINARY, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
+                        model})
+                .exit_code,
+            0);
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const std::vector<std::string> command{Script("tools/bench-networks"),
+                                         "--quick",
+                                         "--time-budget",
+                                         "1s",
+                                         "--threads",
+                                         "1",
+                                         "--out",
+                                         out,
+                                         model};
+  const ProgramResult result = RunProgram(command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::HasSubstr("\n| small | "));
+  EXPECT_THAT(result.out, testing::HasSubstr("Geometric means: "));
+  EXPECT_EQ(result.out, ReadFile(out + "/tables.t1.md"));
+  const ProgramResult again = RunProgram(command);
+  EXPECT_EQ(again.out, result.out);
+  EXPECT_THAT(again.err, testing::Not(testing::HasSubstr("tune ...")));
 }
 
 }  // namespace
