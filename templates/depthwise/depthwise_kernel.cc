@@ -26,7 +26,8 @@ class DepthwiseKernel : public ConvKernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t n = task / row_blocks / vector_blocks;
       const int64_t rows = rows_outside ? task / vector_blocks % row_blocks : task % row_blocks;
-      const int64_t first = (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
+      const int64_t first =
+          (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
       Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
                              args.output.data + n * args.output.batch_stride};
       if (geometry_.rows.workload.post.sum)

@@ -15,20 +15,10 @@ namespace fs = std::filesystem;
 // Other programs in the page's blocks, which this test does not run: tools/check runs this very test,
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one, and
 // tools/bench-networks has a test of its own (scripts_test.cc).
-const std::vector<std::string> kNotRun{"git ",
-                                       "cd ",
-                                       "tools/quickstart",
-                                       "tools/check",
-                                       "tools/bench-networks",
-                                       "tools/install-deps",
-                                       "cmake",
-                                       "ninja ",
-                                       "objdump ",
-                                       "perf ",
-                                       "tools/fetch-models",
-                                       "tools/fetch-peers",
-                                       "ctest",
-                                       "export PATH"};
+const std::vector<std::string> kNotRun{
+    "git ",  "cd ",        "tools/quickstart", "tools/check", "tools/bench-networks", "tools/install-deps",
+    "cmake", "ninja ",     "objdump ",         "perf ",       "tools/fetch-models",   "tools/fetch-peers",
+    "ctest", "export PATH"};
 
 struct CommandLine {
   int line = 0;
