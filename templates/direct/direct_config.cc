@@ -92,22 +92,10 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
   const int64_t channels = w.ic / w.g;
   const int64_t block = c.ic_block == 0 ? channels : std::min(c.ic_block, channels);
   if (c.flat_width == w.iw && c.flat_width > 0) return "flat_width is the row's own width";
-  if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
   if (c.rows > height) return fmt::format("rows {} exceeds the {} there are", c.rows, height);
-  if (c.balance_tiles && width % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
-  if (c.oc_vectors * cpu.vector_floats() >= w.oc / w.g + cpu.vector_floats()) {
-    return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
-  }
+  if (const std::string reason = WhyTileInvalid(c, width, w.oc / w.g, cpu); !reason.empty()) return reason;
   if (c.broadcast == Broadcast::kEmbedded && cpu.isa != Isa::kAvx512)
     return "embedded broadcast needs AVX-512";
-  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
-    return "mixed broadcast needs two weight vectors";
-  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
-                                          c.broadcast, cpu.vector_registers());
-  if (!plan.fits) {
-    return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
-                       cpu.vector_registers());
-  }
   if (c.ic_unroll > block && c.ic_unroll > 1)
     return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
   if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
@@ -124,6 +112,23 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
 }
 
 }  // namespace
+
+std::string WhyTileInvalid(const DirectConfig& c, int64_t width, int64_t outputs, const CpuInfo& cpu) {
+  if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
+  if (c.balance_tiles && width % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
+  if (c.oc_vectors * cpu.vector_floats() >= outputs + cpu.vector_floats()) {
+    return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
+  }
+  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
+    return "mixed broadcast needs two weight vectors";
+  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
+                                          c.broadcast, cpu.vector_registers());
+  if (!plan.fits) {
+    return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
+                       cpu.vector_registers());
+  }
+  return "";
+}
 
 DirectConfig ReadConfig(const Config& config) {
   DirectConfig c;

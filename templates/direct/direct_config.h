@@ -34,6 +34,10 @@ struct DirectConfig {
 
 DirectConfig ReadConfig(const Config& config);
 
+// Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty
+// when one can.
+std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const CpuInfo& cpu);
+
 ConfigSpace DirectSpace(const ConvWorkload& workload, const CpuInfo& cpu);
 
 // A config without tuning: the widest tile that fits the registers, vector-width blocks.

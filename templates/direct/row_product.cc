@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "templates/direct/register_plan.h"
-
 namespace tilesmith::direct {
 
 ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions) {
@@ -50,19 +48,8 @@ DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu) {
 
 std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const CpuInfo& cpu) {
   constexpr int64_t kMostCodeBytes = 48 << 10;  // as for the direct template
-  if (c.width_tile > product.ow) return fmt::format("width_tile {} exceeds the {}", c.width_tile, product.ow);
-  if (c.balance_tiles && product.ow % c.width_tile == 0)
-    return "balance_tiles changes nothing: they are even";
-  if (c.oc_vectors * cpu.vector_floats() >= product.oc + cpu.vector_floats())
-    return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
-  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
-    return "mixed broadcast needs two weight vectors";
-  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
-                                          c.broadcast, cpu.vector_registers());
-  if (!plan.fits) {
-    return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
-                       cpu.vector_registers());
-  }
+  if (const std::string reason = WhyTileInvalid(c, product.ow, product.oc, cpu); !reason.empty())
+    return reason;
   if (c.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", c.ic_unroll);
   const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
   if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
