@@ -180,11 +180,10 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
 void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   const size_t count = steps.size();
   std::vector<double> seconds(count * repeats);
-  double in_its_place = 0;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (size_t i = 0; i < count; ++i) {
       const auto step = std::span(steps).subspan(i, 1);
-      runner.Run(step, {&in_its_place, 1});
+      runner.Run(step, {});
       runner.Run(step, std::span(seconds).subspan(repeat * count + i, 1));
     }
   }

@@ -29,8 +29,7 @@ struct StepProfile {
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;   // low quantile over the profiled runs, in context
   double predicted_seconds = 0;
-  double repeated_seconds =
-      0;  // likewise, each time right after itself (Executor::RepeatSteps); 0: not asked
+  double repeated_seconds = 0;  // likewise, right after itself (Executor::RepeatSteps); 0: not asked
   // Which entry of the plan it is: that of a node (of two that are fused, the conv's), or of a conversion of
   // the tensor that the node produces, by its canonical layouts (ConversionOf, corrections.h).
   std::string node;

@@ -130,20 +130,25 @@ std::string WhyTileInvalid(const DirectConfig& c, int64_t width, int64_t outputs
   return "";
 }
 
-DirectConfig ReadConfig(const Config& config) {
+DirectConfig ReadTile(const Config& config) {
   DirectConfig c;
-  c.ic_block = config.Get("ic_block");
-  c.oc_block = config.Get("oc_block");
   c.oc_vectors = config.Get("oc_vectors");
   c.width_tile = config.Get("width_tile");
   c.balance_tiles = config.Get("balance_tiles") != 0;
   c.broadcast = static_cast<Broadcast>(config.Get("broadcast"));
   c.ic_unroll = config.Get("ic_unroll");
+  c.prefetch = config.Get("prefetch");
+  return c;
+}
+
+DirectConfig ReadConfig(const Config& config) {
+  DirectConfig c = ReadTile(config);
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
   c.ic_pass = config.Get("ic_pass");
   c.rows = config.Get("rows");
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
-  c.prefetch = config.Get("prefetch");
   return c;
 }
 

@@ -33,6 +33,8 @@ struct DirectConfig {
 };
 
 DirectConfig ReadConfig(const Config& config);
+// Only the knobs of the register tile and of the loop over channels inside it.
+DirectConfig ReadTile(const Config& config);
 
 // Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty
 // when one can.

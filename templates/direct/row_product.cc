@@ -35,14 +35,8 @@ std::vector<Knob> ProductKnobs(const CpuInfo& cpu, int64_t most_positions, const
 }
 
 DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu) {
-  DirectConfig product;
+  DirectConfig product = ReadTile(config);
   product.ic_block = product.oc_block = cpu.vector_floats();
-  product.oc_vectors = config.Get("oc_vectors");
-  product.width_tile = config.Get("width_tile");
-  product.balance_tiles = config.Get("balance_tiles") != 0;
-  product.broadcast = static_cast<Broadcast>(config.Get("broadcast"));
-  product.ic_unroll = config.Get("ic_unroll");
-  product.prefetch = config.Get("prefetch");
   return product;
 }
 

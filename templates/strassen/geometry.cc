@@ -4,18 +4,17 @@
 
 #include "templates/conv_template.h"
 #include "templates/direct/row_product.h"
+#include "templates/image_strides.h"
 
 namespace tilesmith::strassen {
 namespace {
+
+constexpr int64_t kFloatBytes = sizeof(float);
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // An odd number of vectors, so that operands do not share a few cache sets.
 int64_t Spread(int64_t vectors, int vector_floats) { return (vectors | 1) * vector_floats; }
-
-int64_t VectorOffset(int64_t channel, int64_t block, int64_t pixels) {
-  return channel / block * block * pixels + channel % block;
-}
 
 }  // namespace
 
@@ -64,11 +63,13 @@ int64_t Geometry::InPixelOffset(int64_t pixel) const {
 }
 
 int64_t Geometry::InVectorOffset(int64_t vector) const {
-  return VectorOffset(vector * vector_floats, in_pixel(), workload.ih * workload.iw);
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
 }
 
 int64_t Geometry::OutVectorOffset(int64_t vector) const {
-  return VectorOffset(vector * vector_floats, out_pixel(), pixels);
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
 }
 
 LoopFeatures FeaturesOf(const Geometry& g) {

@@ -1,4 +1,4 @@
-// A Strassen conv, built: packed weights, code, and the order of work of the two partitions.
+// A Strassen conv, built: packed weights, code, and the order of work of the three partitions.
 #pragma once
 
 #include <memory>

@@ -8,9 +8,12 @@
 
 #include "templates/conv_template.h"
 #include "templates/direct/row_product.h"
+#include "templates/image_strides.h"
 
 namespace tilesmith::winograd {
 namespace {
+
+constexpr int64_t kFloatBytes = sizeof(float);
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -121,13 +124,13 @@ void MergeProducts(Geometry& g) {
 }
 
 int64_t Geometry::InVectorOffset(int64_t vector) const {
-  const int64_t channel = vector * vector_floats;
-  return channel / in_pixel() * in_pixel() * workload.ih * workload.iw + channel % in_pixel();
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
 }
 
 int64_t Geometry::OutVectorOffset(int64_t vector) const {
-  const int64_t channel = vector * vector_floats;
-  return channel / out_pixel() * out_pixel() * workload.oh * workload.ow + channel % out_pixel();
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
 }
 
 LoopFeatures FeaturesOf(const Geometry& g) {
