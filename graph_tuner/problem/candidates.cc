@@ -17,17 +17,18 @@ LayoutPair CanonicalLayouts(const Record& record) {
           CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
 }
 
-std::vector<Record> BestPerLayouts(const std::vector<const Record*>& ranked, const CpuInfo& cpu) {
-  std::set<LayoutPair> taken;
+std::vector<Record> BestOfEach(const std::vector<const Record*>& ranked, const CpuInfo& cpu) {
+  const auto kind = [](const Record& record) {
+    return std::pair(CanonicalLayouts(record), record.template_name);
+  };
+  std::set<std::pair<LayoutPair, std::string>> taken;
   std::vector<Record> best;
   for (const Record* record : ranked) {
-    const LayoutPair layouts = CanonicalLayouts(*record);
-    if (taken.count(layouts) || !StillBuilds(*record, cpu)) continue;
-    taken.insert(layouts);
+    if (taken.count(kind(*record)) || !StillBuilds(*record, cpu)) continue;
+    taken.insert(kind(*record));
     best.push_back(*record);
   }
-  std::sort(best.begin(), best.end(),
-            [](const Record& a, const Record& b) { return CanonicalLayouts(a) < CanonicalLayouts(b); });
+  std::sort(best.begin(), best.end(), [&](const Record& a, const Record& b) { return kind(a) < kind(b); });
   return best;
 }
 
@@ -69,7 +70,7 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
                           int threads) {
   Candidates candidates;
   for (const auto& [workload, ranked] : RankRecords(graph, records, cpu, threads))
-    candidates[workload] = BestPerLayouts(ranked, cpu);
+    candidates[workload] = BestOfEach(ranked, cpu);
   for (const FusablePair& pair : FusablePairs(graph)) {
     const auto fused = candidates.find(WorkloadToString(pair.workload));
     if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);

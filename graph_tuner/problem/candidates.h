@@ -1,4 +1,7 @@
-// Candidates: of all that a tuning log says about a conv, the best record for each pair of layouts.
+// Candidates: of all that a tuning log says about a conv, each template's best record for each pair of
+// layouts.
+//
+// Where the log has no doubt which template is the fastest, a network may have: some need more memory.
 #pragma once
 
 #include <map>
@@ -10,7 +13,8 @@
 
 namespace tilesmith {
 
-// WorkloadToString(workload) -> its candidates, in a fixed order, no two with the same layouts in memory.
+// WorkloadToString(workload) -> its candidates, in a fixed order, no two of one template with the same
+// layouts in memory.
 using Candidates = std::map<std::string, std::vector<Record>>;
 
 // For every conv of the graph, and every pair that can be fused (ops/fusion.h) and has records. Only
@@ -23,7 +27,7 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
                           int threads);
 
 // WorkloadToString(workload) -> its records, best first (IsBetterRecord), from which FindCandidates takes the
-// first for each pair of layouts that StillBuilds. They point into `records`.
+// first of each template for each pair of layouts that StillBuilds. They point into `records`.
 using RankedRecords = std::map<std::string, std::vector<const Record*>>;
 RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads);

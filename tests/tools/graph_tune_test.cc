@@ -130,6 +130,19 @@ TEST_F(GraphTuneTest, WithoutRoundsAndBaselinesTheLogIsBelieved) {
   EXPECT_GT(json["measured_seconds"], 0);
 }
 
+TEST_F(GraphTuneTest, OutputsOfThePlanAndItsBaselinesAreCompared) {
+  const Json json = RunJson({"--rounds", "0", "--check"});
+  ASSERT_EQ(json["outputs"].size(), json["baselines"].size());
+  EXPECT_EQ(json["outputs"][0]["plan"], "the plan");
+  int compared = 0;
+  for (const Json& plan : json["outputs"]) {
+    if (plan["difference"].is_null()) continue;
+    ++compared;
+    EXPECT_LE(plan["difference"], 1e-4) << plan;
+  }
+  EXPECT_GE(compared, 3);
+}
+
 // The last value of every knob that has several and is not about layouts.
 Record OtherConfig(const Record& record) {
   const ConfigSpace space = FindConvTemplate(record.template_name).Space(record.workload, DetectCpu());

@@ -11,12 +11,15 @@
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/prediction_loop.h"
+#include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/error.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
 #include "tools/network/baseline_runs.h"
 #include "tools/network/plan_runs.h"
 #include "tools/network/prediction_report.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/output_check.h"
 
 namespace tilesmith {
 namespace {
@@ -51,6 +54,11 @@ class GraphTuneCommand : public Command {
     args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--variants", &variants_, "Try the log's next fastest configs in the network, too");
+    args.Flag("--check", &check_,
+              "Compare outputs of the plan and the baselines with ONNX Runtime's, or without it the "
+              "reference's; exit 5 when they differ");
+    args.Text("--onnxruntime", &onnxruntime_,
+              "ONNX Runtime's library (default: what tools/fetch-peers fetched)");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -78,7 +86,16 @@ class GraphTuneCommand : public Command {
     AddDifferences(report, session, refined);
     if (!no_baselines_) report.AddTable(BaselineTable(baseline_runs_, refined.plan, refined.check.seconds));
     progress.Clear();
+    if (!check_) {
+      report.Print(json_);
+      return 0;
+    }
+    const std::vector<PlanToCheck> plans = PlansToCheck(refined.plan);
+    const OutputCheck check =
+        CheckOutputs(arguments_.model, graph, plans, machine, FindOnnxRuntime(onnxruntime_));
+    AddOutputCheck(report, plans, check);
     report.Print(json_);
+    RequireAlike(plans, check);
     return 0;
   }
 
@@ -102,7 +119,7 @@ class GraphTuneCommand : public Command {
   }
 
   RefinedPlan Refine(const Session& session) {
-    ExpectRuns(session, no_baselines_ ? 0 : int(Baselines(options_).size()));
+    ExpectRuns(session, kTemplateRivals + (no_baselines_ ? 0 : int(Baselines(options_).size())));
     PredictionLoop loop;
     loop.rounds = int(rounds_);
     loop.solve = [&](const Corrections& corrections) {
@@ -126,16 +143,15 @@ class GraphTuneCommand : public Command {
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
       return ratios;
     };
-    if (!no_baselines_) {
-      loop.rivals = [&] {
-        PlanTheBaselines(session);
-        std::vector<RivalPlan> rivals;
-        for (const PlannedBaseline& baseline : baselines_)
-          if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
-        ExpectRuns(session, int(rivals.size()));
-        return rivals;
-      };
-    }
+    loop.rivals = [&] {
+      std::vector<RivalPlan> rivals =
+          TemplateRivals(session.graph, session.records, session.costs, Uncorrected(), solved_.plan);
+      if (!no_baselines_) PlanTheBaselines(session);
+      for (const PlannedBaseline& baseline : baselines_)
+        if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
+      ExpectRuns(session, int(rivals.size()));
+      return rivals;
+    };
     // Written before it is challenged: who interrupts the baselines keeps it.
     loop.challenge = [&](const RefinedPlan& refined) {
       WritePlan(plan_path_, refined.plan);
@@ -172,9 +188,20 @@ class GraphTuneCommand : public Command {
 
   // By the log's figures, as those would choose who do not run networks to correct them.
   void PlanTheBaselines(const Session& session) {
+    baselines_ = PlanBaselines(session.graph, session.records, session.costs, Uncorrected());
+  }
+
+  GraphTuneOptions Uncorrected() const {
     GraphTuneOptions uncorrected = options_;
     uncorrected.corrections = {};
-    baselines_ = PlanBaselines(session.graph, session.records, session.costs, uncorrected);
+    return uncorrected;
+  }
+
+  std::vector<PlanToCheck> PlansToCheck(const Plan& plan) const {
+    std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}};
+    for (const PlannedBaseline& baseline : baselines_)
+      plans.push_back({baseline.name, baseline.plan ? &*baseline.plan : nullptr, baseline.note});
+    return plans;
   }
 
   // Runs the baselines beside the plan.
@@ -247,14 +274,15 @@ class GraphTuneCommand : public Command {
                        refined.settled ? "settled" : "not settled");
   }
 
-  static constexpr int kCompared = 3;  // plans, as a guess
+  static constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
 
   GraphTuningArguments arguments_;
   GraphTuneOptions options_;
   std::string plan_path_;
   int64_t rounds_ = 3;
   double seconds_ = 1;
-  bool no_baselines_ = false, variants_ = false, nodes_ = false, json_ = false;
+  std::string onnxruntime_;
+  bool no_baselines_ = false, variants_ = false, check_ = false, nodes_ = false, json_ = false;
 
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;

@@ -50,20 +50,12 @@ class NetworkWorkerCommand : public Command {
   }
 
   int RunOnnxRuntime(const Machine& machine, Graph graph) {
-    std::vector<NamedTensor> inputs;
-    std::vector<OutputInfo> outputs;
-    std::vector<Tensor> tensors = RandomInputs(graph, kSeed);
-    for (size_t i = 0; i < tensors.size(); ++i)
-      inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
-    for (const Graph::NodeId id : graph.outputs())
-      outputs.push_back({graph.node(id).name, graph.node(id).shape});
-    graph = Graph();  // what it weighs is not ONNX Runtime's
-    OnnxRuntimeModel model(library_, onnx_path_, machine.threads, std::move(inputs), outputs);
+    const auto model = OpenOnnxRuntime(library_, onnx_path_, machine.threads, std::move(graph), kSeed);
     if (!outputs_path_.empty()) {
-      model.Run();
-      WriteNpz(outputs_path_, model.outputs());
+      model->Run();
+      WriteNpz(outputs_path_, model->outputs());
     }
-    return ServeNetwork({model.version(), [&] { model.Run(); }}, STDIN_FILENO, STDOUT_FILENO);
+    return ServeNetwork({model->version(), [&] { model->Run(); }}, STDIN_FILENO, STDOUT_FILENO);
   }
 
   static constexpr uint64_t kSeed = 1;

@@ -8,6 +8,8 @@
 #include <functional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {
@@ -162,5 +164,24 @@ void OnnxRuntimeModel::Run() {
 
 const std::vector<NamedTensor>& OnnxRuntimeModel::outputs() const { return impl_->outputs; }
 const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
+
+std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
+  if (std::filesystem::exists(model.model)) return model.model;
+  WriteTextFile(path, BuiltInAsOnnx(model));
+  return path;
+}
+
+std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, const std::string& onnx_path,
+                                                  int threads, Graph graph, uint64_t seed) {
+  std::vector<NamedTensor> inputs;
+  std::vector<OutputInfo> outputs;
+  std::vector<Tensor> tensors = RandomInputs(graph, seed);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
+  for (const Graph::NodeId id : graph.outputs())
+    outputs.push_back({graph.node(id).name, graph.node(id).shape});
+  graph = Graph();
+  return std::make_unique<OnnxRuntimeModel>(library, onnx_path, threads, std::move(inputs), outputs);
+}
 
 }  // namespace tilesmith

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/graph.h"
+#include "tools/cli/model.h"
 #include "tools/cli/npy.h"
 
 namespace tilesmith {
@@ -39,5 +41,13 @@ class OnnxRuntimeModel {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// A model as a file for it: itself, or a built-in network, which is written to `path`.
+std::string OnnxFileOf(const ModelOptions& model, const std::string& path);
+
+// The file's model with seeded data (RandomInputs) for the inputs of `graph`, which is the same network. A
+// graph that is moved here is gone before the model is loaded: what it weighs is not ONNX Runtime's.
+std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, const std::string& onnx_path,
+                                                  int threads, Graph graph, uint64_t seed);
 
 }  // namespace tilesmith

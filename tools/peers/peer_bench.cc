@@ -1,21 +1,20 @@
 #include "tools/peers/peer_bench.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <thread>
 
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
-#include "layouts/base/text_file.h"
 #include "layouts/base/thread_team.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/progress.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/output_check.h"
+#include "tools/peers/scratch_folder.h"
 #include "tuner/json_fields.h"
 #include "tuner/measure/child_process.h"
 
@@ -24,29 +23,8 @@ namespace {
 
 constexpr int kPairs = 3, kLeastRounds = 5;
 constexpr double kBlockSeconds = 50e-3, kStartSeconds = 120, kAnswerSeconds = 120;
-constexpr double kAllowedDifference = 1e-3;
 // Until the threads of the side that had its turn stop looking for more work.
 constexpr std::chrono::milliseconds kPause{20};
-
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tilesmith-peer-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      throw Error(ErrorCode::kEnvironment, fmt::format("cannot make a folder like {}", name));
-    folder_ = name;
-  }
-  ~Scratch() {
-    std::error_code error;
-    std::filesystem::remove_all(folder_, error);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string File(const std::string& name) const { return (folder_ / name).string(); }
-
- private:
-  std::filesystem::path folder_;
-};
 
 class NetworkWorker {
  public:
@@ -93,16 +71,6 @@ std::vector<std::string> Arguments(const PeerRequest& request, const std::string
   return argv;
 }
 
-double LargestDifference(const std::string& ours_path, const std::string& peer_path) {
-  const std::vector<NamedTensor> ours = ReadNpz(ours_path), theirs = ReadNpz(peer_path);
-  double largest = 0;
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const double difference = RelativeDifference(ours[i].second, theirs.at(i).second);
-    largest = std::isnan(difference) ? difference : std::max(largest, difference);
-  }
-  return largest;
-}
-
 struct PairTimes {
   double ours = 0, peer = 0, ratio = 0;
 };
@@ -133,12 +101,8 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
 
 PeerBench BenchPeer(const PeerRequest& request) {
   UnpinThisThread();
-  const Scratch scratch;
-  std::string onnx = request.model.model;
-  if (!std::filesystem::exists(onnx)) {
-    onnx = scratch.File("model.onnx");
-    WriteTextFile(onnx, BuiltInAsOnnx(request.model));
-  }
+  const ScratchFolder scratch;
+  const std::string onnx = OnnxFileOf(request.model, scratch.File("model.onnx"));
   const std::string our_outputs = scratch.File("ours.npz"), peer_outputs = scratch.File("peer.npz");
   std::vector<std::string> our_arguments = Arguments(request, our_outputs);
   if (!request.plan_path.empty()) our_arguments.insert(our_arguments.end(), {"--plan", request.plan_path});
@@ -153,8 +117,8 @@ PeerBench BenchPeer(const PeerRequest& request) {
       bench.version = peer.name();
       bench.peak_bytes = ours.peak_bytes();
       bench.peer_peak_bytes = peer.peak_bytes();
-      bench.difference = LargestDifference(our_outputs, peer_outputs);
-      if (!(bench.difference <= kAllowedDifference)) {
+      bench.difference = LargestDifference(ReadNpz(our_outputs), ReadNpz(peer_outputs));
+      if (!(bench.difference <= kAllowedOutputDifference)) {
         throw Error(ErrorCode::kWrongAnswer,
                     fmt::format("outputs differ from ONNX Runtime's by {:.1e} of the largest value",
                                 bench.difference));

@@ -1,0 +1,57 @@
+#include "tools/peers/output_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "graph_tuner/heuristic_plan.h"
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+TEST(OutputCheck, PlansBesideTheReference) {
+  const ModelOptions model{.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}};
+  const Graph graph = LoadModel(model);
+  Machine machine;
+  machine.cpu = DetectCpu();
+  machine.threads = 1;
+  const Plan plan = HeuristicPlan(graph, machine.cpu, 1);
+  const std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}, {"another", nullptr, "the same"}};
+  const OutputCheck check = CheckOutputs(model, graph, plans, machine, "");
+  EXPECT_EQ(check.expected_from, "the reference");
+  ASSERT_EQ(check.differences.size(), 2u);
+  EXPECT_LE(check.differences[0], 1e-4);
+  EXPECT_NO_THROW(RequireAlike(plans, check));
+}
+
+TEST(OutputCheck, NamesThePlanThatDiffers) {
+  const std::vector<PlanToCheck> plans = {{"the plan", nullptr, ""}, {"NHWC everywhere", nullptr, ""}};
+  for (const double difference : {2e-3, double(INFINITY), std::numeric_limits<double>::quiet_NaN()}) {
+    try {
+      RequireAlike(plans, {"the reference", {9e-4, difference}});
+      ADD_FAILURE() << difference << " is let through";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kWrongAnswer);
+      EXPECT_THAT(error.what(), testing::StartsWith("NHWC everywhere: outputs differ"));
+    }
+  }
+}
+
+TEST(OutputCheck, TheLargestDifferenceOfAnyOutput) {
+  const auto tensor = [](float first, float second) {
+    Tensor t({2});
+    t.floats()[0] = first;
+    t.floats()[1] = second;
+    return t;
+  };
+  const std::vector<NamedTensor> expected = {{"a", tensor(1, 4)}, {"b", tensor(2, -2)}};
+  EXPECT_EQ(LargestDifference(expected, expected), 0);
+  EXPECT_FLOAT_EQ(float(LargestDifference({{"a", tensor(1, 3)}, {"b", tensor(2, -1)}}, expected)), 0.5f);
+  EXPECT_FALSE(std::isfinite(LargestDifference({{"a", tensor(NAN, 4)}, {"b", tensor(2, -2)}}, expected)));
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,71 @@
+#include "tools/peers/output_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "layouts/base/error.h"
+#include "tools/bench/random_tensor.h"
+#include "tools/network/network_run.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/scratch_folder.h"
+
+namespace tilesmith {
+
+double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {
+  double largest = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const double difference = RelativeDifference(outputs[i].second, expected.at(i).second);
+    largest = std::isnan(difference) ? difference : std::max(largest, difference);
+  }
+  return largest;
+}
+
+OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
+                         const Machine& machine, const std::string& library) {
+  constexpr uint64_t kSeed = 1;
+  OutputCheck check{"the reference", {}};
+  const ScratchFolder scratch;
+  std::unique_ptr<OnnxRuntimeModel> peer;
+  if (!library.empty()) {
+    const std::string onnx = OnnxFileOf(model, scratch.File("model.onnx"));
+    peer = OpenOnnxRuntime(library, onnx, machine.threads, graph, kSeed);
+    peer->Run();
+    check.expected_from = "ONNX Runtime " + peer->version();
+  }
+  for (const PlanToCheck& checked : plans) {
+    check.differences.push_back(0);
+    if (!checked.plan) continue;
+    NetworkRun ours(graph, *checked.plan, machine, RandomInputs(graph, kSeed));
+    ours.Run();
+    check.differences.back() =
+        peer ? LargestDifference(ours.Outputs(), peer->outputs()) : ours.CompareWithReference(graph);
+  }
+  return check;
+}
+
+void AddOutputCheck(Report& report, const std::vector<PlanToCheck>& plans, const OutputCheck& check) {
+  Table table("outputs", "outputs beside those of " + check.expected_from,
+              {{"plan", "plan"}, {"difference", "difference"}, {"note", "note"}});
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const double difference = check.differences[i];
+    table.AddRow({TextCell(plans[i].name),
+                  plans[i].plan ? Cell{difference, fmt::format("{:.1e}", difference)} : NoCell(),
+                  TextCell(plans[i].note)});
+  }
+  report.AddTable(std::move(table));
+}
+
+void RequireAlike(const std::vector<PlanToCheck>& plans, const OutputCheck& check) {
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (check.differences[i] <= kAllowedOutputDifference) continue;
+    throw Error(
+        ErrorCode::kWrongAnswer,
+        fmt::format("{}: outputs differ from those of {} by {:.1e} of the largest (allowed: {:.0e})",
+                    plans[i].name, check.expected_from, check.differences[i], kAllowedOutputDifference));
+  }
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,43 @@
+// What plans compute beside what ONNX Runtime does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph_tuner/plan/plan.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/model.h"
+#include "tools/cli/npy.h"
+#include "tools/cli/report.h"
+
+namespace tilesmith {
+
+// Of the largest value of an output.
+constexpr double kAllowedOutputDifference = 1e-3;
+
+// Largest difference of any output to the one in its place, relative to that one's largest value; NaN when
+// there is one.
+double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected);
+
+struct PlanToCheck {
+  std::string name;
+  const Plan* plan = nullptr;  // null: not checked, `note` says why
+  std::string note;
+};
+
+struct OutputCheck {
+  std::string expected_from;        // "ONNX Runtime 1.30.0", or "the reference"
+  std::vector<double> differences;  // of each plan, largest of all outputs; 0 of one that is not checked
+};
+
+// Runs every plan once, with seeded inputs. Without a library (onnx_runtime.h) the reference executor says
+// what is right. Throws as OnnxRuntimeModel does.
+OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
+                         const Machine& machine, const std::string& library);
+
+// A table of them.
+void AddOutputCheck(Report& report, const std::vector<PlanToCheck>& plans, const OutputCheck& check);
+// Throws Error(kWrongAnswer) naming a plan whose outputs differ by more than is allowed.
+void RequireAlike(const std::vector<PlanToCheck>& plans, const OutputCheck& check);
+
+}  // namespace tilesmith
