@@ -49,6 +49,9 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
   setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
   const std::vector<std::string> command{Script("tools/bench-networks"),
                                          "--quick",
+                                         "--check",
+                                         "--rounds",
+                                         "1",
                                          "--time-budget",
                                          "1s",
                                          "--threads",
@@ -60,6 +63,7 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, testing::HasSubstr("\n| small | "));
   EXPECT_THAT(result.out, testing::HasSubstr("Geometric means: "));
+  EXPECT_THAT(result.out, testing::ContainsRegex("\\| small \\| [0-9.]+e-[0-9]+ of [3-7] plans \\| "));
   EXPECT_EQ(result.out, ReadFile(out + "/tables.t1.md"));
   const ProgramResult again = RunProgram(command);
   EXPECT_EQ(again.out, result.out);
