@@ -1,6 +1,7 @@
 // What running a plan showed, and which entry of the plan each measured step is.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "graph_tuner/costs/corrections.h"
@@ -16,6 +17,7 @@ struct PlanMeasurement {
   std::vector<StepProfile> steps;  // of profiled runs
   std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
   CorePlacement placement = {};    // of the cores, meanwhile
+  int64_t bytes = 0;               // of packed weights, activations and scratch
 };
 
 // How many times longer than `other` the plan takes in each turn, so that the machine's speed cancels out.

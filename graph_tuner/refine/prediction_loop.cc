@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
@@ -77,9 +78,11 @@ class Refinement {
 
   // For those rounds from the given one on.
   void NoteMeasured(size_t first_round) {
-    for (const KnownPlan& known : known_)
-      if (known.round >= first_round)
-        refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
+    for (const KnownPlan& known : known_) {
+      if (known.round < first_round) continue;
+      refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
+      refined_.rounds[known.round].bytes = known.measurement.bytes;
+    }
   }
 
   // Which of the known plans has these schedules; their number when none has.
@@ -95,7 +98,7 @@ class Refinement {
     if (index == known_.size()) known_.emplace_back();
     known_[index].plan = plan;
     known_[index].round = refined_.rounds.size();
-    refined_.rounds.push_back({name, plan.predicted_seconds, 0, ChangedNodes(before, plan)});
+    refined_.rounds.push_back({name, plan.predicted_seconds, 0, 0, ChangedNodes(before, plan)});
   }
 
   void EnterRivals() {
@@ -169,7 +172,8 @@ class Refinement {
     return *fastest;
   }
 
-  // Of those that are nearly as fast as the fastest, by comparing them once more.
+  // Of those that are nearly as fast as the fastest, by comparing them once more: the smallest of the
+  // fastest.
   const KnownPlan& Winner() const {
     constexpr double kNearly = 1.1;
     constexpr size_t kMost = 5;
@@ -185,7 +189,14 @@ class Refinement {
     plans.reserve(close.size());
     for (const auto& [ratio, known] : close) plans.push_back(&known->plan);
     const std::vector<double> ratios = loop_.compare(plans);
-    return *close[size_t(std::ranges::min_element(ratios) - ratios.begin())].second;
+    const double as_fast = std::ranges::min(ratios) * (1 + loop_.as_fast);
+    const auto worth = [&](size_t i) {
+      return std::tuple(ratios[i] > as_fast, close[i].second->measurement.bytes, ratios[i]);
+    };
+    size_t winner = 0;
+    for (size_t i = 1; i < close.size(); ++i)
+      if (worth(i) < worth(winner)) winner = i;
+    return *close[winner].second;
   }
 
   // What it is predicted to take is of its own turns; all plans were last compared at another moment, in

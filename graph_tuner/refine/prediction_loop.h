@@ -15,9 +15,10 @@
 // Where the host moves the cores (layouts/base/core_placement.h) only the rounds count in which they were
 // placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
 // plan among the others. Those that come within a tenth of the fastest are at last compared once more, as
-// carefully as a plan is with its baselines. In the same way the plan that is returned takes turns with
-// itself, once for its prediction and once to check it. It is then held against those it has to beat, and
-// makes way for one that is faster beyond noise. Source: original.
+// carefully as a plan is with its baselines; of those that are then equally fast the one in the least memory
+// is taken. In the same way the plan that is returned takes turns with itself, once for its prediction and
+// once to check it. It is then held against those it has to beat, and makes way for one that is faster beyond
+// noise. Source: original.
 #pragma once
 
 #include <functional>
@@ -43,6 +44,7 @@ struct RefinedPlan;
 struct PredictionLoop {
   int rounds = 3;           // at most, not counting what follows the last solution
   double tolerance = 0.05;  // of |measured / predicted - 1|
+  double as_fast = 0.01;    // plans that take this much longer than the fastest are equally fast
   // The best plan for these corrections, with its predicted seconds.
   std::function<Plan(const Corrections&)> solve;
   // Makes the plans ready to run and runs them by turns on an otherwise idle machine; one measurement for
@@ -67,6 +69,7 @@ struct LoopRound {
   std::string name;              // "solution 1", or the rival's, or "configs in context"
   double predicted_seconds = 0;  // before the round
   double measured_seconds = 0;
+  int64_t bytes = 0;  // of its weights, activations and scratch
   std::vector<std::string>
       changed;  // nodes scheduled otherwise than in the solution before; in the first: none
 };

@@ -108,6 +108,8 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   for (size_t plan = 0; plan < plans.size(); ++plan) {
     measurements.push_back(MedianOf(rounds, plan));
     measurements.back().placement = seen;
+    Executor& executor = runs[plan].executor();
+    measurements.back().bytes = int64_t(executor.PackedWeightBytes() + executor.ArenaBytes());
   }
   return measurements;
 }

@@ -33,6 +33,7 @@ Table RoundsTable(const RefinedPlan& refined) {
                {"predicted_seconds", "predicted ms"},
                {"measured_seconds", "measured ms"},
                {"gap", "gap"},
+               {"bytes", "MiB"},
                {"chosen", "chosen"},
                {"changed_nodes", "changed"},
                {"changed", "nodes"}});
@@ -43,6 +44,7 @@ Table RoundsTable(const RefinedPlan& refined) {
                   MillisecondsCell(round.predicted_seconds),
                   MillisecondsCell(round.measured_seconds),
                   GapCell(round.measured_seconds, round.predicted_seconds),
+                  {round.bytes, fmt::format("{:.1f}", double(round.bytes) / double(1 << 20))},
                   {chosen, chosen ? "yes" : ""},
                   CountCell(int64_t(round.changed.size())),
                   TextCell(SomeNames(round.changed))});

@@ -284,6 +284,39 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
   EXPECT_GT(corrected, 5);
 }
 
+// Two rivals differ from the solution by half a percent and by two; both need less memory.
+TEST_F(PredictionLoopTest, OfEquallyFastPlansTheSmallestIsTaken) {
+  Make(3, 8);
+  FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.0; });
+  PredictionLoop loop = SolvingLoop();
+  loop.rounds = 1;
+  loop.rivals = [&] { return std::vector{UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))}; };
+  const std::vector<int64_t> bytes = {300, 200, 100};
+  loop.measure = [&](const std::vector<const Plan*>& plans) {
+    std::vector<PlanMeasurement> measurements = machine.Measure(plans);
+    for (size_t i = 0; i < plans.size(); ++i) {
+      measurements[i].bytes = bytes[i % 3];
+      measurements[i].seconds = measurements[0].seconds;
+      measurements[i].turns = measurements[0].turns;
+    }
+    return measurements;
+  };
+  const auto chosen = [&](const std::vector<double>& ratios) {
+    loop.compare = [&](const std::vector<const Plan*>& plans) {
+      EXPECT_EQ(plans.size(), ratios.size());
+      return ratios;
+    };
+    return RefinePlan(graph_, *costs_, loop);
+  };
+  const RefinedPlan half_a_percent = chosen({1, 1.005, 1.02});
+  ASSERT_EQ(half_a_percent.rounds.size(), 3u);
+  EXPECT_EQ(half_a_percent.round, 1u);
+  EXPECT_EQ(half_a_percent.rounds[1].bytes, 200);
+  EXPECT_EQ(chosen({1, 1.02, 1.005}).round, 2u);
+  EXPECT_EQ(chosen({1, 1.02, 1.03}).round, 0u);
+  EXPECT_EQ(chosen({1.009, 1, 1.01}).round, 2u);
+}
+
 TEST_F(PredictionLoopTest, PredictionAndCheckAreOfTheSameMinutes) {
   Make(7, 8);
   FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.5; });
