@@ -1,6 +1,7 @@
 // Graph tuning: from a tuned log to the plan of a whole network.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ struct GraphTuneOptions {
   // Another baseline, what tuning alone gives: every workload has its fastest record only, whatever its
   // layouts.
   bool fastest_records = false;
+  // Of all convs together; a price on them (weight_price.h) finds the fastest plan that keeps to it, or
+  // nearly the fastest. The default is no limit.
+  std::optional<int64_t> max_weight_bytes;
   Corrections corrections;  // what running earlier plans has taught
   // How the user named the model, for the command that error messages suggest.
   std::string model = "MODEL";
@@ -46,8 +50,12 @@ struct GraphTuneResult {
 // `graph` is the network after all passes, `records` a tuning log's. Deterministic. The plan's cost is
 // computed a second time from the plan alone (price_plan.h) and must agree; all costs are the corrected ones.
 // Throws Error(kNoCandidate) naming every workload without a usable record and the command that fills them,
-// or when the solver refuses. Error(kUsage): unknown solver.
+// when the solver refuses, or when the weights cannot be so small. Error(kUsage): unknown solver.
 GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                           const GraphTuneOptions& options);
+
+// GraphTune's plan; none where options.max_weight_bytes leaves none. For plans that nobody depends on.
+std::optional<Plan> PlanIfWeightsFit(const Graph& graph, const std::vector<Record>& records,
+                                     CostSource& costs, const GraphTuneOptions& options);
 
 }  // namespace tilesmith

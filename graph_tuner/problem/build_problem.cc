@@ -71,12 +71,13 @@ struct Fusion {
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
-          const Corrections& corrections)
+          const Corrections& corrections, const WeightPrice& price)
       : graph_(graph),
         candidates_(candidates),
         layouts_(layouts),
         costs_(costs),
         corrections_(corrections),
+        price_(price),
         slices_(ConcatSlices(graph)) {
     built_.nodes.resize(graph.size());
     FindFusions();
@@ -167,7 +168,7 @@ class Builder {
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
     const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
-      const double corrected = corrections_.ConvSeconds(name, *choice.record);
+      const double corrected = corrections_.ConvSeconds(name, *choice.record) + price_.Of(*choice.record);
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
       vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
@@ -290,6 +291,7 @@ class Builder {
   const TolerantLayouts& layouts_;
   CostSource& costs_;
   const Corrections& corrections_;
+  const WeightPrice& price_;
   const Slices slices_;
   std::vector<Fusion> fusions_;
   BuiltProblem built_;
@@ -338,8 +340,8 @@ double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, Cos
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections) {
-  return Builder(graph, candidates, layouts, costs, corrections).Build();
+                          CostSource& costs, const Corrections& corrections, const WeightPrice& price) {
+  return Builder(graph, candidates, layouts, costs, corrections, price).Build();
 }
 
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -27,6 +27,7 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
+#include "graph_tuner/costs/weight_price.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/problem/concat_slices.h"
@@ -57,9 +58,11 @@ struct TolerantLayouts {
 // NCHW and every layout that appears among the candidates.
 TolerantLayouts LayoutsOf(const Candidates& candidates);
 
-// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones.
+// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones, those of
+// convs with the price of their weights.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections = {});
+                          CostSource& costs, const Corrections& corrections = {},
+                          const WeightPrice& price = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -84,8 +84,15 @@ PreparedProblem PrepareProblem(const Graph& graph, const std::vector<Record>& re
   CostQuestions questions;
   BuildProblem(graph, candidates, prepared.layouts, questions);
   questions.Ask(costs, options.progress);
-  prepared.built = BuildProblem(graph, candidates, prepared.layouts, costs, options.corrections);
+  SetWeightPrice(graph, prepared, costs, options, 0);
   return prepared;
+}
+
+void SetWeightPrice(const Graph& graph, PreparedProblem& prepared, CostSource& costs,
+                    const GraphTuneOptions& options, double price) {
+  prepared.weight_price = {price, options.cpu};
+  prepared.built = BuildProblem(graph, prepared.candidates, prepared.layouts, costs, options.corrections,
+                                prepared.weight_price);
 }
 
 Solution SolveProblem(const Graph& graph, const LayoutProblem& problem, const GraphTuneOptions& options) {
@@ -109,9 +116,16 @@ Plan PlanOf(const Graph& graph, const PreparedProblem& prepared, const Solution&
   plan.certificate = Certificate(solution.certificate, prepared.defaults.size(), options);
   plan.nodes = ChosenNodes(graph, prepared.built, solution.assignment);
   PricePlan(graph, costs, plan, options.corrections);
-  TILESMITH_CHECK(std::abs(plan.predicted_seconds - solution.cost) <= 1e-9 * std::abs(solution.cost),
-                  "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph.name(),
-                  plan.predicted_seconds, solution.cost);
+  double seconds = plan.predicted_seconds;
+  if (const double price = prepared.weight_price.seconds_per_byte; price > 0) {
+    const double bytes = PackedWeightBytes(plan, options.cpu);
+    plan.certificate +=
+        fmt::format(" among plans with at most {:.1f} MiB of packed weights", bytes / (1 << 20));
+    seconds += price * bytes;
+  }
+  TILESMITH_CHECK(std::abs(seconds - solution.cost) <= 1e-9 * std::abs(solution.cost),
+                  "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph.name(), seconds,
+                  solution.cost);
   return plan;
 }
 

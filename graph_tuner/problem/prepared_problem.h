@@ -22,6 +22,7 @@ struct PreparedProblem {
   std::vector<std::string> defaults;  // workloads without a record, which have their default schedule
   TolerantLayouts layouts;
   BuiltProblem built;
+  WeightPrice weight_price;  // what `built` charges for weights
 };
 
 // All that comes before solving. `costs` is asked everything it will ever be asked for this problem. Throws
@@ -29,11 +30,17 @@ struct PreparedProblem {
 PreparedProblem PrepareProblem(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
                                const GraphTuneOptions& options);
 
+// Builds the problem anew with a price on weights, in seconds per byte. The other arguments are those of
+// PrepareProblem.
+void SetWeightPrice(const Graph& graph, PreparedProblem& prepared, CostSource& costs,
+                    const GraphTuneOptions& options, double price);
+
 // Runs options.solver. Throws Error(kNoCandidate) with its reason when it refuses.
 Solution SolveProblem(const Graph& graph, const LayoutProblem& problem, const GraphTuneOptions& options);
 
 // The plan of an assignment to the variables of `prepared`, priced. Its cost is computed from the plan alone
-// (price_plan.h) and must agree with the solution's. The other arguments are those of PrepareProblem.
+// (price_plan.h) and must agree with the solution's, the price of weights aside. The other arguments are
+// those of PrepareProblem.
 Plan PlanOf(const Graph& graph, const PreparedProblem& prepared, const Solution& solution, CostSource& costs,
             const GraphTuneOptions& options);
 

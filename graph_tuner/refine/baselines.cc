@@ -64,15 +64,19 @@ std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector
       planned.push_back({baseline.name, std::nullopt, "no candidate in " + layout->ToString()});
       continue;
     }
-    Plan solved = GraphTune(graph, records, costs, baseline.options).plan;
+    std::optional<Plan> solved = PlanIfWeightsFit(graph, records, costs, baseline.options);
+    if (!solved) {
+      planned.push_back({baseline.name, std::nullopt, "no plan with so small weights"});
+      continue;
+    }
     const auto same = std::ranges::find_if(planned, [&](const PlannedBaseline& other) {
-      return other.plan && SameSchedules(*other.plan, solved);
+      return other.plan && SameSchedules(*other.plan, *solved);
     });
     if (same != planned.end()) {
       planned.push_back({baseline.name, std::nullopt, "the same as " + same->name});
     } else {
-      const std::string note = layout ? CountOf(solved, *layout) : "";
-      planned.push_back({baseline.name, std::move(solved), note});
+      const std::string note = layout ? CountOf(*solved, *layout) : "";
+      planned.push_back({baseline.name, std::move(*solved), note});
     }
   }
   return planned;

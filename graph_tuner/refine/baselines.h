@@ -22,8 +22,9 @@ std::vector<Baseline> Baselines(const GraphTuneOptions& options);
 struct PlannedBaseline {
   std::string name;
   std::optional<Plan> plan;  // what is to be run; none where `note` says why
-  // "no candidate in NCHW32c", "the same as the plan", "the same as NHWC everywhere"; of one that is to be
-  // run in which not every conv writes its layout: "12 of 53 convolutions in it".
+  // "no candidate in NCHW32c", "the same as the plan", "the same as NHWC everywhere", "no plan with so small
+  // weights"; of one that is to be run in which not every conv writes its layout: "12 of 53 convolutions in
+  // it".
   std::string note;
 };
 

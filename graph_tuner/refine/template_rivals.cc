@@ -30,10 +30,10 @@ std::vector<RivalPlan> TemplateRivals(const Graph& graph, const std::vector<Reco
     if (node.record) used.insert(node.record->template_name);
   std::vector<RivalPlan> rivals;
   for (const std::string& name : used) {
-    Plan plan = GraphTune(graph, Without(name, records), costs, options).plan;
-    const auto same = [&](const RivalPlan& rival) { return SameSchedules(rival.plan, plan); };
-    if (SameSchedules(solution, plan) || std::ranges::any_of(rivals, same)) continue;
-    rivals.push_back({"without " + name, std::move(plan)});
+    std::optional<Plan> plan = PlanIfWeightsFit(graph, Without(name, records), costs, options);
+    const auto same = [&](const RivalPlan& rival) { return SameSchedules(rival.plan, *plan); };
+    if (!plan || SameSchedules(solution, *plan) || std::ranges::any_of(rivals, same)) continue;
+    rivals.push_back({"without " + name, std::move(*plan)});
   }
   return rivals;
 }

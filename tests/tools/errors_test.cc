@@ -94,6 +94,9 @@ TEST_F(ErrorsTest, Logs) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", Missing("missing.jsonl"), "-o", plan}, kEnvironment,
                 "missing.jsonl");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "-o", plan}, kUsage, "--log LOG is required");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--default-schedules",
+                 "--max-weights", "1", "-o", plan},
+                kNoCandidate, "allowed are 1.0");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");

@@ -52,6 +52,9 @@ class GraphTuneCommand : public Command {
         "--rounds", &rounds_,
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
     args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
+    args.Positive("--max-weights", &max_weights_,
+                  "Packed weights of all convolutions in MiB, at most; Winograd's and Strassen's are larger "
+                  "than plain ones (default: no limit)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--variants", &variants_, "Try the log's next fastest configs in the network, too");
     args.Flag("--check", &check_,
@@ -102,6 +105,7 @@ class GraphTuneCommand : public Command {
  private:
   void SetOptions(const Machine& machine, ProgressLine& progress) {
     options_ = TuningOptions(arguments_, machine, progress);
+    if (max_weights_ > 0) options_.max_weight_bytes = max_weights_ << 20;
     options_.progress = [this, show = options_.progress](size_t done, size_t total) {
       show(done, total);
       asked_ = NowSeconds();
@@ -279,7 +283,7 @@ class GraphTuneCommand : public Command {
   GraphTuningArguments arguments_;
   GraphTuneOptions options_;
   std::string plan_path_;
-  int64_t rounds_ = 3;
+  int64_t rounds_ = 3, max_weights_ = 0;  // 0: no limit
   double seconds_ = 1;
   std::string onnxruntime_;
   bool no_baselines_ = false, variants_ = false, check_ = false, nodes_ = false, json_ = false;
