@@ -1,6 +1,7 @@
 #include "tests/support/allocations/counting_allocator.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
