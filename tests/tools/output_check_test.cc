@@ -8,6 +8,7 @@
 
 #include "graph_tuner/heuristic_plan.h"
 #include "layouts/base/error.h"
+#include "tools/network/outputs.h"
 
 namespace tilesmith {
 namespace {

@@ -9,10 +9,10 @@
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "layouts/transform.h"
-#include "ops/reference_run.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
+#include "tools/network/outputs.h"
 
 namespace tilesmith {
 namespace {
@@ -100,13 +100,7 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 
 double NetworkRun::CompareWithReference(const Graph& graph) {
   Run();
-  const std::vector<Tensor> expected = RunReference(graph, PointersTo<const Tensor*>(plain_inputs_));
-  double worst = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i].type() != DataType::kF32) continue;
-    worst = std::max(worst, RelativeDifference(Plain(outputs_[i]), expected[i]));
-  }
-  return worst;
+  return LargestDifference(Outputs(), ReferenceOutputs(graph, plain_inputs_));
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {

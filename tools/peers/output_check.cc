@@ -2,46 +2,38 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "layouts/base/error.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/network/network_run.h"
+#include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/scratch_folder.h"
 
 namespace tilesmith {
 
-double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {
-  double largest = 0;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const double difference = RelativeDifference(outputs[i].second, expected.at(i).second);
-    largest = std::isnan(difference) ? difference : std::max(largest, difference);
-  }
-  return largest;
-}
-
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
                          const Machine& machine, const std::string& library) {
   constexpr uint64_t kSeed = 1;
-  OutputCheck check{"the reference", {}};
-  const ScratchFolder scratch;
-  std::unique_ptr<OnnxRuntimeModel> peer;
-  if (!library.empty()) {
+  OutputCheck check;
+  std::vector<NamedTensor> expected;
+  if (library.empty()) {
+    check.expected_from = "the reference";
+    expected = ReferenceOutputs(graph, RandomInputs(graph, kSeed));
+  } else {
+    const ScratchFolder scratch;
     const std::string onnx = OnnxFileOf(model, scratch.File("model.onnx"));
-    peer = OpenOnnxRuntime(library, onnx, machine.threads, graph, kSeed);
+    const auto peer = OpenOnnxRuntime(library, onnx, machine.threads, graph, kSeed);
     peer->Run();
     check.expected_from = "ONNX Runtime " + peer->version();
+    expected = peer->outputs();
   }
   for (const PlanToCheck& checked : plans) {
     check.differences.push_back(0);
     if (!checked.plan) continue;
     NetworkRun ours(graph, *checked.plan, machine, RandomInputs(graph, kSeed));
     ours.Run();
-    check.differences.back() =
-        peer ? LargestDifference(ours.Outputs(), peer->outputs()) : ours.CompareWithReference(graph);
+    check.differences.back() = LargestDifference(ours.Outputs(), expected);
   }
   return check;
 }

@@ -7,17 +7,12 @@
 #include "graph_tuner/plan/plan.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {
 
 // Of the largest value of an output.
 constexpr double kAllowedOutputDifference = 1e-3;
-
-// Largest difference of any output to the one in its place, relative to that one's largest value; NaN when
-// there is one.
-double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected);
 
 struct PlanToCheck {
   std::string name;

@@ -12,6 +12,7 @@
 #include "layouts/base/thread_team.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/progress.h"
+#include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
 #include "tools/peers/scratch_folder.h"

@@ -36,12 +36,7 @@ class WeightLimitTest : public testing::Test {
   }
 
   void AddRecords(const ConvWorkload& workload, uint64_t seed) {
-    for (const ConvTemplate* conv_template : ConvTemplates()) {
-      if (!conv_template->Supports(workload, options_.cpu).ok) continue;
-      Record record = DefaultRecord(workload, options_.cpu, options_.threads);
-      record.template_name = conv_template->Name();
-      record.config = conv_template->Default(workload, options_.cpu);
-      record.layouts = conv_template->Layouts(workload, record.config);
+    for (Record& record : RecordOfEachTemplate(workload, options_.cpu)) {
       const std::string key = WorkloadToString(workload) + record.template_name;
       record.seconds = 1e-3 * (1 + HashFraction(key, seed));
       record.sample_seconds = {record.seconds};

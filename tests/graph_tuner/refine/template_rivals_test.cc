@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "graph_tuner/problem/candidates.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {
@@ -27,12 +26,7 @@ class TemplateRivalsTest : public testing::Test {
 
   void AddRecords(const ConvWorkload& workload) {
     double seconds = 1e-3;
-    for (const ConvTemplate* conv_template : ConvTemplates()) {
-      if (!conv_template->Supports(workload, options_.cpu).ok) continue;
-      Record record = DefaultRecord(workload, options_.cpu, options_.threads);
-      record.template_name = conv_template->Name();
-      record.config = conv_template->Default(workload, options_.cpu);
-      record.layouts = conv_template->Layouts(workload, record.config);
+    for (Record& record : RecordOfEachTemplate(workload, options_.cpu)) {
       record.seconds = seconds;
       record.sample_seconds = {seconds};
       log_.push_back(record);

@@ -10,6 +10,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/costs/op_costs.h"
 #include "graph_tuner/costs/transform_costs.h"
+#include "graph_tuner/problem/candidates.h"
 #include "layouts/base/check.h"
 #include "ops/graph.h"
 #include "ops/nodes/activations.h"
@@ -90,6 +91,20 @@ inline Record SyntheticRecord(const ConvWorkload& workload, int64_t in_block, in
   const std::string invalid = portable.Space(workload, cpu).WhyInvalid(config);
   TILESMITH_CHECK(invalid.empty(), "{}", invalid);
   return record;
+}
+
+// A record of every template that supports the workload on `cpu`, with its default config.
+inline std::vector<Record> RecordOfEachTemplate(const ConvWorkload& workload, const CpuInfo& cpu) {
+  std::vector<Record> records;
+  for (const ConvTemplate* conv_template : ConvTemplates()) {
+    if (!conv_template->Supports(workload, cpu).ok) continue;
+    Record record = DefaultRecord(workload, cpu, 2);
+    record.template_name = conv_template->Name();
+    record.config = conv_template->Default(workload, cpu);
+    record.layouts = conv_template->Layouts(workload, record.config);
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 // One record for every workload of the graph and every pair of blocks its channels allow, with random

@@ -1,0 +1,31 @@
+#include "tools/network/outputs.h"
+
+#include <algorithm>
+
+#include "ops/reference_run.h"
+#include "tools/bench/random_tensor.h"
+
+namespace tilesmith {
+
+std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs) {
+  std::vector<const Tensor*> pointers;
+  pointers.reserve(inputs.size());
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  std::vector<Tensor> outputs = RunReference(graph, pointers);
+  std::vector<NamedTensor> named;
+  named.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    named.emplace_back(graph.node(graph.outputs()[i]).name, std::move(outputs[i]));
+  return named;
+}
+
+double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {
+  double largest = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].second.type() != DataType::kF32) continue;
+    largest = std::max(largest, RelativeDifference(outputs[i].second, expected.at(i).second));
+  }
+  return largest;
+}
+
+}  // namespace tilesmith

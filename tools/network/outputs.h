@@ -1,0 +1,18 @@
+// Outputs of a network: those that are right, and how far others are from them.
+#pragma once
+
+#include <vector>
+
+#include "ops/graph.h"
+#include "tools/cli/npy.h"
+
+namespace tilesmith {
+
+// The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain.
+std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
+
+// Largest difference of any float output to the one in its place, relative to that one's largest value;
+// infinite when anything is not a number. Plain tensors.
+double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected);
+
+}  // namespace tilesmith
