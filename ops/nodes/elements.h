@@ -1,7 +1,7 @@
 // Elements of either type, moved without looking at them: what concat, gather, transpose and the like share.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,7 +22,7 @@ inline char* Bytes(Tensor& tensor) { return const_cast<char*>(Bytes(std::as_cons
 inline void CopyElements(const Tensor& from, int64_t from_index, Tensor& to, int64_t to_index,
                          int64_t count) {
   const int64_t size = ElementBytes(from.type());
-  std::memcpy(Bytes(to) + to_index * size, Bytes(from) + from_index * size, count * size);
+  std::copy_n(Bytes(from) + from_index * size, count * size, Bytes(to) + to_index * size);
 }
 
 // to[i] = from[source(i)] for every element of `to`.
