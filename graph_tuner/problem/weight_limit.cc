@@ -46,7 +46,7 @@ class PricedProblem {
 Solution SolveWithinWeights(const Graph& graph, PreparedProblem& prepared, CostSource& costs,
                             const GraphTuneOptions& options) {
   PricedProblem problem(graph, prepared, costs, options);
-  Solution solution = problem.SolveAt(0);
+  Solution solution = SolveProblem(graph, prepared.built.problem, options);
   if (problem.Fits(solution)) return solution;
   double too_low = kLowestPrice, enough = kLowestPrice;
   while (!problem.Fits(solution = problem.SolveAt(enough))) {

@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/bench/random_tensor.h"
+#include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 
@@ -16,7 +17,6 @@ namespace tilesmith {
 namespace {
 
 constexpr int kProfiledRuns = 20;
-constexpr double kAllowedDifference = 1e-3;
 
 struct Chain {
   std::string variant;
@@ -45,7 +45,7 @@ void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
   for (size_t i = 0; i < ours.size(); ++i) {
     if (ours[i].second.type() != DataType::kF32) continue;
     const double difference = RelativeDifference(ours[i].second, chain.GetOutput(int(i)));
-    if (difference <= kAllowedDifference) continue;
+    if (difference <= kAllowedOutputDifference) continue;
     throw Error(ErrorCode::kWrongAnswer,
                 fmt::format("output {} differs from oneDNN's by {:.1e} of the largest value", ours[i].first,
                             difference));

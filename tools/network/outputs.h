@@ -11,6 +11,9 @@ namespace tilesmith {
 // The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain.
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
 
+// Of the largest value of an output.
+constexpr double kAllowedOutputDifference = 1e-3;
+
 // Largest difference of any float output to the one in its place, relative to that one's largest value;
 // infinite when anything is not a number. Plain tensors.
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected);

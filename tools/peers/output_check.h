@@ -11,9 +11,6 @@
 
 namespace tilesmith {
 
-// Of the largest value of an output.
-constexpr double kAllowedOutputDifference = 1e-3;
-
 struct PlanToCheck {
   std::string name;
   const Plan* plan = nullptr;  // null: not checked, `note` says why

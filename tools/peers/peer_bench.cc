@@ -14,7 +14,6 @@
 #include "tools/cli/progress.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/output_check.h"
 #include "tools/peers/scratch_folder.h"
 #include "tuner/json_fields.h"
 #include "tuner/measure/child_process.h"
