@@ -68,7 +68,12 @@ TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void
 
 TaskTuner::~TaskTuner() = default;
 
+// Those that multiply least come first: where the time ends before all had a trial, they are the likely ones.
 void TaskTuner::MakeLanes() {
+  std::ranges::stable_sort(request_.templates, {}, [&](const ConvTemplate* one) {
+    return one->Features(request_.workload, one->Default(request_.workload, request_.cpu), request_.cpu)
+        .flops;
+  });
   std::vector<LayoutSearch::Lane> spaces;
   for (const ConvTemplate* conv_template : request_.templates) {
     lanes_.push_back({conv_template, conv_template->Space(request_.workload, request_.cpu), nullptr});
@@ -86,6 +91,7 @@ void TaskTuner::MakeSearchers() {
                                request_.options.seed, request_.conditions, request_.history});
     const std::vector<TrialOutcome> known = OutcomesOf(lane);
     lane.searcher->Update(known);
+    if (!known.empty()) race_.Tried(i, Fastest(known));
     if (static_cast<int>(known.size()) >= request_.options.batch) race_.Tried(i, Fastest(known));
   }
 }
@@ -182,33 +188,40 @@ Record TaskTuner::Try(const Lane& lane, const TrialRequest& trial, const char* p
 
 int TaskTuner::Search(const Turn& turn) {
   if (lanes_[0].searcher == nullptr) MakeSearchers();
-  while (turn.trials > 0 && !Stopped(turn)) {
+  int made = 0;
+  bool batch_made = false;
+  while (made < turn.trials && !batch_made && !Stopped(turn)) {
     const std::optional<size_t> runner = race_.Next();
-    if (!runner) {
-      exhausted_ = true;
-      return 0;
-    }
-    Lane& lane = lanes_[*runner];
-    const std::vector<Config> batch = lane.searcher->NextBatch(static_cast<size_t>(turn.trials));
-    if (batch.empty()) {
-      race_.Exhausted(*runner);
-      continue;
-    }
-    std::vector<TrialOutcome> outcomes;
-    for (const Config& config : batch) {
-      if (!outcomes.empty() && Stopped(turn)) break;
-      const Record* best = book_.Best();
-      const double stop_above = request_.options.early_stop_factor *
-                                (best ? best->seconds : std::numeric_limits<double>::infinity());
-      const TrialRequest trial = {std::string(lane.conv_template->Name()), config, stop_above};
-      outcomes.push_back(OutcomeOf(Try(lane, trial, kPurposeSearch)));
-    }
-    lane.searcher->Update(outcomes);
-    race_.Tried(*runner, Fastest(outcomes));
-    Teach();
-    return static_cast<int>(outcomes.size());
+    exhausted_ = !runner;
+    if (!runner) break;
+    const bool single = race_.IsUntried(*runner);
+    const std::vector<TrialOutcome> outcomes = SearchIn(*runner, single ? 1 : turn.trials - made, turn);
+    made += static_cast<int>(outcomes.size());
+    batch_made = !single && !outcomes.empty();
   }
-  return 0;
+  Teach();
+  return made;
+}
+
+// Of one template, up to so many trials; none when it has no more configs.
+std::vector<TrialOutcome> TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
+  Lane& lane = lanes_[runner];
+  std::vector<TrialOutcome> outcomes;
+  for (const Config& config : lane.searcher->NextBatch(static_cast<size_t>(trials))) {
+    if (!outcomes.empty() && Stopped(turn)) break;
+    const Record* best = book_.Best();
+    const double stop_above =
+        request_.options.early_stop_factor * (best ? best->seconds : std::numeric_limits<double>::infinity());
+    const TrialRequest trial = {std::string(lane.conv_template->Name()), config, stop_above};
+    outcomes.push_back(OutcomeOf(Try(lane, trial, kPurposeSearch)));
+  }
+  if (outcomes.empty()) {
+    race_.Exhausted(runner);
+    return outcomes;
+  }
+  lane.searcher->Update(outcomes);
+  race_.Tried(runner, Fastest(outcomes));
+  return outcomes;
 }
 
 // Between turns, since a history that grows may train a model.

@@ -38,8 +38,8 @@ class TaskTuner {
   // task's was.
   void Begin();
 
-  // One batch for the template whose turn it is. Returns how many trials were made: 0 when stopped or
-  // exhausted.
+  // One batch for the template whose turn it is, after one trial of every template that has had none. Returns
+  // how many trials were made: 0 when stopped or exhausted.
   int Search(const Turn& turn);
   // Trials in other pairs of layouts (layout_search.h), until every one that is worth it has a good record.
   int CoverLayouts(const Turn& turn);
@@ -75,6 +75,7 @@ class TaskTuner {
   void Teach();
   MeasureSession Session() const;
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
+  std::vector<TrialOutcome> SearchIn(size_t runner, int trials, const Turn& turn);
   Record Try(const Lane& lane, const TrialRequest& trial, const char* purpose);
   Record ToRecord(const ConvTemplate& conv_template, const Config& config, const TrialResult& trial) const;
   TrialOutcome OutcomeOf(const Record& record) const;

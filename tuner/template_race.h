@@ -8,20 +8,23 @@
 
 namespace tilesmith {
 
-// Every template starts with one batch. From then on two batches of three go to the leader, the third to the
-// least tried of those close behind it. Who is far behind drops out unless nobody else has configs left.
+// Every template starts with one trial and, the fastest first, goes on with one batch: a task whose time ends
+// early has at least looked at all of them. From then on two batches of three go to the leader, the third to
+// the least tried of those close behind it. Who is far behind drops out unless nobody else has configs left.
 class TemplateRace {
  public:
   explicit TemplateRace(size_t templates) : runners_(templates) {}
 
   // nullopt when all are exhausted.
   std::optional<size_t> Next();
-  void Tried(size_t runner, double best_seconds);  // after a batch; infinity while nothing has worked
+  // Whose turn is a single trial.
+  bool IsUntried(size_t runner) const { return runners_[runner].turns == 0; }
+  void Tried(size_t runner, double best_seconds);  // after a turn; infinity while nothing has worked
   void Exhausted(size_t runner) { runners_[runner].exhausted = true; }
 
  private:
   struct Runner {
-    int batches = 0;
+    int turns = 0;
     double best_seconds = std::numeric_limits<double>::infinity();
     bool exhausted = false;
   };

@@ -10,6 +10,7 @@
 #include "tests/tuner/support/fake_template.h"
 #include "tuner/best_records.h"
 #include "tuner/measure/process_measurer.h"
+#include "tuner/task_tuner.h"
 
 namespace tilesmith {
 namespace {
@@ -183,6 +184,29 @@ TEST_F(TuneTest, SharesTrialsAmongTemplatesByPromise) {
   for (const Record& record : result.records) slow_trials += record.template_name == "slow";
   EXPECT_GE(slow_trials, 8) << "a batch";
   EXPECT_LE(slow_trials, 30);
+}
+
+TEST_F(TuneTest, TriesEveryTemplateOnceBeforeAnyTwice) {
+  const FakeTemplate slow(FakeTemplate::Size::kSmall, "slow", 10),
+      fast(FakeTemplate::Size::kSmall, "fast", 0.1);
+  FakeMeasurer measurer({&slow, &fake_, &fast});
+  request_.templates = {&slow, &fake_, &fast};
+  TaskTuner tuner(request_, measurer, {});
+  tuner.Begin();
+  EXPECT_EQ(tuner.Search({.trials = 8}), 8);
+  std::vector<std::string> tried;
+  for (const Record& record : tuner.book().records()) tried.push_back(record.template_name);
+  EXPECT_EQ(tried,
+            (std::vector<std::string>{"slow", "fake", "fast", "fast", "fast", "fast", "fast", "fast"}));
+}
+
+TEST_F(TuneTest, TriesTheTemplateThatMultipliesLeastFirst) {
+  request_.cpu = TestCpu();
+  const Support support = FindConvTemplate("winograd").Supports(request_.workload, request_.cpu);
+  if (!support.ok) GTEST_SKIP() << support.reason;
+  request_.templates = {&FindConvTemplate("direct"), &FindConvTemplate("winograd")};
+  const TaskTuner tuner(request_, measurer_, {});
+  EXPECT_EQ(tuner.request().templates[0]->Name(), "winograd");
 }
 
 TEST_F(TuneTest, RefusesSenselessRequests) {

@@ -54,7 +54,7 @@ class ModelSearcher : public Searcher {
     base_ = problem_.history ? problem_.history->Model(objective_) : nullptr;
     if (known_.size() < kFirstRandom && !base_) {
       n = std::min(n, kFirstRandom);
-    } else {
+    } else if (batch.size() < n) {
       n = std::min(n, std::max(kLeastBatch, known_.size() / kBatchShare));
       Train();
       Choose(n, batch);
@@ -101,6 +101,7 @@ class ModelSearcher : public Searcher {
     const Config base = problem_.conv_template->Default(problem_.workload, problem_.cpu);
     for (const Config& config :
          problem_.history->FastestConfigs(*problem_.conv_template, problem_.workload, kTransfers)) {
+      if (batch.size() >= n) return;
       if (!transferred_.insert(config.ToString()).second) continue;
       const std::optional<Config> nearest = NearestConfig(space_, base, config);
       if (nearest) Take(space_.IndexOf(*nearest), n, batch);
