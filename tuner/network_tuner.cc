@@ -21,6 +21,7 @@ constexpr double kUnknownTrialSeconds = 0.01;
 constexpr int kLayoutTrialsPerPair = 5;  // where the trials are not counted
 constexpr double kFullTrial = 1.5;       // a re-timing trial, which never stops early, beside an average one
 constexpr int kRescueTrials = 4;         // for a task that the budget left without any time
+constexpr size_t kRescueTemplates = 2;   // the likeliest and the most general
 constexpr int kUncounted = 1'000'000;
 
 struct RunningTask {
@@ -232,14 +233,19 @@ class NetworkRun {
     return std::min(batch, most);
   }
 
-  // A task without any time cannot be planned with: it gets a few trials whatever the budget says.
+  // A task without any time cannot be planned with, nor with one template alone where it is forbidden later:
+  // it gets a few trials whatever the budget says.
   void Rescue() {
     for (RunningTask& task : tasks_) {
-      if (!task.open() || task.best_seconds() > 0 || task.tuner.trials_measured() > 0 || Interrupted())
-        continue;
-      const Turn turn = {kRescueTrials, [&] { return Interrupted() || task.best_seconds() > 0; }};
+      if (!task.open() || !IsWanting(task) || Interrupted()) continue;
+      const Turn turn = {kRescueTrials, [&] { return Interrupted() || !IsWanting(task); }};
       TakeTurn(task, TaskStage::kSearch, [&] { return task.tuner.Search(turn); });
     }
+  }
+
+  bool IsWanting(const RunningTask& task) const {
+    if (task.best_seconds() == 0) return task.tuner.trials_measured() < kRescueTrials;
+    return out_of_time_ && task.tuner.templates_tried() < std::min(kRescueTemplates, task.tuner.templates());
   }
 
   // Where the time is short, or ample, every task's share is stretched alike.

@@ -3,7 +3,8 @@
 // timing.
 //
 // The order: turns of search; then task by task the other layouts and the re-timing. A budget too short for
-// all of that cuts every task's share alike, but each gets at least one trial.
+// all of that cuts every task's share alike, but each gets at least one trial, of two templates if it has
+// them.
 #pragma once
 
 #include <limits>

@@ -52,6 +52,18 @@ double Fastest(std::span<const TrialOutcome> outcomes) {
   return fastest;
 }
 
+// Where the time ends before all had a trial, the one that multiplies least is likely the fastest, and the
+// most general one is what a plan falls back on that must do without others.
+std::vector<const ConvTemplate*> InOrderOfFirstTrials(const TuneRequest& request) {
+  std::vector<const ConvTemplate*> templates = request.templates;
+  std::ranges::stable_sort(templates, {}, [&](const ConvTemplate* one) {
+    return one->Features(request.workload, one->Default(request.workload, request.cpu), request.cpu).flops;
+  });
+  const auto general = std::ranges::find(templates, request.templates[0]);
+  if (general - templates.begin() > 1) std::rotate(templates.begin() + 1, general, general + 1);
+  return templates;
+}
+
 }  // namespace
 
 TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void(const Record&)> on_record)
@@ -68,12 +80,8 @@ TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void
 
 TaskTuner::~TaskTuner() = default;
 
-// Those that multiply least come first: where the time ends before all had a trial, they are the likely ones.
 void TaskTuner::MakeLanes() {
-  std::ranges::stable_sort(request_.templates, {}, [&](const ConvTemplate* one) {
-    return one->Features(request_.workload, one->Default(request_.workload, request_.cpu), request_.cpu)
-        .flops;
-  });
+  request_.templates = InOrderOfFirstTrials(request_);
   std::vector<LayoutSearch::Lane> spaces;
   for (const ConvTemplate* conv_template : request_.templates) {
     lanes_.push_back({conv_template, conv_template->Space(request_.workload, request_.cpu), nullptr});
@@ -232,10 +240,19 @@ void TaskTuner::Teach() {
   untaught_.clear();
 }
 
+size_t TaskTuner::templates_tried() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(lanes_, [&](const Lane& lane) { return !OutcomesOf(lane).empty(); }));
+}
+
 int TaskTuner::LayoutShare(int trials) const {
   const int pairs = layouts_->pairs();
   if (pairs <= 1) return 0;
-  return std::max(static_cast<int>(trials * request_.options.coverage_fraction), std::min(pairs, trials / 2));
+  const int share =
+      std::max(static_cast<int>(trials * request_.options.coverage_fraction), std::min(pairs, trials / 2));
+  const int first_trials =
+      static_cast<int>(std::min<size_t>(lanes_.size(), 2));  // the likeliest's, the general's
+  return std::min(share, std::max(0, trials - first_trials));
 }
 
 int TaskTuner::CoverLayouts(const Turn& turn) {

@@ -55,6 +55,7 @@ class TaskTuner {
   const std::map<TrialStatus, int>& failures() const { return failures_; }
   int trials_measured() const { return trials_measured_; }  // by this object, re-timing not counted
   size_t templates() const { return lanes_.size(); }
+  size_t templates_tried() const;  // of which the book has a trial
   int layout_pairs() const { return layouts_->pairs(); }
   // Of `trials` for the whole task, how many belong to CoverLayouts.
   int LayoutShare(int trials) const;

@@ -34,7 +34,8 @@ struct TuneOptions {
 struct TuneRequest {
   ConvWorkload workload;
   CpuInfo cpu;
-  std::vector<const ConvTemplate*> templates;  // all support the workload; see TemplatesToTune
+  std::vector<const ConvTemplate*>
+      templates;  // all support the workload, the most general first: TemplatesToTune
   MeasureConditions conditions;
   SamplingPlan sampling;
   TrialLimits limits;  // memory_bytes 0: a generous limit that follows from the workload

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
+#include <string>
 
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/fake_template.h"
@@ -111,6 +113,20 @@ TEST_F(NetworkTunerTest, NoTimeAtAllStillGivesEveryTaskARecord) {
   EXPECT_TRUE(result.out_of_time);
   for (const TuneResult& task : result.tasks) EXPECT_TRUE(task.best.has_value());
   EXPECT_LE(logged_.size(), 20u);
+}
+
+TEST_F(NetworkTunerTest, NoTimeOrTwoTrialsStillTryTwoTemplates) {
+  for (int i = 0; i < 3; ++i) Add(1, 1);
+  for (NetworkTask& task : tasks_) task.request.templates = {&fakes_[0], &fakes_[1], &fakes_[2]};
+  for (const auto& [trials, seconds] : {std::pair(0, 0.0), std::pair(2, 1000.0)}) {
+    options_.trials = trials;
+    options_.seconds_budget = seconds;
+    for (const TuneResult& task : Tune().tasks) {
+      std::set<std::string> tried;
+      for (const Record& record : task.records) tried.insert(record.template_name);
+      EXPECT_GE(tried.size(), 2u) << trials << " trials, " << seconds << " s";
+    }
+  }
 }
 
 TEST_F(NetworkTunerTest, FlatCurvesEndItBeforeTheBudget) {

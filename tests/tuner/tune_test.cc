@@ -200,13 +200,23 @@ TEST_F(TuneTest, TriesEveryTemplateOnceBeforeAnyTwice) {
             (std::vector<std::string>{"slow", "fake", "fast", "fast", "fast", "fast", "fast", "fast"}));
 }
 
-TEST_F(TuneTest, TriesTheTemplateThatMultipliesLeastFirst) {
-  request_.cpu = TestCpu();
-  const Support support = FindConvTemplate("winograd").Supports(request_.workload, request_.cpu);
-  if (!support.ok) GTEST_SKIP() << support.reason;
-  request_.templates = {&FindConvTemplate("direct"), &FindConvTemplate("winograd")};
+class CountingTemplate : public FakeTemplate {
+ public:
+  CountingTemplate(const std::string& name, double flops)
+      : FakeTemplate(Size::kSmall, name), features_({.flops = flops}) {}
+  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override {
+    return features_;
+  }
+
+ private:
+  LoopFeatures features_;
+};
+
+TEST_F(TuneTest, TriesTheTemplateThatMultipliesLeastFirstAndThenTheMostGeneral) {
+  const CountingTemplate general("general", 9), some("some", 5), few("few", 4);
+  request_.templates = {&general, &some, &few};
   const TaskTuner tuner(request_, measurer_, {});
-  EXPECT_EQ(tuner.request().templates[0]->Name(), "winograd");
+  EXPECT_EQ(tuner.request().templates, (std::vector<const ConvTemplate*>{&few, &general, &some}));
 }
 
 TEST_F(TuneTest, RefusesSenselessRequests) {
