@@ -21,7 +21,6 @@ constexpr double kUnknownTrialSeconds = 0.01;
 constexpr int kLayoutTrialsPerPair = 5;  // where the trials are not counted
 constexpr double kFullTrial = 1.5;       // a re-timing trial, which never stops early, beside an average one
 constexpr int kRescueTrials = 4;         // for a task that the budget left without any time
-constexpr size_t kRescueTemplates = 2;   // the likeliest and the most general
 constexpr int kUncounted = 1'000'000;
 
 struct RunningTask {
@@ -245,7 +244,7 @@ class NetworkRun {
 
   bool IsWanting(const RunningTask& task) const {
     if (task.best_seconds() == 0) return task.tuner.trials_measured() < kRescueTrials;
-    return out_of_time_ && task.tuner.templates_tried() < std::min(kRescueTemplates, task.tuner.templates());
+    return out_of_time_ && task.tuner.templates_tried() < task.tuner.LeastTemplates();
   }
 
   // Where the time is short, or ample, every task's share is stretched alike.

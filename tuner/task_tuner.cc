@@ -99,8 +99,9 @@ void TaskTuner::MakeSearchers() {
                                request_.options.seed, request_.conditions, request_.history});
     const std::vector<TrialOutcome> known = OutcomesOf(lane);
     lane.searcher->Update(known);
-    if (!known.empty()) race_.Tried(i, Fastest(known));
-    if (static_cast<int>(known.size()) >= request_.options.batch) race_.Tried(i, Fastest(known));
+    const bool is_batch = static_cast<int>(known.size()) >= request_.options.batch;
+    const int turns = known.empty() ? 0 : is_batch ? 2 : 1;  // as TemplateRace counts them
+    for (int turn = 0; turn < turns; ++turn) race_.Tried(i, Fastest(known));
   }
 }
 
@@ -250,8 +251,7 @@ int TaskTuner::LayoutShare(int trials) const {
   if (pairs <= 1) return 0;
   const int share =
       std::max(static_cast<int>(trials * request_.options.coverage_fraction), std::min(pairs, trials / 2));
-  const int first_trials =
-      static_cast<int>(std::min<size_t>(lanes_.size(), 2));  // the likeliest's, the general's
+  const int first_trials = static_cast<int>(LeastTemplates());
   return std::min(share, std::max(0, trials - first_trials));
 }
 

@@ -5,6 +5,7 @@
 // time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -56,6 +57,8 @@ class TaskTuner {
   int trials_measured() const { return trials_measured_; }  // by this object, re-timing not counted
   size_t templates() const { return lanes_.size(); }
   size_t templates_tried() const;  // of which the book has a trial
+  // So many should be tried whatever the trials or the time: the likeliest and the most general.
+  size_t LeastTemplates() const { return std::min<size_t>(lanes_.size(), 2); }
   int layout_pairs() const { return layouts_->pairs(); }
   // Of `trials` for the whole task, how many belong to CoverLayouts.
   int LayoutShare(int trials) const;

@@ -34,8 +34,8 @@ struct TuneOptions {
 struct TuneRequest {
   ConvWorkload workload;
   CpuInfo cpu;
-  std::vector<const ConvTemplate*>
-      templates;  // all support the workload, the most general first: TemplatesToTune
+  // All support the workload; the most general comes first, as in TemplatesToTune.
+  std::vector<const ConvTemplate*> templates;
   MeasureConditions conditions;
   SamplingPlan sampling;
   TrialLimits limits;  // memory_bytes 0: a generous limit that follows from the workload
