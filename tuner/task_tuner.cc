@@ -242,8 +242,9 @@ void TaskTuner::Teach() {
 }
 
 size_t TaskTuner::templates_tried() const {
-  return static_cast<size_t>(
-      std::ranges::count_if(lanes_, [&](const Lane& lane) { return !OutcomesOf(lane).empty(); }));
+  std::set<std::string_view> tried;
+  for (const Record& record : book_.records()) tried.insert(record.template_name);
+  return tried.size();
 }
 
 int TaskTuner::LayoutShare(int trials) const {
