@@ -77,7 +77,7 @@ void Executor::Impl::ConnectSteps() {
     const Step& step = program.steps[i];
     steps[i].kernel = network->kernels[i].get();
     if (steps[i].kernel->ScratchFloats(network->threads) > 0)
-      steps[i].scratch = arena.floats() + network->memory.offsets[regions + i] / sizeof(float);
+      steps[i].scratch = arena.floats() + network->memory.offsets[regions + i] / int64_t(sizeof(float));
     steps[i].inputs.resize(step.reads.size());
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       InputView& view = steps[i].inputs[slot];
@@ -98,7 +98,7 @@ void Executor::Impl::Connect(int value, Pointer* pointer, int64_t* stride) {
   const Region& root = program.regions[place.root];
   constexpr bool kReads = std::is_same_v<Pointer, const float*>;
   if (root.source == Region::Source::kComputed && root.output < 0) {
-    *pointer = arena.floats() + network->memory.offsets[place.root] / sizeof(float) + place.offset;
+    *pointer = arena.floats() + network->memory.offsets[place.root] / int64_t(sizeof(float)) + place.offset;
   } else if constexpr (kReads) {
     if (root.source == Region::Source::kConstant) {
       *pointer = root.constant->floats();

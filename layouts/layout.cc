@@ -9,7 +9,7 @@
 namespace tilesmith {
 
 Layout Layout::Blocked(int64_t block) {
-  TILESMITH_CHECK(block >= 1, "block {}", block);
+  TILESMITH_CHECK(block >= 1 && block <= kMaxBlock, "block {}", block);
   return Layout(block);
 }
 
@@ -22,10 +22,12 @@ Layout Layout::Parse(std::string_view text) {
     const char* last = text.data() + text.size() - 1;
     int64_t block = 0;
     const auto [end, error] = std::from_chars(first, last, block);
-    if (error == std::errc() && end == last && block >= 1) return Layout(block);
+    if (error == std::errc() && end == last && block >= 1 && block <= kMaxBlock) return Layout(block);
   }
-  throw Error(ErrorCode::kUsage,
-              fmt::format("unknown layout \"{}\" (allowed: NCHW, NHWC, NCHW[x]c such as NCHW16c)", text));
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("unknown layout \"{}\" (allowed: NCHW, NHWC, NCHW[x]c such as NCHW16c, x from 1 to {})",
+                  text, kMaxBlock));
 }
 
 std::string Layout::ToString() const {
@@ -36,7 +38,7 @@ std::string Layout::ToString() const {
 
 int64_t Layout::Blocks(int64_t channels) const {
   const int64_t block = BlockFor(channels);
-  return block == 0 ? 0 : (channels + block - 1) / block;
+  return block == 0 ? 0 : CeilDiv(channels, block);
 }
 
 Dims4 ToDims4(const Shape& shape) {
@@ -47,22 +49,49 @@ Dims4 ToDims4(const Shape& shape) {
   return dims;
 }
 
-int64_t ElementCount(const Shape& shape) {
+void CheckShape(const Shape& shape, const SizeLimits& limits) {
+  const auto refuse = [&](const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); };
+  if (std::ssize(shape) > kMaxRank) {
+    refuse(fmt::format("a tensor of {} dimensions (at most {} are supported)", shape.size(), kMaxRank));
+  }
   int64_t count = 1;
-  for (int64_t size : shape) count *= size;
-  return count;
+  for (const int64_t size : shape) {
+    if (size < 0) refuse(fmt::format("the shape {} has a negative size", ShapeToString(shape)));
+    if (size == 0) continue;
+    if (count > limits.tensor_elements / size) {
+      refuse(fmt::format("a tensor {} has more than {} elements, the limit set for one", ShapeToString(shape),
+                         limits.tensor_elements));
+    }
+    count *= size;
+  }
+}
+
+int64_t ElementCount(const Shape& shape) {
+  Checked count = 1;
+  for (const int64_t size : shape) {
+    if (size < 0) {
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("the shape {} has a negative size", ShapeToString(shape)));
+    }
+    count *= size;
+  }
+  return count.value();
 }
 
 int64_t PaddedElementCount(const Shape& shape, const Layout& layout) {
   if (layout.is_nchw()) return ElementCount(shape);
-  return ToDims4(shape).n * BatchStride(shape, layout);
+  return (Checked(ToDims4(shape).n) * BatchStride(shape, layout)).value();
+}
+
+int64_t PaddedBytes(const Shape& shape, const Layout& layout, int64_t element_bytes) {
+  return (Checked(PaddedElementCount(shape, layout)) * element_bytes).value();
 }
 
 int64_t BatchStride(const Shape& shape, const Layout& layout) {
   if (layout.is_nchw())
     return shape.empty() || shape[0] == 0 ? ElementCount(shape) : ElementCount(shape) / shape[0];
   const Dims4 dims = ToDims4(shape);
-  return layout.PaddedChannels(dims.c) * dims.h * dims.w;
+  return (Checked(layout.PaddedChannels(dims.c)) * dims.h * dims.w).value();
 }
 
 int64_t ElementOffset(const Dims4& dims, const Layout& layout, const Dims4& index) {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "layouts/base/sizes.h"
+
 namespace tilesmith {
 
 using Shape = std::vector<int64_t>;  // logical sizes, outermost first; activations are {N, C, H, W}
@@ -22,9 +24,12 @@ class Layout {
   constexpr Layout() = default;  // NCHW
   static constexpr Layout Nchw() { return Layout(1); }
   static constexpr Layout Nhwc() { return Layout(kAllChannels); }
-  // NCHW[block]c, block >= 1.
+  // Channels in a block, at most.
+  static constexpr int64_t kMaxBlock = 1 << 16;
+  // NCHW[block]c, 1 <= block <= kMaxBlock.
   static Layout Blocked(int64_t block);
-  // "NCHW", "NHWC" or "NCHW16c". Throws Error(kUsage) naming the text and the allowed forms.
+  // "NCHW", "NHWC" or "NCHW16c". Throws Error(kUsage) naming the text, the allowed forms and the range of
+  // blocks.
   static Layout Parse(std::string_view text);
   std::string ToString() const;
 
@@ -34,7 +39,10 @@ class Layout {
   // The block size x for a tensor of `channels` channels.
   int64_t BlockFor(int64_t channels) const { return is_nhwc() ? channels : block_; }
   int64_t Blocks(int64_t channels) const;
-  int64_t PaddedChannels(int64_t channels) const { return Blocks(channels) * BlockFor(channels); }
+  // Throws Error(kBadModel) where the result does not fit 64 bits.
+  int64_t PaddedChannels(int64_t channels) const {
+    return (Checked(Blocks(channels)) * BlockFor(channels)).value();
+  }
 
   friend bool operator==(const Layout&, const Layout&) = default;
   friend auto operator<=>(const Layout&, const Layout&) = default;
@@ -51,10 +59,17 @@ struct Dims4 {
 };
 Dims4 ToDims4(const Shape& shape);
 
-// Product of all sizes; 1 for a scalar.
+// Throws Error(kBadModel), naming shape and limit, unless 0 <= every size, the rank is at most kMaxRank, and
+// the product of the sizes, those of 0 left out, is at most limits.tensor_elements. Strides of such a tensor,
+// and offsets in it, cannot overflow.
+void CheckShape(const Shape& shape, const SizeLimits& limits);
+
+// Product of all sizes; 1 for a scalar. This and the next three throw Error(kBadModel) where the result does
+// not fit 64 bits or a size is negative.
 int64_t ElementCount(const Shape& shape);
-// Elements stored for `shape` in `layout`, padding included.
+// Elements stored for `shape` in `layout`, padding included, and the bytes they take.
 int64_t PaddedElementCount(const Shape& shape, const Layout& layout);
+int64_t PaddedBytes(const Shape& shape, const Layout& layout, int64_t element_bytes);
 // Elements from one image of the batch to the next.
 int64_t BatchStride(const Shape& shape, const Layout& layout);
 // Offset of one element, by the formula above.

@@ -11,23 +11,22 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kCacheLine = 64;
-constexpr size_t kHugePage = 2 << 20;
-
-size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kHugePage = 2 << 20;
 
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
-  const size_t allocated = RoundUp(bytes, kCacheLine);
-  data_.reset(std::aligned_alloc(alignment, RoundUp(allocated, alignment)));
+  const int64_t wanted = bytes <= size_t(INT64_MAX) ? int64_t(bytes) : INT64_MAX;
+  const int64_t alignment = wanted >= kHugePage ? kHugePage : kCacheLine;
+  const int64_t allocated = RoundUp(wanted, alignment);
+  data_.reset(std::aligned_alloc(alignment, allocated));
   if (data_ == nullptr) {
     throw Error(ErrorCode::kEnvironment, fmt::format("out of memory: {} bytes for a tensor", bytes));
   }
-  if (alignment == kHugePage) madvise(data_.get(), RoundUp(allocated, alignment), MADV_HUGEPAGE);
-  std::memset(data_.get(), 0, allocated);
+  if (alignment == kHugePage) madvise(data_.get(), allocated, MADV_HUGEPAGE);
+  std::memset(data_.get(), 0, RoundUp(wanted, kCacheLine));
 }
 
 AlignedBuffer::AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.bytes_) {
@@ -45,8 +44,7 @@ Tensor::Tensor(Shape shape, Layout layout, DataType type)
     : shape_(std::move(shape)),
       layout_(layout),
       type_(type),
-      buffer_(PaddedElementCount(shape_, layout) *
-              (type == DataType::kF32 ? sizeof(float) : sizeof(int64_t))) {}
+      buffer_(PaddedBytes(shape_, layout, ElementBytes(type))) {}
 
 float* Tensor::floats() {
   TILESMITH_CHECK(type_ == DataType::kF32);

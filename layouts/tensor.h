@@ -34,6 +34,9 @@ class AlignedBuffer {
 
 // Networks compute in kF32; kI64 exists for the shape arithmetic that is folded away at load time.
 enum class DataType { kF32, kI64 };
+inline int64_t ElementBytes(DataType type) {
+  return type == DataType::kF32 ? sizeof(float) : sizeof(int64_t);
+}
 
 // A value: copying copies the memory. Padding is zero on construction.
 class Tensor {

@@ -105,7 +105,8 @@ std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t 
 
 int64_t TransformPlan::ChunkBegin(int64_t chunk) const {
   if (chunk == chunks) return pixels;
-  return pixels * chunk / chunks / kLineFloats * kLineFloats;
+  const int64_t lines = pixels / kLineFloats;
+  return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * kLineFloats;
 }
 
 TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {

@@ -25,14 +25,14 @@ class StableHash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
-std::string UniqueName(const std::string& wanted,
-                       const std::unordered_map<std::string, Graph::NodeId>& taken) {
-  if (!wanted.empty() && !taken.contains(wanted)) return wanted;
-  const std::string stem = wanted.empty() ? "node" : wanted;
-  for (int suffix = 1;; ++suffix) {
-    std::string name = fmt::format("{}_{}", stem, suffix);
-    if (!taken.contains(name)) return name;
-  }
+// A node's inputs and its output are in memory together, whatever else is.
+void CheckBytes(std::span<const Shape> inputs, const Shape& output, const SizeLimits& limits) {
+  Checked bytes = PaddedBytes(output, Layout::Nchw(), sizeof(float));
+  for (const Shape& shape : inputs) bytes += PaddedBytes(shape, Layout::Nchw(), sizeof(float));
+  if (bytes.value() <= limits.network_bytes) return;
+  throw Error(ErrorCode::kBadModel,
+              fmt::format("its inputs and its output {} take {} MiB of memory, the limit for a network is {}",
+                          ShapeToString(output), bytes.value() >> 20, limits.network_bytes >> 20));
 }
 
 // The nodes from which an output can be reached, and every graph input.
@@ -47,9 +47,10 @@ std::vector<bool> LiveNodes(const Graph& graph) {
   return live;
 }
 
-Graph DropDeadNodes(const Graph& graph) {
+Graph DropDeadNodes(Graph graph) {
   const std::vector<bool> live = LiveNodes(graph);
-  Graph result(graph.name());
+  if (std::ranges::find(live, false) == live.end()) return graph;
+  Graph result(graph.name(), graph.limits());
   std::vector<Graph::NodeId> mapped(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
@@ -63,10 +64,21 @@ Graph DropDeadNodes(const Graph& graph) {
 
 }  // namespace
 
+// As many steps as there are nodes of one name, not their square.
+std::string Graph::UniqueName(const std::string& wanted) {
+  if (!wanted.empty() && !ids_.contains(wanted)) return wanted;
+  const std::string stem = wanted.empty() ? "node" : wanted;
+  int& suffix = next_suffix_[stem];
+  while (true) {
+    std::string name = fmt::format("{}_{}", stem, ++suffix);
+    if (!ids_.contains(name)) return name;
+  }
+}
+
 Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs) {
   TILESMITH_CHECK(op != nullptr, "node {}", name);
   Node node;
-  node.name = UniqueName(name, ids_);
+  node.name = UniqueName(name);
   std::vector<Shape> shapes;
   std::vector<DataType> types;
   for (const NodeId input : inputs) {
@@ -75,8 +87,10 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
     types.push_back(graph_[input].type);
   }
   try {
-    node.shape = op->InferShape(shapes);
     node.type = op->OutputType(types);
+    node.shape = op->InferShape(shapes);
+    CheckShape(node.shape, limits_);
+    CheckBytes(shapes, node.shape, limits_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadModel) throw;
     throw Error(ErrorCode::kBadModel,
@@ -94,6 +108,7 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
 void Graph::MarkOutput(NodeId node) {
   TILESMITH_CHECK(node < size() && !IsOutput(node), "output {} of {}", node, size());
   outputs_.push_back(node);
+  is_output_.insert(node);
 }
 
 std::vector<Graph::NodeId> Graph::Inputs(NodeId id) const {
@@ -129,8 +144,6 @@ std::vector<Graph::NodeId> Graph::GraphInputs() const {
   return inputs;
 }
 
-bool Graph::IsOutput(NodeId id) const { return std::ranges::find(outputs_, id) != outputs_.end(); }
-
 std::optional<Graph::NodeId> Graph::Find(std::string_view name) const {
   const auto found = ids_.find(std::string(name));
   if (found == ids_.end()) return std::nullopt;
@@ -153,7 +166,7 @@ std::string GraphHash(const Graph& graph) {
 }
 
 Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
-  Graph result(graph.name());
+  Graph result(graph.name(), graph.limits());
   std::vector<Graph::NodeId> mapped(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     std::vector<Graph::NodeId> inputs = graph.Inputs(id);
@@ -162,7 +175,7 @@ Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
     mapped[id] = replacement ? *replacement : result.Add(graph.node(id).name, graph.node(id).op, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
-  return DropDeadNodes(result);
+  return DropDeadNodes(std::move(result));
 }
 
 }  // namespace tilesmith

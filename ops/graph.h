@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ops/op.h"
@@ -30,10 +31,12 @@ class Graph {
   using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Use>;
   using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
 
-  explicit Graph(std::string name = "") : name_(std::move(name)) {}
+  explicit Graph(std::string name = "", const SizeLimits& limits = {})
+      : name_(std::move(name)), limits_(limits) {}
 
   // Infers shape and type. Inputs must exist already, so ids are a topological order. A taken or empty name
-  // is made unique with a suffix. Throws Error(kBadModel) naming the node when the shapes do not fit.
+  // is made unique with a suffix. Throws Error(kBadModel) naming the node when shapes or types do not fit, or
+  // when the output is larger than the limits allow.
   NodeId Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs);
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
@@ -42,6 +45,7 @@ class Graph {
   OpPtr Release(NodeId id) { return std::move(graph_[id].op); }
 
   const std::string& name() const { return name_; }
+  const SizeLimits& limits() const { return limits_; }
   size_t size() const { return boost::num_vertices(graph_); }
   const Node& node(NodeId id) const { return graph_[id]; }
   std::vector<NodeId> Inputs(NodeId id) const;     // by slot
@@ -49,15 +53,20 @@ class Graph {
   std::vector<Shape> InputShapes(NodeId id) const;
   std::vector<NodeId> GraphInputs() const;  // nodes whose op is an InputOp, in order of addition
   const std::vector<NodeId>& outputs() const { return outputs_; }
-  bool IsOutput(NodeId id) const;
+  bool IsOutput(NodeId id) const { return is_output_.contains(id); }
   std::optional<NodeId> Find(std::string_view name) const;
   const Boost& boost() const { return graph_; }
 
  private:
+  std::string UniqueName(const std::string& wanted);
+
   std::string name_;
+  SizeLimits limits_;
   Boost graph_;
   std::vector<NodeId> outputs_;
-  std::unordered_map<std::string, NodeId> ids_;  // by name
+  std::unordered_set<NodeId> is_output_;
+  std::unordered_map<std::string, NodeId> ids_;       // by name
+  std::unordered_map<std::string, int> next_suffix_;  // of names that were wanted more than once
 };
 
 // A stable 16-digit hash of structure, signatures and shapes (not of weight values): what a plan is for.

@@ -1,5 +1,6 @@
 #include "ops/op.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "layouts/base/check.h"
@@ -45,6 +46,22 @@ class ReferenceKernel : public Kernel {
 };
 
 }  // namespace
+
+DataType Op::OutputType(std::span<const DataType> inputs) const {
+  const auto is_float = [](DataType type) { return type == DataType::kF32; };
+  if (!std::ranges::all_of(inputs, is_float)) {
+    throw Error(ErrorCode::kBadModel, "only float inputs are supported");
+  }
+  return DataType::kF32;
+}
+
+DataType SharedType(std::span<const DataType> inputs) {
+  const auto differs = [&](DataType type) { return type != inputs[0]; };
+  if (std::ranges::any_of(inputs, differs)) {
+    throw Error(ErrorCode::kBadModel, "its inputs have different types");
+  }
+  return inputs[0];
+}
 
 std::unique_ptr<Kernel> Op::MakeKernel(const KernelRequest& request) const {
   TILESMITH_CHECK(request.layout.is_nchw(), "{} in {}", Type(), request.layout.ToString());

@@ -40,9 +40,8 @@ class Op {
   virtual std::string Signature() const = 0;
   // Throws Error(kBadModel) when the inputs do not fit.
   virtual Shape InferShape(std::span<const Shape> inputs) const = 0;
-  virtual DataType OutputType(std::span<const DataType> inputs) const {
-    return inputs.empty() ? DataType::kF32 : inputs[0];
-  }
+  // Throws Error(kBadModel) when the types do not fit. The default takes floats only and gives floats.
+  virtual DataType OutputType(std::span<const DataType> inputs) const;
 
   // The meaning: plain layout in and out, accumulating in double. Slow; the oracle for everything else.
   virtual Tensor Reference(std::span<const Tensor* const> inputs) const = 0;
@@ -74,6 +73,10 @@ class Op {
     return false;
   }
 };
+
+// The type that all inputs share, for ops that move elements without looking at them. Throws Error(kBadModel)
+// when they differ.
+DataType SharedType(std::span<const DataType> inputs);
 
 // A view of a plain tensor that is a plain tensor.
 inline bool IsPlainView(const Op& op) { return op.IsView() && op.LayoutsOfView() == ViewLayouts(); }

@@ -31,6 +31,7 @@ struct NodeSpec {
   std::map<std::string, Attribute, std::less<>> attributes;
   std::vector<NodeInput> inputs;
   int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
+  SizeLimits limits = {};       // of the graph; folded_operations is what is left of them
 
   // Typed access with a default; throws Error(kBadModel) naming node and attribute when the type is another.
   int64_t Int(std::string_view name, int64_t fallback) const;

@@ -137,9 +137,30 @@ class Compiler {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const int step = static_cast<int>(i);
       const int64_t scratch = network_.kernels[i]->ScratchFloats(network_.threads);
-      requests.push_back({step, step, scratch * sizeof(float)});
+      requests.push_back({step, step, (Checked(scratch) * sizeof(float)).value()});
     }
     network_.memory = PlanMemory(requests, network_.threads);
+    CheckMemory();
+  }
+
+  void CheckMemory() const {
+    Checked ends = 0;
+    for (const std::vector<UserTensor>* tensors : {&network_.inputs, &network_.outputs}) {
+      for (const UserTensor& tensor : *tensors) {
+        ends += PaddedBytes(tensor.shape, tensor.layout, sizeof(float));
+      }
+    }
+    const Checked weights = static_cast<int64_t>(PackedWeightBytes(network_));
+    const Checked activations = network_.memory.bytes;
+    const int64_t all = (ends + weights + activations).value(), limit = graph_.limits().network_bytes;
+    if (all <= limit) return;
+    constexpr double kMebibyte = 1 << 20;
+    throw Error(
+        ErrorCode::kEnvironment,
+        fmt::format("network \"{}\" needs {:.0f} MiB of memory ({:.0f} for weights, {:.0f} for activations "
+                    "and scratch, {:.0f} for inputs and outputs), the limit is {:.0f}",
+                    graph_.name(), all / kMebibyte, weights.value() / kMebibyte,
+                    activations.value() / kMebibyte, ends.value() / kMebibyte, limit / kMebibyte));
   }
 
   Graph graph_;

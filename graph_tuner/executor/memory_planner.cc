@@ -4,40 +4,40 @@
 #include <limits>
 #include <numeric>
 
+#include "layouts/base/sizes.h"
+
 namespace tilesmith {
 namespace {
 
-constexpr size_t kCacheLine = 64;
-constexpr size_t kPage = 4096;
-constexpr size_t kLarge = 64 << 10;
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kPage = 4096;
+constexpr int64_t kLarge = 64 << 10;
 
-size_t RoundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-size_t Alignment(size_t bytes) { return bytes >= kLarge ? kPage : kCacheLine; }
+int64_t Alignment(int64_t bytes) { return bytes >= kLarge ? kPage : kCacheLine; }
 
 bool LivesBeside(const BufferRequest& a, const BufferRequest& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
 struct Span {
-  size_t begin = 0, end = 0;
+  int64_t begin = 0, end = 0;
 };
 
 // Start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; after all of them when no
 // gap does.
-size_t BestFit(std::span<const Span> taken, size_t bytes) {
-  const size_t alignment = Alignment(bytes);
-  size_t best = 0, best_waste = std::numeric_limits<size_t>::max();
-  size_t end = 0;
+int64_t BestFit(std::span<const Span> taken, int64_t bytes) {
+  const int64_t alignment = Alignment(bytes);
+  int64_t best = 0, best_waste = std::numeric_limits<int64_t>::max();
+  int64_t end = 0;
   for (const Span& span : taken) {
-    const size_t begin = RoundUp(end, alignment);
+    const int64_t begin = RoundUp(end, alignment);
     if (begin + bytes <= span.begin && span.begin - end - bytes < best_waste) {
       best = begin;
       best_waste = span.begin - end - bytes;
     }
     end = std::max(end, span.end);
   }
-  return best_waste == std::numeric_limits<size_t>::max() ? RoundUp(end, alignment) : best;
+  return best_waste == std::numeric_limits<int64_t>::max() ? RoundUp(end, alignment) : best;
 }
 
 MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const size_t> order) {
@@ -77,7 +77,7 @@ std::vector<size_t> LargestFirst(std::span<const BufferRequest> requests) {
 }
 
 struct Slot {
-  size_t bytes = 0;
+  int64_t bytes = 0;
   std::vector<size_t> buffers;  // by index
 };
 
@@ -101,6 +101,9 @@ std::vector<Slot> FillSlots(std::span<const BufferRequest> requests) {
 
 MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads) {
   constexpr double kMostForSlots = 1.5;  // times the packed plan's bytes
+  // No arena is larger, so all that follows fits.
+  Checked all = 0;
+  for (const BufferRequest& request : requests) all += RoundUp(request.bytes, kPage) + Checked(kPage);
   MemoryPlan packed = PackMemory(requests);
   if (threads == 1) return packed;
   MemoryPlan in_slots = PlaceInSlots(requests);
@@ -118,7 +121,7 @@ MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests) {
   plan.offsets.assign(requests.size(), 0);
   for (const Slot& slot : FillSlots(requests)) {
     for (const size_t index : slot.buffers) {
-      const size_t alignment = Alignment(requests[index].bytes);
+      const int64_t alignment = Alignment(requests[index].bytes);
       plan.offsets[index] = plan.bytes + (slot.bytes - requests[index].bytes) / 2 / alignment * alignment;
     }
     plan.bytes += slot.bytes;
@@ -126,10 +129,10 @@ MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests) {
   return plan;
 }
 
-size_t LivenessLowerBound(std::span<const BufferRequest> requests) {
-  size_t most = 0;
+int64_t LivenessLowerBound(std::span<const BufferRequest> requests) {
+  int64_t most = 0;
   for (const BufferRequest& at : requests) {  // the maximum is reached where some buffer starts
-    size_t live = 0;
+    int64_t live = 0;
     for (const BufferRequest& request : requests) {
       if (request.first <= at.first && at.first <= request.last) live += RoundUp(request.bytes, kCacheLine);
     }

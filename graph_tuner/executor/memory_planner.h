@@ -1,7 +1,7 @@
 // Where buffers with known lifetimes lie in one arena. Values in, values out: nothing here knows networks.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -11,17 +11,17 @@ namespace tilesmith {
 struct BufferRequest {
   int first = 0;
   int last = 0;
-  size_t bytes = 0;
+  int64_t bytes = 0;
 };
 
 struct MemoryPlan {
-  std::vector<size_t> offsets;  // in bytes, one for each request
-  size_t bytes = 0;             // of the arena
+  std::vector<int64_t> offsets;  // in bytes, one for each request
+  int64_t bytes = 0;             // of the arena
 };
 
 // Buffers whose lifetimes overlap get disjoint memory. Offsets are multiples of 64 bytes, of 4096 for buffers
-// from 64 KiB on. Packed for one thread; for several in slots, if those take at most half as much memory
-// again.
+// from 64 KiB on. Throws Error(kBadModel) where sizes do not fit 64 bits. Packed for one thread; for several
+// in slots, if those take at most half as much memory again.
 MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads);
 
 // Into as little memory as a greedy search finds: buffers are placed one after the other into the smallest
@@ -38,6 +38,6 @@ MemoryPlan PackMemory(std::span<const BufferRequest> requests);
 MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests);
 
 // The most bytes that are live at any one step, each buffer rounded up to 64 bytes. No plan is smaller.
-size_t LivenessLowerBound(std::span<const BufferRequest> requests);
+int64_t LivenessLowerBound(std::span<const BufferRequest> requests);
 
 }  // namespace tilesmith

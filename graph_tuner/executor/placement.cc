@@ -96,7 +96,7 @@ std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vect
     BufferRequest& request = requests[root];
     if (request.bytes == 0) {
       request.first = step;
-      request.bytes = region.images * region.image_floats * sizeof(float);
+      request.bytes = (Checked(region.images) * region.image_floats * sizeof(float)).value();
     }
     request.last = step;
   };

@@ -22,17 +22,10 @@ struct AxisWindow {
 PoolAxis ResolveAxis(const AxisWindow& window, int64_t input, int64_t output, bool count_padding) {
   PoolAxis axis;
   for (int64_t at = 0; at < output; ++at) {
-    const int64_t start = at * window.stride - window.begin;
-    TapRange taps{0, 0};
-    int64_t counted = 0;
-    for (int64_t i = 0; i < window.kernel; ++i) {
-      const int64_t position = start + i * window.dilation;
-      const bool inside = position >= 0 && position < input;
-      if (inside && taps.last == 0) taps.first = i;
-      if (inside) taps.last = i + 1;
-      counted += count_padding ? position < input + window.end : inside;
-    }
-    axis.taps.push_back(taps);
+    const WindowTaps taps =
+        TapsOf(at * window.stride - window.begin, window.kernel, window.dilation, input, window.end);
+    const int64_t counted = count_padding ? taps.padded : taps.last - taps.first;
+    axis.taps.push_back({taps.first, taps.last});
     axis.divisors.push_back(static_cast<float>(std::max<int64_t>(counted, 1)));
   }
   return axis;

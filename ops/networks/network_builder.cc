@@ -57,13 +57,15 @@ std::shared_ptr<const Tensor> Scalar(float value) {
 
 }  // namespace
 
-NetworkBuilder::NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing)
-    : graph_(std::move(network_name)), seed_(seed), listing_(listing) {
+NetworkBuilder::NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing,
+                               const SizeLimits& limits)
+    : graph_(std::move(network_name), limits), seed_(seed), listing_(listing) {
   if (listing_ != nullptr) listing_->name = graph_.name();
 }
 
 NetworkBuilder::Constant NetworkBuilder::Random(const std::string& name, Shape shape, float center,
                                                 float radius) const {
+  CheckShape(shape, graph_.limits());
   auto tensor = std::make_shared<Tensor>(std::move(shape));
   UniformStream(HashText(name, seed_))
       .Fill({tensor->floats(), static_cast<size_t>(tensor->size())}, center - radius, center + radius);

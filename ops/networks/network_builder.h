@@ -50,7 +50,8 @@ class NetworkBuilder {
  public:
   using Id = Graph::NodeId;
   // `listing`, when there is one, gets everything that is added.
-  NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing = nullptr);
+  NetworkBuilder(std::string network_name, uint64_t seed, ModelListing* listing = nullptr,
+                 const SizeLimits& limits = {});
 
   Id Input(const std::string& name, Shape shape);
   Id Conv(const std::string& name, Id x, const ConvSpec& spec);

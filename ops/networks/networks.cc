@@ -54,7 +54,7 @@ Graph Build(std::string_view name, const NetworkOptions& options, ModelListing* 
   CheckPositive(name, "batch", options.batch);
   CheckPositive(name, "height", height);
   CheckPositive(name, "width", width);
-  NetworkBuilder builder{std::string(name), options.seed, listing};
+  NetworkBuilder builder{std::string(name), options.seed, listing, options.limits};
   try {
     const auto input = builder.Input("input", {options.batch, kImageChannels, height, width});
     return builder.Finish(network->build(builder, input));

@@ -26,6 +26,7 @@ struct NetworkOptions {
   int64_t batch = 1;
   int64_t height = 0, width = 0;  // 0: the network's default
   uint64_t seed = 1;
+  SizeLimits limits = {};
 };
 
 // Throws Error(kUsage) for an unknown name (naming the known ones), for sizes that are not positive, and for

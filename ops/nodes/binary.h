@@ -21,6 +21,7 @@ class BinaryOp : public Op {
   std::string_view Type() const override;  // "Add", "Sub", "Mul", "Div"
   std::string Signature() const override { return std::string(Type()); }
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;

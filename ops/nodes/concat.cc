@@ -35,7 +35,7 @@ Shape ConcatOp::InferShape(std::span<const Shape> inputs) const {
       throw Error(ErrorCode::kBadModel, fmt::format("Concat along axis {} of {} and {}", axis_,
                                                     ShapeToString(inputs[0]), ShapeToString(input)));
     }
-    shape[axis_] += input[axis_];
+    shape[axis_] = (Checked(shape[axis_]) + input[axis_]).value();
   }
   return shape;
 }

@@ -14,6 +14,7 @@ class ConcatOp : public Op {
   std::string_view Type() const override { return "Concat"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;

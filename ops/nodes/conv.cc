@@ -34,7 +34,7 @@ BuiltOp BuildConv(const NodeSpec& spec) {
   w.g = spec.Int("group", 1), w.oc = kernel[0];
   w.kh = window.kh, w.kw = window.kw, w.sh = window.sh, w.sw = window.sw;
   w.ph = window.top, w.pw = window.left, w.dh = window.dh - 1, w.dw = window.dw - 1;
-  if (w.g < 1 || w.ic != kernel[1] * w.g) {
+  if (w.g < 1 || w.ic % w.g != 0 || w.ic / w.g != kernel[1]) {
     Refuse(spec, fmt::format("{} input channels in {} groups do not fit the weights {}", w.ic, w.g,
                              ShapeToString(kernel)));
   }

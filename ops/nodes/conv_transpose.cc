@@ -22,11 +22,12 @@ struct AxisExtent {
 };
 
 AxisExtent Resolve(const AxisRequest& axis, const std::string& auto_pad) {
-  const int64_t full =
-      axis.stride * (axis.input - 1) + axis.output_padding + (axis.kernel - 1) * axis.dilation + 1;
+  const int64_t full = (Checked(axis.stride) * (axis.input - 1) + axis.output_padding +
+                        (Checked(axis.kernel) - 1) * axis.dilation + 1)
+                           .value();
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (axis.output == 0 && !same) return {axis.begin, full - axis.begin - axis.end};
-  const int64_t output = axis.output != 0 ? axis.output : axis.input * axis.stride;
+  const int64_t output = axis.output != 0 ? axis.output : (Checked(axis.input) * axis.stride).value();
   const int64_t total = std::max<int64_t>(full - output, 0);
   return {auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2, output};
 }

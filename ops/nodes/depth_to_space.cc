@@ -15,7 +15,9 @@ BuiltOp BuildDepthToSpace(const NodeSpec& spec) {
   if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
   DepthToSpaceParams params;
   params.bh = params.bw = spec.Int("blocksize", 0);
-  if (params.bh < 1) Refuse(spec, fmt::format("blocksize is {}, it must be positive", params.bh));
+  if (params.bh < 1 || params.bh > kMaxWindow) {
+    Refuse(spec, fmt::format("blocksize is {}, allowed are 1 to {}", params.bh, kMaxWindow));
+  }
   const std::string mode = spec.String("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") {
     Refuse(spec, fmt::format("mode \"{}\" is unknown (known: DCR, CRD)", mode));
@@ -45,7 +47,8 @@ Shape DepthToSpaceOp::InferShape(std::span<const Shape> inputs) const {
     throw Error(ErrorCode::kBadModel, fmt::format("{} of {}: {} must divide the channels of a 2-D image",
                                                   Signature(), ShapeToString(in), p.bh * p.bw));
   }
-  const int64_t oh = in[2] * p.bh - p.top - p.bottom, ow = in[3] * p.bw - p.left - p.right;
+  const int64_t oh = (Checked(in[2]) * p.bh - p.top - p.bottom).value();
+  const int64_t ow = (Checked(in[3]) * p.bw - p.left - p.right).value();
   if (oh < 1 || ow < 1) {
     throw Error(ErrorCode::kBadModel,
                 fmt::format("{} of {}: nothing is left", Signature(), ShapeToString(in)));

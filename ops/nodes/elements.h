@@ -9,9 +9,6 @@
 
 namespace tilesmith {
 
-inline int64_t ElementBytes(DataType type) {
-  return type == DataType::kF32 ? sizeof(float) : sizeof(int64_t);
-}
 inline const char* Bytes(const Tensor& tensor) {
   return tensor.type() == DataType::kF32 ? reinterpret_cast<const char*>(tensor.floats())
                                          : reinterpret_cast<const char*>(tensor.ints());

@@ -12,7 +12,7 @@ namespace {
 
 // Padding that makes the output ceil(input / stride), the odd one at the end (SAME_UPPER) or the start.
 void ResolveSame(int64_t input, int64_t extent, int64_t stride, bool upper, int64_t& begin, int64_t& end) {
-  const int64_t output = (input + stride - 1) / stride;
+  const int64_t output = CeilDiv(input, stride);
   const int64_t total = std::max<int64_t>((output - 1) * stride + extent - input, 0);
   begin = upper ? total / 2 : total - total / 2;
   end = total - begin;
@@ -23,9 +23,12 @@ void NeedTwo(const NodeSpec& spec, std::string_view name, const std::vector<int6
   Refuse(spec, fmt::format("{} has {} values, 2-D windows need {}", name, values.size(), count));
 }
 
-void NeedPositive(const NodeSpec& spec, std::string_view name, const std::vector<int64_t>& values) {
-  if (std::ranges::all_of(values, [](int64_t value) { return value > 0; })) return;
-  Refuse(spec, fmt::format("{} is [{}], all must be positive", name, fmt::join(values, ", ")));
+void NeedWithin(const NodeSpec& spec, std::string_view name, const std::vector<int64_t>& values,
+                int64_t least) {
+  const auto fits = [=](int64_t value) { return value >= least && value <= kMaxWindow; };
+  if (std::ranges::all_of(values, fits)) return;
+  Refuse(spec,
+         fmt::format("{} is [{}], allowed are {} to {}", name, fmt::join(values, ", "), least, kMaxWindow));
 }
 
 }  // namespace
@@ -94,9 +97,10 @@ Window ImportWindow(const NodeSpec& spec, const std::vector<int64_t>& kernel, in
   NeedTwo(spec, "strides", strides, 2);
   NeedTwo(spec, "dilations", dilations, 2);
   NeedTwo(spec, "pads", pads, 4);
-  NeedPositive(spec, "kernel_shape", kernel);
-  NeedPositive(spec, "strides", strides);
-  NeedPositive(spec, "dilations", dilations);
+  NeedWithin(spec, "kernel_shape", kernel, 1);
+  NeedWithin(spec, "strides", strides, 1);
+  NeedWithin(spec, "dilations", dilations, 1);
+  NeedWithin(spec, "pads", pads, 0);
   Window window{kernel[0],    kernel[1], strides[0], strides[1], dilations[0],
                 dilations[1], pads[0],   pads[1],    pads[2],    pads[3]};
   const std::string auto_pad = spec.String("auto_pad", "NOTSET");
@@ -110,10 +114,18 @@ Window ImportWindow(const NodeSpec& spec, const std::vector<int64_t>& kernel, in
     Refuse(spec, fmt::format("auto_pad \"{}\" is unknown (known: NOTSET, SAME_UPPER, SAME_LOWER, VALID)",
                              auto_pad));
   }
-  if (std::min({window.top, window.left, window.bottom, window.right}) < 0) {
-    Refuse(spec, fmt::format("pads are [{}], negative ones are not supported", fmt::join(pads, ", ")));
-  }
   return window;
+}
+
+void NeedFoldable(const NodeSpec& spec, const Shape& shape) {
+  try {
+    CheckShape(shape, spec.limits);
+  } catch (const Error& error) {
+    Refuse(spec, error.what());
+  }
+  if (ElementCount(shape) <= spec.limits.folded_operations) return;
+  Refuse(spec, fmt::format("a constant {} would be computed at load time, where {} more elements are allowed",
+                           ShapeToString(shape), spec.limits.folded_operations));
 }
 
 BuiltOp BuiltWithInputs(OpPtr op, int count) {

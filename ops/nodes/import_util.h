@@ -23,13 +23,17 @@ std::optional<std::vector<int64_t>> IntsFromAttributeOrInput(const NodeSpec& spe
 int64_t NormalAxis(const NodeSpec& spec, int64_t axis, size_t rank);
 std::vector<int64_t> NormalAxes(const NodeSpec& spec, std::vector<int64_t> axes, size_t rank);
 
+// Refuses a constant that importing would have to compute and that is larger than the limits allow.
+void NeedFoldable(const NodeSpec& spec, const Shape& shape);
+
 // The 2-D window of a conv or pooling node, with auto_pad resolved for an ih x iw input.
 struct Window {
   int64_t kh = 1, kw = 1, sh = 1, sw = 1;
   int64_t dh = 1, dw = 1;  // ONNX's dilations: 1 is dense
   int64_t top = 0, left = 0, bottom = 0, right = 0;
 };
-// `kernel` is {kh, kw}. Refuses negative pads, sizes that are not positive, unknown auto_pad.
+// `kernel` is {kh, kw}. Refuses negative pads, sizes that are not positive, any above kMaxWindow, unknown
+// auto_pad.
 Window ImportWindow(const NodeSpec& spec, const std::vector<int64_t>& kernel, int64_t ih, int64_t iw);
 
 // A BuiltOp whose edges are inputs 0..count-1.

@@ -15,6 +15,7 @@ class GatherOp : public Op {
   std::string_view Type() const override { return "Gather"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }  // of the data
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 
  private:
@@ -38,6 +39,7 @@ class SliceOp : public Op {
   std::string_view Type() const override { return "Slice"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
@@ -54,6 +56,7 @@ class ExpandOp : public Op {
   std::string_view Type() const override { return "Expand"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 
  private:

@@ -56,6 +56,11 @@ Tensor LrnOp::Reference(std::span<const Tensor* const> inputs) const {
   return output;
 }
 
+double LrnOp::Flops(std::span<const Shape> inputs) const {
+  const int64_t channels = inputs[0].size() < 2 ? 1 : inputs[0][1];
+  return 2.0 * ElementCount(inputs[0]) * static_cast<double>(std::min(parameters_.size, channels));
+}
+
 std::vector<OpImporter> LrnImporters() { return {{"LRN", BuildLrn}}; }
 
 }  // namespace tilesmith

@@ -23,6 +23,7 @@ class LrnOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
 
  private:
   LrnParameters parameters_;

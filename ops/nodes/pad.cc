@@ -27,6 +27,11 @@ BuiltOp BuildPad(const NodeSpec& spec) {
   const size_t rank = spec.inputs[0].shape.size();
   const auto pads = IntsFromAttributeOrInput(spec, "pads", 1);
   if (!pads) Refuse(spec, "it states no pads");
+  const auto fits = [](int64_t pad) { return pad >= -kMaxTensorElements && pad <= kMaxTensorElements; };
+  if (!std::ranges::all_of(*pads, fits)) {
+    Refuse(spec, fmt::format("pads are [{}], allowed are {} to {}", fmt::join(*pads, ", "),
+                             -kMaxTensorElements, kMaxTensorElements));
+  }
   std::vector<int64_t> axes(rank);
   for (size_t axis = 0; axis < rank; ++axis) axes[axis] = static_cast<int64_t>(axis);
   if (spec.HasInput(3)) {
@@ -72,7 +77,7 @@ Shape PadOp::InferShape(std::span<const Shape> inputs) const {
     const int64_t mirrored = std::max(begin_[axis], end_[axis]);
     if (mode_ == PadMode::kReflect) fits = mirrored < shape[axis];
     if (mode_ == PadMode::kEdge) fits = mirrored <= 0 || shape[axis] > 0;
-    shape[axis] += begin_[axis] + end_[axis];
+    shape[axis] = (Checked(shape[axis]) + begin_[axis] + end_[axis]).value();
     fits = fits && shape[axis] >= 1;
   }
   if (!fits) {

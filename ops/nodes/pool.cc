@@ -39,30 +39,15 @@ int64_t OutputSize(int64_t input, int64_t extent, int64_t stride, int64_t begin,
   return output;
 }
 
-// The taps of one window along one axis that lie in [0, size), and how many lie in the padded range.
-struct Taps {
-  int64_t first, last, padded;
-};
-Taps TapsOf(int64_t start, int64_t kernel, int64_t dilation, int64_t size, int64_t end_pad) {
-  Taps taps{kernel, -1, 0};
-  for (int64_t i = 0; i < kernel; ++i) {
-    const int64_t at = start + i * dilation;
-    taps.padded += at < size + end_pad;
-    if (at < 0 || at >= size) continue;
-    taps.first = std::min(taps.first, i);
-    taps.last = i;
-  }
-  return taps;
-}
-
 float PoolOne(const PoolWindow& w, const float* plane, const Dims4& in, int64_t y, int64_t x) {
   const int64_t y0 = y * w.sh - w.top, x0 = x * w.sw - w.left;
-  const Taps rows = TapsOf(y0, w.kh, w.dh, in.h, w.bottom), columns = TapsOf(x0, w.kw, w.dw, in.w, w.right);
+  const WindowTaps rows = TapsOf(y0, w.kh, w.dh, in.h, w.bottom);
+  const WindowTaps columns = TapsOf(x0, w.kw, w.dw, in.w, w.right);
   double sum = 0;
   float largest = -std::numeric_limits<float>::infinity();
   int64_t inside = 0;
-  for (int64_t i = rows.first; i <= rows.last; ++i) {
-    for (int64_t j = columns.first; j <= columns.last; ++j) {
+  for (int64_t i = rows.first; i < rows.last; ++i) {
+    for (int64_t j = columns.first; j < columns.last; ++j) {
       const float value = plane[(y0 + i * w.dh) * in.w + x0 + j * w.dw];
       sum += value;
       largest = std::max(largest, value);
@@ -75,6 +60,15 @@ float PoolOne(const PoolWindow& w, const float* plane, const Dims4& in, int64_t 
 }
 
 }  // namespace
+
+WindowTaps TapsOf(int64_t start, int64_t kernel, int64_t dilation, int64_t size, int64_t end_pad) {
+  const auto taps_before = [=](int64_t end) {
+    return end <= start ? 0 : std::min(kernel, CeilDiv(end - start, dilation));
+  };
+  const int64_t first = start < 0 ? CeilDiv(-start, dilation) : 0, last = taps_before(size);
+  const int64_t padded = taps_before(size + end_pad);
+  return first < last ? WindowTaps{first, last, padded} : WindowTaps{0, 0, padded};
+}
 
 std::string PoolOp::Signature() const {
   const PoolWindow& w = window_;

@@ -22,6 +22,13 @@ struct PoolWindow {
   bool operator==(const PoolWindow&) const = default;
 };
 
+// One window along one axis, whatever its size: tap i lies at `start` + i * dilation.
+struct WindowTaps {
+  int64_t first = 0, last = 0;  // taps [first, last) lie in [0, size); {0, 0} when none does
+  int64_t padded = 0;           // taps before size + end_pad
+};
+WindowTaps TapsOf(int64_t start, int64_t kernel, int64_t dilation, int64_t size, int64_t end_pad);
+
 class PoolOp : public Op {
  public:
   explicit PoolOp(const PoolWindow& window) : window_(window) {}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "layouts/base/error.h"
 #include "ops/kernels/resize.h"
@@ -149,7 +150,11 @@ Tensor ResizeOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
   Shape shape = input.shape();
   std::vector<double> values(input.floats(), input.floats() + input.size());
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
+  // Shrinking first: nothing in between is larger than the input and the output.
+  std::vector<size_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), size_t{0});
+  std::ranges::stable_partition(axes, [&](size_t axis) { return params_.output[axis] < shape[axis]; });
+  for (const size_t axis : axes) {
     const std::vector<ResizeTap> taps = ResizeTaps(params_, axis);
     if (!IsIdentity(taps, shape[axis])) values = AlongAxis(values, shape, axis, taps);
   }

@@ -15,7 +15,13 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kLargestConstant = int64_t{1} << 31;  // elements
+// Toward zero; what no integer can hold becomes the nearest that fits, NaN becomes 0.
+int64_t Truncated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
 
 BuiltOp BuiltConstant(Tensor value) {
   return {std::make_shared<ConstantOp>(std::make_shared<const Tensor>(std::move(value))), {}};
@@ -67,9 +73,7 @@ BuiltOp BuildConstant(const NodeSpec& spec) {
 BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   const Shape shape = ConstantInts(spec, 0);
-  double elements = 1;
-  for (const int64_t size : shape) elements *= size < 0 ? std::numeric_limits<double>::infinity() : size;
-  if (!(elements <= kLargestConstant)) Refuse(spec, fmt::format("impossible shape {}", ShapeToString(shape)));
+  NeedFoldable(spec, shape);
   const auto value = spec.attributes.find("value");
   if (value == spec.attributes.end()) return BuiltConstant(Tensor(shape));
   const Tensor* tensor = std::get_if<Tensor>(&value->second);
@@ -89,15 +93,17 @@ BuiltOp BuildRange(const NodeSpec& spec) {
   }
   const auto [start, limit, delta] = bounds;
   const double count = std::max(std::ceil((limit - start) / delta), 0.0);
-  if (delta == 0 || !(count <= kLargestConstant)) {
+  if (delta == 0 || !(count <= kMaxTensorElements)) {
     Refuse(spec, fmt::format("impossible range from {} to {} by {}", start, limit, delta));
   }
+  NeedFoldable(spec, {static_cast<int64_t>(count)});
   Tensor result({static_cast<int64_t>(count)}, Layout::Nchw(), floats ? DataType::kF32 : DataType::kI64);
   for (int64_t i = 0; i < result.size(); ++i) {
     if (floats) {
       result.floats()[i] = static_cast<float>(start + i * delta);
     } else {
-      result.ints()[i] = static_cast<int64_t>(start) + i * static_cast<int64_t>(delta);
+      const uint64_t step = static_cast<uint64_t>(i) * static_cast<uint64_t>(Truncated(delta));
+      result.ints()[i] = static_cast<int64_t>(static_cast<uint64_t>(Truncated(start)) + step);
     }
   }
   return BuiltConstant(std::move(result));
@@ -124,23 +130,13 @@ BuiltOp BuildCast(const NodeSpec& spec) {
 
 BuiltOp BuildEqual(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
-  if (spec.inputs[0].type != spec.inputs[1].type) Refuse(spec, "its inputs have different types");
   return BuiltWithInputs(std::make_shared<EqualOp>(), 2);
 }
 
 BuiltOp BuildWhere(const NodeSpec& spec) {
   NeedInputs(spec, 3, 3);
   if (spec.inputs[0].type != DataType::kI64) Refuse(spec, "its condition must be boolean");
-  if (spec.inputs[1].type != spec.inputs[2].type) Refuse(spec, "its two values have different types");
   return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
-}
-
-// Toward zero; what no integer can hold becomes the nearest that fits, NaN becomes 0.
-int64_t Truncated(float value) {
-  if (std::isnan(value)) return 0;
-  if (value >= 0x1p63f) return std::numeric_limits<int64_t>::max();
-  if (value < -0x1p63f) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(value);
 }
 
 }  // namespace

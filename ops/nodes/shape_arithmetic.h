@@ -26,7 +26,10 @@ class EqualOp : public Op {
   std::string_view Type() const override { return "Equal"; }
   std::string Signature() const override { return "Equal"; }
   Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType>) const override { return DataType::kI64; }
+  DataType OutputType(std::span<const DataType> inputs) const override {
+    SharedType(inputs);
+    return DataType::kI64;
+  }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 };
 
@@ -36,7 +39,9 @@ class WhereOp : public Op {
   std::string_view Type() const override { return "Where"; }
   std::string Signature() const override { return "Where"; }
   Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[1]; }
+  DataType OutputType(std::span<const DataType> inputs) const override {
+    return SharedType(inputs.subspan(1));
+  }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 };
 

@@ -98,7 +98,7 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
     throw Error(ErrorCode::kBadModel, fmt::format("{} cannot view {}", Signature(), ShapeToString(from)));
   };
   Shape shape = target_;
-  int64_t known = 1;
+  Checked known = 1;
   size_t open = shape.size();
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) {
@@ -115,11 +115,11 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
   }
   const int64_t count = ElementCount(from);
   if (open < shape.size()) {
-    if (known == 0 || count % known != 0) fail();
-    shape[open] = count / known;
+    if (known.value() == 0 || count % known.value() != 0) fail();
+    shape[open] = count / known.value();
     known *= shape[open];
   }
-  if (known != count) fail();
+  if (known.value() != count) fail();
   return shape;
 }
 

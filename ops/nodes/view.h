@@ -17,6 +17,7 @@ class ViewOp : public Op {
   std::string_view Type() const override { return type_; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;  // copies
   bool HasFastKernel() const override { return true; }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "layouts/base/error.h"
 #include "ops/nodes/input.h"
@@ -26,6 +28,10 @@ const std::set<std::string_view> kUnchangedOperators = {"AveragePool",       "Co
                                                         "GlobalAveragePool", "GlobalMaxPool", "MaxPool",
                                                         "Softmax",           "Transpose"};
 
+// What importing may spend for each element of an initializer, beside SizeLimits::folded_operations: weights
+// are cast, scaled and transposed.
+constexpr int64_t kOperationsPerElement = 64;
+
 // A tensor of the model: a constant, a node's output, or unknown because the node that computes it is among
 // the unsupported ones.
 struct Value {
@@ -34,12 +40,15 @@ struct Value {
   bool known = true;
 };
 
-Value ConstantValue(Tensor tensor) {
+Value ConstantValue(std::shared_ptr<const Tensor> tensor) {
   Value value;
-  value.info.shape = tensor.shape();
-  value.info.type = tensor.type();
-  value.info.constant = std::make_shared<const Tensor>(std::move(tensor));
+  value.info.shape = tensor->shape();
+  value.info.type = tensor->type();
+  value.info.constant = std::move(tensor);
   return value;
+}
+Value ConstantValue(Tensor tensor) {
+  return ConstantValue(std::make_shared<const Tensor>(std::move(tensor)));
 }
 
 // Clearing would keep the memory.
@@ -57,7 +66,8 @@ class Importer {
         source_(source),
         options_(options),
         opset_(DefaultOpset(model)),
-        graph_(std::filesystem::path(source).stem().string()) {}
+        graph_(std::filesystem::path(source).stem().string(), options.limits),
+        operations_left_(options.limits.folded_operations) {}
 
   Graph Import() {
     CheckOpset();
@@ -84,6 +94,8 @@ class Importer {
   void CheckExtraOutputs(const onnx::NodeProto& proto) const;
   Value Build(const onnx::NodeProto& proto, const std::string& name, int output);
   void BuildOutputs(const onnx::NodeProto& proto, const std::string& name);
+  Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
+  void Spend(double operations);
   Graph::NodeId NodeOf(const std::string& tensor);
   std::string NameFor(const onnx::NodeProto& proto) const;
   void AddOutput(const std::string& name);
@@ -93,9 +105,10 @@ class Importer {
   const ImportOptions& options_;
   int64_t opset_;
   Graph graph_;
-  std::map<std::string, Value> values_;
-  std::set<std::string> used_tensors_;
-  std::set<std::string> reserved_names_;  // of graph inputs and outputs
+  int64_t operations_left_;  // of SizeLimits::folded_operations
+  std::unordered_map<std::string, Value> values_;
+  std::unordered_set<std::string> used_tensors_;
+  std::unordered_set<std::string> reserved_names_;  // of graph inputs and outputs
   std::vector<std::string> problems_;
 };
 
@@ -121,6 +134,7 @@ void Importer::AddConstants() {
     try {
       values_[initializer.name()] =
           ConstantValue(TensorFromProto(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+      operations_left_ += kOperationsPerElement * ElementCount(values_[initializer.name()].info.shape);
       FreeData(initializer);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;
@@ -235,6 +249,10 @@ void Importer::BuildOutputs(const onnx::NodeProto& proto, const std::string& nam
   if (!many) CheckExtraOutputs(proto);
   for (int i = 0; i < (many ? proto.output_size() : std::min(1, proto.output_size())); ++i) {
     if (many && !IsUsed(proto.output(i))) continue;
+    if (values_.contains(proto.output(i))) {
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("its output \"{}\" is the name of an earlier tensor", proto.output(i)));
+    }
     values_.emplace(proto.output(i), Build(proto, i == 0 ? name : proto.output(i), i));
   }
 }
@@ -244,17 +262,24 @@ Value Importer::Build(const onnx::NodeProto& proto, const std::string& name, int
   NodeSpec spec = MakeNodeSpec(proto, name, opset_, InputsOf(proto));
   spec.output = output;
   spec.outputs = proto.output_size();
+  spec.limits = graph_.limits();
+  spec.limits.folded_operations = operations_left_;
   const BuiltOp built = importer->build(spec);
   std::vector<const Tensor*> constants;
-  std::vector<Shape> shapes;
   for (const int index : built.data_inputs) {
-    shapes.push_back(spec.inputs[index].shape);
+    if (!spec.HasInput(index)) throw Error(ErrorCode::kBadModel, fmt::format("input {} is missing", index));
     if (spec.inputs[index].constant) constants.push_back(spec.inputs[index].constant.get());
   }
-  if (constants.size() == built.data_inputs.size()) {
-    built.op->InferShape(shapes);
-    return ConstantValue(built.op->Reference(constants));
+  if (const auto* constant = dynamic_cast<const ConstantOp*>(built.op.get())) {
+    const int64_t elements = constant->value()->size();
+    if (proto.op_type() == "Constant") {
+      operations_left_ += kOperationsPerElement * elements;
+    } else {
+      Spend(static_cast<double>(elements));
+    }
+    return ConstantValue(constant->value());
   }
+  if (constants.size() == built.data_inputs.size()) return Fold(*built.op, constants);
   std::vector<Graph::NodeId> sources;
   for (const int index : built.data_inputs) {
     // A translated operand (opset 6) has another shape than the tensor it came from.
@@ -268,6 +293,34 @@ Value Importer::Build(const onnx::NodeProto& proto, const std::string& name, int
   value.info.shape = graph_.node(*value.node).shape;
   value.info.type = graph_.node(*value.node).type;
   return value;
+}
+
+Value Importer::Fold(const Op& op, const std::vector<const Tensor*>& constants) {
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  double operations = 0;
+  for (const Tensor* constant : constants) {
+    shapes.push_back(constant->shape());
+    types.push_back(constant->type());
+    operations += static_cast<double>(constant->size());
+  }
+  op.OutputType(types);
+  const Shape shape = op.InferShape(shapes);
+  CheckShape(shape, graph_.limits());
+  Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
+  return ConstantValue(op.Reference(constants));
+}
+
+void Importer::Spend(double operations) {
+  if (operations > static_cast<double>(operations_left_)) {
+    throw Error(
+        ErrorCode::kBadModel,
+        fmt::format("computing what depends on constants only takes {:.2g} operations more, {:.2g} are "
+                    "left (of {:.2g}, and {} for each element of an initializer)",
+                    operations, static_cast<double>(operations_left_),
+                    static_cast<double>(graph_.limits().folded_operations), kOperationsPerElement));
+  }
+  operations_left_ -= static_cast<int64_t>(operations);
 }
 
 void Importer::AddNode(const onnx::NodeProto& proto) {

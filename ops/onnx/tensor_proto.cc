@@ -57,7 +57,11 @@ struct Filler {
     const std::string& raw = proto.raw_data();
     const bool is_raw = !raw.empty();
     const int64_t found = is_raw ? static_cast<int64_t>(raw.size() / sizeof(Stored)) : field.size();
-    if (found != count || (is_raw && raw.size() % sizeof(Stored) != 0)) {
+    if (is_raw && raw.size() % sizeof(Stored) != 0) {
+      Fail(what, fmt::format("its data has {} bytes, no multiple of the {} of an element", raw.size(),
+                             sizeof(Stored)));
+    }
+    if (found != count) {
       const Shape shape(proto.dims().begin(), proto.dims().end());
       Fail(what, fmt::format("it has {} values, its shape {} needs {}", found, ShapeToString(shape), count));
     }

@@ -61,7 +61,7 @@ ConvWorkload WorkloadOf(const Lowering& l) {
   const ConvTransposeParams& p = l.op.params();
   ConvWorkload w;
   w.mb = p.input[0], w.ic = p.input[1], w.ih = p.input[2], w.iw = p.input[3];
-  w.g = p.groups, w.oc = l.op.output_channels() * l.phases();
+  w.g = p.groups, w.oc = (Checked(l.op.output_channels()) * l.phases()).value();
   w.oh = l.rows.count, w.ow = l.columns.count;
   w.kh = l.rows.taps, w.kw = l.columns.taps;
   w.ph = l.rows.taps - 1 - l.rows.first, w.pw = l.columns.taps - 1 - l.columns.first;
@@ -111,15 +111,19 @@ std::shared_ptr<const Tensor> BiasOf(const Lowering& l, const ConvWorkload& w) {
   return result;
 }
 
-// Null where no workload can state it: dilated, or with an output far larger than what the input reaches.
+// Null where no workload can state it: dilated, or with an output far larger than what the input reaches; and
+// where strides beyond the kernel would make weights of zeros.
 std::shared_ptr<const ConvOp> ConvOf(const Lowering& l) {
+  constexpr int64_t kMaxGrowth = 16;
   if (l.op.params().dh != 1 || l.op.params().dw != 1) return nullptr;
-  const ConvWorkload w = WorkloadOf(l);
+  ConvWorkload w;
   try {
+    w = WorkloadOf(l);
     ValidateWorkload(w);
   } catch (const Error&) {
     return nullptr;
   }
+  if (ElementCount(w.weights_shape()) > kMaxGrowth * l.op.weights()->size()) return nullptr;
   return std::make_shared<ConvOp>(w, WeightsOf(l, w), BiasOf(l, w));
 }
 

@@ -39,8 +39,8 @@ TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
   const std::vector<BufferRequest> requests = ArenaRequests(program, PlaceRegions(program));
-  const size_t bytes = PlanMemory(requests, 1).bytes;
-  const size_t bound = LivenessLowerBound(requests);
+  const int64_t bytes = PlanMemory(requests, 1).bytes;
+  const int64_t bound = LivenessLowerBound(requests);
   EXPECT_LE(bytes, bound + bound / 10) << bound << " bytes are live at once";
   EXPECT_LE(PlanMemory(requests, 2).bytes, bytes + bytes / 2);
 }

@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Layout, ParsesWhatItPrints) {
-  for (const char* text : {"NCHW", "NHWC", "NCHW2c", "NCHW5c", "NCHW16c", "NCHW1024c"}) {
+  for (const char* text : {"NCHW", "NHWC", "NCHW2c", "NCHW5c", "NCHW16c", "NCHW1024c", "NCHW65536c"}) {
     EXPECT_EQ(Layout::Parse(text).ToString(), text);
   }
   EXPECT_EQ(Layout::Parse("NCHW16c"), Layout::Blocked(16));
@@ -30,7 +30,7 @@ TEST(Layout, BlockOneIsNchw) {
 
 TEST(Layout, ParseErrorsNameTextAndAllowedForms) {
   for (const char* text : {"", "nchw", "NCHWc", "NCHW0c", "NCHW-8c", "NCHW8", "NCHW 8c", "NCHW8cc", "NHWC8c",
-                           "NCHW99999999999999999999c"}) {
+                           "NCHW65537c", "NCHW9223372036854775807c", "NCHW99999999999999999999c"}) {
     try {
       Layout::Parse(text);
       ADD_FAILURE() << "accepted \"" << text << '"';

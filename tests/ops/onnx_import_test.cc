@@ -11,6 +11,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/reference_run.h"
+#include "tests/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {
@@ -22,71 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Dim {
-  Dim(int64_t v) : value(v) {}
-  Dim(const char* s) : symbol(s) {}
-  int64_t value = 0;  // 0: dynamic
-  std::string symbol;
-};
-
-// A model under construction.
-struct Model {
-  onnx::ModelProto proto;
-  explicit Model(int64_t opset = 13) {
-    proto.set_ir_version(8);
-    proto.add_opset_import()->set_version(opset);
-  }
-  onnx::GraphProto& graph() { return *proto.mutable_graph(); }
-
-  void Input(const std::string& name, const std::vector<Dim>& dims, int32_t type = TensorProto::FLOAT) {
-    onnx::ValueInfoProto* input = graph().add_input();
-    input->set_name(name);
-    onnx::TypeProto_Tensor* tensor = input->mutable_type()->mutable_tensor_type();
-    tensor->set_elem_type(type);
-    tensor->mutable_shape();
-    for (const Dim& dim : dims) {
-      auto* size = tensor->mutable_shape()->add_dim();
-      if (dim.value > 0) size->set_dim_value(dim.value);
-      if (!dim.symbol.empty()) size->set_dim_param(dim.symbol);
-    }
-  }
-  void Output(const std::string& name) { graph().add_output()->set_name(name); }
-  TensorProto& Weight(const std::string& name, const std::vector<int64_t>& dims, int32_t type) {
-    TensorProto* tensor = graph().add_initializer();
-    tensor->set_name(name);
-    for (const int64_t dim : dims) tensor->add_dims(dim);
-    tensor->set_data_type(type);
-    return *tensor;
-  }
-  void Floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
-    TensorProto& tensor = Weight(name, dims, TensorProto::FLOAT);
-    for (const float value : values) tensor.add_float_data(value);
-  }
-  void Ints(const std::string& name, const std::vector<int64_t>& values) {
-    TensorProto& tensor = Weight(name, {static_cast<int64_t>(values.size())}, TensorProto::INT64);
-    for (const int64_t value : values) tensor.add_int64_data(value);
-  }
-  onnx::NodeProto& Node(const std::string& type, const std::vector<std::string>& inputs,
-                        const std::vector<std::string>& outputs, const std::string& name = "") {
-    onnx::NodeProto* node = graph().add_node();
-    node->set_op_type(type);
-    node->set_name(name);
-    for (const std::string& input : inputs) node->add_input(input);
-    for (const std::string& output : outputs) node->add_output(output);
-    return *node;
-  }
-  std::string Bytes() const { return proto.SerializeAsString(); }
-  Graph Import(const ImportOptions& options = {}) const {
-    return ImportOnnxBytes(Bytes(), "net.onnx", options);
-  }
-};
-
-void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value) {
-  onnx::AttributeProto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::INT);
-  attribute->set_i(value);
-}
+using Model = OnnxModel;
 
 // The message of the Error that `action` throws, after its code.
 template <typename Action>

@@ -197,6 +197,21 @@ TEST(ApiTest, BadArgumentsAreNamed) {
   EXPECT_THAT(ErrorOf([&] { session.Run({tensor}, {tensor}); }), HasSubstr("same memory"));
 }
 
+TEST(ApiTest, NegativeNumbersAreNoDefaults) {
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.threads = -1}); }), testing::HasSubstr("threads must be"));
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.batch = -7}); }), testing::HasSubstr("got -7"));
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.max_elements = -1}); }),
+              testing::HasSubstr("max_elements"));
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.max_memory = -1}); }), testing::HasSubstr("max_memory"));
+}
+
+TEST(ApiTest, LimitsRefuseWhatIsLarger) {
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.input_shapes = kShapes, .max_elements = 1000}); }),
+              testing::HasSubstr("more than 1000 elements"));
+  EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.input_shapes = kShapes, .max_memory = 4}); }),
+              testing::AllOf(testing::HasSubstr("MiB of memory"), testing::HasSubstr("the limit is 4")));
+}
+
 TEST(ApiTest, CpuListsOfTheKernel) {
   EXPECT_EQ(ParseCpuList("0-3,8,10-11\n"), (std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
   EXPECT_EQ(ParseCpuList("\n"), std::vector<int>());
@@ -232,6 +247,47 @@ TEST(CApiTest, RunsAndDescribes) {
   ExpectAnswer(scores.data(), example.expected);
   tilesmith_free_session(session);
   tilesmith_free_session(nullptr);
+}
+
+TEST(CApiTest, NothingIsTheAnswerToNothing) {
+  EXPECT_EQ(tilesmith_threads(nullptr), 0);
+  EXPECT_EQ(tilesmith_input_count(nullptr), 0u);
+  EXPECT_EQ(tilesmith_output_count(nullptr), 0u);
+  EXPECT_EQ(tilesmith_input(nullptr, 0).name, nullptr);
+  EXPECT_EQ(tilesmith_output(nullptr, 0).floats, 0u);
+  tilesmith_free_model(nullptr);
+  tilesmith_free_session(nullptr);
+  tilesmith_model* model = nullptr;
+  const tilesmith_load_options no_shapes = {.plan = nullptr,
+                                            .threads = 1,
+                                            .batch = 0,
+                                            .input_shapes = nullptr,
+                                            .input_shape_count = 1,
+                                            .max_elements = 0,
+                                            .max_memory = 0};
+  EXPECT_EQ(tilesmith_load(kNetwork, &no_shapes, &model), 2);
+  EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("input_shapes is a null pointer"));
+  const char* shape = kShapes[0].c_str();
+  const tilesmith_load_options negative = {.plan = nullptr,
+                                           .threads = -2,
+                                           .batch = 0,
+                                           .input_shapes = &shape,
+                                           .input_shape_count = 1,
+                                           .max_elements = 0,
+                                           .max_memory = 0};
+  EXPECT_EQ(tilesmith_load(kNetwork, &negative, &model), 2);
+  EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("threads must be at least 0, got -2"));
+  const tilesmith_load_options one = {.plan = nullptr,
+                                      .threads = 1,
+                                      .batch = 0,
+                                      .input_shapes = &shape,
+                                      .input_shape_count = 1,
+                                      .max_elements = 0,
+                                      .max_memory = 0};
+  ASSERT_EQ(tilesmith_load(kNetwork, &one, &model), 0) << tilesmith_last_error();
+  EXPECT_EQ(tilesmith_input(model, 1).name, nullptr);
+  EXPECT_EQ(tilesmith_output(model, SIZE_MAX).name, nullptr);
+  tilesmith_free_model(model);
 }
 
 TEST(CApiTest, FailuresAreStatusesAndMessages) {

@@ -16,6 +16,31 @@ def image(seed=1):
     return np.random.default_rng(seed).standard_normal((1, 3, 64, 64)).astype(np.float32)
 
 
+def varint(value):
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(encoded) + bytes([value])
+
+
+def field(number, value):
+    """A field of a protobuf message: a number, or bytes."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def one_node(op_type, input_name, shape):
+    """An ONNX file of one node, by the field numbers of onnx.proto; y is its output."""
+    dims = b"".join(field(1, field(1, size)) for size in shape)
+    tensor_type = field(1, 1) + field(2, dims)
+    graph_input = field(1, input_name) + field(2, field(1, tensor_type))
+    node = field(1, input_name) + field(2, b"y") + field(4, op_type)
+    graph = field(1, node) + field(2, b"g") + field(11, graph_input) + field(12, field(1, b"y"))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 13))
+
+
 class PackageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -55,6 +80,28 @@ class PackageTest(unittest.TestCase):
             tilesmith.load("resnet51")
         with self.assertRaisesRegex(RuntimeError, "4711"):
             tilesmith.cores_of_numa_node(4711)
+
+    def test_hostile_files_are_runtime_errors(self):
+        with self.assertRaisesRegex(RuntimeError, "threads must be at least 0"):
+            tilesmith.load(NETWORK, threads=-1)
+        with self.assertRaisesRegex(RuntimeError, "more than 1000 elements"):
+            tilesmith.load(NETWORK, input_shapes=[SHAPE], max_elements=1000)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "named.onnx")
+            with open(path, "wb") as file:
+                file.write(one_node(b"Relu", b"x\xff\x1b[2J", [1, 4]))
+            model = tilesmith.load(path, threads=1)
+            self.assertEqual([info.name for info in model.inputs], ["x\\xff\\u001b[2J"])
+            (array,) = model.run(np.float32([[-1, 0, 1, 2]])).values()
+            np.testing.assert_array_equal(array, [[0, 0, 1, 2]])
+            with open(path, "wb") as file:
+                file.write(one_node(b"N\xffne", b"x\xff", [1, 4]))
+            with self.assertRaisesRegex(RuntimeError, "operator is not supported"):
+                tilesmith.load(path, threads=1)
+            with open(path, "wb") as file:
+                file.write(one_node(b"Relu", b"x", [1 << 16] * 4))
+            with self.assertRaisesRegex(RuntimeError, "65536x65536x65536x65536"):
+                tilesmith.load(path, threads=1)
 
     def test_sessions_in_threads(self):
         expected = [self.scores(image(seed)) for seed in range(4)]

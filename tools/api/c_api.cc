@@ -42,7 +42,16 @@ void RequirePointer(const void* pointer, const char* name) {
     throw tilesmith::Error(tilesmith::ErrorCode::kUsage, std::string(name) + " is a null pointer");
 }
 
-tilesmith_tensor_info InfoOf(const tilesmith::TensorInfo& tensor) {
+// These functions report no errors, so nothing is the answer to what is not there.
+using TensorsOf = const std::vector<tilesmith::TensorInfo>& (tilesmith::Model::*)() const;
+
+size_t CountOf(const tilesmith_model* model, TensorsOf tensors) {
+  return model == nullptr ? 0 : (model->model.*tensors)().size();
+}
+
+tilesmith_tensor_info InfoOf(const tilesmith_model* model, TensorsOf tensors, size_t index) {
+  if (index >= CountOf(model, tensors)) return {};
+  const tilesmith::TensorInfo& tensor = (model->model.*tensors)()[index];
   return {tensor.name.c_str(), tensor.shape.data(), tensor.shape.size(), tensor.layout.c_str(),
           tensor.floats};
 }
@@ -53,8 +62,13 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   if (given->plan != nullptr) options.plan = given->plan;
   options.threads = given->threads;
   options.batch = given->batch;
-  for (size_t i = 0; i < given->input_shape_count; ++i)
+  options.max_elements = given->max_elements;
+  options.max_memory = given->max_memory;
+  if (given->input_shape_count > 0) RequirePointer(given->input_shapes, "input_shapes");
+  for (size_t i = 0; i < given->input_shape_count; ++i) {
+    RequirePointer(given->input_shapes[i], "an input shape");
     options.input_shapes.emplace_back(given->input_shapes[i]);
+  }
   return options;
 }
 
@@ -73,14 +87,18 @@ int tilesmith_load(const char* model_name, const tilesmith_load_options* options
 
 void tilesmith_free_model(tilesmith_model* model) { delete model; }
 
-int tilesmith_threads(const tilesmith_model* model) { return model->model.threads(); }
-size_t tilesmith_input_count(const tilesmith_model* model) { return model->model.inputs().size(); }
-size_t tilesmith_output_count(const tilesmith_model* model) { return model->model.outputs().size(); }
+int tilesmith_threads(const tilesmith_model* model) { return model == nullptr ? 0 : model->model.threads(); }
+size_t tilesmith_input_count(const tilesmith_model* model) {
+  return CountOf(model, &tilesmith::Model::inputs);
+}
+size_t tilesmith_output_count(const tilesmith_model* model) {
+  return CountOf(model, &tilesmith::Model::outputs);
+}
 tilesmith_tensor_info tilesmith_input(const tilesmith_model* model, size_t index) {
-  return InfoOf(model->model.inputs().at(index));
+  return InfoOf(model, &tilesmith::Model::inputs, index);
 }
 tilesmith_tensor_info tilesmith_output(const tilesmith_model* model, size_t index) {
-  return InfoOf(model->model.outputs().at(index));
+  return InfoOf(model, &tilesmith::Model::outputs, index);
 }
 
 int tilesmith_new_session(const tilesmith_model* model, const int* cores, size_t core_count,

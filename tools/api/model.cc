@@ -182,8 +182,16 @@ size_t Session::activation_bytes() const { return impl_->executor.ArenaBytes(); 
 Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
+  // A negative one, and not the default that 0 asks for.
+  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
+                                    {"batch", options.batch},
+                                    {"max_elements", options.max_elements},
+                                    {"max_memory", options.max_memory}}) {
+    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+  }
   const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
-  Graph graph = LoadModel({model, options.batch, options.input_shapes});
+  Graph graph =
+      LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
   const Plan plan = LoadPlan(options.plan, graph, machine, false);
   auto impl = std::make_shared<Impl>();
   impl->network = CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads});

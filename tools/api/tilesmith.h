@@ -28,6 +28,8 @@ struct LoadOptions {
   int threads = 0;                             // of each session; 0: one for each core of the calling thread
   int64_t batch = 0;                           // 0: the model's own, or 1 where it leaves it open
   std::vector<std::string> input_shapes = {};  // "x=1x3x640x640", or "height=640" for a named open size
+  int64_t max_elements = 0;                    // of one tensor: a model with a larger one is refused; 0: 2^31
+  int64_t max_memory = 0;  // MiB that weights and one session may take; 0: what this process may use
 };
 
 struct SessionOptions {

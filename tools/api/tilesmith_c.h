@@ -24,6 +24,8 @@ typedef struct {
   int64_t batch;
   const char* const* input_shapes;
   size_t input_shape_count;
+  int64_t max_elements;
+  int64_t max_memory; /* MiB */
 } tilesmith_load_options;
 
 typedef struct {
@@ -43,10 +45,11 @@ TILESMITH_C_API int tilesmith_load(const char* model_name, const tilesmith_load_
 /* Its sessions stay usable. NULL is allowed. */
 TILESMITH_C_API void tilesmith_free_model(tilesmith_model* model);
 
+/* Of NULL, which is no model: 0. */
 TILESMITH_C_API int tilesmith_threads(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_input_count(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_output_count(const tilesmith_model* model);
-/* Precondition: index < the count. */
+/* All zero, the name NULL, where the index is not less than the count. */
 TILESMITH_C_API tilesmith_tensor_info tilesmith_input(const tilesmith_model* model, size_t index);
 TILESMITH_C_API tilesmith_tensor_info tilesmith_output(const tilesmith_model* model, size_t index);
 

@@ -11,6 +11,7 @@
 #include "ops/onnx_export.h"
 #include "ops/onnx_import.h"
 #include "ops/passes/passes.h"
+#include "tools/doctor/system_files.h"
 
 namespace tilesmith {
 namespace {
@@ -48,8 +49,22 @@ NamedSize ParseNamedSize(const std::string& text) {
   }
 }
 
+SizeLimits LimitsOf(const ModelOptions& options) {
+  constexpr int64_t kMebibyte = 1 << 20;
+  SizeLimits limits;
+  if (options.max_elements > kMaxTensorElements) {
+    throw Error(ErrorCode::kUsage, fmt::format("--max-elements must be at most {}, got {}",
+                                               kMaxTensorElements, options.max_elements));
+  }
+  if (options.max_elements > 0) limits.tensor_elements = options.max_elements;
+  limits.network_bytes =
+      options.max_memory == 0 ? MemoryBytes() : (Checked(options.max_memory) * kMebibyte).value();
+  return limits;
+}
+
 NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
+  network.limits = LimitsOf(options);
   if (options.batch > 0) network.batch = options.batch;
   for (const std::string& text : options.input_shapes) {
     const NamedSize named = ParseNamedSize(text);
@@ -71,6 +86,7 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
 
 Graph LoadOnnx(const ModelOptions& options) {
   ImportOptions import;
+  import.limits = LimitsOf(options);
   if (options.batch > 0) import.batch = options.batch;
   for (const std::string& text : options.input_shapes) {
     const NamedSize named = ParseNamedSize(text);
@@ -95,6 +111,11 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
   args.Positive("--batch", &options->batch, "First size of every input");
   args.Texts("--input-shape", &options->input_shapes,
              "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated");
+  args.Positive(
+      "--max-elements", &options->max_elements,
+      fmt::format("Refuse a network with a larger tensor (default {})", SizeLimits().tensor_elements));
+  args.Positive("--max-memory", &options->max_memory,
+                "Refuse a network that needs more, in MiB (default: what this process may use)");
 }
 
 bool LooksLikeModel(const std::string& text) {

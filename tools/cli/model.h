@@ -13,6 +13,8 @@ struct ModelOptions {
   std::string model;
   int64_t batch = 0;                      // 0: the model's own, or 1 where it leaves it open
   std::vector<std::string> input_shapes;  // "input=1x3x224x224", or "height=224" for a named open size
+  int64_t max_elements = 0;               // of one tensor; 0: SizeLimits' own
+  int64_t max_memory = 0;                 // MiB of the network; 0: what this process may use
 };
 // Declares the positional MODEL and the options.
 void DeclareModelOptions(Args& args, ModelOptions* options);

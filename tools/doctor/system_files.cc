@@ -1,10 +1,14 @@
 #include "tools/doctor/system_files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include "layouts/base/sizes.h"
 
 namespace tilesmith {
 namespace {
@@ -67,6 +71,13 @@ CpuTicks ReadCpuTicks() {
     if (field == 7) ticks.steal = value;
   }
   return ticks;
+}
+
+int64_t MemoryBytes() {
+  int64_t bytes = (Checked(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)).value();
+  int64_t granted = 0;
+  if (std::istringstream(FirstLine("/sys/fs/cgroup/memory.max")) >> granted) bytes = std::min(bytes, granted);
+  return bytes;
 }
 
 int64_t PeakResidentBytes() {

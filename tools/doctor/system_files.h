@@ -17,6 +17,8 @@ std::optional<double> CgroupCpuQuota();
 // How many of the CPUs share their core with another of them that has a lower number.
 int CoresSharedBy(const cpu_set_t& usable);
 
+// What this process may use at most: the machine's memory, or what the control group grants of it.
+int64_t MemoryBytes();
 // The most memory that this process has had in use, in bytes; 0 when unknown.
 int64_t PeakResidentBytes();
 

@@ -35,7 +35,7 @@ TEST(MemoryPlanner, RandomBuffersNeverOverlapWhileBothLive) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestRandom random(seed);
     std::vector<BufferRequest> requests(random.Integer(0, 40));
-    size_t sum = 0;
+    int64_t sum = 0;
     for (BufferRequest& request : requests) {
       request.first = static_cast<int>(random.Integer(0, 30));
       request.last = request.first + static_cast<int>(random.Integer(0, 6));
@@ -54,15 +54,15 @@ TEST(MemoryPlanner, AChainTakesTwoBuffers) {
   std::vector<BufferRequest> requests;
   requests.reserve(20);
   for (int step = 0; step < 20; ++step) requests.push_back({step, step + 1, 1 << 20});
-  EXPECT_EQ(PackMemory(requests).bytes, size_t{2} << 20);
-  EXPECT_EQ(PlaceInSlots(requests).bytes, size_t{2} << 20);
+  EXPECT_EQ(PackMemory(requests).bytes, int64_t{2} << 20);
+  EXPECT_EQ(PlaceInSlots(requests).bytes, int64_t{2} << 20);
 }
 
 TEST(MemoryPlanner, TheSmallestGapIsTaken) {
   // The first three lie side by side; the last one fits where the middle one was.
   const std::vector<BufferRequest> requests = {{0, 9, 4096}, {0, 4, 2048}, {0, 9, 1024}, {5, 9, 2048}};
   const MemoryPlan plan = PackMemory(requests);
-  EXPECT_EQ(plan.bytes, size_t{4096 + 2048 + 1024});
+  EXPECT_EQ(plan.bytes, int64_t{4096 + 2048 + 1024});
   EXPECT_EQ(plan.bytes, LivenessLowerBound(requests));
   ExpectDisjoint(requests, plan);
 }
@@ -71,7 +71,7 @@ TEST(MemoryPlanner, BuffersOfASlotHaveTheSameMiddle) {
   const std::vector<BufferRequest> requests = {
       {0, 1, 1 << 20}, {1, 2, 1 << 18}, {2, 3, 1 << 19}, {3, 4, 1 << 18}, {4, 5, 640}};
   const MemoryPlan plan = PlaceInSlots(requests);
-  EXPECT_EQ(plan.bytes, size_t{(1 << 20) + (1 << 18)});
+  EXPECT_EQ(plan.bytes, int64_t{(1 << 20) + (1 << 18)});
   const auto middle = [&](size_t i) { return plan.offsets[i] + requests[i].bytes / 2; };
   EXPECT_EQ(middle(2), middle(0));
   EXPECT_EQ(middle(3), middle(1));
@@ -82,7 +82,7 @@ TEST(MemoryPlanner, BuffersOfASlotHaveTheSameMiddle) {
 TEST(MemoryPlanner, SlotsAreLeftWhereTheyTakeMuchMore) {
   std::vector<BufferRequest> requests = {{0, 0, 1 << 20}};
   requests.resize(4, {1, 1, 1 << 17});
-  const size_t packed = size_t{1} << 20;
+  const int64_t packed = int64_t{1} << 20;
   EXPECT_EQ(PackMemory(requests).bytes, packed);
   EXPECT_EQ(PlaceInSlots(requests).bytes, packed + (2 << 17));
   EXPECT_EQ(PlanMemory(requests, 2).offsets, PlaceInSlots(requests).offsets);

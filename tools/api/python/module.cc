@@ -84,16 +84,36 @@ class PythonSession {
 };
 
 tilesmith::Model Load(const std::string& model, const std::string& plan, int threads, int64_t batch,
-                      const std::vector<std::string>& input_shapes) {
+                      const std::vector<std::string>& input_shapes, int64_t max_elements,
+                      int64_t max_memory) {
   const py::gil_scoped_release released;
-  return tilesmith::Model::Load(
-      model, {.plan = plan, .threads = threads, .batch = batch, .input_shapes = input_shapes});
+  return tilesmith::Model::Load(model, {.plan = plan,
+                                        .threads = threads,
+                                        .batch = batch,
+                                        .input_shapes = input_shapes,
+                                        .max_elements = max_elements,
+                                        .max_memory = max_memory});
+}
+
+// Messages quote files, which may hold anything; Python's own conversion would fail on what is not UTF-8.
+void RaiseAsRuntimeError(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const py::builtin_exception&) {
+    throw;  // says itself what it is in Python
+  } catch (const std::runtime_error& error) {
+    const std::string_view text = error.what();
+    const auto message = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(text.data(), py::ssize_t(text.size()), "backslashreplace"));
+    PyErr_SetObject(PyExc_RuntimeError, message.ptr());
+  }
 }
 
 }  // namespace
 
 PYBIND11_MODULE(_tilesmith, module) {
   module.doc() = "C++ part of tilesmith";
+  py::register_local_exception_translator(&RaiseAsRuntimeError);
   py::class_<TensorInfo>(module, "TensorInfo")
       .def_readonly("name", &TensorInfo::name)
       .def_readonly("shape", &TensorInfo::shape)
