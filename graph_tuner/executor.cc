@@ -36,7 +36,7 @@ void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_v
 }  // namespace
 
 struct Executor::Impl {
-  explicit Impl(std::shared_ptr<const CompiledNetwork> network);
+  Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop);
 
   void ConnectSteps();
   template <typename Pointer>
@@ -60,9 +60,9 @@ struct Executor::Impl {
   std::vector<Patch<float*>> output_patches;
 };
 
-Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled)
+Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop)
     : network(std::move(compiled)),
-      runner(network->threads),
+      runner(network->threads, stop),
       arena(network->memory.bytes),
       inputs(network->inputs.size()),
       outputs(network->outputs.size()) {
@@ -192,9 +192,9 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
 }
 
 Executor::Executor(Graph graph, const Plan& plan, const ExecutorOptions& options)
-    : Executor(CompileNetwork(std::move(graph), plan, options)) {}
-Executor::Executor(std::shared_ptr<const CompiledNetwork> network)
-    : impl_(std::make_unique<Impl>(std::move(network))) {}
+    : Executor(CompileNetwork(std::move(graph), plan, options), options.stop) {}
+Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop)
+    : impl_(std::make_unique<Impl>(std::move(network), stop)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 

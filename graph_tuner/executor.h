@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/stop_flag.h"
 #include "layouts/tensor.h"
 #include "ops/graph.h"
 
@@ -20,6 +21,9 @@ namespace tilesmith {
 struct ExecutorOptions {
   CpuInfo cpu;
   int threads = 1;
+  // Once it is set, building stops between two kernels and running at the next stage of a step, with
+  // Error(kInterrupted); the outputs are undefined then. Outlives the executor.
+  const StopFlag* stop = nullptr;
 };
 
 // One executed step: a node, or a layout transform.
@@ -47,7 +51,7 @@ class Executor {
   // Preconditions: plan is for this graph (CheckPlan, plan_file.h). A graph that is moved here lets go of
   // weights that are packed (CompileNetwork).
   Executor(Graph graph, const Plan& plan, const ExecutorOptions& options);
-  explicit Executor(std::shared_ptr<const CompiledNetwork> network);
+  explicit Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop = nullptr);
   ~Executor();
   Executor(Executor&&) noexcept;
 

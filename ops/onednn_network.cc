@@ -154,8 +154,11 @@ std::vector<std::string> OneDnnNetwork::GuestTypes() const {
   return types;
 }
 
-void OneDnnNetwork::Run() {
-  for (const Step& node : nodes_) node.twin->Run();
+void OneDnnNetwork::Run(const StopFlag* stop) {
+  for (const Step& node : nodes_) {
+    ThrowIfStopped(stop);
+    node.twin->Run();
+  }
   for (const auto& output : outputs_) output->Run();
 }
 

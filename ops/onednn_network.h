@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "layouts/base/stop_flag.h"
 #include "ops/end_layouts.h"
 #include "ops/graph.h"
 #include "ops/onednn.h"
@@ -30,7 +31,8 @@ class OneDnnNetwork {
   void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }
   Tensor GetOutput(int index) const { return outputs_[index]->GetOutput(); }
   // Inputs and outputs are in the end layouts: the reorders from and to them are part of it.
-  void Run();
+  // Throws Error(kInterrupted) at the next node once `stop` is set.
+  void Run(const StopFlag* stop = nullptr);
 
   struct Step {
     std::string name;  // of the graph's node

@@ -26,7 +26,8 @@ void CheckInputs(const Graph& graph, const std::vector<Graph::NodeId>& ids,
 
 }  // namespace
 
-std::vector<Tensor> RunReference(const Graph& graph, std::span<const Tensor* const> inputs) {
+std::vector<Tensor> RunReference(const Graph& graph, std::span<const Tensor* const> inputs,
+                                 const StopFlag* stop) {
   const std::vector<Graph::NodeId> input_ids = graph.GraphInputs();
   CheckInputs(graph, input_ids, inputs);
 
@@ -39,6 +40,7 @@ std::vector<Tensor> RunReference(const Graph& graph, std::span<const Tensor* con
   }
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     if (found[id] != nullptr) continue;
+    ThrowIfStopped(stop);
     const std::vector<Graph::NodeId> sources = graph.Inputs(id);
     std::vector<const Tensor*> arguments;
     for (const Graph::NodeId source : sources) arguments.push_back(found[source]);

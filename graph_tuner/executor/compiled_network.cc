@@ -57,6 +57,7 @@ class Compiler {
       : graph_(std::move(graph)),
         plan_(plan),
         cpu_(options.cpu),
+        stop_(options.stop),
         schedules_(ResolveSchedules(graph_, plan, options.cpu)) {
     network_.threads = options.threads;
   }
@@ -67,7 +68,10 @@ class Compiler {
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
     network_.places = PlaceRegions(network_.program);
     DescribeSteps();
-    for (const Step& step : network_.program.steps) network_.kernels.push_back(BuildKernel(step));
+    for (const Step& step : network_.program.steps) {
+      ThrowIfStopped(stop_);
+      network_.kernels.push_back(BuildKernel(step));
+    }
     for (size_t i = 0; i < network_.steps.size(); ++i)
       if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
         network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
@@ -166,6 +170,7 @@ class Compiler {
   Graph graph_;
   const Plan& plan_;
   const CpuInfo& cpu_;
+  const StopFlag* const stop_;
   const std::vector<NodeSchedule> schedules_;
   CompiledNetwork network_;
 };

@@ -29,7 +29,8 @@ class FirstError {
 
 }  // namespace
 
-StepRunner::StepRunner(int threads) : threads_(threads), barrier_(threads) {
+StepRunner::StepRunner(int threads, const StopFlag* stop)
+    : threads_(threads), stop_(stop), barrier_(threads) {
   std::atomic<int> started{0};
   RunOnTeam(threads, [&](int) { ++started; });
   TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
@@ -48,6 +49,7 @@ void StepRunner::Run(std::span<const PreparedStep> steps, std::span<double> seco
         const TaskRange range = ShareOf(step.kernel->Tasks(stage), thread, threads_);
         if (range.begin < range.end && !error.raised()) {
           try {
+            ThrowIfStopped(stop_);
             step.kernel->Run(args, stage, range);
           } catch (...) {
             error.Capture();  // the others still expect this thread at every barrier

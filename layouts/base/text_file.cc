@@ -60,6 +60,30 @@ void NewFile::Finish() {
 
 void NewFile::Fail() const { ThrowErrno("write", path_); }
 
+void RequireWritable(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  const std::filesystem::file_type type = std::filesystem::status(path, error).type();
+  const bool direct = type != std::filesystem::file_type::regular && std::filesystem::exists(path, error);
+  if (!direct) {
+    const NewFile probe(path);
+    return;
+  }
+  // Opening and closing a pipe would be the end of it for its reader.
+  errno = type == std::filesystem::file_type::directory ? EISDIR : 0;
+  if (errno != 0 || access(path.c_str(), W_OK) != 0) ThrowErrno("write", path);
+}
+
+void RequireWritableDirectory(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot make directory {}: {}", path, error.message()));
+  }
+  if (access(path.c_str(), W_OK | X_OK) != 0) ThrowErrno("write to", path);
+}
+
 void WriteTextFile(const std::string& path, std::string_view text) {
   NewFile file(path);
   file.Write(text);

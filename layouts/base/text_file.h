@@ -29,6 +29,12 @@ class NewFile {
   bool direct_ = false, done_ = false;
 };
 
+// Before long work whose result a NewFile at the path is to hold: throws as writing it would, and changes
+// nothing. For no path, "", it does nothing.
+void RequireWritable(const std::string& path);
+// The same for files in a directory, which is made when it is missing.
+void RequireWritableDirectory(const std::string& path);
+
 // All of a NewFile at once. Throws as it does.
 void WriteTextFile(const std::string& path, std::string_view text);
 

@@ -129,5 +129,22 @@ TEST(RunReference, RefusesInputsThatDoNotFit) {
   EXPECT_THROW(RunReference(graph, {}), Error);
 }
 
+TEST(RunReference, StopsWhenToldTo) {
+  Graph graph;
+  const auto a = graph.Add("a", Input({1, 1, 1, 2}), {});
+  graph.MarkOutput(graph.Add("relu", Relu(), {a}));
+  const Tensor input({1, 1, 1, 2});
+  const Tensor* inputs[] = {&input};
+  StopFlag stop = false;
+  EXPECT_EQ(RunReference(graph, inputs, &stop).size(), 1u);
+  stop = true;
+  try {
+    RunReference(graph, inputs, &stop);
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInterrupted);
+  }
+}
+
 }  // namespace
 }  // namespace tilesmith

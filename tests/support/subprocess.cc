@@ -48,6 +48,10 @@ BackgroundProgram::BackgroundProgram(const std::vector<std::string>& argv, const
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, out_fd_, 1);
   posix_spawn_file_actions_adddup2(&files, err_fd_, 2);
+  for (const auto& [fd, source] : options.descriptors) {
+    source < 0 ? posix_spawn_file_actions_addclose(&files, fd)
+               : posix_spawn_file_actions_adddup2(&files, source, fd);
+  }
   if (!options.directory.empty()) posix_spawn_file_actions_addchdir_np(&files, options.directory.c_str());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);

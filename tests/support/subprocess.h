@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct ProgramResult {
 struct ProgramOptions {
   std::string directory = {};                 // to run in; empty: the test's own
   std::vector<std::string> environment = {};  // "NAME=value", in addition to the test's
-  double seconds = 240;                       // then it is killed, with everything it started
+  // What descriptors are instead of /dev/null for 0 and what the result holds for 1 and 2: the test's own, or
+  // -1, closed.
+  std::map<int, int> descriptors = {};
+  double seconds = 240;  // then it is killed, with everything it started
 };
 
 // Runs argv to its end, in a process group of its own. argv[0] is looked up in PATH.
@@ -30,6 +34,7 @@ class BackgroundProgram {
   BackgroundProgram(const BackgroundProgram&) = delete;
   BackgroundProgram& operator=(const BackgroundProgram&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Signal(int signal);  // to the program itself, not to what it started
   ProgramResult Wait();     // to its end; killed when the time is over
 

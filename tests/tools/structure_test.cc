@@ -134,5 +134,20 @@ TEST(StructureTest, HeadersAreGuardedAndLibrariesDoNotPrint) {
   }
 }
 
+// One place that never throws, escapes what terminals act on, and knows when stdout takes no more.
+TEST(StructureTest, TheToolsPrintInOnePlace) {
+  for (const SourceFile& file : Sources()) {
+    if (FolderOf(file.path) != "tools" || file.path.starts_with("tools/api/example/")) continue;
+    if (file.path == "tools/cli/streams.cc") continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      for (const char* forbidden : {"stdout,", "stdout)", "stderr,", "stderr)", "std::cout", "std::cerr",
+                                    "fmt::print(", "std::printf(", "std::puts("}) {
+        EXPECT_EQ(file.lines[i].find(forbidden), std::string::npos)
+            << file.path << ":" << i + 1 << ": " << forbidden << " outside tools/cli/streams.cc";
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/quantile.h"
 #include "tools/bench/placed_samples.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
 #include "tuner/measure/cache_eviction.h"
 
@@ -16,9 +17,14 @@ constexpr int kMaxRounds = 400;
 constexpr int kBlockParts = 5;
 constexpr int kPatience = 2;  // times as long as asked for, where the cores move
 
+void RunOnce(const Contestant& contestant) {
+  ThrowIfStopped(&InterruptFlag());
+  contestant.run();
+}
+
 double TimeRuns(const Contestant& contestant, int runs) {
   const double begin = NowSeconds();
-  for (int i = 0; i < runs; ++i) contestant.run();
+  for (int i = 0; i < runs; ++i) RunOnce(contestant);
   return (NowSeconds() - begin) / runs;
 }
 
@@ -51,7 +57,7 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   TILESMITH_CHECK(!contestants.empty());
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
-    contestant.run();
+    RunOnce(contestant);
     runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)),
                                   double(options.least_block_runs), 1000.0)));
   }
@@ -69,7 +75,7 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
     duel.placements.push_back(
         TakeRound(duel.rounds.size(), contestants.size(), options.preferred, [&](size_t turn) {
           PlacementRange seen;
-          contestants[turn].run();
+          RunOnce(contestants[turn]);
           seconds[turn] = TimeBlock(contestants[turn], runs[turn], options, seen);
           return seen;
         }));

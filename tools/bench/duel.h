@@ -48,7 +48,8 @@ struct Duel {
 
 // Every block begins with an untimed run, which brings the contestant's own data into the caches (in a cold
 // duel: all but the weights). While fewer than min_rounds were alike it goes on, up to twice as long.
-// Precondition: at least one contestant.
+// Precondition: at least one contestant. Throws Error(kInterrupted) when the user interrupts it, between two
+// runs.
 Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
 
 // The comparable rounds (ComparableRounds).

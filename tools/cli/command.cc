@@ -7,6 +7,7 @@
 #include <new>
 
 #include "layouts/base/error.h"
+#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {
@@ -17,33 +18,31 @@ struct Menu {
   const std::vector<std::unique_ptr<Command>>& commands;
 };
 
-void PrintCommands(std::FILE* to, const Menu& menu) {
-  fmt::print(to, "usage: {0} COMMAND ...     ({0} COMMAND --help explains one)\n\n", menu.prefix);
+std::string CommandsText(const Menu& menu) {
+  std::string text =
+      fmt::format("usage: {0} COMMAND ...     ({0} COMMAND --help explains one)\n\n", menu.prefix);
   for (const auto& command : menu.commands) {
-    if (!command->Hidden()) fmt::print(to, "  {:<12} {}\n", command->Name(), command->Purpose());
+    if (!command->Hidden()) text += fmt::format("  {:<12} {}\n", command->Name(), command->Purpose());
   }
+  return text;
 }
 
-void PrintOverview(std::FILE* to, const Menu& menu) {
-  fmt::print(to,
-             "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
-             "network, runs it, and shows it beside oneDNN.\n\n");
-  PrintCommands(to, menu);
-  fmt::print(
-      to,
-      "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
-      "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n");
+std::string OverviewText(const Menu& menu) {
+  return "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
+         "network, runs it, and shows it beside oneDNN.\n\n" +
+         CommandsText(menu) +
+         "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
+         "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
 }
 
-void PrintHelp(const std::string& name, const Command& command, const Args& args) {
-  fmt::print("{}\n", command.Purpose());
-  fmt::print("{}", args.Help(name));
-  fmt::print("\nExamples:\n");
+std::string HelpText(const std::string& name, const Command& command, const Args& args) {
+  std::string text = fmt::format("{}\n{}\nExamples:\n", command.Purpose(), args.Help(name));
   for (std::string_view rest = command.Examples(); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    fmt::print("  {}\n", rest.substr(0, end));
+    text += fmt::format("  {}\n", rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  return text;
 }
 
 // Messages are one line, whatever a file put into them.
@@ -59,7 +58,7 @@ int RunCommand(const std::string& name, Command& command, const std::vector<std:
   command.Declare(args);
   args.Parse(arguments);
   if (args.help_asked()) {
-    PrintHelp(name, command, args);
+    PrintOut(HelpText(name, command, args));
     return 0;
   }
   return command.Run();
@@ -69,13 +68,13 @@ int RunGuarded(const std::string& name, Command& command, const std::vector<std:
   try {
     return RunCommand(name, command, arguments);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", name, OneLine(error.what()));
+    PrintErr(fmt::format("{}: {}\n", name, OneLine(error.what())));
     return int(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}: out of memory\n", name);
+    PrintErr(name + ": out of memory\n");
     return int(ErrorCode::kEnvironment);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", name, OneLine(error.what()));
+    PrintErr(fmt::format("{}: internal error: {}\n", name, OneLine(error.what())));
     return int(ErrorCode::kInternal);
   }
 }
@@ -94,7 +93,8 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
     for (const auto& command : menu.commands) {
       if (!command->Hidden()) known.push_back(command->Name());
     }
-    fmt::print(stderr, "{}: unknown command {} (known: {})\n", menu.prefix, name, fmt::join(known, ", "));
+    PrintErr(fmt::format("{}: unknown command {} (known: {})\n", menu.prefix, OneLine(name),
+                         fmt::join(known, ", ")));
     return int(ErrorCode::kUsage);
   }
   const std::string full_name = menu.prefix + " " + name;
@@ -104,30 +104,33 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   const auto commands = group->Commands();
   const bool help = !rest.empty() && AsksForHelp(rest[0]);
   if (!rest.empty() && !help) return RunFromMenu({full_name, commands}, rest);
-  std::FILE* const to = help ? stdout : stderr;
-  fmt::print(to, "{}\n", group->Purpose());
-  PrintCommands(to, {full_name, commands});
+  const std::string text = fmt::format("{}\n{}", group->Purpose(), CommandsText({full_name, commands}));
+  help ? PrintOut(text) : PrintErr(text);
   return help ? 0 : int(ErrorCode::kUsage);
+}
+
+int RunArguments(const std::vector<std::string>& arguments) {
+  const auto commands = MakeCommands();
+  const Menu menu = {"tilesmith", commands};
+  if (arguments.empty()) {
+    PrintErr(OverviewText(menu));
+    return int(ErrorCode::kUsage);
+  }
+  if (AsksForHelp(arguments[0])) {
+    PrintOut(OverviewText(menu));
+    return 0;
+  }
+  if (arguments[0] == "--version") {
+    PrintOut("tilesmith " TILESMITH_VERSION "\n");
+    return 0;
+  }
+  return RunFromMenu(menu, arguments);
 }
 
 }  // namespace
 
 int RunCommandLine(const std::vector<std::string>& arguments) {
-  const auto commands = MakeCommands();
-  const Menu menu = {"tilesmith", commands};
-  if (arguments.empty()) {
-    PrintOverview(stderr, menu);
-    return int(ErrorCode::kUsage);
-  }
-  if (AsksForHelp(arguments[0])) {
-    PrintOverview(stdout, menu);
-    return 0;
-  }
-  if (arguments[0] == "--version") {
-    fmt::print("tilesmith {}\n", TILESMITH_VERSION);
-    return 0;
-  }
-  return RunFromMenu(menu, arguments);
+  return ExitCodeAfterPrinting(RunArguments(arguments));
 }
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/accuracy.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"
 
 namespace tilesmith {
@@ -63,6 +64,7 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Mach
   options.fusion = !arguments.no_fusion;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [&progress, began = 0.0](size_t done, size_t total) mutable {
+    ThrowIfStopped(&InterruptFlag());
     constexpr double kWorthMentioning = 0.2;  // seconds; costs that are known already take milliseconds
     if (done == 0) began = NowSeconds();
     if (NowSeconds() - began < kWorthMentioning) return;

@@ -32,7 +32,8 @@ std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const M
 // that were skipped are said on `progress`. Precondition: a PinnedTeam lives as long.
 std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
                                       ProgressLine& progress);
-// Shows on `progress`, which outlives the result, how far the measuring of costs is.
+// Shows on `progress`, which outlives the result, how far the measuring of costs is; throws there
+// Error(kInterrupted) when the user interrupts it.
 GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
                                ProgressLine& progress);
 

@@ -5,9 +5,10 @@
 namespace tilesmith {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+StopFlag interrupted = false;
+static_assert(StopFlag::is_always_lock_free, "signal handlers may not lock");
 
-void OnSignal(int) { interrupted = 1; }
+void OnSignal(int) { interrupted.store(true, std::memory_order_relaxed); }
 
 }  // namespace
 
@@ -19,9 +20,7 @@ void CatchInterrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool Interrupted() { return interrupted != 0; }
-
-void IgnoreFileSizeSignal() { std::signal(SIGXFSZ, SIG_IGN); }
+const StopFlag& InterruptFlag() { return interrupted; }
 
 void IgnoreInterrupts() { std::signal(SIGINT, SIG_IGN); }
 

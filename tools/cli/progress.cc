@@ -8,6 +8,9 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "tools/cli/streams.h"
+#include "tools/cli/visible.h"
+
 namespace tilesmith {
 namespace {
 
@@ -46,11 +49,12 @@ void ProgressLine::Show(const std::string& text) {
   if (now < next_seconds_) return;
   next_seconds_ = now + (terminal_.present ? kTerminalPeriod : kFilePeriod);
   if (!terminal_.present) {
-    fmt::print(stderr, "{}\n", text);
+    PrintErr(VisibleLine(text) + "\n");
     return;
   }
-  fmt::print(stderr, "\r{}{}{}\033[K", terminal_.dim ? "\033[2m" : "", text.substr(0, terminal_.columns - 1),
-             terminal_.dim ? "\033[0m" : "");
+  const std::string line = VisibleLine(text);
+  DrawErr(fmt::format("\r{}{}{}\033[K", terminal_.dim ? "\033[2m" : "",
+                      Shortened(line, terminal_.columns - 1), terminal_.dim ? "\033[0m" : ""));
   drawn_ = true;
 }
 
@@ -65,11 +69,11 @@ void StageProgress::Begin(const std::string& what, int length) {
 
 void ProgressLine::Say(const std::string& text) {
   Clear();
-  fmt::print(stderr, "{}\n", text);
+  PrintErr(text + "\n");
 }
 
 void ProgressLine::Clear() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) DrawErr("\r\033[K");
   drawn_ = false;
 }
 

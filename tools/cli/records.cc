@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "layouts/base/error.h"
+#include "tools/cli/streams.h"
 #include "tuner/log.h"
 
 namespace tilesmith {
@@ -19,10 +20,10 @@ std::vector<Record> LoadRecords(const std::string& path) {
   }
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) {
-    fmt::print(stderr, "{}:{}: skipped: {}\n", path, problems[i].line, problems[i].message);
+    PrintErr(fmt::format("{}:{}: skipped: {}\n", path, problems[i].line, problems[i].message));
   }
   if (problems.size() > kShown) {
-    fmt::print(stderr, "{}: {} more lines skipped\n", path, problems.size() - kShown);
+    PrintErr(fmt::format("{}: {} more lines skipped\n", path, problems.size() - kShown));
   }
   return std::move(contents.records);
 }

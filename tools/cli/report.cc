@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "tools/cli/streams.h"
+#include "tools/cli/visible.h"
 
 namespace tilesmith {
 namespace {
@@ -34,7 +37,7 @@ std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
   if (!IsText(cell)) return ToJsonValue(cell).dump();
   const std::string& text = std::get<std::string>(cell.value);
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
@@ -56,6 +59,7 @@ Cell NoCell() { return {std::monostate(), "-"}; }
 
 void Table::AddRow(std::vector<Cell> cells) {
   TILESMITH_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
+  for (Cell& cell : cells) cell.text = VisibleLine(cell.text);
   rows_.push_back(std::move(cells));
 }
 
@@ -102,6 +106,7 @@ std::string Table::ToCsv() const {
 }
 
 void Report::Fact(std::string key, std::string label, Cell value) {
+  value.text = VisibleLine(value.text);
   items_.emplace_back(FactItem{std::move(key), std::move(label), std::move(value)});
 }
 
@@ -150,9 +155,15 @@ std::string Report::ToJson() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void Report::Print(bool json) const {
-  fmt::print("{}", json ? ToJson() : ToText());
-  std::fflush(stdout);
+void Report::Print(bool json) const { PrintOut(json ? ToJson() : ToText()); }
+
+void PrintIfInterrupted(const Report& report, bool json, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInterrupted && !report.empty()) report.Print(json);
+    throw;
+  }
 }
 
 }  // namespace tilesmith

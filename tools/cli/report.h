@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -11,7 +12,8 @@
 
 namespace tilesmith {
 
-// One value and how people read it. Text columns are aligned left, numbers right.
+// One value and how people read it, on one line whatever the text holds (VisibleLine). Text columns are
+// aligned left, numbers right.
 struct Cell {
   std::variant<std::monostate, bool, int64_t, double, std::string> value;  // monostate: null
   std::string text;
@@ -56,7 +58,8 @@ class Report {
   // The reference stays valid until the report goes.
   Table& AddTable(Table table);
   void Note(std::string text);
-  void Print(bool json) const;  // to stdout
+  bool empty() const { return items_.empty(); }
+  void Print(bool json) const;  // to stdout (streams.h)
   std::string ToText() const;
   std::string ToJson() const;
 
@@ -67,5 +70,9 @@ class Report {
   };
   std::deque<std::variant<FactItem, Table, std::string>> items_;
 };
+
+// Calls `work`, which fills the report. When it is interrupted (Error(kInterrupted)) what it has filled in by
+// then is printed, unless that is nothing, before the error goes on.
+void PrintIfInterrupted(const Report& report, bool json, const std::function<void()>& work);
 
 }  // namespace tilesmith

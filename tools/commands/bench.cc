@@ -63,6 +63,7 @@ class BenchCommand : public Command {
   }
 
   int Run() override {
+    RequireWritable(csv_path_);
     machine_ = OpenMachine(machine_options_);
     if (transforms_) return RunTransforms();
     const Targets targets = LoadTargets(target_);
@@ -80,8 +81,10 @@ class BenchCommand : public Command {
     report.Fact("threads", "threads", CountCell(machine_.threads));
     report.Fact("peak_flops", "FMA peak", {peak_, fmt::format("{:.0f} GFLOP/s", peak_ * 1e-9)});
     report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
-    const double geomean =
-        targets.suites.empty() ? BenchTasks(report, targets) : BenchSuites(report, targets.suites);
+    double geomean = 0;
+    PrintIfInterrupted(report, json_, [&] {
+      geomean = targets.suites.empty() ? BenchTasks(report, targets) : BenchSuites(report, targets.suites);
+    });
     report.Print(json_);
     if (Interrupted()) return int(ErrorCode::kInterrupted);
     if (fail_below_ > 0 && !(geomean >= fail_below_)) {
@@ -112,9 +115,9 @@ class BenchCommand : public Command {
     report.Fact("weights", "weights", TextCell(cold ? "cold" : "warm"));
     const std::vector<BenchRow> rows = Measure(targets.is_network() ? TasksOf(plan_) : targets.tasks, cold);
     const BenchTotals totals = AddBenchRows(report, rows, view);
+    if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
     if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
     if (targets.is_network() && !Interrupted()) AddPeer(report);
-    if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
     return totals.geomean;
   }
 
@@ -179,8 +182,10 @@ class BenchCommand : public Command {
           found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
       std::optional<SeparateSchedules> separate;
       if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_.cpu);
-      rows.push_back({task, BenchConv(task.workload, schedule, machine_, DuelFor(seconds_, cold),
-                                      separate ? &*separate : nullptr)});
+      UnlessInterrupted([&] {
+        rows.push_back({task, BenchConv(task.workload, schedule, machine_, DuelFor(seconds_, cold),
+                                        separate ? &*separate : nullptr)});
+      });
     }
     return rows;
   }

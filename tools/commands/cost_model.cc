@@ -5,6 +5,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tuner/cost_model/evaluation.h"
@@ -41,6 +42,7 @@ class CostModelCommand : public Command {
     if (!model_path_.empty() && !output_path_.empty()) {
       throw Error(ErrorCode::kUsage, "--model and -o exclude each other");
     }
+    RequireWritable(output_path_);
     std::vector<Record> records;
     for (const std::string& path : logs_) {
       for (Record& record : LoadRecords(path)) records.push_back(std::move(record));

@@ -18,6 +18,7 @@ class ExportModelCommand : public Command {
   }
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
+    RequireWritable(path_);
     WriteTextFile(path_, BuiltInAsOnnx(model_));
     return 0;
   }

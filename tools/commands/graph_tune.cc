@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan/plan_file.h"
@@ -13,7 +14,9 @@
 #include "graph_tuner/refine/prediction_loop.h"
 #include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/graph_tuning.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
 #include "tools/network/baseline_runs.h"
 #include "tools/network/plan_runs.h"
@@ -68,11 +71,13 @@ class GraphTuneCommand : public Command {
 
   int Run() override {
     if (plan_path_.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
+    RequireWritable(plan_path_);
     CheckGraphTuning(arguments_);
     const Machine machine = OpenMachine(arguments_.machine);
     const Graph graph = LoadModel(arguments_.model);
     const std::vector<Record> records = LoadTuningLog(arguments_, machine);
     const PinnedTeam team(machine);
+    CatchInterrupts();
     ProgressLine progress;
     const auto costs = OpenCosts(arguments_, machine, progress);
     SetOptions(machine, progress);
@@ -82,7 +87,7 @@ class GraphTuneCommand : public Command {
     const std::vector<Record> usable = UsableRecords(graph, accepted);
     const Session session{machine, graph, accepted, usable, *costs, stages};
 
-    const RefinedPlan refined = Refine(session);
+    const RefinedPlan refined = RefineOrKeep(session);
     Report report;
     AddFacts(report, refined);
     if (!refined.rounds.empty()) report.AddTable(RoundsTable(refined));
@@ -94,8 +99,10 @@ class GraphTuneCommand : public Command {
       return 0;
     }
     const std::vector<PlanToCheck> plans = PlansToCheck(refined.plan);
-    const OutputCheck check =
-        CheckOutputs(arguments_.model, graph, plans, machine, FindOnnxRuntime(onnxruntime_));
+    OutputCheck check;
+    PrintIfInterrupted(report, json_, [&] {
+      check = CheckOutputs(arguments_.model, graph, plans, machine, FindOnnxRuntime(onnxruntime_));
+    });
     AddOutputCheck(report, plans, check);
     report.Print(json_);
     RequireAlike(plans, check);
@@ -122,6 +129,16 @@ class GraphTuneCommand : public Command {
     return usable;
   }
 
+  // Who interrupts it keeps the fastest of the plans that had run.
+  RefinedPlan RefineOrKeep(const Session& session) {
+    std::optional<RefinedPlan> refined;
+    if (UnlessInterrupted([&] { refined = Refine(session); })) return *std::move(refined);
+    if (!fastest_) throw Error(ErrorCode::kInterrupted, "interrupted before the first plan had run");
+    WritePlan(plan_path_, *fastest_);
+    throw Error(ErrorCode::kInterrupted,
+                fmt::format("interrupted; the fastest plan so far is in {}", plan_path_));
+  }
+
   RefinedPlan Refine(const Session& session) {
     ExpectRuns(session, kTemplateRivals + (no_baselines_ ? 0 : int(Baselines(options_).size())));
     PredictionLoop loop;
@@ -138,6 +155,8 @@ class GraphTuneCommand : public Command {
       std::vector<PlanMeasurement> measurements =
           MeasurePlans(session.graph, plans, session.machine, seconds_, best_);
       best_ = BetterOf(best_, measurements.front().placement);
+      const auto fastest = std::ranges::min_element(measurements, {}, &PlanMeasurement::seconds);
+      fastest_ = *plans[size_t(fastest - measurements.begin())];
       return measurements;
     };
     loop.compare = [&](const std::vector<const Plan*>& plans) {
@@ -156,9 +175,10 @@ class GraphTuneCommand : public Command {
       ExpectRuns(session, int(rivals.size()));
       return rivals;
     };
-    // Written before it is challenged: who interrupts the baselines keeps it.
+    // Written before it is challenged: who kills it keeps the plan.
     loop.challenge = [&](const RefinedPlan& refined) {
       WritePlan(plan_path_, refined.plan);
+      fastest_ = refined.plan;
       return no_baselines_ ? std::nullopt : FasterBaseline(session, refined);
     };
     if (variants_) {
@@ -291,6 +311,7 @@ class GraphTuneCommand : public Command {
   GraphTuneResult solved_;  // the last one, for its size
   std::vector<PlannedBaseline> baselines_;
   std::vector<BaselineRun> baseline_runs_;  // beside the plan
+  std::optional<Plan> fastest_;             // when it was last looked for
   double asked_ = 0;                        // when the last cost was known
   double solve_seconds_ = 0;                // of the last solution
   CorePlacement best_;                      // that a measurement has seen

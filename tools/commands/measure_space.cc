@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
@@ -40,6 +41,7 @@ class MeasureSpaceCommand : public Command {
 
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
+    RequireWritable(path_);
     const Machine machine = OpenMachine(machine_options_);
     ExhaustiveRequest request;
     request.session.workload = ParseWorkload(workload_);

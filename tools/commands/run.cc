@@ -51,6 +51,22 @@ class RunNetworkCommand : public Command {
   }
 
   int Run() override {
+    RequireWritableFiles();
+    Report report;
+    PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
+    return Interrupted() ? int(ErrorCode::kInterrupted) : 0;
+  }
+
+ private:
+  // Before minutes are spent on what they are to hold.
+  void RequireWritableFiles() const {
+    RequireWritable(csv_path_);
+    RequireWritable(trace_path_);
+    RequireWritableDirectory(dump_directory_);
+    if (!output_path_.empty()) RequireSavable(output_path_);
+  }
+
+  void RunNetwork(Report& report) {
     const Machine machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     const Graph graph = LoadModel(model_);
@@ -63,10 +79,10 @@ class RunNetworkCommand : public Command {
     if (perf_map_) WritePerfMap(run.executor().Code());
     if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
 
-    Report report;
+    const RunTimes times = run.Time(runs_, 0);
     report.Fact("network", "network", TextCell(plan.network));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
-    AddTimes(report, plan, run.Time(runs_, 0), run.executor());
+    AddTimes(report, plan, times, run.executor());
     if (profile_ || !csv_path_.empty() || !trace_path_.empty()) AddProfile(report, run);
     if (!output_path_.empty()) {
       run.Run();
@@ -80,10 +96,8 @@ class RunNetworkCommand : public Command {
                   fmt::format("outputs differ from the reference by {:.1e} of the largest (allowed: {:.0e})",
                               difference, kAllowedDifference));
     }
-    return Interrupted() ? int(ErrorCode::kInterrupted) : 0;
   }
 
- private:
   static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
     report.Fact("threads", "threads", CountCell(plan.threads));
     report.Fact("schedule", "schedule", TextCell(plan.solver));

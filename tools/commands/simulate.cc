@@ -53,6 +53,7 @@ class SimulateCommand : public Command {
   }
 
   int Run() override {
+    RequireWritable(csv_path_);
     for (const std::string& path : paths_) spaces_.push_back(ReadMeasuredSpace(path));
     PlanSeries();
     Replays();

@@ -87,6 +87,7 @@ class TuneCommand : public Command {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
     }
     CheckAccuracyLimits(accuracy_);
+    RequireWritableDirectory(dump_directory_);
     begin_ = NowSeconds();
     machine_ = OpenMachine(machine_options_);
     Targets targets = LoadTargets(target_);
@@ -104,7 +105,6 @@ class TuneCommand : public Command {
       std::ranges::move(FusedTasksOf(*targets.graph, machine_.cpu), std::back_inserter(targets.tasks));
     }
     CatchInterrupts();
-    IgnoreFileSizeSignal();
     MeasureBaselines(targets.tasks);
     OpenDatabase();
     Tune(log);
@@ -143,10 +143,12 @@ class TuneCommand : public Command {
       view_.ShowLine(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
       const DuelOptions duel{.seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads};
-      for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
-        if (!fastest || side.seconds < fastest->seconds) fastest = side;
-      }
-      rows_.push_back({task, IsCold(task), fastest, false, {}});
+      const bool timed = UnlessInterrupted([&] {
+        for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
+          if (!fastest || side.seconds < fastest->seconds) fastest = side;
+        }
+      });
+      if (timed) rows_.push_back({task, IsCold(task), fastest, false, {}});
     }
   }
 

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <cctype>
-#include <filesystem>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -55,16 +55,16 @@ std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string
   return inputs;
 }
 
+void RequireSavable(const std::string& path) {
+  path.ends_with(".npz") ? RequireWritable(path) : RequireWritableDirectory(path);
+}
+
 void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs) {
   if (path.ends_with(".npz")) {
     WriteNpz(path, outputs);
     return;
   }
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    throw Error(ErrorCode::kEnvironment, fmt::format("cannot make directory {}: {}", path, error.message()));
-  }
+  RequireWritableDirectory(path);
   for (const auto& [name, tensor] : outputs) {
     std::string file = name;
     for (char& c : file) {

@@ -17,5 +17,7 @@ std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string
 // FILE.npz, or a directory that gets one NAME.npy per output, characters unfit for file names replaced by
 // '_'.
 void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs);
+// Before long work: throws as SaveOutputs would, and changes nothing but that it makes the directory.
+void RequireSavable(const std::string& path);
 
 }  // namespace tilesmith

@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/bench/random_tensor.h"
+#include "tools/cli/interrupt.h"
 #include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
@@ -40,7 +41,7 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
 
 void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
   run.Run();
-  chain.Run();
+  chain.Run(&InterruptFlag());
   const std::vector<NamedTensor> ours = run.Outputs();
   for (size_t i = 0; i < ours.size(); ++i) {
     if (ours[i].second.type() != DataType::kF32) continue;
@@ -74,7 +75,8 @@ NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoic
   }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
   for (Chain& chain : chains) {
-    contestants.push_back({chain.variant, [network = chain.network.get()] { network->Run(); }, {}});
+    contestants.push_back(
+        {chain.variant, [network = chain.network.get()] { network->Run(&InterruptFlag()); }, {}});
   }
   const auto [rounds, placements] = RunDuel(contestants, options);
   bench.placement = MedianPlacement(placements);

@@ -64,7 +64,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       outputs_(MakeOutputs(graph, ends_.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(std::move(graph), plan, {machine.cpu, machine.threads}) {}
+      executor_(std::move(graph), plan, {machine.cpu, machine.threads, &InterruptFlag()}) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
@@ -75,8 +75,8 @@ RunTimes NetworkRun::Time(int64_t runs, double seconds) {
   const double begin = NowSeconds();
   times.untimed_seconds = begin - asked;
   double last = begin;
-  while ((int64_t(times.seconds.size()) < runs || last - begin < seconds) && !Interrupted()) {
-    Run();
+  while (int64_t(times.seconds.size()) < runs || last - begin < seconds) {
+    if (!UnlessInterrupted([&] { Run(); })) break;
     const double now = NowSeconds();
     times.seconds.push_back(now - last);
     last = now;

@@ -22,8 +22,10 @@ class NetworkRun {
   // brought into the plan's end layouts here. A graph that is moved here lets go of weights that are packed.
   NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
 
+  // All of these throw Error(kInterrupted) when the user interrupts them, at the next stage of the network.
   void Run();
   // Runs at least `runs` times and, when seconds > 0, on until they are over; an untimed run first.
+  // Interrupted with at least one run timed, it returns those there are.
   RunTimes Time(int64_t runs, double seconds);
   std::vector<StepProfile> Profile(int runs);
   // With what the steps take when they are repeated.

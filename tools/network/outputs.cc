@@ -4,6 +4,7 @@
 
 #include "ops/reference_run.h"
 #include "tools/bench/random_tensor.h"
+#include "tools/cli/interrupt.h"
 
 namespace tilesmith {
 
@@ -11,7 +12,7 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
   std::vector<const Tensor*> pointers;
   pointers.reserve(inputs.size());
   for (const Tensor& input : inputs) pointers.push_back(&input);
-  std::vector<Tensor> outputs = RunReference(graph, pointers);
+  std::vector<Tensor> outputs = RunReference(graph, pointers, &InterruptFlag());
   std::vector<NamedTensor> named;
   named.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)

@@ -8,7 +8,8 @@
 
 namespace tilesmith {
 
-// The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain.
+// The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain. Throws
+// Error(kInterrupted) when the user interrupts it.
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
 
 // Of the largest value of an output.

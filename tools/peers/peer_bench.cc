@@ -10,6 +10,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/progress.h"
 #include "tools/network/outputs.h"
@@ -23,6 +24,8 @@ namespace {
 
 constexpr int kPairs = 3, kLeastRounds = 5;
 constexpr double kBlockSeconds = 50e-3, kStartSeconds = 120, kAnswerSeconds = 120;
+// How often a waiting bench looks whether it was interrupted.
+constexpr double kStopSeconds = 1;
 // Until the threads of the side that had its turn stop looking for more work.
 constexpr std::chrono::milliseconds kPause{20};
 
@@ -46,7 +49,12 @@ class NetworkWorker {
  private:
   nlohmann::json Expect(double seconds) {
     std::string line;
-    const LineChannel::Read read = child_.channel().ReadLine(line, LineChannel::After(seconds));
+    const double end = NowSeconds() + seconds;
+    LineChannel::Read read;
+    do {
+      ThrowIfStopped(&InterruptFlag());
+      read = child_.channel().ReadLine(line, LineChannel::After(kStopSeconds));
+    } while (read == LineChannel::Read::kTimeout && NowSeconds() < end);
     if (read == LineChannel::Read::kTimeout)
       throw Error(ErrorCode::kEnvironment, fmt::format("a network's process says nothing for {} s", seconds));
     if (read == LineChannel::Read::kEnd) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tools/cli/report.h"
+#include "tools/cli/streams.h"
+#include "tools/cli/visible.h"
 
 namespace tilesmith {
 namespace {
@@ -96,15 +98,16 @@ void LiveText::Draw(const std::string& text) {
   lines_ = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    out += fmt::format("\r{}\033[K\n", text.substr(begin, std::min(end - begin, terminal.columns - 1)));
+    const std::string line = VisibleLine(text.substr(begin, end - begin));
+    out += fmt::format("\r{}\033[K\n", Shortened(line, terminal.columns - 1));
     ++lines_;
     begin = end + 1;
   }
-  fmt::print(stderr, "{}\033[J", out);
+  DrawErr(out + "\033[J");
 }
 
 void LiveText::Clear() {
-  if (lines_ > 0) fmt::print(stderr, "\033[{}A\r\033[J", lines_);
+  if (lines_ > 0) DrawErr(fmt::format("\033[{}A\r\033[J", lines_));
   lines_ = 0;
 }
 

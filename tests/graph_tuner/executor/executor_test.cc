@@ -202,6 +202,58 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
   EXPECT_EQ(executor.Profile(Pointers(inputs), output_pointers, 1)[0].kind, "Throwing (reference)");
 }
 
+// Passes on what it reads, and calls a function when it does.
+class CallingOp : public Op {
+ public:
+  explicit CallingOp(std::function<void()> call) : call_(std::move(call)) {}
+  std::string Type() const override { return "Calling"; }
+  std::string Signature() const override { return "Calling"; }
+  Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override {
+    call_();
+    return *inputs[0];
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+ErrorCode CodeOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode{};
+}
+
+TEST(Executor, StopsAtTheNextStepWhenToldTo) {
+  StopFlag stop = false;
+  bool tell = false;
+  int later = 0;
+  Graph graph("g");
+  const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
+  const NodeId y = graph.Add("y", std::make_shared<CallingOp>([&] { stop = tell; }), {x});
+  const NodeId z = AddConv(graph, "z", {y}, 8);
+  graph.MarkOutput(graph.Add("w", std::make_shared<CallingOp>([&] { ++later; }), {z}));
+  const CpuInfo cpu = TestCpu();
+  const Plan plan = UniformPlan(graph, cpu, 8);
+  Executor executor(graph, plan, {cpu, 3, &stop});
+  const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+  const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
+  std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+  const auto output_pointers = Pointers(outputs);
+  tell = true;
+  later = 0;
+  EXPECT_EQ(CodeOf([&] { executor.Run(Pointers(inputs), output_pointers); }), ErrorCode::kInterrupted);
+  EXPECT_EQ(CodeOf([&] { executor.Profile(Pointers(inputs), output_pointers, 2); }), ErrorCode::kInterrupted);
+  EXPECT_EQ(later, 0);
+  EXPECT_EQ(CodeOf([&] { Executor(graph, plan, {cpu, 1, &stop}); }), ErrorCode::kInterrupted);
+  stop = tell = false;
+  ExpectOutputs(executor, graph, inputs, expected, kTolerance);
+  EXPECT_GT(later, 0);
+}
+
 class ExecutorErrors : public testing::Test {
  protected:
   ExecutorErrors() : graph_("g"), cpu_(TestCpu()) {

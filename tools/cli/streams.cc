@@ -1,0 +1,63 @@
+#include "tools/cli/streams.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "layouts/base/error.h"
+#include "tools/cli/visible.h"
+
+namespace tilesmith {
+namespace {
+
+int print_error = 0;  // errno of the first write to stdout that failed
+
+}  // namespace
+
+void PrepareStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free number is this one. Not to be written to: who closed stdout gets no results from it.
+    const int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    if (open("/dev/null", mode) != fd) std::_Exit(static_cast<int>(ErrorCode::kEnvironment));
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void PrintOut(std::string_view text) {
+  if (print_error != 0) return;
+  const std::string shown = Visible(text);
+  errno = 0;
+  const bool written = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size();
+  if (!written || std::fflush(stdout) != 0) print_error = errno != 0 ? errno : EIO;
+}
+
+void PrintErr(std::string_view text) noexcept {
+  try {
+    DrawErr(Visible(text));
+  } catch (const std::bad_alloc&) {
+    DrawErr("out of memory\n");
+  }
+}
+
+void DrawErr(std::string_view text) noexcept {
+  // Nobody is left to be told when this fails.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+int ExitCodeAfterPrinting(int code) {
+  if (print_error == 0) return code;
+  if (print_error != EPIPE)
+    PrintErr(fmt::format("tilesmith: cannot write results to stdout: {}\n", std::strerror(print_error)));
+  return code == 0 ? static_cast<int>(ErrorCode::kEnvironment) : code;
+}
+
+}  // namespace tilesmith
