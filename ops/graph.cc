@@ -47,22 +47,47 @@ std::vector<bool> LiveNodes(const Graph& graph) {
   return live;
 }
 
-Graph DropDeadNodes(Graph graph) {
-  const std::vector<bool> live = LiveNodes(graph);
-  if (std::ranges::find(live, false) == live.end()) return graph;
+Graph WithoutDeadNodes(const Graph& graph, const std::vector<bool>& live) {
   Graph result(graph.name(), graph.limits());
   std::vector<Graph::NodeId> mapped(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
     std::vector<Graph::NodeId> inputs = graph.Inputs(id);
     for (Graph::NodeId& input : inputs) input = mapped[input];
-    mapped[id] = result.Add(graph.node(id).name, graph.node(id).op, inputs);
+    mapped[id] = result.AddCopy(graph, id, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
   return result;
 }
 
 }  // namespace
+
+Graph::Graph(std::string name, const SizeLimits& limits)
+    : name_(std::move(name)), limits_(limits), graph_(std::make_unique<Boost>()) {}
+
+Graph::Graph(const Graph& other)
+    : name_(other.name_),
+      limits_(other.limits_),
+      graph_(std::make_unique<Boost>(*other.graph_)),
+      outputs_(other.outputs_),
+      is_output_(other.is_output_),
+      ids_(other.ids_),
+      next_suffix_(other.next_suffix_) {}
+
+Graph& Graph::operator=(const Graph& other) { return *this = Graph(other); }
+
+Graph::Graph(Graph&& other) noexcept : Graph() { *this = std::move(other); }
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(limits_, other.limits_);
+  std::swap(graph_, other.graph_);
+  std::swap(outputs_, other.outputs_);
+  std::swap(is_output_, other.is_output_);
+  std::swap(ids_, other.ids_);
+  std::swap(next_suffix_, other.next_suffix_);
+  return *this;
+}
 
 // As many steps as there are nodes of one name, not their square.
 std::string Graph::UniqueName(const std::string& wanted) {
@@ -83,8 +108,8 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
   std::vector<DataType> types;
   for (const NodeId input : inputs) {
     TILESMITH_CHECK(input < size(), "node {}: input {} of {}", node.name, input, size());
-    shapes.push_back(graph_[input].shape);
-    types.push_back(graph_[input].type);
+    shapes.push_back(this->node(input).shape);
+    types.push_back(this->node(input).type);
   }
   try {
     node.type = op->OutputType(types);
@@ -97,12 +122,36 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
                 fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what()));
   }
   node.op = std::move(op);
-  const NodeId id = boost::add_vertex(std::move(node), graph_);
+  return AddNode(std::make_shared<const Node>(std::move(node)), inputs);
+}
+
+Graph::NodeId Graph::AddNode(NodePtr node, const std::vector<NodeId>& inputs) {
+  const NodeId id = boost::add_vertex(std::move(node), *graph_);
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
-    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, graph_);
+    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, *graph_);
   }
-  ids_.emplace(graph_[id].name, id);
+  ids_.emplace(this->node(id).name, id);
   return id;
+}
+
+Graph::NodeId Graph::AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs) {
+  const NodePtr& node = (*from.graph_)[id];
+  const std::vector<NodeId> old_inputs = from.Inputs(id);
+  bool alike = inputs.size() == old_inputs.size() && !ids_.contains(node->name) && limits_ == from.limits_;
+  for (size_t slot = 0; alike && slot < inputs.size(); ++slot) {
+    const Node &now = this->node(inputs[slot]), &then = from.node(old_inputs[slot]);
+    alike = now.type == then.type && now.shape == then.shape;
+  }
+  return alike ? AddNode(node, inputs) : Add(node->name, node->op, inputs);
+}
+
+OpPtr Graph::Release(NodeId id) {
+  Node node = this->node(id);
+  OpPtr op = std::move(node.op);
+  ids_.erase(node.name);
+  (*graph_)[id] = std::make_shared<const Node>(std::move(node));
+  ids_.emplace(this->node(id).name, id);
+  return op;
 }
 
 void Graph::MarkOutput(NodeId node) {
@@ -112,17 +161,17 @@ void Graph::MarkOutput(NodeId node) {
 }
 
 std::vector<Graph::NodeId> Graph::Inputs(NodeId id) const {
-  std::vector<NodeId> inputs(boost::in_degree(id, graph_));
-  for (auto [edge, end] = boost::in_edges(id, graph_); edge != end; ++edge) {
-    inputs[graph_[*edge].slot] = boost::source(*edge, graph_);
+  std::vector<NodeId> inputs(boost::in_degree(id, *graph_));
+  for (auto [edge, end] = boost::in_edges(id, *graph_); edge != end; ++edge) {
+    inputs[(*graph_)[*edge].slot] = boost::source(*edge, *graph_);
   }
   return inputs;
 }
 
 std::vector<Graph::NodeId> Graph::Consumers(NodeId id) const {
   std::vector<NodeId> consumers;
-  for (auto [edge, end] = boost::out_edges(id, graph_); edge != end; ++edge) {
-    consumers.push_back(boost::target(*edge, graph_));
+  for (auto [edge, end] = boost::out_edges(id, *graph_); edge != end; ++edge) {
+    consumers.push_back(boost::target(*edge, *graph_));
   }
   std::ranges::sort(consumers);
   const auto repeated = std::ranges::unique(consumers);
@@ -132,20 +181,20 @@ std::vector<Graph::NodeId> Graph::Consumers(NodeId id) const {
 
 std::vector<Shape> Graph::InputShapes(NodeId id) const {
   std::vector<Shape> shapes;
-  for (const NodeId input : Inputs(id)) shapes.push_back(graph_[input].shape);
+  for (const NodeId input : Inputs(id)) shapes.push_back(node(input).shape);
   return shapes;
 }
 
 std::vector<Graph::NodeId> Graph::GraphInputs() const {
   std::vector<NodeId> inputs;
   for (NodeId id = 0; id < size(); ++id) {
-    if (dynamic_cast<const InputOp*>(graph_[id].op.get()) != nullptr) inputs.push_back(id);
+    if (dynamic_cast<const InputOp*>(node(id).op.get()) != nullptr) inputs.push_back(id);
   }
   return inputs;
 }
 
 std::optional<Graph::NodeId> Graph::Find(std::string_view name) const {
-  const auto found = ids_.find(std::string(name));
+  const auto found = ids_.find(name);
   if (found == ids_.end()) return std::nullopt;
   return found->second;
 }
@@ -172,10 +221,12 @@ Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
     std::vector<Graph::NodeId> inputs = graph.Inputs(id);
     for (Graph::NodeId& input : inputs) input = mapped[input];
     const std::optional<Graph::NodeId> replacement = rewrite(id, inputs, result);
-    mapped[id] = replacement ? *replacement : result.Add(graph.node(id).name, graph.node(id).op, inputs);
+    mapped[id] = replacement ? *replacement : result.AddCopy(graph, id, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
-  return DropDeadNodes(std::move(result));
+  const std::vector<bool> live = LiveNodes(result);
+  if (std::ranges::find(live, false) != live.end()) result = WithoutDeadNodes(result, live);
+  return result;
 }
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -28,26 +29,34 @@ struct Use {
 
 class Graph {
  public:
-  using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Node, Use>;
+  // Nodes do not change, so that copies of a graph, of which passes make many, share them.
+  using NodePtr = std::shared_ptr<const Node>;
+  using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, NodePtr, Use>;
   using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
 
-  explicit Graph(std::string name = "", const SizeLimits& limits = {})
-      : name_(std::move(name)), limits_(limits) {}
+  explicit Graph(std::string name = "", const SizeLimits& limits = {});
+  Graph(const Graph& other);
+  Graph& operator=(const Graph& other);
+  // Leaves an empty graph.
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
 
   // Infers shape and type. Inputs must exist already, so ids are a topological order. A taken or empty name
   // is made unique with a suffix. Throws Error(kBadModel) naming the node when shapes or types do not fit, or
   // when the output is larger than the limits allow.
   NodeId Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs);
+  // The same node as in another graph. Where these inputs are like those it has there, nothing is inferred.
+  NodeId AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs);
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
   // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
   // shape, and everything else works on as long as it asks for no op of that node.
-  OpPtr Release(NodeId id) { return std::move(graph_[id].op); }
+  OpPtr Release(NodeId id);
 
   const std::string& name() const { return name_; }
   const SizeLimits& limits() const { return limits_; }
-  size_t size() const { return boost::num_vertices(graph_); }
-  const Node& node(NodeId id) const { return graph_[id]; }
+  size_t size() const { return boost::num_vertices(*graph_); }
+  const Node& node(NodeId id) const { return *(*graph_)[id]; }
   std::vector<NodeId> Inputs(NodeId id) const;     // by slot
   std::vector<NodeId> Consumers(NodeId id) const;  // ascending, each once
   std::vector<Shape> InputShapes(NodeId id) const;
@@ -55,17 +64,18 @@ class Graph {
   const std::vector<NodeId>& outputs() const { return outputs_; }
   bool IsOutput(NodeId id) const { return is_output_.contains(id); }
   std::optional<NodeId> Find(std::string_view name) const;
-  const Boost& boost() const { return graph_; }
+  const Boost& boost() const { return *graph_; }
 
  private:
   std::string UniqueName(const std::string& wanted);
+  NodeId AddNode(NodePtr node, const std::vector<NodeId>& inputs);
 
   std::string name_;
   SizeLimits limits_;
-  Boost graph_;
+  std::unique_ptr<Boost> graph_;  // Boost's own type copies when it is moved
   std::vector<NodeId> outputs_;
   std::unordered_set<NodeId> is_output_;
-  std::unordered_map<std::string, NodeId> ids_;       // by name
+  std::unordered_map<std::string_view, NodeId> ids_;  // by the nodes' own names
   std::unordered_map<std::string, int> next_suffix_;  // of names that were wanted more than once
 };
 

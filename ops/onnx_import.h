@@ -6,7 +6,8 @@
 // is computed while importing, so shape arithmetic leaves no nodes behind.
 //
 // Names: a graph input and a graph output keep their tensor's name, any other node has the name the file
-// gives it, or else that of its output tensor.
+// gives it, or else that of its output tensor. What a terminal would act on and what is no UTF-8 is replaced
+// (layouts/base/visible.h).
 #pragma once
 
 #include <map>

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/visible.h"
 #include "ops/nodes/input.h"
 #include "ops/nodes/view.h"
 #include "ops/onnx/input_shape.h"
@@ -96,6 +97,10 @@ class Importer {
   void BuildOutputs(const onnx::NodeProto& proto, const std::string& name);
   Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
   void Spend(double operations);
+  // Under a name that terminals, JSON and Python can take.
+  Graph::NodeId AddNamed(const std::string& name, OpPtr op, const std::vector<Graph::NodeId>& inputs) {
+    return graph_.Add(VisibleLine(name), std::move(op), inputs);
+  }
   Graph::NodeId NodeOf(const std::string& tensor);
   std::string NameFor(const onnx::NodeProto& proto) const;
   void AddOutput(const std::string& name);
@@ -156,7 +161,7 @@ void Importer::AddInputs() {
     try {
       Value value;
       value.info.shape = ResolveInputShape(input, options_);
-      value.node = graph_.Add(input.name(), std::make_shared<InputOp>(value.info.shape), {});
+      value.node = AddNamed(input.name(), std::make_shared<InputOp>(value.info.shape), {});
       values_[input.name()] = value;
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", source_, error.what()));
@@ -239,7 +244,7 @@ void Importer::CheckExtraOutputs(const onnx::NodeProto& proto) const {
 
 Graph::NodeId Importer::NodeOf(const std::string& tensor) {
   Value& value = values_.at(tensor);
-  if (!value.node) value.node = graph_.Add(tensor, std::make_shared<ConstantOp>(value.info.constant), {});
+  if (!value.node) value.node = AddNamed(tensor, std::make_shared<ConstantOp>(value.info.constant), {});
   return *value.node;
 }
 
@@ -289,7 +294,7 @@ Value Importer::Build(const onnx::NodeProto& proto, const std::string& name, int
                            : graph_.Add("", std::make_shared<ConstantOp>(spec.inputs[index].constant), {}));
   }
   Value value;
-  value.node = graph_.Add(name, built.op, sources);
+  value.node = AddNamed(name, built.op, sources);
   value.info.shape = graph_.node(*value.node).shape;
   value.info.type = graph_.node(*value.node).type;
   return value;
@@ -358,7 +363,7 @@ void Importer::AddOutput(const std::string& name) {
     throw Error(ErrorCode::kBadModel, fmt::format("{}: no node computes the output \"{}\"", source_, name));
   }
   Graph::NodeId node = NodeOf(name);
-  if (graph_.IsOutput(node)) node = graph_.Add(name, std::make_shared<ViewOp>("Identity"), {node});
+  if (graph_.IsOutput(node)) node = AddNamed(name, std::make_shared<ViewOp>("Identity"), {node});
   graph_.MarkOutput(node);
 }
 

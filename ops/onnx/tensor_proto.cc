@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -34,14 +35,15 @@ float FromHalf(uint16_t bits) {
 float FromBfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 Shape CheckedShape(const TensorProto& proto, const std::string& what) {
-  Shape shape(proto.dims().begin(), proto.dims().end());
-  int64_t count = 1;
-  for (const int64_t size : shape) {
-    if (size < 0) Fail(what, fmt::format("its shape {} has a negative size", ShapeToString(shape)));
-    // An element takes at least a byte. Checked before any memory is asked for.
-    if (__builtin_mul_overflow(count, size, &count) || count > static_cast<int64_t>(proto.ByteSizeLong())) {
-      Fail(what, fmt::format("its shape {} needs more values than there are", ShapeToString(shape)));
-    }
+  const Shape shape(proto.dims().begin(), proto.dims().end());
+  // An element takes at least a byte. Checked before any memory is asked for.
+  const SizeLimits limits{.tensor_elements = static_cast<int64_t>(proto.ByteSizeLong())};
+  try {
+    CheckShape(shape, limits);
+  } catch (const Error& error) {
+    const bool large = std::ssize(shape) <= kMaxRank && std::ranges::min(shape) >= 0;
+    Fail(what, large ? fmt::format("its shape {} needs more values than there are", ShapeToString(shape))
+                     : error.what());
   }
   return shape;
 }

@@ -23,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
+using Dim = OnnxDim;
 using Model = OnnxModel;
 
 // The message of the Error that `action` throws, after its code.

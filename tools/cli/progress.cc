@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "tools/cli/streams.h"
-#include "tools/cli/visible.h"
+#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {

@@ -11,7 +11,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "tools/cli/streams.h"
-#include "tools/cli/visible.h"
+#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {

@@ -12,7 +12,7 @@
 #include <new>
 
 #include "layouts/base/error.h"
-#include "tools/cli/visible.h"
+#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {

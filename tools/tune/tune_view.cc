@@ -8,7 +8,7 @@
 
 #include "tools/cli/report.h"
 #include "tools/cli/streams.h"
-#include "tools/cli/visible.h"
+#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cli/visible.h"
+#include "layouts/base/visible.h"
 
 #include <fmt/format.h>
 
