@@ -12,7 +12,6 @@
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
-#include "tools/network/outputs.h"
 
 namespace tilesmith {
 namespace {
@@ -96,11 +95,6 @@ std::vector<StepProfile> NetworkRun::Profile(int runs) {
 std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
   constexpr int kRepeats = 5;
   return executor_.RepeatSteps(input_pointers_, output_pointers_, runs, kRepeats);
-}
-
-double NetworkRun::CompareWithReference(const Graph& graph) {
-  Run();
-  return LargestDifference(Outputs(), ReferenceOutputs(graph, plain_inputs_));
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {

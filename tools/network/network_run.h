@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/npy.h"
@@ -28,9 +29,11 @@ class NetworkRun {
   std::vector<StepProfile> Profile(int runs);
   // With what the steps take when they are repeated.
   std::vector<StepProfile> ProfileRepeated(int runs);
-  // Largest difference of any output to the reference executor's, relative to that output's largest value.
-  // Precondition: the graph this was made for.
-  double CompareWithReference(const Graph& graph);
+  // Outputs and every layer beside the reference's (network_check.h). Preconditions: the graph, plan and CPU
+  // this was made for.
+  NetworkCheck Check(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
+    return CheckNetwork(executor_, graph, plan, cpu, plain_inputs_);
+  }
 
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
