@@ -59,7 +59,7 @@ TEST(Nan, KernelsDoWhatTheirReferenceDoes) {
     CheckWithNans(std::make_shared<SumOp>(), {image, image, image}, kAny);
     for (const PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
       for (const int64_t stride : {1, 2, 3})
-        CheckWithNans(std::make_shared<PoolOp>(PoolWindow{kind, 3, 3, stride, stride, 0, 0, 1, 1, 1, 1}),
+        CheckWithNans(std::make_shared<PoolOp>(PoolWindow{kind, 3, 3, stride, stride, 1, 1, 1, 1, 1, 1}),
                       {image}, kAny);
       CheckWithNans(std::make_shared<GlobalPoolOp>(kind), {image}, kAny);
     }
@@ -69,7 +69,7 @@ TEST(Nan, KernelsDoWhatTheirReferenceDoes) {
 
 TEST(Nan, LargestAndSmallestPassOverIt) {
   const Shape image = {1, 1, 1, 3};
-  const PoolOp max_pool(PoolWindow{PoolKind::kMax, 1, 3, 1, 1, 0, 0, 0, 0, 0, 0});
+  const PoolOp max_pool(PoolWindow{PoolKind::kMax, 1, 3, 1, 1, 1, 1, 0, 0, 0, 0});
   const GlobalPoolOp global(PoolKind::kMax);
   const ReduceOp reduce_max(ReduceKind::kMax, {3}, true), reduce_min(ReduceKind::kMin, {3}, true);
   for (const std::vector<float>& values :
