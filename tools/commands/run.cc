@@ -71,7 +71,7 @@ class RunNetworkCommand : public Command {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
     }
-    const NetworkCheck check = check_ ? run.Check(graph, plan, machine.cpu) : NetworkCheck();
+    const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
     if (check_) AddCheck(report, check);
     report.Print(json_);
     if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);

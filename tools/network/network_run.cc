@@ -56,11 +56,12 @@ std::vector<Pointer> PointersTo(Tensors& tensors) {
 }  // namespace
 
 NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs)
-    : ends_(plan.ends),
+    : plan_(plan),
+      cpu_(machine.cpu),
       output_names_(OutputNames(graph)),
       plain_inputs_(std::move(inputs)),
-      inputs_(InLayout(graph, plain_inputs_, ends_.inputs)),
-      outputs_(MakeOutputs(graph, ends_.outputs)),
+      inputs_(InLayout(graph, plain_inputs_, plan_.ends.inputs)),
+      outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
       executor_(std::move(graph), plan, {machine.cpu, machine.threads}) {}

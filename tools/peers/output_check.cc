@@ -37,7 +37,7 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
     ours.Run();
     check.differences.back() = LargestDifference(ours.Outputs(), expected);
     if (check.differences.back() <= kAllowedOutputDifference) continue;
-    const NetworkCheck layers = ours.Check(graph, *checked.plan, machine.cpu);
+    const NetworkCheck layers = ours.Check(graph);
     check.allowed.back() = AllowedDifference(layers.rounding, kAllowedOutputDifference);
     check.wrong.back() = layers.wrong;
   }
