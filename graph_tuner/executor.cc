@@ -227,6 +227,32 @@ std::vector<StepProfile> Executor::RepeatSteps(std::span<const Tensor* const> in
   return profile;
 }
 
+std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs,
+                                           std::span<Tensor* const> outputs) {
+  impl_->TakeTensors(inputs, outputs);
+  const CompiledNetwork& network = *impl_->network;
+  const auto tensor_of = [&](int value) -> StepTensor {
+    const Value& v = network.program.values[value];
+    return {v.node, v.shape, v.layout};
+  };
+  std::vector<BoundStep> bound;
+  for (size_t i = 0; i < impl_->steps.size(); ++i) {
+    const Step& step = network.program.steps[i];
+    BoundStep& b = bound.emplace_back();
+    b.name = network.steps[i].name;
+    b.kind = network.steps[i].kind;
+    b.node = step.node;
+    b.computes = step.kind == StepKind::kNode;
+    for (const int value : step.reads) b.inputs.push_back(tensor_of(value));
+    b.input_memory = impl_->steps[i].inputs;
+    b.output = tensor_of(step.write);
+    b.output_memory = impl_->steps[i].output;
+  }
+  return bound;
+}
+
+void Executor::RunStep(size_t index) { impl_->runner.Run(std::span(impl_->steps).subspan(index, 1), {}); }
+
 size_t Executor::ArenaBytes() const { return impl_->arena.bytes(); }
 
 size_t Executor::PackedWeightBytes() const { return tilesmith::PackedWeightBytes(*impl_->network); }

@@ -44,6 +44,24 @@ struct StepProfile {
   int64_t packed_weight_bytes = 0;  // of convs
 };
 
+// A tensor that a step reads or writes.
+struct StepTensor {
+  Graph::NodeId node = 0;  // whose output it is
+  Shape shape;
+  Layout layout;
+};
+
+// A step and the memory it works on, which lies in the executor or is the caller's.
+struct BoundStep {
+  std::string name, kind;  // as in StepProfile
+  Graph::NodeId node = 0;
+  bool computes = false;  // the node; else it only moves that node's output
+  std::vector<StepTensor> inputs;
+  std::span<const InputView> input_memory;  // of each, valid as long as the executor
+  StepTensor output;
+  OutputView output_memory;
+};
+
 struct CompiledNetwork;
 
 class Executor {
@@ -74,6 +92,11 @@ class Executor {
   // Leaves undefined outputs.
   std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
                                        std::span<Tensor* const> outputs, int runs, int repeats);
+
+  // For who looks at every step: all of them in their order, bound to these tensors. RunStep then runs one,
+  // on whatever its inputs hold by then. A run with other tensors binds the steps to those.
+  std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
+  void RunStep(size_t index);
 
   size_t ArenaBytes() const;  // activations and scratch
   size_t PackedWeightBytes() const;

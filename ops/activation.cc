@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "layouts/base/error.h"
 
@@ -66,7 +67,8 @@ float Activation::Apply(float x) const {
     case ActivationKind::kTanh:
       return std::tanh(x);
     case ActivationKind::kSilu:
-      return static_cast<float>(x / (1 + std::exp(-static_cast<double>(x))));
+      return static_cast<float>(std::max(x, std::numeric_limits<float>::lowest()) /
+                                (1 + std::exp(-static_cast<double>(x))));
   }
   return x;
 }

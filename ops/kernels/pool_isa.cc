@@ -8,7 +8,7 @@ constexpr float kLowest = -__builtin_inff();
 
 template <bool kMax, typename V>
 inline V Join(V total, V value) {
-  if constexpr (kMax) return Max<V>(value, total);
+  if constexpr (kMax) return value > total ? value : total;  // a NaN is passed over
   return total + value;
 }
 

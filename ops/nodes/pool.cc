@@ -50,7 +50,7 @@ float PoolOne(const PoolWindow& w, const float* plane, const Dims4& in, int64_t 
     for (int64_t j = columns.first; j < columns.last; ++j) {
       const float value = plane[(y0 + i * w.dh) * in.w + x0 + j * w.dw];
       sum += value;
-      largest = std::max(largest, value);
+      largest = std::max(largest, value);  // which passes over a NaN
       ++inside;
     }
   }
@@ -129,9 +129,12 @@ Tensor GlobalPoolOp::Reference(std::span<const Tensor* const> inputs) const {
   for (int64_t plane = 0; plane < in.n * in.c; ++plane) {
     const float* from = inputs[0]->floats() + plane * pixels;
     double sum = 0;
-    for (int64_t i = 0; i < pixels; ++i) sum += from[i];
-    output.floats()[plane] =
-        kind_ == PoolKind::kMax ? *std::max_element(from, from + pixels) : static_cast<float>(sum / pixels);
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int64_t i = 0; i < pixels; ++i) {
+      sum += from[i];
+      largest = std::max(largest, from[i]);  // likewise
+    }
+    output.floats()[plane] = kind_ == PoolKind::kMax ? largest : static_cast<float>(sum / pixels);
   }
   return output;
 }

@@ -65,10 +65,10 @@ void Take(ReduceKind kind, double value, double& result) {
       result += value;
       return;
     case ReduceKind::kMax:
-      if (!(value <= result)) result = value;
+      if (value > result) result = value;
       return;
     case ReduceKind::kMin:
-      if (!(value >= result)) result = value;
+      if (value < result) result = value;
       return;
     case ReduceKind::kL2:
       result += value * value;

@@ -37,7 +37,9 @@ float FromBfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32
 Shape CheckedShape(const TensorProto& proto, const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
   // An element takes at least a byte. Checked before any memory is asked for.
-  const SizeLimits limits{.tensor_elements = static_cast<int64_t>(proto.ByteSizeLong())};
+  const bool empty = std::ranges::find(shape, 0) != shape.end();
+  const SizeLimits limits{.tensor_elements =
+                              empty ? kMaxTensorElements : static_cast<int64_t>(proto.ByteSizeLong())};
   try {
     CheckShape(shape, limits);
   } catch (const Error& error) {

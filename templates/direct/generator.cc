@@ -237,9 +237,10 @@ void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
 
 void RowGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
-  const bool pads_with_nonzero = variant_->last && activation.Apply(0.0F) != 0.0F;
   const bool nhwc = geometry_.out.is_nhwc();
   const Xmm mask = Vector(plan_.first_broadcast);
+  const int held = plan_.first_broadcast + kEpilogueScratch;
+  if (variant_->last) HoldConstants(activation, held, registers() - held);
   for (int v = 0; v < variant_->chunk.vectors; ++v) {
     const bool partial = IsPartial(v);
     if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
@@ -251,9 +252,8 @@ void RowGenerator::EmitFinish() {
         StorePartial(OutputAt(kOutput, v, w), acc, mask);
         continue;
       }
-      if (partial && pads_with_nonzero) {
-        ClearLanesFrom(variant_->chunk.partial_lanes, acc);
-      }
+      // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
+      if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
       vmovups(OutputAt(kOutput, v, w), acc);
     }
   }

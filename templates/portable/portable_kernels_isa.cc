@@ -118,7 +118,7 @@ constexpr int kDepthwisePositions = 8;
 inline float Activate(float x, PortableActivation kind, float alpha, float beta) {
   switch (kind) {
     case PortableActivation::kRelu:
-      return x > 0 ? x : 0;
+      return x < 0 ? 0 : x;  // NaN stays, as below
     case PortableActivation::kClip:
       x = x < alpha ? alpha : x;
       return x > beta ? beta : x;

@@ -131,8 +131,8 @@ void OutputGenerator::EmitOutput(int64_t offset) {
   if (post.bias) vaddps(result, result, Vector(bias_));
   if (post.sum) vaddps(result, result, ptr[kResidual + Offset(offset)]);
   Apply(post.activation, result, Vector(scratch_));
-  if (variant_.lanes < vector_floats() && post.activation.Apply(0.0F) != 0.0F)
-    ClearLanesFrom(variant_.lanes, result);
+  // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
+  if (variant_.lanes < vector_floats()) ClearLanesFrom(variant_.lanes, result);
   const auto output = ptr[kOutput + Offset(offset)];
   variant_.stream ? vmovntps(output, result) : vmovups(output, result);
 }

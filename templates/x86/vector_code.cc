@@ -79,34 +79,35 @@ void VectorCode::HoldConstants(const Activation& activation, int first, int coun
   std::vector<float> constants;
   if (activation.kind == ActivationKind::kRelu) constants = {0.0F};
   if (activation.kind == ActivationKind::kClip) constants = {activation.alpha, activation.beta};
+  if (static_cast<int>(constants.size()) > count) return;
   for (const float value : constants) {
-    if (static_cast<int>(held_.size()) == count) return;
     const Xmm to = Vector(first + static_cast<int>(held_.size()));
     std::bit_cast<uint32_t>(value) == 0 ? Zero(to) : vmovups(to, Splat(value));
     held_.emplace_back(value, to);
   }
 }
 
-template <typename F>
-void VectorCode::WithSplat(float value, const F& f) {
+Xmm VectorCode::InRegister(float value, const Xmm& scratch) {
   for (const auto& [constant, held] : held_) {
-    if (std::bit_cast<uint32_t>(constant) == std::bit_cast<uint32_t>(value)) return f(held);
+    if (std::bit_cast<uint32_t>(constant) == std::bit_cast<uint32_t>(value)) return held;
   }
-  f(Splat(value));
+  std::bit_cast<uint32_t>(value) == 0 ? Zero(scratch) : vmovups(scratch, Splat(value));
+  return scratch;
 }
 
+// Maximum and minimum return their last operand when either is NaN, so the bound stands before the value.
 void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm& scratch) {
-  const auto max = [&](const Xbyak::Operand& bound) { vmaxps(value, value, bound); };
-  const auto min = [&](const Xbyak::Operand& bound) { vminps(value, value, bound); };
+  const auto at_least = [&](float low) { vmaxps(value, InRegister(low, scratch), value); };
+  const auto at_most = [&](float high) { vminps(value, InRegister(high, scratch), value); };
   switch (activation.kind) {
     case ActivationKind::kNone:
       return;
     case ActivationKind::kRelu:
-      WithSplat(0.0F, max);
+      at_least(0.0F);
       return;
     case ActivationKind::kClip:
-      WithSplat(activation.alpha, max);
-      WithSplat(activation.beta, min);
+      at_least(activation.alpha);
+      at_most(activation.beta);
       return;
     case ActivationKind::kLeakyRelu:
       vmulps(scratch, value, Splat(activation.alpha));
@@ -115,10 +116,10 @@ void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm
     case ActivationKind::kHardSigmoid:
       vmulps(value, value, Splat(activation.alpha));
       vaddps(value, value, Splat(activation.beta));
-      vmaxps(value, value, Splat(0.0F));
-      vminps(value, value, Splat(1.0F));
+      at_least(0.0F);
+      at_most(1.0F);
       return;
-    case ActivationKind::kHardSwish:
+    case ActivationKind::kHardSwish:  // a NaN comes back with the last product
       vmulps(scratch, value, Splat(1.0F / 6.0F));
       vaddps(scratch, scratch, Splat(0.5F));
       vmaxps(scratch, scratch, Splat(0.0F));

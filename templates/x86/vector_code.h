@@ -44,10 +44,11 @@ class VectorCode : public Xbyak::CodeGenerator {
   // Zeroes the lanes from `count` on; needs no mask.
   void ClearLanesFrom(int count, const Xbyak::Xmm& value);
 
-  // Loads constants of `activation` into registers [first, first + count), as many as fit; Apply uses them
-  // until the next call.
+  // Loads constants of `activation` into registers [first, first + count), if all of them fit; Apply uses
+  // them until the next call.
   void HoldConstants(const Activation& activation, int first, int count);
-  // value = activation(value). Precondition: activation.fusable().
+  // value = activation(value), NaN where it was NaN. Preconditions: activation.fusable(); scratch holds
+  // nothing, but may be a register of HoldConstants.
   void Apply(const Activation& activation, const Xbyak::Xmm& value, const Xbyak::Xmm& scratch);
 
   // Code that runs `body` count times; `counter` is touched only when that is more than once.
@@ -70,9 +71,8 @@ class VectorCode : public Xbyak::CodeGenerator {
   const bool wide_;
   const int registers_;
   const int64_t vector_bytes_;
-  // Calls f(operand) with a register that holds `value` in every lane, or else the constant in memory.
-  template <typename F>
-  void WithSplat(float value, const F& f);
+  // The register that holds `value` in every lane, or else scratch, which then does.
+  Xbyak::Xmm InRegister(float value, const Xbyak::Xmm& scratch);
 
   std::map<std::vector<uint32_t>, Xbyak::Label> constants_;
   std::vector<std::pair<float, Xbyak::Xmm>> held_;

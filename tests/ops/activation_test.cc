@@ -47,5 +47,21 @@ TEST(Activation, Values) {
   EXPECT_EQ(Activation{}.Apply(-7), -7);
 }
 
+TEST(Activation, NanStaysNan) {
+  for (const char* text : {"", "relu", "clip:0:6", "clip:-0.5:inf", "clip:-inf:3", "leaky_relu:0.1",
+                           "hard_sigmoid:0.2:0.5", "hard_swish", "sigmoid", "tanh", "silu"}) {
+    EXPECT_TRUE(std::isnan(ParseActivation(text).Apply(NAN))) << text;
+  }
+}
+
+TEST(Activation, Infinities) {
+  EXPECT_EQ(ParseActivation("relu").Apply(INFINITY), INFINITY);
+  EXPECT_EQ(ParseActivation("relu").Apply(-INFINITY), 0);
+  EXPECT_EQ(ParseActivation("hard_sigmoid:0.2:0.5").Apply(-INFINITY), 0);
+  EXPECT_TRUE(std::isnan(ParseActivation("hard_swish").Apply(-INFINITY)));
+  EXPECT_EQ(ParseActivation("silu").Apply(INFINITY), INFINITY);
+  EXPECT_EQ(ParseActivation("silu").Apply(-INFINITY), 0);
+}
+
 }  // namespace
 }  // namespace tilesmith

@@ -27,6 +27,7 @@ struct KernelCase {
   std::vector<Shape> inputs;
   double tolerance = 0;  // absolute
   bool integers = false;
+  int64_t nan_every = 0;  // this many elements, the first among them; 0: none
 };
 
 // Where a plain element lies in a spread buffer of `layout`.
@@ -73,7 +74,7 @@ inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const La
     const int64_t at = place.Offset(i);
     seen[at] = true;
     const float expected = want.floats()[i];
-    if (expected == got[at]) continue;
+    if (expected == got[at] || (std::isnan(expected) && std::isnan(got[at]))) continue;
     ASSERT_LE(std::abs(static_cast<double>(expected) - got[at]), tolerance) << "element " << i;
   }
   for (int64_t at = 0; at < got.size(); ++at) {
@@ -139,6 +140,8 @@ inline void Check(const KernelCase& c) {
     const std::span<float> values(tensor.floats(), tensor.size());
     c.integers ? FillIntegers(values, kSeed + inputs.size())
                : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
+    for (size_t i = 0; c.nan_every > 0 && i < values.size(); i += size_t(c.nan_every))
+      values[i] = std::numeric_limits<float>::quiet_NaN();
   }
   pointers.reserve(inputs.size());
   for (const Tensor& tensor : inputs) pointers.push_back(&tensor);

@@ -68,6 +68,10 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json json = Json::parse(run.out);
   EXPECT_LE(json["difference"], 1e-4);
+  EXPECT_EQ(json["allowed_difference"], 1e-4);
+  EXPECT_EQ(json["checked_steps"], json["steps"].size());
+  EXPECT_NE(json["worst_step"], "");
+  EXPECT_LE(json["worst_step_difference"], json["worst_step_allowed"]);
   EXPECT_EQ(json["runs"], 3);
   EXPECT_GE(json["steps"].size(), 26u);
   EXPECT_EQ(Json::parse(ReadFile(trace))["traceEvents"].size(), json["steps"].size());

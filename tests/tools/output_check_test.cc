@@ -25,14 +25,27 @@ TEST(OutputCheck, PlansBesideTheReference) {
   EXPECT_EQ(check.expected_from, "the reference");
   ASSERT_EQ(check.differences.size(), 2u);
   EXPECT_LE(check.differences[0], 1e-4);
+  EXPECT_EQ(check.allowed[0], kAllowedOutputDifference);
+  EXPECT_EQ(check.wrong[0], "");
   EXPECT_NO_THROW(RequireAlike(plans, check));
+}
+
+TEST(OutputCheck, MoreIsAllowedWhereTheNetworkAmplifiesRounding) {
+  const std::vector<PlanToCheck> plans = {{"the plan", nullptr, ""}};
+  EXPECT_NO_THROW(RequireAlike(plans, {"the reference", {2e-3}, {1e-2}, {""}}));
+  try {
+    RequireAlike(plans, {"the reference", {2e-3}, {1e-2}, {"step \"conv1\" (direct)"}});
+    ADD_FAILURE() << "a wrong step is let through";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("; step \"conv1\" (direct)"));
+  }
 }
 
 TEST(OutputCheck, NamesThePlanThatDiffers) {
   const std::vector<PlanToCheck> plans = {{"the plan", nullptr, ""}, {"NHWC everywhere", nullptr, ""}};
   for (const double difference : {2e-3, double(INFINITY), std::numeric_limits<double>::quiet_NaN()}) {
     try {
-      RequireAlike(plans, {"the reference", {9e-4, difference}});
+      RequireAlike(plans, {"the reference", {9e-4, difference}, {1e-3, 1e-3}, {"", ""}});
       ADD_FAILURE() << difference << " is let through";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kWrongAnswer);
@@ -52,6 +65,8 @@ TEST(OutputCheck, TheLargestDifferenceOfAnyOutput) {
   EXPECT_EQ(LargestDifference(expected, expected), 0);
   EXPECT_FLOAT_EQ(float(LargestDifference({{"a", tensor(1, 3)}, {"b", tensor(2, -1)}}, expected)), 0.5f);
   EXPECT_FALSE(std::isfinite(LargestDifference({{"a", tensor(NAN, 4)}, {"b", tensor(2, -2)}}, expected)));
+  const std::vector<NamedTensor> nan = {{"a", tensor(NAN, INFINITY)}};
+  EXPECT_EQ(LargestDifference(nan, nan), 0);
 }
 
 }  // namespace

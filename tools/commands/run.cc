@@ -19,8 +19,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr double kAllowedDifference = 1e-4;  // of the largest output
-
 class RunNetworkCommand : public Command {
  public:
   std::string_view Name() const override { return "run"; }
@@ -40,7 +38,8 @@ class RunNetworkCommand : public Command {
     args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");
     args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output");
     args.Positive("--runs", &runs_, "Timed runs (default 20)");
-    args.Flag("--check", &check_, "Compare with the reference executor; exit 5 when they differ");
+    args.Flag("--check", &check_,
+              "Compare outputs and every layer with the reference; exit 5 when they differ");
     args.Flag("--profile", &profile_, "Print every step with its time");
     args.Text("--csv", &csv_path_, "Write the profile as CSV");
     args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace");
@@ -88,14 +87,10 @@ class RunNetworkCommand : public Command {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
     }
-    const double difference = check_ ? run.CompareWithReference(graph) : 0;
-    if (check_) report.Fact("difference", "difference", {difference, fmt::format("{:.1e}", difference)});
+    const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
+    if (check_) AddCheck(report, check);
     report.Print(json_);
-    if (!(difference <= kAllowedDifference)) {
-      throw Error(ErrorCode::kWrongAnswer,
-                  fmt::format("outputs differ from the reference by {:.1e} of the largest (allowed: {:.0e})",
-                              difference, kAllowedDifference));
-    }
+    if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
   }
 
   static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
@@ -115,6 +110,25 @@ class RunNetworkCommand : public Command {
                 {int64_t(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
     const int64_t peak = PeakResidentBytes();
     report.Fact("peak_bytes", "process's peak MB", {peak, Megabytes(size_t(peak))});
+  }
+
+  static void AddCheck(Report& report, const NetworkCheck& check) {
+    const auto cell = [](double value) { return Cell{value, fmt::format("{:.1e}", value)}; };
+    report.Fact("difference", "difference", cell(check.difference));
+    report.Fact("allowed_difference", "allowed", {check.allowed, DescribeAllowed(check)});
+    report.Fact("amplified_rounding", "rounding in it", cell(check.rounding));
+    report.Fact("checked_steps", "checked steps", CountCell(check.steps));
+    report.Fact("worst_step", "worst step", TextCell(check.worst_step));
+    report.Fact("worst_step_difference", "its difference", cell(check.worst_step_difference));
+    report.Fact("worst_step_allowed", "its bound", cell(check.worst_step_allowed));
+    if (!check.wrong.empty()) report.Fact("wrong", "wrong", TextCell(check.wrong));
+    if (check.not_numbers > 0) {
+      report.Fact("not_numbers", "NaN or inf",
+                  {check.not_numbers, fmt::format("{} values are in both", check.not_numbers)});
+    }
+    if (check.spread > 0) {
+      report.Fact("spread", "spread by tiles", {check.spread, fmt::format("{} values", check.spread)});
+    }
   }
 
   static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "layouts/base/error.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
@@ -39,18 +38,20 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
   return chains;
 }
 
-void CheckAgreement(NetworkRun& run, OneDnnNetwork& chain) {
+void CheckAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain) {
   run.Run();
   chain.Run(&InterruptFlag());
   const std::vector<NamedTensor> ours = run.Outputs();
-  for (size_t i = 0; i < ours.size(); ++i) {
-    if (ours[i].second.type() != DataType::kF32) continue;
-    const double difference = RelativeDifference(ours[i].second, chain.GetOutput(int(i)));
-    if (difference <= kAllowedOutputDifference) continue;
-    throw Error(ErrorCode::kWrongAnswer,
-                fmt::format("output {} differs from oneDNN's by {:.1e} of the largest value", ours[i].first,
-                            difference));
-  }
+  std::vector<NamedTensor> theirs;
+  for (size_t i = 0; i < ours.size(); ++i) theirs.emplace_back(ours[i].first, chain.GetOutput(int(i)));
+  const double difference = LargestDifference(ours, theirs);
+  if (difference <= kAllowedOutputDifference) return;
+  const NetworkCheck check = run.Check(graph);
+  const double allowed = AllowedDifference(check.rounding, kAllowedOutputDifference);
+  if (difference <= allowed && check.wrong.empty()) return;
+  throw Error(ErrorCode::kWrongAnswer,
+              fmt::format("outputs differ from oneDNN's by {:.1e} of the largest value (allowed: {:.1e}){}{}",
+                          difference, allowed, check.wrong.empty() ? "" : "; ", check.wrong));
 }
 
 // "12 Mul, 2 Resize"
@@ -70,7 +71,7 @@ NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoic
   NetworkBench bench;
   std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
   if (!chains.empty()) {
-    CheckAgreement(run, *chains[0].network);
+    CheckAgreement(graph, run, *chains[0].network);
     bench.guests = chains[0].network->GuestTypes();
   }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};

@@ -25,7 +25,8 @@ struct NetworkBench {
 
 // oneDNN runs twice: with its automatic choice of algorithms, and with `fastest`, the choice that won layer
 // by layer (which may lose in context). Both sides begin and end in the plan's end layouts. Throws
-// Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output.
+// Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output,
+// and by more than the network makes of rounding.
 NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
                           const CpuInfo& cpu, const DuelOptions& options);
 

@@ -12,7 +12,6 @@
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
-#include "tools/network/outputs.h"
 
 namespace tilesmith {
 namespace {
@@ -57,11 +56,12 @@ std::vector<Pointer> PointersTo(Tensors& tensors) {
 }  // namespace
 
 NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs)
-    : ends_(plan.ends),
+    : plan_(plan),
+      cpu_(machine.cpu),
       output_names_(OutputNames(graph)),
       plain_inputs_(std::move(inputs)),
-      inputs_(InLayout(graph, plain_inputs_, ends_.inputs)),
-      outputs_(MakeOutputs(graph, ends_.outputs)),
+      inputs_(InLayout(graph, plain_inputs_, plan_.ends.inputs)),
+      outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
       executor_(std::move(graph), plan, {machine.cpu, machine.threads, &InterruptFlag()}) {}
@@ -96,11 +96,6 @@ std::vector<StepProfile> NetworkRun::Profile(int runs) {
 std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
   constexpr int kRepeats = 5;
   return executor_.RepeatSteps(input_pointers_, output_pointers_, runs, kRepeats);
-}
-
-double NetworkRun::CompareWithReference(const Graph& graph) {
-  Run();
-  return LargestDifference(Outputs(), ReferenceOutputs(graph, plain_inputs_));
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/npy.h"
@@ -30,17 +31,20 @@ class NetworkRun {
   std::vector<StepProfile> Profile(int runs);
   // With what the steps take when they are repeated.
   std::vector<StepProfile> ProfileRepeated(int runs);
-  // Largest difference of any output to the reference executor's, relative to that output's largest value.
-  // Precondition: the graph this was made for.
-  double CompareWithReference(const Graph& graph);
+  // Outputs and every layer beside the reference's (network_check.h). Precondition: the graph this was made
+  // for, with its weights.
+  NetworkCheck Check(const Graph& graph) {
+    return CheckNetwork(executor_, graph, plan_, cpu_, plain_inputs_);
+  }
 
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
-  const EndLayouts& ends() const { return ends_; }
+  const EndLayouts& ends() const { return plan_.ends; }
   std::vector<NamedTensor> Outputs() const;  // after a run; plain
 
  private:
-  EndLayouts ends_;
+  Plan plan_;
+  CpuInfo cpu_;
   std::vector<std::string> output_names_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;

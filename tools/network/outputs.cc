@@ -1,9 +1,10 @@
 #include "tools/network/outputs.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "graph_tuner/check/compare.h"
 #include "ops/reference_run.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 
 namespace tilesmith {
@@ -24,7 +25,9 @@ double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vec
   double largest = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].second.type() != DataType::kF32) continue;
-    largest = std::max(largest, RelativeDifference(outputs[i].second, expected.at(i).second));
+    const TensorDifference difference = CompareTensors(outputs[i].second, expected.at(i).second);
+    if (difference.one_sided >= 0) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, difference.relative);
   }
   return largest;
 }

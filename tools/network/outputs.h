@@ -12,11 +12,12 @@ namespace tilesmith {
 // Error(kInterrupted) when the user interrupts it.
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
 
-// Of the largest value of an output.
+// Of the largest value of an output, beside ONNX Runtime or oneDNN, which round in their own ways. More is
+// allowed only where the network amplifies rounding (network_check.h).
 constexpr double kAllowedOutputDifference = 1e-3;
 
 // Largest difference of any float output to the one in its place, relative to that one's largest value;
-// infinite when anything is not a number. Plain tensors.
+// infinite when anything is NaN or infinite on one side only. Plain tensors.
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected);
 
 }  // namespace tilesmith

@@ -20,16 +20,20 @@ struct PlanToCheck {
 struct OutputCheck {
   std::string expected_from;        // "ONNX Runtime 1.30.0", or "the reference"
   std::vector<double> differences;  // of each plan, largest of all outputs; 0 of one that is not checked
+  std::vector<double> allowed;      // of each plan
+  std::vector<std::string> wrong;   // likewise: "", or the step that computes something else
 };
 
 // Runs every plan once, with seeded inputs. Without a library (onnx_runtime.h) the reference executor says
-// what is right. Throws as OnnxRuntimeModel does.
+// what is right. A plan whose outputs differ by more than kAllowedOutputDifference is checked layer by layer,
+// and held to what its network makes of rounding (network_check.h). Throws as OnnxRuntimeModel does.
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
                          const Machine& machine, const std::string& library);
 
 // A table of them.
 void AddOutputCheck(Report& report, const std::vector<PlanToCheck>& plans, const OutputCheck& check);
-// Throws Error(kWrongAnswer) naming a plan whose outputs differ by more than is allowed.
+// Throws Error(kWrongAnswer) naming a plan whose outputs differ by more than is allowed, and its first wrong
+// step.
 void RequireAlike(const std::vector<PlanToCheck>& plans, const OutputCheck& check);
 
 }  // namespace tilesmith

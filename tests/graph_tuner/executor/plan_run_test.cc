@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph_tuner/check/network_check.h"
 #include "graph_tuner/graph_tune.h"
 #include "graph_tuner/problem/fused_nodes.h"
 #include "ops/networks/networks.h"
@@ -96,6 +97,11 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
     Executor executor(graph, plan, {.cpu = cpu, .threads = 2});
     ExpectOutputs(executor, graph, inputs, expected, 1e-4);
     ExpectPlannedSteps(executor, graph, plan, inputs);
+    if (seed == 1) {
+      const NetworkCheck check = CheckNetwork(executor, graph, plan, cpu, inputs);
+      EXPECT_EQ(check.wrong, "");
+      EXPECT_EQ(check.allowed, kAllowedDifference);
+    }
   }
 }
 

@@ -1,0 +1,313 @@
+#include "graph_tuner/check/network_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "graph_tuner/check/compare.h"
+#include "graph_tuner/check/rounding_bounds.h"
+#include "graph_tuner/check/step_check.h"
+#include "graph_tuner/check/step_memory.h"
+#include "graph_tuner/executor/schedule.h"
+#include "layouts/base/check.h"
+#include "layouts/transform.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+InputView Reading(const OutputView& view) { return {view.data, view.batch_stride}; }
+
+// A node's output by the reference, and by the reference with rounding errors behind every step so far.
+struct NodeValue {
+  Tensor exact;
+  const Tensor* given = nullptr;  // of graph inputs, instead of `exact`
+  bool rounded = false;           // the draws differ from the exact one; else they are empty
+  std::array<Tensor, kDraws> draws;
+  int uses_left = 0;
+
+  const Tensor& value() const { return given ? *given : exact; }
+  const Tensor& draw(int k) const { return rounded ? draws[k] : value(); }
+};
+
+class Signs {  // splitmix64, a bit at a time
+ public:
+  float Next() {
+    if (left_ == 0) {
+      uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+      z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+      bits_ = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+      left_ = 64;
+    }
+    --left_;
+    return (bits_ >> left_ & 1) != 0 ? 1.0F : -1.0F;
+  }
+
+ private:
+  uint64_t state_ = 1, bits_ = 0;
+  int left_ = 0;
+};
+
+Tensor InLayout(const Tensor& tensor, const Layout& layout) {
+  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
+}
+
+std::vector<Tensor> InEnds(const Graph& graph, const std::vector<Tensor>& plain, const Layout& layout) {
+  std::vector<Tensor> tensors;
+  const std::vector<NodeId> ids = graph.GraphInputs();
+  for (size_t i = 0; i < plain.size(); ++i)
+    tensors.push_back(InLayout(plain[i], EndLayout(graph.node(ids[i]), layout)));
+  return tensors;
+}
+
+template <typename Pointer, typename Tensors>
+std::vector<Pointer> PointersTo(Tensors& tensors) {
+  std::vector<Pointer> pointers;
+  pointers.reserve(tensors.size());
+  for (auto& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+class Walk {
+ public:
+  Walk(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
+       const std::vector<Tensor>& inputs)
+      : executor_(executor),
+        graph_(graph),
+        schedules_(ResolveSchedules(graph, plan, cpu)),
+        plain_inputs_(inputs),
+        inputs_(InEnds(graph, inputs, plan.ends.inputs)),
+        values_(graph.size()),
+        step_of_(graph.size(), -1) {
+    for (const NodeId id : graph.outputs())
+      outputs_.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), plan.ends.outputs));
+  }
+
+  NetworkCheck Run() {
+    const auto inputs = PointersTo<const Tensor*>(inputs_);
+    const auto outputs = PointersTo<Tensor*>(outputs_);
+    executor_.Run(inputs, outputs);
+    std::vector<Tensor> computed;
+    for (const Tensor& output : outputs_) computed.push_back(InLayout(output, Layout::Nchw()));
+    steps_ = executor_.BindSteps(inputs, outputs);
+    CountUses();
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      if (schedules_[id].live) Compute(id);
+    RunStepsBefore(steps_.size());
+    CompareOutputs(computed);
+    return std::move(check_);
+  }
+
+ private:
+  void CountUses() {
+    const std::vector<NodeId> ids = graph_.GraphInputs();
+    for (size_t i = 0; i < ids.size(); ++i) values_[ids[i]].given = &plain_inputs_[i];
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!schedules_[id].live) continue;
+      values_[id].uses_left += graph_.IsOutput(id) ? 1 : 0;
+      for (const NodeId source : Sources(id)) ++values_[source].uses_left;
+    }
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].computes) step_of_[steps_[i].node] = static_cast<int>(i);
+      for (const NodeId node : Reads(steps_[i])) ++values_[node].uses_left;
+    }
+  }
+
+  std::set<NodeId> Sources(NodeId id) const {
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    return {inputs.begin(), inputs.end()};
+  }
+  static std::set<NodeId> Reads(const BoundStep& step) {
+    std::set<NodeId> nodes;
+    for (const StepTensor& input : step.inputs) nodes.insert(input.node);
+    return nodes;
+  }
+
+  void Release(const std::set<NodeId>& nodes) {
+    for (const NodeId node : nodes) {
+      NodeValue& value = values_[node];
+      if (--value.uses_left > 0) continue;
+      value.exact = Tensor();
+      for (Tensor& draw : value.draws) draw = Tensor();
+    }
+  }
+
+  // The node's value and draws, and its step if it has one.
+  void Compute(NodeId id) {
+    NodeValue& value = values_[id];
+    if (value.given != nullptr) return;
+    const std::vector<NodeId> sources = graph_.Inputs(id);
+    const Op& op = *graph_.node(id).op;
+    const auto evaluate = [&](const auto& of) {
+      std::vector<const Tensor*> arguments;
+      for (const NodeId source : sources) arguments.push_back(&of(values_[source]));
+      return op.Reference(arguments);
+    };
+    value.exact = evaluate([](const NodeValue& v) -> const Tensor& { return v.value(); });
+    value.rounded = std::ranges::any_of(sources, [&](NodeId source) { return values_[source].rounded; });
+    if (value.rounded) {
+      for (int k = 0; k < kDraws; ++k)
+        value.draws[k] = evaluate([k](const NodeValue& v) -> const Tensor& { return v.draw(k); });
+    }
+    if (step_of_[id] >= 0) RunStepsBefore(static_cast<size_t>(step_of_[id]) + 1);
+    Release(Sources(id));
+  }
+
+  void RunStepsBefore(size_t end) {
+    for (; next_step_ < end; ++next_step_) {
+      RunStep(next_step_);
+      Release(Reads(steps_[next_step_]));
+    }
+  }
+
+  void RunStep(size_t index) {
+    const BoundStep& step = steps_[index];
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const Tensor& exact = values_[step.inputs[i].node].value();
+      const auto changed = FirstChanged(exact, step.inputs[i], step.input_memory[i]);
+      if (!changed) continue;
+      Wrong(step,
+            fmt::format("its input \"{}\" was written over before it ran: {}",
+                        graph_.node(step.inputs[i].node).name, DescribeElement(exact.shape(), *changed)));
+    }
+    executor_.RunStep(index);
+    NodeValue& value = values_[step.node];
+    const Tensor got = ReadPlain(step.output, Reading(step.output_memory));
+    const Tensor bound = step.computes ? BoundOf(step, value) : Tensor(step.output.shape);
+    const StepCheck compared = CompareStep(got, value.value(), bound, step.computes && MaySpread(step.node));
+    ++check_.steps;
+    check_.spread += compared.spread;
+    NoteWorst(step, compared);
+    if (!compared.wrong.empty()) Wrong(step, compared.wrong);
+    if (!PaddingIsZero(step.output, Reading(step.output_memory))) Wrong(step, "its padding is not zero");
+    WritePlain(value.value(), step.output, step.output_memory);
+    if (step.computes) AddErrors(value, got, bound);
+  }
+
+  // An algorithm that computes neighbouring outputs together takes a NaN from one to the others.
+  bool MaySpread(NodeId id) const {
+    const NodeSchedule& schedule = schedules_[id];
+    return schedule.conv_template != nullptr &&
+           schedule.conv_template->ErrorFactor(schedule.workload, schedule.config) != 1;
+  }
+
+  Tensor BoundOf(const BoundStep& step, const NodeValue& value) const {
+    const NodeSchedule& schedule = schedules_[step.node];
+    std::vector<const Tensor*> inputs;
+    for (const StepTensor& input : step.inputs) inputs.push_back(&values_[input.node].value());
+    const Op& op = *graph_.node(step.node).op;
+    if (schedule.conv_template == nullptr) return OpRoundingBound(op, inputs, value.exact);
+    ConvStep conv{schedule, dynamic_cast<const ConvOp&>(op)};
+    if (schedule.first) {
+      conv.first = graph_.node(*schedule.first).op.get();
+      conv.middle = &values_[*schedule.first].value();
+    }
+    return ConvRoundingBound(conv, inputs);
+  }
+
+  void AddErrors(NodeValue& value, const Tensor& got, const Tensor& bound) {
+    std::vector<float> errors(got.size());
+    bool any = false;
+    for (int64_t i = 0; i < got.size(); ++i) {
+      const float error = got.floats()[i] - value.exact.floats()[i], most = bound.floats()[i];
+      if (!std::isfinite(error) || !std::isfinite(most)) continue;
+      errors[i] = std::clamp(error, -most, most);
+      any |= errors[i] != 0;
+    }
+    if (!any) return;
+    if (!value.rounded) value.draws.fill(value.exact);
+    value.rounded = true;
+    for (size_t i = 0; i < errors.size(); ++i) {
+      value.draws[0].floats()[i] += errors[i];
+      for (int k = 1; k < kDraws; ++k) value.draws[k].floats()[i] += signs_.Next() * errors[i];
+    }
+  }
+
+  void Wrong(const BoundStep& step, const std::string& what) {
+    if (!check_.wrong.empty()) return;
+    check_.wrong = fmt::format("step \"{}\" ({}), on the reference's inputs: {}", step.name, step.kind, what);
+  }
+
+  void NoteWorst(const BoundStep& step, const StepCheck& compared) {
+    const auto ratio = [](double difference, double allowed) {
+      return difference == 0 ? 0 : allowed > 0 ? difference / allowed : INFINITY;
+    };
+    const double now = ratio(compared.difference, compared.allowed);
+    if (!(now > ratio(check_.worst_step_difference, check_.worst_step_allowed))) return;
+    check_.worst_step = step.name;
+    check_.worst_step_difference = compared.difference;
+    check_.worst_step_allowed = compared.allowed;
+  }
+
+  void CompareOutputs(const std::vector<Tensor>& computed) {
+    double nearest = -1;
+    for (size_t k = 0; k < computed.size(); ++k) {
+      const Node& node = graph_.node(graph_.outputs()[k]);
+      const NodeValue& value = values_[graph_.outputs()[k]];
+      const TensorDifference difference = CompareTensors(computed[k], value.value());
+      check_.not_numbers += difference.not_numbers;
+      double rounding = 0;
+      for (int draw = 0; draw < kDraws; ++draw)
+        rounding = std::max(rounding, CompareTensors(value.draw(draw), value.value()).relative);
+      const double allowed = AllowedDifference(rounding);
+      if (difference.relative / allowed > nearest) {
+        nearest = difference.relative / allowed;
+        check_.output = node.name;
+        check_.difference = difference.relative;
+        check_.rounding = rounding;
+        check_.allowed = allowed;
+      }
+      if (!check_.wrong.empty()) continue;
+      if (difference.one_sided >= 0 && check_.spread == 0) {
+        const int64_t at = difference.one_sided;
+        check_.wrong =
+            fmt::format("output \"{}\": {} is {}, should be {}", node.name, DescribeElement(node.shape, at),
+                        computed[k].floats()[at], value.value().floats()[at]);
+      } else if (!(difference.relative <= allowed)) {
+        check_.wrong = fmt::format(
+            "output \"{}\" differs from the reference by {:.1e} of the largest (allowed: {:.1e}, as the "
+            "network "
+            "makes {:.1e} of its kernels' rounding), though every step is right by itself",
+            node.name, difference.relative, allowed, rounding);
+      }
+    }
+  }
+
+  Executor& executor_;
+  const Graph& graph_;
+  const std::vector<NodeSchedule> schedules_;
+  const std::vector<Tensor>& plain_inputs_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<NodeValue> values_;  // by node
+  std::vector<int> step_of_;       // by node: the step that computes it, or -1
+  std::vector<BoundStep> steps_;
+  size_t next_step_ = 0;
+  Signs signs_;
+  NetworkCheck check_;
+};
+
+}  // namespace
+
+double AllowedDifference(double rounding, double floor) {
+  return std::max(floor, kRoundingFactor * rounding);
+}
+
+NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
+                          const std::vector<Tensor>& inputs) {
+  return Walk(executor, graph, plan, cpu, inputs).Run();
+}
+
+std::string DescribeAllowed(const NetworkCheck& check) {
+  if (check.allowed > kAllowedDifference) {
+    return fmt::format("{:.1e}, {:.0f} times the {:.1e} that the network makes of its kernels' rounding",
+                       check.allowed, kRoundingFactor, check.rounding);
+  }
+  return fmt::format("{:.1e}, as in any network (this one makes {:.1e} of its kernels' rounding)",
+                     check.allowed, check.rounding);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,252 @@
+#include "graph_tuner/check/rounding_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "layouts/base/check.h"
+#include "ops/nodes/activations.h"
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/binary.h"
+#include "ops/nodes/functions.h"
+#include "ops/nodes/gemm.h"
+#include "ops/nodes/pool.h"
+#include "ops/nodes/softmax.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+constexpr double kSmallest = 1e-36;  // what a result that is not a normal float may be off
+
+double Slope(const Activation& activation) {
+  switch (activation.kind) {
+    case ActivationKind::kLeakyRelu:
+    case ActivationKind::kHardSigmoid:
+      return std::max(1.0, std::abs(double{activation.alpha}));
+    case ActivationKind::kHardSwish:
+    case ActivationKind::kSilu:
+      return 1.5;
+    default:
+      return 1;
+  }
+}
+
+// What computing the activation of a value of this magnitude adds, in units of eps.
+double ActivationRoundings(const Activation& activation, double magnitude) {
+  constexpr double kOfFunctions = 8;  // of exp, tanh and the few operations around them
+  const double alpha = std::abs(double{activation.alpha}), beta = std::abs(double{activation.beta});
+  switch (activation.kind) {
+    case ActivationKind::kNone:
+    case ActivationKind::kRelu:
+    case ActivationKind::kClip:
+      return 0;
+    case ActivationKind::kLeakyRelu:
+      return alpha * magnitude;
+    default:
+      return kOfFunctions * (std::max(1.0, alpha) * magnitude + beta + 1);
+  }
+}
+
+float BoundOf(double roundings, double magnitude, const Activation& activation) {
+  return static_cast<float>(
+      kEps * (Slope(activation) * roundings * magnitude + ActivationRoundings(activation, magnitude)) +
+      kSmallest);
+}
+
+// sqrt of the sum of the squares of the inputs that each output pixel of one group of one image meets.
+std::vector<double> PatchNorms(const ConvWorkload& w, const float* input) {
+  const int64_t plane = w.ih * w.iw;
+  std::vector<double> squares(plane, 0), norms(w.oh * w.ow, 0);
+  for (int64_t c = 0; c < w.ic / w.g; ++c)
+    for (int64_t i = 0; i < plane; ++i) squares[i] += double{input[c * plane + i]} * input[c * plane + i];
+  for (int64_t i = 0; i < w.kh; ++i) {
+    for (int64_t y = 0; y < w.oh; ++y) {
+      const int64_t row = y * w.sh - w.ph + i * (w.dh + 1);
+      if (row < 0 || row >= w.ih) continue;
+      for (int64_t j = 0; j < w.kw; ++j) {
+        for (int64_t x = 0; x < w.ow; ++x) {
+          const int64_t column = x * w.sw - w.pw + j * (w.dw + 1);
+          if (column >= 0 && column < w.iw) norms[y * w.ow + x] += squares[row * w.iw + column];
+        }
+      }
+    }
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+// At least the sum of the absolute values of each output's terms.
+Tensor Magnitudes(const ConvWorkload& w, const Tensor& input, const ConvOp& conv, const Tensor* residual) {
+  Tensor magnitudes(w.output_shape());
+  const int64_t icg = w.ic / w.g, ocg = w.oc / w.g, taps = icg * w.kh * w.kw, pixels = w.oh * w.ow;
+  const float* weights = conv.weights()->floats();
+#pragma omp parallel for collapse(2) schedule(dynamic)
+  for (int64_t n = 0; n < w.mb; ++n) {
+    for (int64_t g = 0; g < w.g; ++g) {
+      const std::vector<double> norms = PatchNorms(w, input.floats() + (n * w.ic + g * icg) * w.ih * w.iw);
+      for (int64_t o = g * ocg; o < (g + 1) * ocg; ++o) {
+        double squares = 0;
+        for (int64_t k = 0; k < taps; ++k) squares += double{weights[o * taps + k]} * weights[o * taps + k];
+        const double norm = std::sqrt(squares), bias = conv.bias() ? std::abs(conv.bias()->floats()[o]) : 0;
+        const int64_t first = (n * w.oc + o) * pixels;
+        for (int64_t p = 0; p < pixels; ++p) {
+          const double added = bias + (residual ? std::abs(residual->floats()[first + p]) : 0);
+          magnitudes.floats()[first + p] = static_cast<float>(norm * norms[p] + added);
+        }
+      }
+    }
+  }
+  return magnitudes;
+}
+
+Tensor Absolute(const Tensor& tensor) {
+  Tensor absolute(tensor.shape());
+  std::transform(tensor.floats(), tensor.floats() + tensor.size(), absolute.floats(),
+                 [](float x) { return std::abs(x); });
+  return absolute;
+}
+
+Tensor ScaledMagnitudes(const ScaleShiftOp& op, const Tensor& input) {
+  Tensor magnitudes(input.shape());
+  const int64_t channels = input.shape()[1];
+  const int64_t planes = std::max<int64_t>(input.shape()[0] * channels, 1), plane = input.size() / planes;
+  for (int64_t i = 0; i < input.size(); ++i) {
+    const int64_t c = i / plane % channels;
+    magnitudes.floats()[i] = std::abs(op.scale()[c] * input.floats()[i]) + std::abs(op.shift()[c]);
+  }
+  return magnitudes;
+}
+
+const Activation& ActivationInFront(const ConvStep& step) {
+  static constexpr Activation kNone;
+  if (const auto* conv = dynamic_cast<const ConvOp*>(step.first)) return conv->workload().post.activation;
+  if (const auto* op = dynamic_cast<const ScaleShiftOp*>(step.first)) return op->activation();
+  if (const auto* op = dynamic_cast<const ActivationOp*>(step.first)) return op->activation();
+  return kNone;
+}
+
+// Of what the main conv reads. Where an activation in front makes errors that do not shrink with its input,
+// at least 1, so that they are a multiple of it.
+Tensor InputMagnitudes(const ConvStep& step, const Tensor& data) {
+  if (step.first == nullptr) return Absolute(data);
+  const auto* before = dynamic_cast<const ConvOp*>(step.first);
+  const auto* scale_shift = dynamic_cast<const ScaleShiftOp*>(step.first);
+  Tensor magnitudes = before        ? Magnitudes(before->workload(), data, *before, nullptr)
+                      : scale_shift ? ScaledMagnitudes(*scale_shift, data)
+                                    : Absolute(data);
+  const float least = ActivationRoundings(ActivationInFront(step), 0) > 0 ? 1 : 0;
+  for (int64_t i = 0; i < magnitudes.size(); ++i) {
+    float& magnitude = magnitudes.floats()[i];
+    magnitude = std::max({magnitude, std::abs(step.middle->floats()[i]), least});
+  }
+  return magnitudes;
+}
+
+double TermsOf(const ConvWorkload& w) { return static_cast<double>(w.ic / w.g * w.kh * w.kw + 2); }
+
+// act(x) of values of these magnitudes, each the result of `roundings`.
+Tensor BoundsOf(const Tensor& magnitudes, double roundings, const Activation& activation) {
+  Tensor bounds(magnitudes.shape());
+  std::transform(magnitudes.floats(), magnitudes.floats() + magnitudes.size(), bounds.floats(),
+                 [&](float magnitude) { return BoundOf(roundings, magnitude, activation); });
+  return bounds;
+}
+
+float LargestFinite(const Tensor& tensor) {
+  float largest = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    if (std::isfinite(tensor.floats()[i])) largest = std::max(largest, std::abs(tensor.floats()[i]));
+  return largest;
+}
+
+// The op of the absolute values, which for sums and means is the magnitude of their terms.
+Tensor OfAbsolutes(const Op& op, std::span<const Tensor* const> inputs) {
+  std::vector<Tensor> absolutes;
+  std::vector<const Tensor*> pointers;
+  for (const Tensor* input : inputs) absolutes.push_back(Absolute(*input));
+  for (const Tensor& absolute : absolutes) pointers.push_back(&absolute);
+  return op.Reference(pointers);
+}
+
+Tensor GemmBounds(const GemmOp& gemm, const Tensor& input, const Tensor& output) {
+  const int64_t k = gemm.k(), n = gemm.n(), rows = n == 0 ? 0 : output.size() / n;
+  const float* weights = gemm.weights()->floats();
+  std::vector<double> columns(n, 0);
+  for (int64_t i = 0; i < k * n; ++i) columns[i % n] += double{weights[i]} * weights[i];
+  Tensor magnitudes(output.shape());
+  for (int64_t r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (int64_t i = 0; i < k; ++i) squares += double{input.floats()[r * k + i]} * input.floats()[r * k + i];
+    for (int64_t j = 0; j < n; ++j) {
+      const double bias = gemm.bias() ? std::abs(gemm.bias()->floats()[j]) : 0;
+      magnitudes.floats()[r * n + j] = static_cast<float>(std::sqrt(squares * columns[j]) + bias);
+    }
+  }
+  return BoundsOf(magnitudes, SumRoundings(static_cast<double>(k + 1)), gemm.activation());
+}
+
+// A factor of the output, and the same for all: of exp's argument, and of the sum.
+Tensor SoftmaxBounds(const SoftmaxOp& op, const Tensor& input, const Tensor& output) {
+  double count = 1;
+  for (int64_t axis = op.first_axis(); axis <= op.last_axis(); ++axis)
+    count *= static_cast<double>(input.shape()[axis]);
+  constexpr double kOfExp = 16;
+  return BoundsOf(Absolute(output), kOfExp + SumRoundings(count) + 4 * LargestFinite(input), {});
+}
+
+double TermsOfMean(const Op& op, const Tensor& input) {
+  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) {
+    return static_cast<double>(pool->window().kh * pool->window().kw);
+  }
+  return static_cast<double>(input.shape()[2] * input.shape()[3]);
+}
+
+bool IsMean(const Op& op) { return op.Type() == "AveragePool" || op.Type() == "GlobalAveragePool"; }
+
+}  // namespace
+
+double SumRoundings(double terms) { return std::min(terms, 16 * std::sqrt(terms)); }
+
+Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> inputs) {
+  const NodeSchedule& schedule = step.schedule;
+  const ConvWorkload& w = step.conv.workload();
+  const Tensor in = InputMagnitudes(step, *inputs[0]);
+  Tensor magnitudes = Magnitudes(w, in, step.conv, w.post.sum ? inputs[1] : nullptr);
+  double terms = TermsOf(w);
+  if (const auto* before = dynamic_cast<const ConvOp*>(step.first)) terms += TermsOf(before->workload());
+  if (step.first != nullptr) terms += 2 + ActivationRoundings(ActivationInFront(step), 1);
+  const double factor = schedule.conv_template->ErrorFactor(schedule.workload, schedule.config);
+  const double slope = step.first != nullptr ? Slope(ActivationInFront(step)) : 1;
+  if (factor == 1) return BoundsOf(magnitudes, slope * SumRoundings(terms), w.post.activation);
+  std::fill_n(magnitudes.floats(), magnitudes.size(),
+              *std::max_element(magnitudes.floats(), magnitudes.floats() + magnitudes.size()));
+  return BoundsOf(magnitudes, slope * factor * terms, w.post.activation);
+}
+
+Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output) {
+  constexpr double kFewOperations = 2, kOfExp = 16, kOfTaps = 32;
+  if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return GemmBounds(*gemm, *inputs[0], output);
+  if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
+    return SoftmaxBounds(*softmax, *inputs[0], output);
+  }
+  if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&op)) {
+    return BoundsOf(ScaledMagnitudes(*scale, *inputs[0]), 2, scale->activation());
+  }
+  if (const auto* act = dynamic_cast<const ActivationOp*>(&op)) {
+    return BoundsOf(Absolute(*inputs[0]), 0, act->activation());
+  }
+  if (IsMean(op)) return BoundsOf(OfAbsolutes(op, inputs), 2 + SumRoundings(TermsOfMean(op, *inputs[0])), {});
+  if (dynamic_cast<const SumOp*>(&op) != nullptr) {
+    return BoundsOf(OfAbsolutes(op, inputs), static_cast<double>(inputs.size()), {});
+  }
+  if (op.Type() == "Resize") {  // a weighted mean of up to 16 pixels, some weights below zero
+    Tensor magnitudes(output.shape());
+    std::fill_n(magnitudes.floats(), magnitudes.size(), LargestFinite(*inputs[0]));
+    return BoundsOf(magnitudes, kOfTaps, {});
+  }
+  return BoundsOf(Absolute(output), op.Type() == "Exp" ? kOfExp : kFewOperations, {});
+}
+
+}  // namespace tilesmith

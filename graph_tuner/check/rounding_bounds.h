@@ -1,0 +1,34 @@
+// How far a kernel's result may be from the exact one when nothing but rounding is to blame: for every
+// element, eps * (length of the reduction) * (magnitude of its terms).
+#pragma once
+
+#include <span>
+
+#include "graph_tuner/executor/schedule.h"
+#include "ops/nodes/conv.h"
+
+namespace tilesmith {
+
+// Roundings of a sum of `terms` floats, in units of eps times the sum of the terms' magnitudes: `terms` at
+// worst, and hardly ever 16 * sqrt(terms), as they rarely all fall on one side. Source: Higham and Mary, "A
+// New Approach to Probabilistic Rounding Error Analysis", 2019, theorem 2.4 with lambda = 32.
+double SumRoundings(double terms);
+
+// A conv as the executor computes it.
+struct ConvStep {
+  const NodeSchedule& schedule;
+  const ConvOp& conv;
+  const Op* first = nullptr;       // the node fused in front, or null
+  const Tensor* middle = nullptr;  // its output, plain; exactly when there is one
+};
+
+// Plain tensors of the output's shape; `inputs` are plain and those of the step. The magnitude of a conv's
+// terms is not summed up but bounded by the product of two norms, those of the weights and of the inputs they
+// meet (Cauchy and Schwarz), which is some 1.5 to 3 times as much and next to nothing to compute. What is not
+// of an algorithm that mixes neighbouring outputs is held to its own magnitude, the others to ErrorFactor
+// times the largest. Not finite where an input is not.
+Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> inputs);
+// Of any other op; output: its Reference.
+Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output);
+
+}  // namespace tilesmith
