@@ -184,7 +184,7 @@ Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Model Model::Load(const std::string& model, const LoadOptions& options) {
   const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
   Graph graph = LoadModel({model, options.batch, options.input_shapes});
-  const Plan plan = LoadPlan(options.plan, graph, machine, false);
+  const Plan plan = LoadPlan(options.plan, graph, machine);
   auto impl = std::make_shared<Impl>();
   impl->network = CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads});
   impl->inputs = Describe(impl->network->inputs);
