@@ -29,7 +29,7 @@ double Balance(double tasks, int threads) {
 
 double InputBytes(const ConvWorkload& w, int64_t rows, int64_t channels) {
   const int64_t read = std::min(w.ih, (rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
-  return static_cast<double>(read * w.iw * channels) * sizeof(float);
+  return static_cast<double>(read * w.iw) * static_cast<double>(channels) * sizeof(float);
 }
 
 std::span<const std::string_view> FeatureNames() { return kNames; }

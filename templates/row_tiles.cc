@@ -6,26 +6,45 @@
 #include "layouts/base/check.h"
 
 namespace tilesmith {
+namespace {
+
+// The position after the last one whose last tap is inside an input row of `iw`; 0 when none is.
+int64_t InsideEnd(const ConvWorkload& w, int64_t iw) {
+  const int64_t last_tap =
+      iw - 1 + w.pw - (w.kw - 1) * (w.dw + 1);  // of a position's first tap, before padding
+  return last_tap < 0 ? 0 : last_tap / w.sw + 1;
+}
+
+}  // namespace
 
 std::vector<TileRun> CutRow(const ConvWorkload& w, const RowCut& cut) {
+  const int64_t reach = (w.kw - 1) * (w.dw + 1);
+  const int64_t inside_end = InsideEnd(w, cut.iw);
   const auto is_edge = [&](int64_t first, int64_t width) {
-    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + (w.kw - 1) * (w.dw + 1) >= cut.iw;
+    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + reach >= cut.iw;
   };
   const int64_t count = (cut.ow + cut.width - 1) / cut.width;
   std::vector<TileRun> runs;
   int64_t first = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t width =
-        cut.balance ? cut.ow / count + (i < cut.ow % count) : std::min(cut.width, cut.ow - first);
+  for (int64_t i = 0; i < count;) {
+    const int64_t wider = cut.balance ? cut.ow % count : 0;  // so many tiles are one wider
+    const int64_t width = cut.balance ? cut.ow / count + (i < wider) : std::min(cut.width, cut.ow - first);
     const bool edge = is_edge(first, width);
-    if (!runs.empty() && !edge && !runs.back().edge && runs.back().width == width) {
-      ++runs.back().count;
-    } else {
-      runs.push_back({static_cast<int>(first), static_cast<int>(width), 1, edge});
+    int64_t equal = 1;
+    if (!edge) {
+      const int64_t as_wide = !cut.balance ? (cut.ow - first) / width : i < wider ? wider - i : count - i;
+      equal = std::min(as_wide, (inside_end - first) / width);
     }
-    first += width;
+    runs.push_back({static_cast<int>(first), static_cast<int>(width), static_cast<int>(equal), edge});
+    first += equal * width;
+    i += equal;
   }
   return runs;
+}
+
+int64_t EdgePositions(const ConvWorkload& w) {
+  const int64_t inside_begin = (w.pw + w.sw - 1) / w.sw;
+  return w.ow - std::max<int64_t>(0, std::min(InsideEnd(w, w.iw), w.ow) - inside_begin);
 }
 
 bool CanFlatten(const ConvWorkload& w) {

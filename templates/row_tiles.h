@@ -27,6 +27,9 @@ struct RowCut {
 // run.
 std::vector<TileRun> CutRow(const ConvWorkload& workload, const RowCut& cut);
 
+// Output positions of a row, of the workload's own width, with a tap that falls outside the input row.
+int64_t EdgePositions(const ConvWorkload& workload);
+
 // Whether the rows of an image may be merged into longer ones: 1x1, stride 1, no padding.
 bool CanFlatten(const ConvWorkload& workload);
 // The workload with images recut into rows of `width` pixels; itself when width is 0. Precondition:

@@ -47,34 +47,43 @@ std::string Text(const Json& value, const char* what) {
   return value.get<std::string>();
 }
 
-std::vector<int64_t> Integers(const Json& list, const char* what) {
-  if (list.is_number_integer()) return {list.get<int64_t>()};
+// Sizes, which are small enough to be added and multiplied with each other.
+int64_t Size(const Json& value, const char* what) {
+  constexpr int64_t kMostSize = 1 << 24;
+  const int64_t size = Integer(value, what);
+  if (size < -kMostSize || size > kMostSize)
+    Refuse(fmt::format("{} is {} (allowed: up to {})", what, size, kMostSize));
+  return size;
+}
+
+std::vector<int64_t> Sizes(const Json& list, const char* what) {
+  if (list.is_number_integer()) return {Size(list, what)};
   if (!list.is_array()) Refuse(fmt::format("{} is {}, not a list", what, list.dump()));
-  std::vector<int64_t> values;
-  for (const Json& value : list) values.push_back(Integer(value, what));
-  return values;
+  std::vector<int64_t> sizes;
+  for (const Json& value : list) sizes.push_back(Size(value, what));
+  return sizes;
 }
 
 std::vector<int64_t> TensorShape(const Json& tensor, const char* what) {
   if (Text(Element(tensor, 0, what), what) != "TENSOR") Refuse(fmt::format("{} is no tensor", what));
   const std::string type = Text(Element(tensor, 2, what), what);
   if (type != "float32") Refuse(fmt::format("{} is of type {} (allowed: float32)", what, type));
-  std::vector<int64_t> shape = Integers(Element(tensor, 1, what), what);
-  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1 || size > (1 << 24); }))
+  std::vector<int64_t> shape = Sizes(Element(tensor, 1, what), what);
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; }))
     Refuse(fmt::format("{} has shape {}", what, ShapeToString(shape)));
   return shape;
 }
 
 // One value stands for both axes.
 std::array<int64_t, 2> Pair(const Json& list, const char* what) {
-  const std::vector<int64_t> values = Integers(list, what);
+  const std::vector<int64_t> values = Sizes(list, what);
   if (values.empty() || values.size() > 2) Refuse(fmt::format("{} is {}", what, list.dump()));
   return {values.front(), values.back()};
 }
 
 // Top, left, bottom, right.
 std::array<int64_t, 4> Padding(const Json& list) {
-  const std::vector<int64_t> p = Integers(list, "padding");
+  const std::vector<int64_t> p = Sizes(list, "padding");
   if (p.size() == 1) return {p[0], p[0], p[0], p[0]};
   if (p.size() == 2) return {p[0], p[1], p[0], p[1]};
   if (p.size() == 4) return {p[0], p[1], p[2], p[3]};
@@ -133,7 +142,7 @@ Config KnobsOf(const Json& config) {
     const std::string name = Text(Element(knob, 0, "a knob"), "a knob's name");
     const Json& value = Element(knob, 2, "a knob");
     if (Text(Element(knob, 1, "a knob"), "a knob's kind") == "sp") {
-      const std::vector<int64_t> factors = Integers(value, name.c_str());
+      const std::vector<int64_t> factors = Sizes(value, name.c_str());
       if (factors.empty() || factors.back() < 1) Refuse(fmt::format("{} is {}", name, value.dump()));
       knobs.Set(name, factors.back());
     } else {
@@ -214,7 +223,7 @@ void SetResult(const Json& result, Record& record) {
   if (!costs.is_array() || costs.empty()) Refuse("no costs in a result without error");
   for (const Json& cost : costs) {
     const double sample = cost.is_number() ? cost.get<double>() : 0;
-    if (!(sample > 0 && sample < kFailureCost)) Refuse(fmt::format("cost {} is no time", cost.dump()));
+    if (!(sample > 0 && IsPlausibleTime(sample))) Refuse(fmt::format("cost {} is no time", cost.dump()));
     record.sample_seconds.push_back(sample);
   }
   record.seconds = Estimate(record.sample_seconds);
@@ -244,16 +253,23 @@ Json InputOf(const Record& record, bool depthwise) {
       {AutotvmTargetText(record.target.isa), depthwise ? kDepthwiseTask : kConvTask, args, Json::object()});
 }
 
+// A log's configs need not be of today's space.
+int64_t KnobOf(const Record& record, const char* name) {
+  const std::optional<int64_t> value = record.config.Find(name);
+  if (!value) Refuse(fmt::format("a config of template {} without knob \"{}\"", record.template_name, name));
+  return *value;
+}
+
 Json ConfigOf(const Record& record, bool depthwise) {
   constexpr int64_t kWidest = 64;  // of TVM's tile_ow
   const ConvWorkload& w = record.workload;
-  const int64_t width = std::min(record.config.Get("width_tile"), kWidest);
+  const int64_t width = std::min(KnobOf(record, "width_tile"), kWidest);
   const bool pointwise = !depthwise && w.kh == 1 && w.kw == 1;
   Json entity = Json::array({SplitKnob("tile_ic", w.ic, record.layouts.in.BlockFor(w.ic)),
                              SplitKnob("tile_oc", w.oc, record.layouts.out.BlockFor(w.oc)),
                              SplitKnob("tile_ow", w.ow, width)});
   if (pointwise) {
-    entity.push_back(Json::array({"tile_oh", "ot", std::min<int64_t>({record.config.Get("rows"), w.oh, 2})}));
+    entity.push_back(Json::array({"tile_oh", "ot", std::min<int64_t>({KnobOf(record, "rows"), w.oh, 2})}));
   } else {
     entity.push_back(Json::array({"unroll_kw", "ot", true}));
   }
@@ -285,7 +301,7 @@ constexpr std::string_view kToolPrefix = "tvm ";
 }  // namespace
 
 ImportedRecord RecordFromAutotvm(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = ParseJson<Json>(line);
   if (json.is_discarded()) Refuse("not JSON (a torn line, or not an AutoTVM log)");
   const Json& version = Member(json, "version");
   if (!version.is_number() || std::abs(version.get<double>() - kFormatVersion) > 1e-9)
@@ -320,7 +336,7 @@ std::string RecordToAutotvm(const Record& record) {
     line["input"] = InputOf(record, depthwise);
     line["config"] = ConfigOf(record, depthwise);
   } else {
-    line = Json::parse(record.origin, nullptr, false);
+    line = ParseJson<Json>(record.origin);
     if (!line.is_object() || !line.contains("input") || !line.contains("config"))
       Refuse("field \"origin\" is not what an import writes");
   }

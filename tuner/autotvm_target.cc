@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "tuner/record.h"
+
 namespace tilesmith {
 namespace {
 
@@ -34,7 +36,7 @@ int CoresOfAutotvmTarget(std::string_view target) {
   const std::string_view text = Option(target, "-num-cores=");
   int cores = 1;
   std::from_chars(text.data(), text.data() + text.size(), cores);
-  return std::max(cores, 1);
+  return std::clamp(cores, 1, kMostThreads);
 }
 
 std::string AutotvmTargetText(Isa isa) {

@@ -8,12 +8,17 @@
 #include <tuple>
 
 #include "layouts/base/error.h"
+#include "templates/space_fingerprint.h"
 #include "tuner/log.h"
 #include "tuner/record_groups.h"
+#include "tuner/still_builds.h"
 
 namespace tilesmith {
 
-std::string DatabaseFileName(const Target& target) {
+namespace {
+
+// Of a CPU: "amd_epyc_9b45_avx512".
+std::string MachineName(const Target& target) {
   std::string name;
   for (char c : target.cpu_model) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
@@ -21,8 +26,17 @@ std::string DatabaseFileName(const Target& target) {
     if (!plain && !name.empty() && name.back() != '_') name += '_';
   }
   if (!name.empty() && name.back() != '_') name += '_';
-  return name + std::string(IsaName(target.isa)) + ".jsonl";
+  return name + std::string(IsaName(target.isa));
 }
+
+}  // namespace
+
+std::string DatabaseFileName(const Target& target) {
+  return fmt::format("{}_{}_{}.jsonl", MachineName(target), target.tool_version,
+                     SpaceFingerprint(target.isa));
+}
+
+std::string FormerDatabaseFileName(const Target& target) { return MachineName(target) + ".jsonl"; }
 
 std::vector<Record> Distilled(std::span<const Record> records, int trials) {
   std::map<std::tuple<std::string, LayoutPair>, const Record*> best;
@@ -39,18 +53,26 @@ std::vector<Record> Distilled(std::span<const Record> records, int trials) {
   return distilled;
 }
 
-TuningDatabase::TuningDatabase(std::string path) : path_(std::move(path)) {
+TuningDatabase::TuningDatabase(std::string path, const std::string& former_path)
+    : path_(std::move(path)), former_path_(former_path) {
+  if (!former_path_.empty()) Read(former_path_);
+  Read(path_);
+}
+
+void TuningDatabase::Read(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path_, ignored)) return;
+  if (!std::filesystem::exists(path, ignored)) return;
   try {
-    LogContents contents = ReadLog(path_);
+    LogContents contents = ReadLog(path);
     if (!contents.problems.empty()) {
       const LogProblem& first = contents.problems[0];
-      warnings_.push_back(fmt::format("{}: {} lines skipped (line {}: {})", path_, contents.problems.size(),
+      warnings_.push_back(fmt::format("{}: {} lines skipped (line {}: {})", path, contents.problems.size(),
                                       first.line, first.message));
     }
+    const bool is_former = path == former_path_;
     for (Record& record : contents.records) {
-      by_workload_[WorkloadToString(record.workload)].push_back(std::move(record));
+      if (is_former) record.task_trials = 0;
+      by_workload_[WorkloadToString(record.workload)].push_back({std::move(record), is_former});
     }
   } catch (const Error& error) {
     warnings_.emplace_back(error.what());
@@ -58,17 +80,38 @@ TuningDatabase::TuningDatabase(std::string path) : path_(std::move(path)) {
 }
 
 std::vector<Record> TuningDatabase::Find(const ConvWorkload& workload, const Target& target,
-                                         const MeasureConditions& conditions) const {
+                                         const MeasureConditions& conditions) {
   std::vector<Record> known;
   const auto found = by_workload_.find(WorkloadToString(workload));
   if (found == by_workload_.end()) return known;
-  for (const Record& record : found->second) {
+  for (const Entry& entry : found->second) {
+    const Record& record = entry.record;
     const bool same_tool = record.target.tool_version == target.tool_version;
-    if (SameMachine(record.target, target) && same_tool && record.conditions == conditions) {
+    if (SameMachine(record.target, target) && same_tool && record.conditions == conditions &&
+        IsOfUse(entry, target)) {
       known.push_back(record);
     }
   }
   return known;
+}
+
+bool TuningDatabase::IsOfUse(const Entry& entry, const Target& target) {
+  std::string why = WhyNotBuilt(entry.record, CpuOf(target));
+  if (why.empty()) return true;
+  Useless& useless = useless_[entry.is_former ? 1 : 0];
+  if (useless.records++ == 0) useless.first = std::move(why);
+  return false;
+}
+
+std::vector<std::string> TuningDatabase::WarningsOfUseless() const {
+  std::vector<std::string> warnings;
+  for (const bool is_former : {false, true}) {
+    const Useless& useless = useless_[is_former ? 1 : 0];
+    if (useless.records == 0) continue;
+    warnings.push_back(fmt::format("{}: {} records do not count, today's templates do not build them ({})",
+                                   is_former ? former_path_ : path_, useless.records, useless.first));
+  }
+  return warnings;
 }
 
 bool TuningDatabase::Add(std::span<const Record> records) {
@@ -78,7 +121,7 @@ bool TuningDatabase::Add(std::span<const Record> records) {
     LogWriter writer(path_);
     for (const Record& record : records) {
       writer.Append(record);
-      by_workload_[WorkloadToString(record.workload)].push_back(record);
+      by_workload_[WorkloadToString(record.workload)].push_back({record, false});
     }
     return true;
   } catch (const std::exception& error) {  // of the file system, or an Error that names the file

@@ -19,6 +19,11 @@ namespace tilesmith {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{4} << 20;
+// The rest of a longer line is passed over: no record is so long, but a damaged or foreign file may be a line
+// larger than the memory.
+constexpr size_t kLongestLine = size_t{16} << 20;
+// A reason quotes what it found, which may be most of such a line.
+constexpr size_t kLongestProblem = 400;
 
 [[noreturn]] void Fail(const std::string& path, const char* what) {
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
@@ -41,16 +46,36 @@ class BlockReader {
     while (!ended_) {
       const size_t known = block.size();
       Fill(block);
-      const size_t newline = block.rfind('\n');
-      if (ended_ || newline == std::string::npos || newline < known) continue;
-      carry_.assign(block, newline + 1);
-      block.resize(newline + 1);
-      return true;
+      if (ended_) continue;
+      const size_t newline = block.find('\n', known) == std::string::npos && block.size() <= kLongestLine
+                                 ? std::string::npos
+                                 : block.rfind('\n');
+      if (newline != std::string::npos) {
+        carry_.assign(block, newline + 1);
+        block.resize(newline + 1);
+        return true;
+      }
+      if (block.size() > kLongestLine) {
+        CutLine(block);
+        return true;
+      }
     }
     return !block.empty();
   }
 
  private:
+  // Of a block that is nothing but the beginning of a line. What follows the line is carried.
+  void CutLine(std::string& block) {
+    block.resize(kLongestLine);
+    size_t newline = std::string::npos;
+    while (!ended_ && newline == std::string::npos) {
+      carry_.clear();
+      Fill(carry_);
+      newline = carry_.find('\n');
+    }
+    carry_.erase(0, newline == std::string::npos ? newline : newline + 1);
+  }
+
   void Fill(std::string& block) {
     size_t filled = block.size();
     const size_t wanted = filled + kBlockBytes;
@@ -91,6 +116,7 @@ void ParseBlock(Block& block, RecordLineReader& reader) {
     line.number = block.count;
     line.text = text;
     line.problem = reader.Read(text, line.record);
+    if (line.problem.size() > kLongestProblem) line.problem.resize(kLongestProblem);
   }
 }
 

@@ -44,14 +44,55 @@ void CheckFormat(const json& object) {
   }
 }
 
-void CheckTiming(const Record& record) {
-  if (record.status == TrialStatus::kOk && !(record.seconds > 0)) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("field \"seconds\" is {} in a record that is ok (allowed: > 0)", record.seconds));
+std::string WhyNoCount(const char* field, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return "";
+  return fmt::format("field \"{}\" is {} (allowed: {} to {})", field, value, least, most);
+}
+
+std::string WhyNoTarget(const Target& target) {
+  constexpr int64_t kMostCacheBytes = int64_t{1} << 50;
+  const struct {
+    const char* field;
+    int64_t value, least, most;
+  } counts[] = {{"cores", target.cores, 1, kMostThreads},
+                {"l1d_bytes", target.l1d_bytes, 0, kMostCacheBytes},
+                {"l2_bytes", target.l2_bytes, 0, kMostCacheBytes},
+                {"l3_bytes", target.l3_bytes, 0, kMostCacheBytes}};
+  for (const auto& [field, value, least, most] : counts) {
+    if (std::string why = WhyNoCount(field, value, least, most); !why.empty()) return why;
   }
+  return "";
+}
+
+std::string WhyNoTiming(const Record& record) {
+  if (record.status == TrialStatus::kOk && !(record.seconds > 0))
+    return fmt::format("field \"seconds\" is {} in a record that is ok (allowed: > 0)", record.seconds);
+  const auto why = [](const char* field, double seconds) {
+    return fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g})", field, seconds, kLeastSeconds,
+                       kMostSeconds);
+  };
+  if (!IsPlausibleTime(record.seconds)) return why("seconds", record.seconds);
+  for (const double sample : record.sample_seconds) {
+    if (!IsPlausibleTime(sample)) return why("samples", sample);
+  }
+  if (record.error && !(*record.error >= 0))
+    return fmt::format("field \"error\" is {} (allowed: at least 0)", *record.error);
+  return "";
+}
+
+void Check(const std::string& why) {
+  if (!why.empty()) throw Error(ErrorCode::kUsage, why);
 }
 
 }  // namespace
+
+std::string WhyImplausible(const Record& record) {
+  if (std::string why = WhyNoTarget(record.target); !why.empty()) return why;
+  if (std::string why = WhyNoCount("threads", record.conditions.threads, 1, kMostThreads); !why.empty())
+    return why;
+  if (record.task_trials < 0) return WhyNoCount("task_trials", record.task_trials, 0, INT32_MAX);
+  return WhyNoTiming(record);
+}
 
 json ConditionsToJson(const MeasureConditions& conditions) {
   return {{"threads", conditions.threads},
@@ -60,9 +101,11 @@ json ConditionsToJson(const MeasureConditions& conditions) {
 }
 
 MeasureConditions ConditionsFromJson(const json& object) {
-  return {.threads = JsonGet<int>(object, "threads"),
-          .pinned = JsonGet<bool>(object, "pinned"),
-          .cold_weights = JsonGet<bool>(object, "cold_weights")};
+  const MeasureConditions conditions = {.threads = JsonGet<int>(object, "threads"),
+                                        .pinned = JsonGet<bool>(object, "pinned"),
+                                        .cold_weights = JsonGet<bool>(object, "cold_weights")};
+  Check(WhyNoCount("threads", conditions.threads, 1, kMostThreads));
+  return conditions;
 }
 
 json TargetToJson(const Target& target) {
@@ -72,13 +115,15 @@ json TargetToJson(const Target& target) {
 }
 
 Target TargetFromJson(const json& object) {
-  return {.cpu_model = JsonGet<std::string>(object, "cpu"),
-          .isa = ParseIsa(JsonGet<std::string>(object, "isa")),
-          .cores = JsonGet<int>(object, "cores"),
-          .l1d_bytes = JsonGet<int64_t>(object, "l1d_bytes"),
-          .l2_bytes = JsonGet<int64_t>(object, "l2_bytes"),
-          .l3_bytes = JsonGet<int64_t>(object, "l3_bytes"),
-          .tool_version = JsonGet<std::string>(object, "version")};
+  Target target = {.cpu_model = JsonGet<std::string>(object, "cpu"),
+                   .isa = ParseIsa(JsonGet<std::string>(object, "isa")),
+                   .cores = JsonGet<int>(object, "cores"),
+                   .l1d_bytes = JsonGet<int64_t>(object, "l1d_bytes"),
+                   .l2_bytes = JsonGet<int64_t>(object, "l2_bytes"),
+                   .l3_bytes = JsonGet<int64_t>(object, "l3_bytes"),
+                   .tool_version = JsonGet<std::string>(object, "version")};
+  Check(WhyNoTarget(target));
+  return target;
 }
 
 json RecordToJson(const Record& record) {
@@ -127,7 +172,7 @@ Record RecordFromJson(const json& object) {
   record.seed = JsonGet<uint64_t>(object, "seed");
   record.time = JsonGet<std::string>(object, "time");
   record.origin = JsonGetOr<std::string>(object, "origin", "");
-  CheckTiming(record);
+  Check(WhyImplausible(record));
   return record;
 }
 

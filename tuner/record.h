@@ -89,8 +89,20 @@ struct Record {
 
 constexpr int kRecordFormat = 1;
 
+// Time is given in seconds that a machine can have taken: none, or between these. Far outside of what anyone
+// measures, and close enough together that sums and ratios of such times are finite.
+constexpr double kLeastSeconds = 1e-12, kMostSeconds = 1e6;
+inline bool IsPlausibleTime(double seconds) {
+  return seconds == 0 || (seconds >= kLeastSeconds && seconds <= kMostSeconds);
+}
+constexpr int kMostThreads = 1 << 16;
+
+// Why the figures of a record cannot have been measured: a count that is not positive, a time that is not
+// plausible; "" when they can.
+std::string WhyImplausible(const Record& record);
+
 nlohmann::json RecordToJson(const Record& record);
-// Throws Error(kUsage) naming the field that is missing or wrong.
+// Throws Error(kUsage) naming the field that is missing or wrong. What it returns is plausible.
 Record RecordFromJson(const nlohmann::json& json);
 
 }  // namespace tilesmith

@@ -17,7 +17,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 std::string ParseRecordLine(std::string_view line, Record& record) {
-  const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::json json = ParseJson(line);
   if (json.is_discarded()) return "not JSON (a torn line, or not a tuning log)";
   try {
     record = RecordFromJson(json);
@@ -177,7 +177,7 @@ bool RecordLineReader::ReadMembers(Cursor& at, Record& record) {
   if (!at.AtEnd() || format < 1 || format > kRecordFormat) return false;
   record.status = ParseTrialStatus(status);
   record.workload = WorkloadOf(workload);
-  return record.status != TrialStatus::kOk || record.seconds > 0;
+  return WhyImplausible(record).empty();
 }
 
 // Names must ascend, as they do when LogWriter writes them; then no name comes twice.

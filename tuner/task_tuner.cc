@@ -121,15 +121,20 @@ void TaskTuner::Resume() {
       continue;
     }
     for (const Lane& lane : lanes_) {
-      if (lane.conv_template->Name() == record.template_name && lane.space.IndexOf(record.config)) {
-        Enter(record);
-      }
+      if (lane.conv_template->Name() == record.template_name && IsOf(lane, record)) Enter(record);
     }
   }
   request_.resume.clear();
   for (const Record& record : book_.records()) {
     if (record.status != TrialStatus::kOk) ++failures_[record.status];
   }
+}
+
+// A config may have failed for not being valid; one that is said to have worked has to be.
+bool TaskTuner::IsOf(const Lane& lane, const Record& record) const {
+  if (record.status != TrialStatus::kOk) return lane.space.IndexOf(record.config).has_value();
+  return lane.space.WhyInvalid(record.config).empty() &&
+         lane.conv_template->Layouts(request_.workload, record.config) == record.layouts;
 }
 
 MeasureSession TaskTuner::Session() const {

@@ -76,6 +76,7 @@ class TaskTuner {
   void MakeSearchers();
   std::vector<TrialOutcome> OutcomesOf(const Lane& lane) const;
   void Resume();
+  bool IsOf(const Lane& lane, const Record& record) const;
   void Teach();
   MeasureSession Session() const;
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }

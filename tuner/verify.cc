@@ -52,6 +52,7 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
     v.now.config = NearestConfig(space, base, record.config).value_or(base);
   } else if (!invalid.empty()) {
     v.skipped = "invalid config: " + invalid;
+    return v;
   }
   v.now.layouts = conv_template->Layouts(record.workload, v.now.config);
   v.now.target = TargetOf(here);

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tuner/json_fields.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
@@ -41,22 +40,30 @@ CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
     if (line.empty()) continue;
     try {
       ReadLine(line);
-    } catch (const std::exception& error) {
-      warnings_.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
+    } catch (const Error& error) {
+      if (++problems <= kProblemsNamed)
+        warnings_.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
     }
   }
+  if (problems > kProblemsNamed)
+    warnings_.push_back(fmt::format("{}: {} more lines skipped", path_, problems - kProblemsNamed));
 }
 
 void CostFile::ReadLine(const std::string& line) {
-  const nlohmann::json json = nlohmann::json::parse(line);
-  if (!json.is_object() || json.value(kFormatField, 0) != kCostFormat)
+  const nlohmann::json json = ParseJson(line);
+  if (json.is_discarded()) throw Error(ErrorCode::kUsage, "not JSON (a torn line, or not a file of costs)");
+  if (JsonGetOr<int>(json, kFormatField, 0) != kCostFormat)
     throw Error(ErrorCode::kUsage, fmt::format("not a cost of format {}", kCostFormat));
-  const double seconds = json.at("seconds").get<double>();
-  if (!std::isfinite(seconds) || seconds < 0)
-    throw Error(ErrorCode::kUsage, fmt::format("seconds is {}", seconds));
-  const bool ours = json.at("cpu") == cpu_model_ && json.at("isa") == isa_ && json.at("tool") == tool_ &&
-                    json.at("threads") == threads_;
+  const auto seconds = JsonGet<double>(json, "seconds");
+  if (!IsPlausibleTime(seconds)) {
+    throw Error(ErrorCode::kUsage, fmt::format("field \"seconds\" is {} (allowed: 0, and {:g} to {:g})",
+                                               seconds, kLeastSeconds, kMostSeconds));
+  }
+  const bool ours = JsonGet<std::string>(json, "cpu") == cpu_model_ &&
+                    JsonGet<std::string>(json, "isa") == isa_ &&
+                    JsonGet<std::string>(json, "tool") == tool_ && JsonGet<int>(json, "threads") == threads_;
   if (!ours) return;
+  JsonGet<std::string>(json, "kind");
   CostKey key;
   for (const auto& [name, value] : json.items()) {
     if (name != "cpu" && name != "isa" && name != "tool" && value.is_string())
@@ -82,7 +89,8 @@ void CostFile::Add(const CostKey& key, double seconds) {
   json["threads"] = threads_;
   for (const auto& [name, value] : key) json[name] = value;
   json["seconds"] = seconds;
-  Append((torn_ ? "\n" : "") + json.dump() + "\n");
+  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  Append((torn_ ? "\n" : "") + text + "\n");
   torn_ = false;
 }
 

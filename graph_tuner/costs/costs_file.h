@@ -31,7 +31,7 @@ class CostFile {
   // Remembers the figure and appends its line in one write, so that concurrent writers do not interleave.
   // Throws Error(kEnvironment) naming the file when it cannot.
   void Add(const CostKey& key, double seconds);
-  // "costs.jsonl:17: skipped: ..." for each line that is not a cost.
+  // "costs.jsonl:17: skipped: ..." for the first lines that are no costs, and how many more there are.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

@@ -23,12 +23,24 @@ CostKey KeyOf(const Shape& shape, const Layout& from, const Layout& to) {
           {"to", to.ToString()}};
 }
 
-// "1x64x56x56" -> its sizes; none when that is not what the text is.
+// "1x64x56x56" -> its four sizes; none when that is not what the text is, or no tensor is so large.
 Shape ParseShape(const std::string& text) {
+  constexpr double kMostElements = 1e15;
   Shape shape;
+  double elements = 1;
   std::istringstream sizes(text);
-  for (int64_t size = 0; sizes >> size; sizes.ignore(1, 'x')) shape.push_back(size);
-  return shape;
+  for (int64_t size = 0; shape.size() < 4 && sizes >> size; sizes.ignore(1, 'x')) {
+    if (size < 1) return {};
+    elements *= double(size);
+    shape.push_back(size);
+  }
+  return shape.size() == 4 && elements <= kMostElements ? shape : Shape();
+}
+
+// The value of a key's field, "" where a damaged file lacks it.
+std::string FieldOf(const CostKey& key, const char* field) {
+  const auto found = key.find(field);
+  return found == key.end() ? "" : found->second;
 }
 
 // The layout's name but for the number of channels: canonical layouts spell NHWC as a block of all of them.
@@ -72,10 +84,10 @@ std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layo
   };
   std::optional<Point> below, above;
   for (const auto& [key, seconds] : file_.figures()) {
-    if (key.at("kind") != "transform") continue;
-    const Shape other = ParseShape(key.at("shape"));
-    if (other.empty() || KindOfLayout(other, key.at("from")) != from_kind ||
-        KindOfLayout(other, key.at("to")) != to_kind)
+    if (FieldOf(key, "kind") != "transform") continue;
+    const Shape other = ParseShape(FieldOf(key, "shape"));
+    if (other.empty() || KindOfLayout(other, FieldOf(key, "from")) != from_kind ||
+        KindOfLayout(other, FieldOf(key, "to")) != to_kind)
       continue;
     const auto elements = double(ElementCount(other));
     if (elements <= wanted && (!below || elements > below->elements)) below = Point{elements, seconds};

@@ -18,8 +18,10 @@ constexpr const char* kFormatField = "tilesmith_plan";
 
 double SecondsIn(const json& object, const char* field) {
   const double seconds = JsonGet<double>(object, field);
-  if (!std::isfinite(seconds) || seconds < 0)
-    throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is {}", field, seconds));
+  if (!IsPlausibleTime(seconds)) {
+    throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g} seconds)",
+                                               field, seconds, kLeastSeconds, kMostSeconds));
+  }
   return seconds;
 }
 
@@ -54,6 +56,10 @@ Plan HeaderFromJson(const json& object) {
   plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
   plan.target = TargetFromJson(JsonField(object, "target"));
   plan.threads = JsonGet<int>(object, "threads");
+  if (plan.threads < 1 || plan.threads > kMostThreads) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("field \"threads\" is {} (allowed: 1 to {})", plan.threads, kMostThreads));
+  }
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
   plan.predicted_seconds = SecondsOf(object);
@@ -62,6 +68,10 @@ Plan HeaderFromJson(const json& object) {
   plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
   plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
+  if (!(plan.accuracy.max_error > 0)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("field \"max_error\" is {} (allowed: > 0)", plan.accuracy.max_error));
+  }
   if (object.contains("forbidden_templates")) {
     for (const json& name : object["forbidden_templates"])
       plan.accuracy.forbidden_templates.push_back(JsonValue<std::string>(name, "forbidden_templates"));
@@ -130,18 +140,33 @@ Correction CorrectionFromJson(const json& object, Correction::Of of) {
           SecondsIn(object, "stand_alone_seconds"), SecondsIn(object, "seconds")};
 }
 
-void ReadBodyLine(const json& object, Plan& plan) {
-  const auto has = [&](const char* field) { return object.is_object() && object.contains(field); };
-  if (has("transform")) {
+bool HasField(const json& object, const char* field) { return object.is_object() && object.contains(field); }
+
+// Whether a line is a correction. A torn one is told by what it begins with: fields are written in the order
+// of their names, and `corrected` comes first; torn even before that, by standing after another one, since
+// corrections come last.
+bool IsCorrection(std::string_view line, const json& object, bool after_one) {
+  constexpr std::string_view kBegin = "{\"corrected";
+  if (object.is_discarded()) return line.starts_with(kBegin) || (after_one && kBegin.starts_with(line));
+  return HasField(object, NameFieldOf(Correction::Of::kNode)) ||
+         HasField(object, NameFieldOf(Correction::Of::kTensor));
+}
+
+enum class LineKind { kHeader, kBody, kCorrection };
+
+void ReadLine(const json& object, LineKind kind, Plan& plan) {
+  if (object.is_discarded()) throw Error(ErrorCode::kUsage, "not JSON (a torn line, or not a plan)");
+  if (kind == LineKind::kHeader) {
+    plan = HeaderFromJson(object);
+  } else if (kind == LineKind::kCorrection) {
+    const bool of_node = HasField(object, NameFieldOf(Correction::Of::kNode));
+    plan.corrections.Learn(
+        CorrectionFromJson(object, of_node ? Correction::Of::kNode : Correction::Of::kTensor));
+  } else if (HasField(object, "transform")) {
     plan.transforms.push_back(TransformFromJson(object));
-    return;
+  } else {
+    plan.nodes.push_back(NodeFromJson(object));
   }
-  for (const Correction::Of of : {Correction::Of::kNode, Correction::Of::kTensor}) {
-    if (!has(NameFieldOf(of))) continue;
-    plan.corrections.Learn(CorrectionFromJson(object, of));
-    return;
-  }
-  plan.nodes.push_back(NodeFromJson(object));
 }
 
 std::string TextOf(const Plan& plan) {
@@ -194,26 +219,26 @@ void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workl
 
 void WritePlan(const std::string& path, const Plan& plan) { WriteTextFile(path, TextOf(plan)); }
 
-Plan ReadPlan(const std::string& path) {
+Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped) {
   std::istringstream in(ReadTextFile(path));
   Plan plan;
+  LineKind kind = LineKind::kHeader;
   bool header = false;
   std::string line;
-  int number = 0;
-  while (std::getline(in, line)) {
-    ++number;
+  for (int64_t number = 1; std::getline(in, line); ++number) {
     if (line.empty()) continue;
+    const json object = ParseJson(line);
+    if (header) {
+      const bool correction = IsCorrection(line, object, kind == LineKind::kCorrection);
+      kind = correction ? LineKind::kCorrection : LineKind::kBody;
+    }
     try {
-      const json object = json::parse(line);
-      if (header)
-        ReadBodyLine(object, plan);
-      else
-        plan = HeaderFromJson(object);
+      ReadLine(object, kind, plan);
       header = true;
-    } catch (const json::exception& error) {
-      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: not JSON ({})", path, number, error.what()));
     } catch (const Error& error) {
-      throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
+      if (kind != LineKind::kCorrection)
+        throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
+      if (skipped) skipped->push_back(fmt::format("{}:{}: skipped: {}", path, number, error.what()));
     }
   }
   if (!header) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
@@ -241,6 +266,10 @@ void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int thr
               : conv              ? &conv->workload()
                                   : nullptr);
     ++found;
+  }
+  for (const TransformPlan& transform : plan.transforms) {
+    if (!graph.Find(transform.tensor))
+      Refuse(fmt::format("a transform of \"{}\", which the network does not have", transform.tensor));
   }
   if (found != planned.size())
     Refuse(fmt::format("{} nodes that the network does not have", planned.size() - found));

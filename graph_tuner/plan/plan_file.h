@@ -21,6 +21,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graph_tuner/plan/plan.h"
 #include "ops/graph.h"
@@ -33,8 +34,10 @@ constexpr int kPlanFormat = 1;
 // Error(kEnvironment) naming the file and the cause.
 void WritePlan(const std::string& path, const Plan& plan);
 
-// Throws Error(kEnvironment) when the file cannot be read, Error(kUsage) as "plan.jsonl:3: ..." otherwise.
-Plan ReadPlan(const std::string& path);
+// Throws Error(kEnvironment) when the file cannot be read, Error(kUsage) as "plan.jsonl:3: ..." otherwise. A
+// plan runs without its corrections, so one of them that is torn or makes no sense costs that line:
+// `skipped`, if given, gets a "plan.jsonl:9: skipped: ..." for each.
+Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped = nullptr);
 
 // Throws Error(kUsage) with the reason when the plan does not belong to this network, machine, version of
 // tilesmith and thread count, or lacks a node, or has another op or workload for it. With `force` the

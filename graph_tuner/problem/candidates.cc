@@ -8,6 +8,7 @@
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
 #include "tuner/record_groups.h"
+#include "tuner/still_builds.h"
 
 namespace tilesmith {
 namespace {
@@ -42,12 +43,7 @@ void Rank(std::vector<const Record*>& records) {
 
 }  // namespace
 
-bool StillBuilds(const Record& record, const CpuInfo& cpu) {
-  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
-  return conv_template && conv_template->Supports(record.workload, cpu).ok &&
-         conv_template->Space(record.workload, cpu).WhyInvalid(record.config).empty() &&
-         conv_template->Layouts(record.workload, record.config) == record.layouts;
-}
+bool StillBuilds(const Record& record, const CpuInfo& cpu) { return WhyNotBuilt(record, cpu).empty(); }
 
 RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
                           int threads) {

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "layouts/base/error.h"
 
@@ -91,13 +90,27 @@ void WriteTextFile(const std::string& path, std::string_view text) {
 }
 
 std::string ReadTextFile(const std::string& path) {
+  constexpr size_t kPieceBytes = size_t{1} << 20;
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
   if (!file) ThrowErrno("read", path);
-  text << file.rdbuf();
-  if (file.bad() || text.bad()) ThrowErrno("read", path);
-  return text.str();
+  std::error_code unknown;
+  const bool endless = !std::filesystem::is_regular_file(path, unknown);
+  errno = 0;
+  std::string text;
+  while (file) {
+    const size_t before = text.size();
+    if (endless && before > kMostStreamBytes) {
+      throw Error(ErrorCode::kEnvironment,
+                  fmt::format("cannot read {}: it is no file, and gives more than {} MiB", path,
+                              kMostStreamBytes >> 20));
+    }
+    text.resize(before + kPieceBytes);
+    file.read(text.data() + before, kPieceBytes);
+    text.resize(before + static_cast<size_t>(file.gcount()));
+  }
+  if (file.bad()) ThrowErrno("read", path);
+  return text;
 }
 
 }  // namespace tilesmith

@@ -38,7 +38,10 @@ void RequireWritableDirectory(const std::string& path);
 // All of a NewFile at once. Throws as it does.
 void WriteTextFile(const std::string& path, std::string_view text);
 
-// Throws Error(kEnvironment) naming the path and the cause.
+// Of a device or a pipe, which may never end.
+constexpr size_t kMostStreamBytes = size_t{256} << 20;
+
+// Throws Error(kEnvironment) naming the path and the cause, also when a device or pipe gives more than that.
 std::string ReadTextFile(const std::string& path);
 
 }  // namespace tilesmith

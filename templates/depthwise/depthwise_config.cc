@@ -110,6 +110,11 @@ void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& confi
 }
 
 std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
+  // Before anyone lists the pieces of code that so large a kernel would be cut into.
+  constexpr int64_t kLeastTapBytes = 6, kMostTaps = kMostCodeBytes / kLeastTapBytes;
+  const int64_t rows = c.unroll || c.pairs ? std::min(w.kh, w.ih) : 1;
+  if (rows > kMostTaps || w.kw > kMostTaps || rows * w.kw > kMostTaps)
+    return fmt::format("a kernel of {}x{} makes more than {} bytes of code", w.kh, w.kw, kMostCodeBytes);
   if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
   if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
     return "weights in registers need unrolled kernel rows";

@@ -12,6 +12,10 @@
 
 namespace tilesmith::depthwise {
 
+// Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
+// trial, all the more as edges are a part of it.
+constexpr int64_t kMostCodeBytes = 48 << 10;
+
 // Where the weights of a register tile live while they are multiplied.
 enum class Weights {
   kRegisters = 0,  // all kernel taps in registers, for as long as a vector of channels lasts

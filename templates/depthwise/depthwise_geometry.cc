@@ -5,6 +5,21 @@
 #include "templates/conv_template.h"
 
 namespace tilesmith::depthwise {
+namespace {
+
+// The next block of rows that may need other code. Those whose rows read all kernel rows inside the input are
+// all alike.
+int64_t NextUnlike(const Geometry& g, int64_t block) {
+  const ConvWorkload& w = g.rows.workload;
+  const int64_t rows = g.rows.config.rows;
+  const int64_t last_top =
+      w.ih - 1 + w.ph - (w.kh - 1) * (w.dh + 1);  // of rows that end inside, before padding
+  if (g.rows.InputRow(block * rows) < 0 || last_top < 0) return block + 1;
+  const int64_t whole_rows = std::min(w.oh, last_top / w.sh + 1);
+  return std::max(block + 1, whole_rows / rows);
+}
+
+}  // namespace
 
 std::vector<RowGroup> Geometry::Groups(int64_t block) const {
   const int64_t first = block * rows.config.rows;
@@ -33,7 +48,7 @@ Geometry MakeGeometry(const ConvWorkload& w, const DepthwiseConfig& config, cons
   g.rows.out_row_bytes = w.ow * g.rows.out_pixel_bytes;
   g.in.block_bytes = w.ih * g.rows.in_row_bytes;
   g.out.block_bytes = w.oh * g.rows.out_row_bytes;
-  for (int64_t i = 0; i < g.row_blocks(); ++i) CollectCodes(g.Groups(i), g.codes);
+  for (int64_t i = 0; i < g.row_blocks(); i = NextUnlike(g, i)) CollectCodes(g.Groups(i), g.codes);
   return g;
 }
 
@@ -63,7 +78,8 @@ LoopFeatures FeaturesOf(const Geometry& g) {
   // A pair of rows takes two thirds of the multiplications (row_pairs.h).
   const double products = c.pairs ? 2.0 / 3 : 1;
   LoopFeatures f;
-  f.flops = products * 2.0 * static_cast<double>(w.mb * w.oh * w.ow * g.vectors * lanes * taps);
+  f.flops = products * 2.0 * static_cast<double>(w.mb * w.oh * w.ow) *
+            static_cast<double>(g.vectors * lanes * taps);
   f.fma_per_load = products * static_cast<double>(tile * taps) / static_cast<double>(pixels + weights);
   f.accumulators = static_cast<double>(tile);
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g.rows, g.codes));

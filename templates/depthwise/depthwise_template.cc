@@ -2,18 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "templates/depthwise/depthwise_config.h"
 #include "templates/depthwise/depthwise_geometry.h"
 #include "templates/depthwise/depthwise_kernel.h"
 #include "templates/depthwise/row_pairs.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith {
 namespace {
-
-// Displacements and row strides are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
 
 class Depthwise : public ConvTemplate {
  public:
@@ -26,12 +22,8 @@ class Depthwise : public ConvTemplate {
     if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
     if (w.oc != w.g)
       return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
-    const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.oc + 64);
-    if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
-      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-    }
-    const std::string reason = Space(w, cpu).WhyInvalid(Default(w, cpu));
-    return reason.empty() ? Support::Yes() : Support::No("a kernel too wide: " + reason);
+    if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+    return HasValidDefault(*this, w, cpu);
   }
 
   ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {

@@ -142,9 +142,6 @@ RegisterPlan PlanRegisters(const RowGeometry& g, const RowCode& code, int64_t wi
 }
 
 std::string WhyNotEmitted(const RowGeometry& g, const std::vector<RowCode>& codes) {
-  // Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
-  // trial, all the more as edges are a part of it.
-  constexpr int64_t kMostCodeBytes = 48 << 10;
   for (const RowCode& code : codes) {
     const int64_t width = code.rows == g.config.row_tile ? g.config.width_tile : TileWidth(g, code);
     if (!PlanRegisters(g, code, width).fits)

@@ -1,24 +1,13 @@
 #include "templates/depthwise_pair/depthwise_pair_template.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise_pair/pair_config.h"
 #include "templates/depthwise_pair/pair_geometry.h"
 #include "templates/depthwise_pair/pair_kernel.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith {
 namespace {
-
-// Displacements and row strides are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
-
-int64_t ImageBytes(const ConvWorkload& w) {
-  const int64_t floats = std::max(w.oh * w.ow * (w.oc + 64), w.ih * w.iw * (w.ic + 64));
-  return floats * static_cast<int64_t>(sizeof(float));
-}
 
 class DepthwisePair : public ConvTemplate {
  public:
@@ -29,10 +18,8 @@ class DepthwisePair : public ConvTemplate {
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (depthwise_pair::KindOf(w) == depthwise_pair::PairKind::kNone)
       return Support::No("not a depthwise conv and a 1x1 conv of stride 1");
-    if (std::max(ImageBytes(w), ImageBytes(w.before[0])) > kMostImageBytes)
-      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-    const std::string reason = Space(w, cpu).WhyInvalid(Default(w, cpu));
-    return reason.empty() ? Support::Yes() : Support::No("a kernel too wide: " + reason);
+    if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+    return HasValidDefault(*this, w, cpu);
   }
 
   ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {

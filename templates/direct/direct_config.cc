@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "layouts/base/check.h"
 #include "templates/direct/geometry.h"
 #include "templates/direct/register_plan.h"
 #include "templates/row_tiles.h"
@@ -69,9 +72,13 @@ std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
   const int64_t pixels = w.ih * w.iw;
   std::vector<int64_t> widths = {0};
   std::vector<int64_t> divisors;
-  for (int64_t d = kNarrowest; d < pixels; ++d) {
-    if (pixels % d == 0) divisors.push_back(d);
+  for (int64_t d = 1; d * d <= pixels; ++d) {
+    if (pixels % d != 0) continue;
+    for (const int64_t divisor : {d, pixels / d}) {
+      if (divisor >= kNarrowest && divisor < pixels) AddOnce(divisors, divisor);
+    }
   }
+  std::sort(divisors.begin(), divisors.end());
   const size_t step = divisors.size() / kMost + 1;
   for (size_t i = 0; i < divisors.size(); i += step) widths.push_back(divisors[i]);
   if (w.iw != pixels) AddOnce(widths, pixels);
@@ -184,7 +191,9 @@ ConfigSpace DirectSpace(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
-Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+namespace {
+
+std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   const ConfigSpace space = DirectSpace(w, cpu);
   const auto pick = [&](std::string_view knob, int64_t wanted) {
     for (const Knob& k : space.knobs()) {
@@ -195,45 +204,59 @@ Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
     return wanted;
   };
   const int64_t vector = cpu.vector_floats();
-  const auto make = [&](int64_t vectors, int64_t width, int64_t unroll) {
-    Config config;
-    config.Set("ic_block", pick("ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector));
-    config.Set("oc_block", pick("oc_block", vector));
+  const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
+  Config config;
+  config.Set("ic_block", pick("ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector));
+  config.Set("oc_block", pick("oc_block", vector));
+  config.Set("balance_tiles", 0);
+  config.Set("broadcast", static_cast<int64_t>(Broadcast::kRegister));
+  config.Set("ic_pass", 0);
+  config.Set("oc_inner", w.pre.any() ? 1 : 0);
+  config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
+  config.Set("prefetch", 0);
+  const auto is_valid = [&](int64_t vectors, int64_t width, int64_t unroll) {
     config.Set("oc_vectors", vectors);
     config.Set("width_tile", width);
-    config.Set("balance_tiles", 0);
-    config.Set("broadcast", static_cast<int64_t>(Broadcast::kRegister));
     config.Set("ic_unroll", unroll);
-    config.Set("ic_pass", 0);
-    config.Set("rows", pick("rows", std::min<int64_t>(4, w.oh)));
-    config.Set("oc_inner", w.pre.any() ? 1 : 0);
-    const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
-    config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
-    config.Set("prefetch", 0);
-    if (config.Get("flat_width") > 0) config.Set("rows", 1);
-    return config;
+    return space.WhyInvalid(config).empty();
   };
-  // Wide tiles first; the narrowest is valid for every workload.
+  // Wide tiles first.
   const bool wide = cpu.isa == Isa::kAvx512;
-  for (int64_t unroll : {4, 2, 1}) {
-    for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-      for (int64_t vectors : {wide && width < 8 ? 4 : 2, 3, 2, 1}) {
-        Config config = make(vectors, width, unroll);
-        if (vectors * width >= (wide ? 12 : 6) && space.WhyInvalid(config).empty()) return config;
+  const int64_t more_rows = config.Get("flat_width") > 0 ? 1 : pick("rows", std::min<int64_t>(4, w.oh));
+  for (int64_t rows : {more_rows, int64_t{1}}) {
+    config.Set("rows", rows);
+    for (int64_t unroll : {4, 2, 1}) {
+      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 3, 2, 1}) {
+          if (vectors * width >= (wide ? 12 : 6) && is_valid(vectors, width, unroll)) return config;
+        }
+      }
+    }
+    for (int64_t unroll : {4, 2, 1}) {
+      for (int64_t width : {8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {2, 1}) {
+          if (is_valid(vectors, width, unroll)) return config;
+        }
       }
     }
   }
-  for (int64_t unroll : {4, 2, 1}) {
-    for (int64_t width : {8, 7, 6, 5, 4, 3, 2, 1}) {
-      for (int64_t vectors : {2, 1}) {
-        Config config = make(vectors, width, unroll);
-        if (space.WhyInvalid(config).empty()) return config;
-      }
-    }
-  }
-  Config config = make(1, 1, 1);
-  config.Set("rows", 1);
-  return config;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string WhyNoDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  constexpr int64_t kLeastTapBytes = 14;  // a load and a multiplication
+  // A lower bound first, which takes no time however large the sizes are.
+  const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kLeastTapBytes;
+  if (code <= kMostCodeBytes && FindDefault(w, cpu)) return "";
+  return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMostCodeBytes);
+}
+
+Config DirectDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  std::optional<Config> config = FindDefault(w, cpu);
+  TILESMITH_CHECK(config.has_value(), "{} has no default", WorkloadToString(w));
+  return *std::move(config);
 }
 
 }  // namespace tilesmith::direct

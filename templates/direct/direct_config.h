@@ -42,7 +42,10 @@ std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t ou
 
 ConfigSpace DirectSpace(const ConvWorkload& workload, const CpuInfo& cpu);
 
-// A config without tuning: the widest tile that fits the registers, vector-width blocks.
+// Why there is no config that is valid and decent everywhere; "" when there is.
+std::string WhyNoDefault(const ConvWorkload& workload, const CpuInfo& cpu);
+// A config without tuning: the widest tile that fits the registers, vector-width blocks. Precondition:
+// WhyNoDefault is empty.
 Config DirectDefault(const ConvWorkload& workload, const CpuInfo& cpu);
 
 }  // namespace tilesmith::direct

@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "templates/direct/direct_config.h"
 #include "templates/direct/direct_kernel.h"
 #include "templates/direct/geometry.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith {
 namespace {
-
-// Displacements and row strides are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
 
 class Direct : public ConvTemplate {
  public:
@@ -27,11 +23,9 @@ class Direct : public ConvTemplate {
       return Support::No(fmt::format("groups of {} output channels fill no more than half a vector of {}",
                                      out_per_group, cpu.vector_floats()));
     }
-    const int64_t image_floats = std::max(w.oh * w.ow * (w.oc + 64), w.ih * w.iw * (w.ic + 64));
-    if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
-      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-    }
-    return Support::Yes();
+    if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+    const std::string reason = direct::WhyNoDefault(w, cpu);
+    return reason.empty() ? Support::Yes() : Support::No(reason);
   }
 
   ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {

@@ -113,7 +113,8 @@ LoopFeatures FeaturesOf(const Geometry& g) {
   if (c.broadcast == Broadcast::kEmbedded) loads = static_cast<double>(c.oc_vectors) + tile;
   if (c.broadcast == Broadcast::kMixed) loads += static_cast<double>(c.width_tile - 1);
   LoopFeatures f;
-  f.flops = 2.0 * static_cast<double>(w.mb * g.oh * g.ow * vectors * g.vector_floats * taps);
+  f.flops =
+      2.0 * static_cast<double>(w.mb * g.oh * g.ow) * static_cast<double>(vectors * g.vector_floats * taps);
   f.fma_per_load = tile / loads;
   f.accumulators = tile;
   f.code_bytes = static_cast<double>(EstimateCodeBytes(w, c, g.vector_floats));

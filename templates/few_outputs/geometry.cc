@@ -57,7 +57,7 @@ LoopFeatures FeaturesOf(const Geometry& g) {
   const int64_t rows = std::min(g.rows_per_task(), w.oh);
   const int64_t inputs = c.vectors * c.tile_rows;
   LoopFeatures f;
-  f.flops = 2.0 * static_cast<double>(w.mb * w.oc * w.oh * row_lanes * taps);
+  f.flops = 2.0 * static_cast<double>(w.mb * w.oc * w.oh * row_lanes) * static_cast<double>(taps);
   f.fma_per_load = static_cast<double>(inputs * c.outputs) / static_cast<double>(inputs + c.outputs);
   f.accumulators = static_cast<double>(inputs * c.outputs);
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g));

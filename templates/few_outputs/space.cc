@@ -6,6 +6,7 @@
 
 #include "templates/few_outputs/geometry.h"
 #include "templates/few_outputs/register_plan.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith::few_outputs {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 constexpr int64_t kMostOutputs = 8;
 // Code that outgrows the first-level instruction cache is slow; a little above is still worth a trial.
 constexpr int64_t kMostCodeBytes = 48 << 10;
-// Displacements and plane strides are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
+constexpr int64_t kLeastTapBytes = 17;  // a load and a multiplication
 // Input rows of a tile are bits of a word.
 constexpr size_t kMostInputRows = 64;
 
@@ -68,9 +68,13 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (w.oc > kMostOutputs)
     return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));
   if (w.sw > 1) return Support::No("a horizontal stride: vectors of a row would need every other element");
-  const int64_t image_floats = std::max(w.oh * w.ow * w.oc, w.ih * w.iw * w.ic);
-  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
-    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+  if (Support fits = FitsDisplacements(w, 0); !fits.ok) return fits;
+  if (w.kh > static_cast<int64_t>(kMostInputRows))
+    return Support::No(fmt::format("{} kernel rows (at most {})", w.kh, kMostInputRows));
+  // A lower bound, at once: telling exactly takes memory for every tile at an edge.
+  const int64_t code = EdgePositions(w) / cpu.vector_floats() * w.kh * w.kw * kLeastTapBytes;
+  if (w.kw > kMostCodeBytes || code > kMostCodeBytes)
+    return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
   const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(cpu, {1, 1, 1})));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }

@@ -87,7 +87,7 @@ LoopFeatures FeaturesOf(const Geometry& g) {
   const int64_t loads = columns * c.tile_rows + weight_loads;
   const auto rows = static_cast<double>(std::min(g.rows_per_task(), w.oh));
   LoopFeatures f;
-  f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow * taps);
+  f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow) * static_cast<double>(taps);
   f.fma_per_load = static_cast<double>(tile * w.kw * c.sums) / static_cast<double>(loads);
   f.accumulators = static_cast<double>(tile * c.sums);
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g));

@@ -7,14 +7,14 @@
 #include "templates/grouped/geometry.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/register_plan.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith::grouped {
 namespace {
 
 // Code that outgrows the first-level instruction cache is slow; a little above is still worth a trial.
 constexpr int64_t kMostCodeBytes = 48 << 10;
-// Displacements and row strides are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
+constexpr int64_t kLeastTapBytes = 6;  // of an input channel
 // Input rows of a tile are bits of a word.
 constexpr size_t kMostInputRows = 64;
 constexpr int64_t kMostChannels = 32;
@@ -122,9 +122,13 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
     return Support::No(
         fmt::format("groups of {} channels neither divide nor fill vectors of {}", channels, vector));
   }
-  const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 4 * vector);
-  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
-    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
+  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+  if (w.kh > static_cast<int64_t>(kMostInputRows))
+    return Support::No(fmt::format("{} kernel rows (at most {})", w.kh, kMostInputRows));
+  // A lower bound, at once: telling exactly takes memory for every tap.
+  const int64_t code = EdgePositions(w) * w.kh * w.kw * channels * kLeastTapBytes;
+  if (w.kw > kMostCodeBytes || code > kMostCodeBytes)
+    return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
   const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing})));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }

@@ -6,12 +6,11 @@
 #include <set>
 
 #include "templates/grouped/lane_swaps.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith::grouped_winograd {
 namespace {
 
-// Displacements are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
 constexpr int64_t kMostBlock = 64;  // tiles; more would leave the second-level cache
 
 std::vector<int64_t> Blocks(int64_t channels, int64_t vector) {
@@ -84,10 +83,7 @@ Support WhatIsSupported(const ConvWorkload& w, const CpuInfo& cpu) {
   if (channels == 1) return Support::No("one channel a group is a depthwise convolution");
   if (vector % channels != 0)
     return Support::No(fmt::format("groups of {} channels do not divide vectors of {}", channels, vector));
-  const int64_t image_floats = std::max(w.oh * w.ow, w.ih * w.iw) * (w.ic + 64);
-  if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
-    return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-  return Support::Yes();
+  return FitsDisplacements(w);
 }
 
 ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {

@@ -3,6 +3,7 @@
 // kernel column then reads consecutive floats for consecutive outputs whatever the stride, and one vector
 // holds 16 positions of one output channel.
 #include <algorithm>
+#include <limits>
 
 #include "templates/portable/portable_conv.h"
 
@@ -168,7 +169,12 @@ class PlaneKernel : public ConvKernel {
 }  // namespace
 
 int64_t PortablePlaneScratchFloats(const ConvWorkload& w, int64_t rows) {
-  const int64_t floats = w.ic / w.g * GatheredRows(w, rows) * PhaseWidth(w) * w.sw;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;  // nobody gathers so many
+  const int64_t row = PhaseWidth(w) * w.sw, gathered = GatheredRows(w, rows), channels = w.ic / w.g;
+  const double about =
+      static_cast<double>(row) * static_cast<double>(gathered) * static_cast<double>(channels);
+  if (about > static_cast<double>(kMost)) return kMost;
+  const int64_t floats = row * gathered * channels;
   return (floats + kPortableLanes - 1) / kPortableLanes * kPortableLanes;
 }
 

@@ -97,7 +97,7 @@ LoopFeatures PortableTemplate::Features(const ConvWorkload& w, const Config& con
   const int64_t taps = w.ic / w.g * w.kh * w.kw;
   const auto vectors = static_cast<double>(kPortableLanes) / static_cast<double>(lanes);
   LoopFeatures f;
-  f.flops = 2.0 * static_cast<double>(w.mb * w.oh * outputs * taps);
+  f.flops = 2.0 * static_cast<double>(w.mb * w.oh * outputs) * static_cast<double>(taps);
   f.accumulators = over_width ? 1 : vectors * static_cast<double>(tile);
   f.fma_per_load = over_width ? 1 : f.accumulators / (vectors + static_cast<double>(tile));
   f.weight_bytes = static_cast<double>(w.oc * taps) * kBytes;

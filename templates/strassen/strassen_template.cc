@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "templates/strassen/geometry.h"
 #include "templates/strassen/strassen_config.h"
 #include "templates/strassen/strassen_kernel.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith {
 namespace {
 
-// Displacements are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
 // Below this the additions cost more than the multiplications they save.
 constexpr int64_t kFewestChannels = 96;
 
@@ -38,10 +35,8 @@ class Strassen : public ConvTemplate {
         return Support::No(fmt::format("{} channels, whose halves do not fill vectors", channels));
     }
     if (w.oh * w.ow == 1) return Support::No("one pixel, which makes no pair");
-    const int64_t image_floats = w.ih * w.iw * std::max(w.ic, w.oc);
-    if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes)
-      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-    return Support::Yes();
+    if (Support fits = FitsDisplacements(w, 0); !fits.ok) return fits;
+    return HasValidDefault(*this, w, cpu);
   }
 
   ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {

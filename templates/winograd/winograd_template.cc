@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "templates/support_checks.h"
 #include "templates/winograd/geometry.h"
 #include "templates/winograd/transforms.h"
 #include "templates/winograd/winograd_config.h"
@@ -12,8 +13,6 @@
 namespace tilesmith {
 namespace {
 
-// Displacements are 32-bit in the generated code.
-constexpr int64_t kMostImageBytes = 1LL << 30;
 // Below this the transforms cost more than the multiplications they save.
 constexpr int64_t kFewestChannels = 8;
 
@@ -35,11 +34,8 @@ class Winograd : public ConvTemplate {
           fmt::format("{} -> {} channels: with fewer than {} the transforms cost more than they save", w.ic,
                       w.oc, kFewestChannels));
     }
-    const int64_t image_floats = std::max(w.oh * w.ow * (w.oc + 64), w.ih * w.iw * (w.ic + 64));
-    if (image_floats * static_cast<int64_t>(sizeof(float)) > kMostImageBytes) {
-      return Support::No(fmt::format("an image larger than {} MiB", kMostImageBytes >> 20));
-    }
-    return Support::Yes();
+    if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+    return HasValidDefault(*this, w, cpu);
   }
 
   ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) const override {

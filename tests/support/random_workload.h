@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "layouts/base/error.h"
 #include "ops/workload.h"
 #include "tests/support/random.h"
 
@@ -81,6 +82,56 @@ inline ConvWorkload RandomWorkload(TestRandom& random) {
     w.post.sum = once_in(2);
     w.post.activation = RandomFusableActivation(random);
     return w;
+  }
+}
+
+// Sizes of every magnitude that a workload may have, so that what multiplies them meets the largest products,
+// and kernels far longer than any register tile or than the input. Always valid; not to be computed.
+inline ConvWorkload RandomExtremeWorkload(TestRandom& random) {
+  const auto once_in = [&](int n) { return random.Integer(1, n) == 1; };
+  const auto size = [&](int bits) { return random.Integer(1, int64_t{1} << random.Integer(0, bits)); };
+  const auto usually = [&](int n, int bits) { return once_in(n) ? size(bits) : size(2); };
+  for (;;) {
+    ConvWorkload w;
+    w.mb = usually(3, 16);
+    if (once_in(4)) {
+      w.g = w.ic = w.oc = size(24);
+    } else {
+      w.g = once_in(3) ? size(12) : 1;
+      const int64_t unit = w.g > 1 ? 1 : once_in(2) ? 64 : 1;  // whole vectors
+      w.ic = w.g * unit * (w.g == 1 ? usually(2, 16) : size(once_in(2) ? 8 : 1));
+      w.oc = once_in(2) ? w.ic : w.g * unit * usually(2, w.g == 1 ? 16 : 8);
+    }
+    const bool square = once_in(2), pointwise = once_in(4);
+    w.kh = pointwise ? 1 : once_in(3) ? 3 : usually(2, 21);
+    w.kw = square || pointwise ? w.kh : usually(2, 21);
+    w.sh = once_in(4) ? usually(3, 24) : 1;
+    w.sw = square ? w.sh : usually(4, 24);
+    w.dh = once_in(4) ? size(once_in(3) ? 24 : 4) - 1 : 0;
+    w.dw = square ? w.dh : once_in(4) ? size(once_in(3) ? 24 : 4) - 1 : 0;
+    w.ih = size(once_in(4) ? 22 : 10);
+    w.iw = square ? w.ih : size(once_in(4) ? 22 : 10);
+    w.ph = once_in(2) ? w.kh / 2 : usually(4, 20) - 1;
+    w.pw = square ? w.ph : usually(4, 20) - 1;
+    const int64_t rows = w.ih + 2 * w.ph - ((w.kh - 1) * (w.dh + 1) + 1);
+    const int64_t columns = w.iw + 2 * w.pw - ((w.kw - 1) * (w.dw + 1) + 1);
+    if (rows < 0 || columns < 0) continue;
+    w.oh = rows / w.sh + 1;
+    w.ow = columns / w.sw + 1;
+    w.post.bias = once_in(2);
+    if (once_in(8)) w.pre.scale_shift = true;
+    if (!w.fused() && once_in(6)) {  // a 1x1 conv behind it
+      ConvWorkload main;
+      main.mb = w.mb, main.ic = w.oc, main.ih = main.oh = w.oh, main.iw = main.ow = w.ow;
+      main.oc = usually(2, 20);
+      main.before = {w};
+      w = main;
+    }
+    try {
+      ValidateWorkload(w);
+      return w;
+    } catch (const Error&) {  // larger than any tensor, mostly
+    }
   }
 }
 

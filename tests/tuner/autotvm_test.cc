@@ -161,6 +161,19 @@ TEST_F(Autotvm, OwnRecordsAreExportedWithTheirTiles) {
   EXPECT_THROW(RecordToAutotvm(winograd), Error);
 }
 
+TEST_F(Autotvm, ConfigsWithoutKnobsAreNotExported) {
+  Record record = RecordFromAutotvm(kConv3x3).record;
+  record.origin.clear();
+  record.config = {};
+  try {
+    RecordToAutotvm(record);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("without knob \"width_tile\""));
+  }
+}
+
 TEST_F(Autotvm, NeverWinsHere) {
   const std::vector<Record> records = {RecordFromAutotvm(kConv3x3).record};
   EXPECT_TRUE(BestRecords(records, TargetOf(DetectCpu())).empty());
@@ -185,6 +198,17 @@ TEST_F(Autotvm, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1]", "[1, 1, 1]")), HasSubstr("padding"));
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1], [1, 1, 1, 1]", "[0, 0], [1, 1, 1, 1]")),
               HasSubstr("strides"));
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  EXPECT_THAT(WhyRefused(With(kConv3x3, "\"version\": 0.2", "\"version\": " + deep)), HasSubstr("not JSON"));
+  EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1]", "[9223372036854775807, 1, 9223372036854775807, 1]")),
+              HasSubstr("padding is 9223372036854775807"));
+  EXPECT_THAT(WhyRefused(With(kConv3x3, "0.000640892", "1e300")), HasSubstr("is no time"));
+}
+
+TEST(AutotvmTarget, HasAsManyCoresAsMachinesHave) {
+  EXPECT_EQ(CoresOfAutotvmTarget("llvm -num-cores=8"), 8);
+  EXPECT_EQ(CoresOfAutotvmTarget("llvm -num-cores=2000000000"), kMostThreads);
+  EXPECT_EQ(CoresOfAutotvmTarget("llvm -num-cores=-3"), 1);
 }
 
 TEST(AutotvmTarget, NamesTheIsa) {

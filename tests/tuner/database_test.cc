@@ -5,21 +5,83 @@
 
 #include <filesystem>
 
+#include "templates/space_fingerprint.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/log.h"
 
 namespace tilesmith {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Database, FileNamesAreFitForFileSystems) {
+// One that builds.
+Record GoodRecord(double seconds = 1e-3) {
+  Record record = SampleRecord(seconds);
+  const ConvTemplate& direct = FindConvTemplate("direct");
+  record.config = direct.Default(record.workload, CpuOf(record.target));
+  record.layouts = direct.Layouts(record.workload, record.config);
+  record.task_trials = 99;
+  return record;
+}
+
+size_t FoundLike(TuningDatabase& database, const Record& record) {
+  return database.Find(record.workload, record.target, record.conditions).size();
+}
+
+void WriteLog(const std::string& path, const std::vector<Record>& records) {
+  LogWriter writer(path);
+  for (const Record& record : records) writer.Append(record);
+}
+
+TEST(Database, FileNamesAreFitForFileSystemsAndSayWhatRecordsDependOn) {
   Target target;
   target.cpu_model = "AMD EPYC(TM) 9B45 @ 2.1/GHz";
   target.isa = Isa::kAvx512;
-  EXPECT_EQ(DatabaseFileName(target), "amd_epyc_tm_9b45_2_1_ghz_avx512.jsonl");
+  target.tool_version = "1.2.3";
+  EXPECT_EQ(FormerDatabaseFileName(target), "amd_epyc_tm_9b45_2_1_ghz_avx512.jsonl");
+  EXPECT_EQ(DatabaseFileName(target),
+            "amd_epyc_tm_9b45_2_1_ghz_avx512_1.2.3_" + SpaceFingerprint(Isa::kAvx512) + ".jsonl");
   target.cpu_model = "";
-  EXPECT_EQ(DatabaseFileName(target), "avx512.jsonl");
+  EXPECT_EQ(FormerDatabaseFileName(target), "avx512.jsonl");
+}
+
+TEST(Database, RecordsThatDoNotBuildDoNotCountAndAreSaidInOneLine) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("db.jsonl");
+  std::vector<Record> records(5, GoodRecord(1e-9));
+  records[0].config = ConfigOf({{"old_knob", 1}});
+  records[1].config.Set("rows", 999);
+  records[2].template_name = "gone";
+  records[3].template_name = "depthwise";  // refuses the workload
+  records[4].layouts.in = Layout::Blocked(24);
+  WriteLog(path, records);
+  TuningDatabase database(path);
+  EXPECT_EQ(FoundLike(database, records[0]), 0u);
+  EXPECT_TRUE(database.warnings().empty());
+  ASSERT_EQ(database.WarningsOfUseless().size(), 1u);
+  EXPECT_THAT(database.WarningsOfUseless()[0], testing::AllOf(HasSubstr(path + ": 5 records do not count"),
+                                                              HasSubstr("template direct: knob ")));
+  database.Add(std::vector<Record>{GoodRecord()});
+  EXPECT_EQ(FoundLike(database, records[0]), 1u);
+}
+
+TEST(Database, WhatBuildsInAFileOfTheFormerNameIsAStart) {
+  const TemporaryDirectory directory;
+  const std::string former = directory.File("former.jsonl"), path = directory.File("db.jsonl");
+  Record stale = GoodRecord();
+  stale.config = ConfigOf({{"old_knob", 1}});
+  WriteLog(former, {GoodRecord(), stale});
+  TuningDatabase database(path, former);
+  const Record record = GoodRecord();
+  const std::vector<Record> found = database.Find(record.workload, record.target, record.conditions);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(TrialsBehind(found), 0) << "nobody knows what the space was then";
+  ASSERT_EQ(database.WarningsOfUseless().size(), 1u);
+  EXPECT_THAT(database.WarningsOfUseless()[0], HasSubstr(former + ": 1 records do not count"));
+  WriteLog(path, {GoodRecord()});
+  TuningDatabase both(path, former);
+  EXPECT_EQ(TrialsBehind(both.Find(record.workload, record.target, record.conditions)), 99);
 }
 
 TEST(Database, KeepsTheBestOfEachTemplateAndPair) {
@@ -43,13 +105,13 @@ TEST(Database, KeepsTheBestOfEachTemplateAndPair) {
 TEST(Database, FindsWhatItWasTold) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("new/folder/db.jsonl");
-  const std::vector<Record> records = Distilled(std::vector<Record>{SampleRecord(1e-3)}, 99);
+  const std::vector<Record> records = Distilled(std::vector<Record>{GoodRecord()}, 99);
   {
     TuningDatabase database(path);
     EXPECT_TRUE(database.warnings().empty()) << "a missing file is an empty database";
     EXPECT_TRUE(database.Add(records));
   }
-  const TuningDatabase database(path);
+  TuningDatabase database(path);
   const Record& record = records[0];
   const auto found = [&](const ConvWorkload& workload, const Target& target, MeasureConditions conditions) {
     return database.Find(workload, target, conditions).size();
@@ -73,9 +135,9 @@ TEST(Database, WhatIsBrokenOrUnwritableIsAWarning) {
   TuningDatabase broken(path);
   ASSERT_EQ(broken.warnings().size(), 1u);
   EXPECT_THAT(broken.warnings()[0], HasSubstr("2 lines skipped"));
-  EXPECT_TRUE(broken.Add(std::vector<Record>{SampleRecord()}));
-  EXPECT_EQ(
-      TuningDatabase(path).Find(SampleRecord().workload, SampleRecord().target, {2, true, false}).size(), 1u);
+  EXPECT_TRUE(broken.Add(std::vector<Record>{GoodRecord()}));
+  TuningDatabase again(path);
+  EXPECT_EQ(FoundLike(again, GoodRecord()), 1u);
 
   TuningDatabase nowhere("/proc/nowhere/db.jsonl");
   EXPECT_FALSE(nowhere.Add(std::vector<Record>{SampleRecord()}));

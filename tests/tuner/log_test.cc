@@ -94,6 +94,28 @@ TEST_F(LogTest, AGarbageFileHasNoRecordsOnlyProblems) {
   EXPECT_TRUE(ReadLog(path_).problems.empty());
 }
 
+TEST_F(LogTest, ALineLongerThanAnyRecordCostsThatLine) {
+  constexpr size_t kTooLong = size_t{40} << 20;
+  LogWriter(path_).Append(SampleRecord(0.5));
+  const std::string record = Text();
+  Write("{\"a\": \"" + std::string(kTooLong, 'x') + "\"}\n" + record + record);
+  Write(std::string(kTooLong, '[') + "\n" + record + std::string(kTooLong, 'y'));
+  const LogContents contents = ReadLog(path_);
+  EXPECT_EQ(contents.records.size(), 4u);
+  ASSERT_EQ(contents.problems.size(), 3u);
+  EXPECT_EQ(contents.problems[0].line, 2);
+  EXPECT_EQ(contents.problems[1].line, 5);
+  EXPECT_EQ(contents.problems[2].line, 7);
+  for (const LogProblem& problem : contents.problems) EXPECT_LT(problem.message.size(), 1000u);
+}
+
+TEST_F(LogTest, ReasonsAreShortWhateverTheyQuote) {
+  Write(R"({"tilesmith":1,"target":{"cpu":"c","isa":")" + std::string(100'000, 'x') + "\"}}\n");
+  const LogContents contents = ReadLog(path_);
+  ASSERT_EQ(contents.problems.size(), 1u);
+  EXPECT_LT(contents.problems[0].message.size(), 1000u);
+}
+
 TEST_F(LogTest, ConcurrentWritersDoNotInterleave) {
   constexpr int kWriters = 4;
   constexpr int kRecords = 100;

@@ -83,6 +83,19 @@ TEST(RecordLine, IsReadTheSameWayWhateverItIs) {
   }
 }
 
+TEST(RecordLine, NestsOnlySoDeep) {
+  Record record;
+  for (const std::string open : {"[", "{\"a\":"}) {
+    std::string line;
+    for (int i = 0; i < 300'000; ++i) line += open;
+    EXPECT_NE(RecordLineReader().Read(line, record), "");
+    EXPECT_NE(RecordLineReader().Read(R"({"tilesmith":1,"target":)" + line, record), "");
+  }
+  const std::string line = LineOf(SampleRecord());
+  const std::string quoted = R"({"more":")" + std::string(1000, '[') + R"(\"[",)" + line.substr(1);
+  EXPECT_EQ(RecordLineReader().Read(quoted, record), "") << "brackets in a text do not nest";
+}
+
 TEST(RecordLine, OfOtherOriginsIsReadTheGeneralWay) {
   RecordLineReader reader;
   const std::string line = LineOf(SampleRecord(0.5));

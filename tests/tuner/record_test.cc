@@ -86,6 +86,28 @@ TEST(Record, NamesTheFieldThatIsMissingOrWrong) {
   EXPECT_THAT(WhyRefused(json::array()), HasSubstr("not a JSON object"));
 }
 
+TEST(Record, RefusesFiguresThatNobodyCanHaveMeasured) {
+  const json good = RecordToJson(SampleRecord());
+  const auto with = [&](const char* pointer, const json& value) {
+    json broken = good;
+    broken[json::json_pointer(pointer)] = value;
+    return WhyRefused(broken);
+  };
+  EXPECT_EQ(with("/seconds", 1e6), "accepted");
+  EXPECT_THAT(with("/seconds", 1e300), HasSubstr("\"seconds\" is 1e+300"));
+  EXPECT_THAT(with("/seconds", 1e-300), HasSubstr("\"seconds\" is 1e-300"));
+  EXPECT_THAT(with("/seconds", -1.0), HasSubstr("\"seconds\" is -1"));
+  EXPECT_THAT(with("/samples", {1e-3, -1e-3}), HasSubstr("\"samples\" is -0.001"));
+  EXPECT_THAT(with("/error", -1), HasSubstr("\"error\" is -1"));
+  EXPECT_THAT(with("/task_trials", -5), HasSubstr("\"task_trials\" is -5"));
+  EXPECT_THAT(with("/conditions/threads", 0), HasSubstr("\"threads\" is 0 (allowed: 1 to 65536)"));
+  EXPECT_THAT(with("/conditions/threads", 4294967298), HasSubstr("\"threads\" is 4294967298"))
+      << "is not cut to 2";
+  EXPECT_THAT(with("/target/cores", 0), HasSubstr("\"cores\" is 0"));
+  EXPECT_THAT(with("/target/l2_bytes", -1), HasSubstr("\"l2_bytes\" is -1"));
+  EXPECT_THAT(with("/config/rows", 18446744073709551615ULL), HasSubstr("\"rows\" is 18446744073709551615"));
+}
+
 TEST(Target, SaysWhichMachinesAreTheSame) {
   CpuInfo cpu;
   cpu.model = "Test CPU 3000";

@@ -127,6 +127,24 @@ TEST_F(TuneTest, ResumesWithoutMeasuringAgain) {
   EXPECT_GT(second.best->seconds, 1e-9) << "other conditions are no knowledge";
 }
 
+TEST_F(TuneTest, ResumedRecordsOfConfigsThatAreNotValidDoNotCount) {
+  Tune();
+  const auto with = [&](std::initializer_list<std::pair<const char*, int64_t>> knobs) {
+    Record record = logged_[0];
+    record.seconds = 1e-9;
+    for (const auto& [name, value] : knobs) record.config.Set(name, value);
+    return record;
+  };
+  Record other_layouts = with({});
+  other_layouts.layouts.in = Layout::Blocked(32);
+  const std::vector<Record> useless = {with({{"old_knob", 1}}), with({{"tile", 3}}),
+                                       with({{"tile", 16}, {"rows", 8}}), other_layouts};
+  for (const Record& record : useless) {
+    request_.resume = {record};
+    EXPECT_GT(Tune().best->seconds, 1e-9) << record.config.ToString();
+  }
+}
+
 TEST_F(TuneTest, AfterAKillAtAnyTrialAResumedRunEndsWithAllTrials) {
   int asked = 0;
   sinks_.should_stop = [&] { return ++asked > 13; };

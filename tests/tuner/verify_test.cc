@@ -123,18 +123,20 @@ TEST(Verify, MeasuresAgainWhatSeemsSlow) {
 
 TEST(Verify, SkipsWithAReason) {
   OneMillisecond measurer;
-  std::vector<Record> records(5, Portable(1e-3, 2));
+  std::vector<Record> records(6, Portable(1e-3, 2));
   records[0].target.cpu_model = "llvm -mcpu=znver3";
   records[1].conditions.threads = 64;
   records[2].template_name = "sorcery";
   records[3].config.Set("rows", 999);
   records[4].template_name = "depthwise";
+  records[5].config = {};
   const std::vector<Verification> all = Verify(records, measurer);
   EXPECT_THAT(all[0].skipped, HasSubstr("measured on llvm -mcpu=znver3"));
   EXPECT_THAT(all[1].skipped, HasSubstr("64 threads, this machine has 2 cores"));
   EXPECT_THAT(all[2].skipped, HasSubstr("unknown template \"sorcery\""));
   EXPECT_THAT(all[3].skipped, HasSubstr("invalid config: knob \"rows\" is 999"));
   EXPECT_THAT(all[4].skipped, HasSubstr("not supported: "));
+  EXPECT_THAT(all[5].skipped, HasSubstr("invalid config: knob \"ic_block\" is missing"));
   EXPECT_TRUE(measurer.order.empty());
 }
 

@@ -192,7 +192,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
   Graph graph =
       LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
-  const Plan plan = LoadPlan(options.plan, graph, machine, false);
+  const Plan plan = LoadPlan(options.plan, graph, machine);
   auto impl = std::make_shared<Impl>();
   impl->network = CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads});
   impl->inputs = Describe(impl->network->inputs);

@@ -42,6 +42,7 @@ std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const M
   if (arguments.log_path.empty()) return {};
   std::vector<Record> records = LoadRecords(arguments.log_path);
   if (arguments.any_machine) BelieveForeignRecords(records, machine);
+  DropUseless(records, arguments.log_path, machine.cpu);
   return records;
 }
 

@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "tools/cli/streams.h"
 #include "tuner/log.h"
+#include "tuner/still_builds.h"
 
 namespace tilesmith {
 
@@ -38,6 +39,27 @@ std::vector<Record> LoadRecords(const std::vector<std::string>& paths) {
       std::move(more.begin(), more.end(), std::back_inserter(records));
     }
   }
+  return records;
+}
+
+void DropUseless(std::vector<Record>& records, const std::string& path, const CpuInfo& cpu) {
+  BuildCheck check(cpu);
+  const Target target = TargetOf(cpu);
+  std::string first;
+  const auto dropped = std::erase_if(records, [&](const Record& record) {
+    if (record.status != TrialStatus::kOk || !SameMachine(record.target, target)) return false;
+    std::string why = check.WhyNot(record);
+    if (first.empty()) first = why;
+    return !why.empty();
+  });
+  if (dropped == 0) return;
+  fmt::print(stderr, "{}: {} records do not count, today's templates do not build them ({})\n", path, dropped,
+             first);
+}
+
+std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu) {
+  std::vector<Record> records = LoadRecords(path);
+  DropUseless(records, path, cpu);
   return records;
 }
 

@@ -16,6 +16,11 @@ std::vector<Record> LoadRecords(const std::string& path);
 // Those of several logs, one after the other.
 std::vector<Record> LoadRecords(const std::vector<std::string>& paths);
 
+// Drops the successful records of this machine whose config today's templates do not build, as an older
+// version's or an edited one may be, and says so in a line that names the log.
+void DropUseless(std::vector<Record>& records, const std::string& path, const CpuInfo& cpu);
+std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu);
+
 // Makes records of other machines or thread counts count as this one's, times included.
 void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine);
 

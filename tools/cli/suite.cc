@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "templates/conv_template.h"
 
 namespace tilesmith {
@@ -34,10 +34,11 @@ bool OneOf(std::string_view value, std::string_view no, std::string_view yes) {
 }
 
 double Goal(std::string_view value) {
+  constexpr double kMostGoal = 1e6;
   const std::string text(value);
   char* end = nullptr;
   const double goal = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(goal >= 0))
+  if (text.empty() || *end != '\0' || !(goal >= 0 && goal <= kMostGoal))
     throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is not a goal such as 1.05", text));
   return goal;
 }
@@ -118,15 +119,13 @@ std::vector<Suite> LoadSuites(const std::string& name_or_file) {
     }
   }
   if (!suites.empty()) return suites;
-  std::ifstream file(name_or_file);
-  if (!file) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(name_or_file, unknown)) {
     throw Error(ErrorCode::kEnvironment,
                 fmt::format("cannot read {}, and no built-in suite has that name (known: {}all)",
                             name_or_file, names));
   }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return {ParseSuite(text.str(), name_or_file)};
+  return {ParseSuite(ReadTextFile(name_or_file), name_or_file)};
 }
 
 }  // namespace tilesmith

@@ -71,8 +71,8 @@ class BenchCommand : public Command {
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
     }
     CheckAccuracyLimits(accuracy_);
-    if (!log_path_.empty()) records_ = AcceptedRecords(accuracy_, LoadRecords(log_path_));
-    if (targets.is_network()) plan_ = LoadPlan(plan_path_, *targets.graph, machine_, false);
+    if (!log_path_.empty()) records_ = AcceptedRecords(accuracy_, LoadUsableRecords(log_path_, machine_.cpu));
+    if (targets.is_network()) plan_ = OpenPlan(plan_path_, *targets.graph, machine_);
     const PinnedTeam team(machine_);
     CatchInterrupts();
     peak_ = MeasureFmaPeak(machine_.cpu, machine_.threads);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/explain/layout_tries.h"
 #include "graph_tuner/plan/plan_corrections.h"
@@ -74,7 +75,7 @@ class ExplainCommand : public Command {
     if (!node_.empty()) node = FindNode(graph, node_);
     const std::vector<Record> records = LoadTuningLog(arguments_, machine);
     std::optional<Plan> plan;
-    if (!plan_path_.empty()) plan = LoadPlan(plan_path_, graph, machine, false);
+    if (!plan_path_.empty()) plan = OpenCheckedPlan(graph, machine);
     const PinnedTeam team(machine);
     ProgressLine progress;
     const auto costs = OpenCosts(arguments_, machine, progress);
@@ -111,6 +112,17 @@ class ExplainCommand : public Command {
   }
 
  private:
+  // Explaining looks at what the plan's layouts cost, so they must be such that it could run.
+  Plan OpenCheckedPlan(const Graph& graph, const Machine& machine) const {
+    Plan plan = OpenPlan(plan_path_, graph, machine);
+    try {
+      ResolveSchedules(graph, plan, machine.cpu);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", plan_path_, error.what()));
+    }
+    return plan;
+  }
+
   static void AddUniform(Report& report, const SolvedNetwork& solved, const Layout& layout,
                          const std::vector<Record>& records) {
     GraphTuneOptions options = solved.options;

@@ -15,8 +15,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr uint64_t kMostCombinations = 1 << 24;
-
 class MeasureSpaceCommand : public Command {
  public:
   std::string_view Name() const override { return "measure-space"; }
@@ -70,10 +68,10 @@ class MeasureSpaceCommand : public Command {
  private:
   static void CheckSize(const std::vector<Knob>& knobs) {
     const uint64_t size = ConfigSpace(knobs, nullptr).size();
-    if (size <= kMostCombinations) return;
+    if (size <= kMostSpaceCombinations) return;
     throw Error(ErrorCode::kUsage, fmt::format("{} combinations are too many (at most {}): give --keep, see "
                                                "`tilesmith space` for the knobs",
-                                               size, kMostCombinations));
+                                               size, kMostSpaceCombinations));
   }
 
   ExhaustiveSinks Sinks() {

@@ -37,7 +37,7 @@ class NetworkWorkerCommand : public Command {
 
  private:
   int RunOurs(const Machine& machine, Graph graph) {
-    const Plan plan = LoadPlan(plan_path_, graph, machine, false);
+    const Plan plan = LoadPlan(plan_path_, graph, machine);
     const PinnedTeam team(machine);
     std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
     NetworkRun network(std::move(graph), plan, machine, std::move(inputs));

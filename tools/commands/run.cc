@@ -69,7 +69,7 @@ class RunNetworkCommand : public Command {
     const Machine machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     const Graph graph = LoadModel(model_);
-    const Plan plan = LoadPlan(plan_path_, graph, machine, force_);
+    const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
     std::vector<Tensor> inputs = LoadInputs(graph, inputs_, uint64_t(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();

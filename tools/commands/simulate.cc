@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <mutex>
 #include <thread>
 
 #include "layouts/base/error.h"
@@ -102,10 +104,11 @@ class SimulateCommand : public Command {
   void Replays() {
     std::atomic<size_t> next = 0;
     const size_t seeds = size_t(seeds_);
-    const auto work = [&] {
+    const size_t jobs = series_.size() * seeds;
+    const auto replay_all = [&] {
       // A history of its own for each thread and space: models are trained on demand.
       std::map<size_t, std::shared_ptr<const TrainingHistory>> histories;
-      for (size_t job = next++; job < series_.size() * seeds; job = next++) {
+      for (size_t job = next++; job < jobs; job = next++) {
         Series& series = series_[job / seeds];
         const MeasuredSpace& space = spaces_[series.space];
         ReplayOptions options;
@@ -120,17 +123,32 @@ class SimulateCommand : public Command {
         series.curves[job % seeds] = Replay(space, series.tuner, options);
       }
     };
+    // What goes wrong in one of them ends all, and is the caller's to know.
+    std::mutex failing;
+    std::exception_ptr failure;
+    const auto work = [&] {
+      try {
+        replay_all();
+      } catch (...) {
+        const std::lock_guard lock(failing);
+        if (!failure) failure = std::current_exception();
+        next = jobs;
+      }
+    };
     std::vector<std::thread> threads;
     const int workers = std::max(1, CappedCpu("").cores);
     for (int i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
+    if (failure) std::rethrow_exception(failure);
   }
 
   double MedianTrials(const Series& series, double slack) const {
     std::vector<double> trials;
     for (const auto& curve : series.curves) {
-      trials.push_back(TrialsUntil(curve, TrueBest(spaces_[series.space]), slack));
+      const bool never = curve.empty();  // not one of the few configs of a large space was found
+      trials.push_back(never ? double(trials_ + 1)
+                             : TrialsUntil(curve, TrueBest(spaces_[series.space]), slack));
     }
     return Quantile(trials, 0.5);
   }

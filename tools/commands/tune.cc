@@ -120,7 +120,7 @@ class TuneCommand : public Command {
                   fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh",
                               log_path_));
     }
-    return LoadRecords(log_path_);
+    return LoadUsableRecords(log_path_, machine_.cpu);
   }
 
   bool IsCold(const ConvTask& task) const { return network_is_cold_ || ColdWeights(conditions_name_, task); }
@@ -154,15 +154,16 @@ class TuneCommand : public Command {
 
   void OpenDatabase() {
     if (no_database_) return;
-    const std::string path =
-        database_path_.empty() ? DefaultDatabasePath(TargetOf(machine_.cpu)) : database_path_;
-    if (path.empty()) return;
-    database_.emplace(path);
-    WarnOfDatabase();
+    if (database_path_.empty()) {
+      database_ = OpenDefaultDatabase(TargetOf(machine_.cpu));
+    } else {
+      database_.emplace(database_path_);
+    }
+    if (database_) WarnOfDatabase(database_->warnings());
   }
 
-  void WarnOfDatabase() {
-    for (const std::string& warning : database_->warnings()) view_.Say("warning: database " + warning);
+  void WarnOfDatabase(const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings) view_.Say("warning: database " + warning);
   }
 
   // What a task must have been given to be known: what this run would give it.
@@ -202,8 +203,7 @@ class TuneCommand : public Command {
   // Into the log too, where the graph tuner looks for it.
   void TakeFromDatabase(TuneRow& row, NetworkTask& task, LogWriter& log) {
     TuneRequest& request = task.request;
-    const KnownTask known = FindKnown(*database_, request.workload, TargetOf(machine_.cpu),
-                                      request.conditions, request.accuracy, WantedTrials());
+    const KnownTask known = FindKnown(*database_, request, WantedTrials());
     row.known = task.known = known.enough;
     std::set<std::string> logged;
     for (const Record& record : request.resume) logged.insert(RecordKey(record));
@@ -223,6 +223,7 @@ class TuneCommand : public Command {
       tasks.push_back(MakeTask(rows_[i], log));
       tasks.back().weight = weights[i];
     }
+    if (database_) WarnOfDatabase(database_->WarningsOfUseless());
     LinkAlternatives(rows_, tasks);
     NetworkOptions options;
     options.trials = PlannedTrials();

@@ -81,6 +81,7 @@ class LogImportCommand : public Command {
 
   std::vector<ImportedRecord> Read() {
     constexpr int64_t kProblemsShown = 3;
+    constexpr int kLongestProblem = 400;  // it quotes what it found
     std::istringstream file(ReadTextFile(path_));
     std::vector<ImportedRecord> records;
     std::vector<std::string> shown;
@@ -93,7 +94,8 @@ class LogImportCommand : public Command {
         records.push_back(RecordFromAutotvm(line));
       } catch (const Error& error) {
         if (++problems_ <= kProblemsShown)
-          shown.push_back(fmt::format("{}:{}: skipped: {}", path_, number, error.what()));
+          shown.push_back(
+              fmt::format("{}:{}: skipped: {:.{}}", path_, number, error.what(), kLongestProblem));
       }
     }
     if (records.empty() && problems_ > 0)

@@ -116,14 +116,22 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   return inputs;
 }
 
-Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
+Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine,
+              const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine.cpu, machine.threads);
-  Plan plan = ReadPlan(path);
+  Plan plan = ReadPlan(path, loading.skipped);
   try {
-    CheckPlan(plan, graph, machine.cpu, machine.threads, force);
+    CheckPlan(plan, graph, machine.cpu, machine.threads, loading.force);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }
+  return plan;
+}
+
+Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
+  std::vector<std::string> skipped;
+  Plan plan = LoadPlan(path, graph, machine, {force, &skipped});
+  for (const std::string& line : skipped) fmt::print(stderr, "{}\n", line);
   return plan;
 }
 

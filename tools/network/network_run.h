@@ -55,8 +55,15 @@ class NetworkRun {
 // Seeded data for every graph input.
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
+struct PlanLoading {
+  bool force = false;                           // as CheckPlan's
+  std::vector<std::string>* skipped = nullptr;  // as ReadPlan's
+};
 // The plan at `path`, checked against graph and machine; without a path the heuristic one. Throws
 // Error(kUsage).
-Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force);
+Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine,
+              const PlanLoading& loading = {});
+// The same for commands: says on stderr which lines were skipped.
+Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force = false);
 
 }  // namespace tilesmith

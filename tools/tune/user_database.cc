@@ -1,10 +1,11 @@
 #include "tools/tune/user_database.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tilesmith {
 
-std::string DefaultDatabasePath(const Target& target) {
+std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target) {
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
   std::string folder;
@@ -13,16 +14,23 @@ std::string DefaultDatabasePath(const Target& target) {
   } else if (home != nullptr && *home != '\0') {
     folder = std::string(home) + "/.local/share";
   } else {
-    return "";
+    return std::nullopt;
   }
-  return folder + "/tilesmith/" + DatabaseFileName(target);
+  folder += "/tilesmith/";
+  return TuningDatabase(folder + DatabaseFileName(target), folder + FormerDatabaseFileName(target));
 }
 
-KnownTask FindKnown(const TuningDatabase& database, const ConvWorkload& workload, const Target& target,
-                    const MeasureConditions& conditions, const AccuracyLimits& limits, int wanted_trials) {
+KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wanted_trials) {
+  const auto is_result = [&](const Record& record) {
+    return record.status == TrialStatus::kOk && !record.early_stopped &&
+           std::ranges::find(request.templates, record.template_name, &ConvTemplate::Name) !=
+               request.templates.end();
+  };
   KnownTask known;
-  known.records = AcceptedRecords(limits, database.Find(workload, target, conditions));
-  known.enough = !known.records.empty() && TrialsBehind(known.records) >= wanted_trials;
+  known.records = AcceptedRecords(request.accuracy,
+                                  database.Find(request.workload, TargetOf(request.cpu), request.conditions));
+  known.enough =
+      std::ranges::any_of(known.records, is_result) && TrialsBehind(known.records) >= wanted_trials;
   return known;
 }
 

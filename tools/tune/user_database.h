@@ -3,20 +3,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "tuner/accuracy.h"
 #include "tuner/database.h"
+#include "tuner/tune.h"
 
 namespace tilesmith {
 
-// $XDG_DATA_HOME/tilesmith/TARGET.jsonl, by default under ~/.local/share; "" where there is no home.
-std::string DefaultDatabasePath(const Target& target);
+// The database in $XDG_DATA_HOME/tilesmith, by default under ~/.local/share; nothing where there is no home.
+std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target);
 
 struct KnownTask {
   std::vector<Record> records;  // within the limits
   bool enough = false;          // its task was given at least the trials wanted
 };
-KnownTask FindKnown(const TuningDatabase& database, const ConvWorkload& workload, const Target& target,
-                    const MeasureConditions& conditions, const AccuracyLimits& limits, int wanted_trials);
+// Enough are so many trials, when one of the request's templates came out of them with a full measurement.
+KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wanted_trials);
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layouts/base/stable_hash.h"
 #include "layouts/base/text_file.h"
 #include "tuner/json_fields.h"
 
@@ -11,7 +12,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kModelFormat = 1;
+constexpr int kModelFormat = 2;
+
+// XGBoost believes what a model says of its own trees, and one whose nodes point anywhere takes the process
+// down: trees that are not those that were saved are not given to it.
+std::string ChecksumOf(const json& trees) {
+  StableHash hash;
+  hash.Add(JsonLine(trees));
+  return fmt::format("{:016x}", hash.value());
+}
 
 void CheckVersion(const json& object, const char* name, int ours) {
   const int theirs = JsonGet<int>(object, name);
@@ -26,6 +35,9 @@ CostModel FromJson(const json& object) {
   CheckVersion(object, "tilesmith_cost_model", kModelFormat);
   CheckVersion(object, "feature_version", kFeatureVersion);
   CheckVersion(object, "schema_version", kSchemaVersion);
+  const json& trees = JsonField(object, "trees");
+  if (ChecksumOf(trees) != JsonGet<std::string>(object, "checksum"))
+    throw Error(ErrorCode::kUsage, "the trees are not those that the checksum is of: the file is damaged");
   std::vector<std::string> knobs;
   for (const json& knob : JsonField(object, "knobs")) knobs.push_back(JsonValue<std::string>(knob, "knobs"));
   FeatureSchema schema(std::move(knobs));
@@ -34,7 +46,7 @@ CostModel FromJson(const json& object) {
     throw Error(ErrorCode::kUsage, fmt::format("columns is {}, its knobs make {}", columns, schema.size()));
   }
   const Objective objective = ParseObjective(JsonGet<std::string>(object, "objective"));
-  return {std::move(schema), objective, BoostedTrees::Load(JsonField(object, "trees").dump())};
+  return {std::move(schema), objective, BoostedTrees::Load(JsonLine(trees))};
 }
 
 }  // namespace
@@ -53,16 +65,16 @@ std::vector<CostModel::ColumnGain> CostModel::Importance() const {
 }
 
 void SaveCostModel(const CostModel& model, const std::string& path) {
-  const json object = {
-      {"tilesmith_cost_model", kModelFormat},     {"feature_version", kFeatureVersion},
-      {"schema_version", kSchemaVersion},         {"objective", ObjectiveName(model.objective_)},
-      {"knobs", model.schema_.knobs()},           {"columns", model.schema_.size()},
-      {"trees", json::parse(model.trees_.Save())}};
+  json trees = json::parse(model.trees_.Save());
+  const json object = {{"tilesmith_cost_model", kModelFormat}, {"feature_version", kFeatureVersion},
+                       {"schema_version", kSchemaVersion},     {"objective", ObjectiveName(model.objective_)},
+                       {"knobs", model.schema_.knobs()},       {"columns", model.schema_.size()},
+                       {"checksum", ChecksumOf(trees)},        {"trees", std::move(trees)}};
   WriteTextFile(path, JsonLine(object) + '\n');
 }
 
 CostModel LoadCostModel(const std::string& path) {
-  const json object = json::parse(ReadTextFile(path), nullptr, false);
+  const json object = ParseJson(ReadTextFile(path));
   if (object.is_discarded()) throw Error(ErrorCode::kUsage, fmt::format("{}: not a cost model", path));
   try {
     return FromJson(object);

@@ -46,12 +46,10 @@ double Distance(const ConvWorkload& a, const ConvWorkload& b) {
 void TrainingHistory::Add(const Record& record) {
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr || !Teaches(record.status)) return;
-  const CpuInfo cpu = CpuOf(record.target);
-  if (!conv_template->Supports(record.workload, cpu).ok) return;
   Task& task = tasks_[TaskKey(record)];
   if (task.spaces.empty()) {
     task.workload = record.workload;
-    task.cpu = cpu;
+    task.cpu = CpuOf(record.target);
     task.conditions = record.conditions;
   }
   const std::string key = record.template_name + ' ' + record.config.ToString();
@@ -64,8 +62,10 @@ void TrainingHistory::Add(const Record& record) {
     task.rows[known->second].seconds = seconds;
     return;
   }
+  // Empty, in which no config is valid, where the template refuses the workload.
   const auto space = task.spaces.try_emplace(conv_template);
-  if (space.second) space.first->second = conv_template->Space(record.workload, cpu);
+  if (space.second && conv_template->Supports(record.workload, task.cpu).ok)
+    space.first->second = conv_template->Space(record.workload, task.cpu);
   if (!space.first->second.WhyInvalid(record.config).empty()) return;
   task.by_config.emplace(key, task.rows.size());
   if (seconds > 0) task.by_seconds[conv_template].emplace(seconds, task.rows.size());

@@ -1,5 +1,7 @@
 #include "tuner/simulation/measured_space.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <sstream>
@@ -26,47 +28,120 @@ json HeaderOf(const MeasuredSpace& measured) {
           {"knobs", std::move(knobs)}};
 }
 
+[[noreturn]] void Refuse(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+
+// Far more than any template's, and few enough to compare each with each.
+constexpr size_t kMostKnobs = 64, kMostValues = 1024;
+
+const json& ListIn(const json& object, const char* name, size_t most) {
+  const json& list = JsonField(object, name);
+  if (!list.is_array()) Refuse(fmt::format("field \"{}\" is a {}, not a list", name, list.type_name()));
+  if (list.size() > most) Refuse(fmt::format("field \"{}\" lists {} (at most {})", name, list.size(), most));
+  return list;
+}
+
+Knob KnobFromJson(const json& object) {
+  Knob knob;
+  knob.name = JsonGet<std::string>(object, "name");
+  for (const json& item : ListIn(object, "values", kMostValues)) {
+    const auto value = JsonValue<int64_t>(item, "values");
+    if (std::ranges::count(knob.values, value) > 0)
+      Refuse(fmt::format("knob \"{}\" lists {} twice", knob.name, value));
+    knob.values.push_back(value);
+  }
+  if (knob.values.empty()) Refuse(fmt::format("knob \"{}\" has no values", knob.name));
+  return knob;
+}
+
+std::vector<Knob> KnobsFromJson(const json& list) {
+  std::vector<Knob> knobs;
+  uint64_t size = 1;
+  for (const json& item : list) {
+    Knob knob = KnobFromJson(item);
+    if (std::ranges::find(knobs, knob.name, &Knob::name) != knobs.end())
+      Refuse(fmt::format("two knobs are named \"{}\"", knob.name));
+    if (knob.values.size() > kMostSpaceCombinations / size)
+      Refuse(fmt::format("the knobs have more than {} combinations", kMostSpaceCombinations));
+    size *= knob.values.size();
+    knobs.push_back(std::move(knob));
+  }
+  return knobs;
+}
+
+// Searchers ask the template about any config of the file.
+void CheckKnobs(const MeasuredSpace& measured) {
+  const ConvTemplate& conv_template = FindConvTemplate(measured.template_name);
+  const CpuInfo cpu = CpuOf(measured.target);
+  const Support support = conv_template.Supports(measured.workload, cpu);
+  if (!support.ok) {
+    Refuse(fmt::format("template {} does not compute {}: {}", measured.template_name,
+                       WorkloadToString(measured.workload), support.reason));
+  }
+  const ConfigSpace space = conv_template.Space(measured.workload, cpu);
+  for (const Knob& knob : space.knobs()) {
+    if (std::ranges::find(measured.knobs, knob.name, &Knob::name) == measured.knobs.end())
+      Refuse(fmt::format("knob \"{}\" of template {} is missing", knob.name, measured.template_name));
+  }
+  for (const Knob& knob : measured.knobs) {
+    const auto known = std::ranges::find(space.knobs(), knob.name, &Knob::name);
+    if (known == space.knobs().end())
+      Refuse(fmt::format("template {} has no knob \"{}\"", measured.template_name, knob.name));
+    for (const int64_t value : knob.values) {
+      if (std::ranges::count(known->values, value) > 0) continue;
+      Refuse(fmt::format("knob \"{}\" is never {} (its values: {})", knob.name, value,
+                         fmt::join(known->values, ", ")));
+    }
+  }
+}
+
 MeasuredSpace FromHeader(const json& header) {
   const int format = JsonGet<int>(header, "tilesmith_space");
-  if (format != kSpaceFormat) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("space format {} (this version reads {})", format, kSpaceFormat));
-  }
+  if (format != kSpaceFormat)
+    Refuse(fmt::format("space format {} (this version reads {})", format, kSpaceFormat));
   MeasuredSpace measured;
   measured.target = TargetFromJson(JsonField(header, "target"));
   measured.workload = ParseWorkload(JsonGet<std::string>(header, "workload"));
   measured.template_name = JsonGet<std::string>(header, "template");
   measured.conditions = ConditionsFromJson(JsonField(header, "conditions"));
-  for (const json& item : JsonField(header, "knobs")) {
-    Knob knob;
-    knob.name = JsonGet<std::string>(item, "name");
-    for (const json& value : JsonField(item, "values")) {
-      knob.values.push_back(JsonValue<int64_t>(value, "values"));
-    }
-    measured.knobs.push_back(std::move(knob));
-  }
+  measured.knobs = KnobsFromJson(ListIn(header, "knobs", kMostKnobs));
+  CheckKnobs(measured);
   return measured;
 }
 
-void ReadPoint(std::string_view line, MeasuredSpace& measured) {
-  uint64_t index = 0;
-  const char* const end = line.data() + line.size();
-  const auto after_index = std::from_chars(line.data(), end, index);
-  if (after_index.ec != std::errc() || after_index.ptr == end || *after_index.ptr != ' ') {
-    throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is not an index and a time", line));
+// What follows the header: one config a line.
+class PointReader {
+ public:
+  explicit PointReader(MeasuredSpace& measured)
+      : measured_(measured), size_(ConfigSpace(measured.knobs, nullptr).size()) {}
+
+  void Read(std::string_view line) {
+    uint64_t index = 0;
+    const char* const end = line.data() + line.size();
+    const auto after_index = std::from_chars(line.data(), end, index);
+    if (after_index.ec != std::errc() || after_index.ptr == end || *after_index.ptr != ' ')
+      Refuse(fmt::format("\"{}\" is not an index and a time", line));
+    if (index >= size_) Refuse(fmt::format("index {} in a space of {}", index, size_));
+    const std::string_view rest(after_index.ptr + 1, end);
+    if (!measured_.seconds.emplace(index, SecondsIn(rest)).second)
+      Refuse(fmt::format("index {} comes twice", index));
   }
-  const std::string_view rest(after_index.ptr + 1, end);
-  if (rest == kFailed) {
-    measured.seconds[index] = std::nullopt;
-    return;
+
+ private:
+  static std::optional<double> SecondsIn(std::string_view text) {
+    if (text == kFailed) return std::nullopt;
+    const char* const end = text.data() + text.size();
+    double microseconds = 0;
+    const auto after = std::from_chars(text.data(), end, microseconds);
+    if (after.ec != std::errc() || after.ptr != end || !(microseconds > 0) ||
+        !IsPlausibleTime(microseconds * 1e-6)) {
+      Refuse(fmt::format("\"{}\" is not a time in microseconds", text));
+    }
+    return microseconds * 1e-6;
   }
-  double microseconds = 0;
-  const auto after_time = std::from_chars(rest.data(), end, microseconds);
-  if (after_time.ec != std::errc() || after_time.ptr != end || !(microseconds > 0)) {
-    throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is not a time in microseconds", rest));
-  }
-  measured.seconds[index] = microseconds * 1e-6;
-}
+
+  MeasuredSpace& measured_;
+  uint64_t size_;
+};
 
 }  // namespace
 
@@ -116,25 +191,30 @@ void WriteMeasuredSpace(const MeasuredSpace& measured, const std::string& path) 
 
 MeasuredSpace ReadMeasuredSpace(const std::string& path) {
   std::istringstream text(ReadTextFile(path));
-  std::optional<MeasuredSpace> measured;
+  MeasuredSpace measured;
+  std::optional<PointReader> points;  // once there was a header
   std::string line;
   for (int64_t number = 1; std::getline(text, line); ++number) {
     line.resize(std::min(line.find(" #"), line.size()));
     if (line.empty() || line[0] == '#') continue;
     try {
-      if (measured) {
-        ReadPoint(line, *measured);
-      } else {
-        const json header = json::parse(line, nullptr, false);
-        if (header.is_discarded()) throw Error(ErrorCode::kUsage, "not a measured space");
-        measured = FromHeader(header);
+      if (points) {
+        points->Read(line);
+        continue;
       }
+      const json header = ParseJson(line);
+      if (header.is_discarded()) Refuse("not a measured space");
+      measured = FromHeader(header);
+      points.emplace(measured);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}:{}: {}", path, number, error.what()));
     }
   }
-  if (!measured) throw Error(ErrorCode::kUsage, fmt::format("{}: not a measured space (it is empty)", path));
-  return *std::move(measured);
+  if (!points) Refuse(fmt::format("{}: not a measured space (it is empty)", path));
+  const auto worked = [](const auto& point) { return point.second.has_value(); };
+  if (std::ranges::none_of(measured.seconds, worked))
+    Refuse(fmt::format("{}: it has no config that worked", path));
+  return measured;
 }
 
 }  // namespace tilesmith

@@ -18,6 +18,9 @@
 
 namespace tilesmith {
 
+// As many configs as anyone would measure.
+constexpr uint64_t kMostSpaceCombinations = 1 << 24;
+
 struct MeasuredSpace {
   Target target;
   ConvWorkload workload;
@@ -39,7 +42,8 @@ std::vector<Record> RecordsOf(const MeasuredSpace& measured);
 // Throws Error(kEnvironment) naming the path.
 void WriteMeasuredSpace(const MeasuredSpace& measured, const std::string& path);
 // Throws Error(kEnvironment) when the file cannot be read, Error(kUsage) naming path and line when it is not
-// a measured space.
+// a measured space: its knobs are those of its template today, with some of their values, and some config
+// worked.
 MeasuredSpace ReadMeasuredSpace(const std::string& path);
 
 }  // namespace tilesmith

@@ -43,6 +43,7 @@ int TrialsUntil(std::span<const double> curve, double true_best, double slack) {
 }
 
 double RegretAfter(std::span<const double> curve, double true_best, int trials) {
+  if (curve.empty()) return std::numeric_limits<double>::infinity();
   return curve[std::min<size_t>(trials, curve.size()) - 1] / true_best - 1;
 }
 

@@ -27,7 +27,8 @@ std::vector<double> Replay(const MeasuredSpace& measured, std::string_view searc
 // curve.size() + 1 when it never was.
 int TrialsUntil(std::span<const double> curve, double true_best, double slack);
 
-// Best found after `trials` against the true best, less one. Precondition: trials >= 1, a curve.
+// Best found after `trials` against the true best, less one; infinity for a curve without trials.
+// Precondition: trials >= 1.
 double RegretAfter(std::span<const double> curve, double true_best, int trials);
 
 // Share of the configs that worked and are within `slack` of the best.

@@ -54,7 +54,7 @@ TEST_F(CostsTest, BadLinesCostThemselves) {
   ASSERT_EQ(file.warnings().size(), 4u);
   EXPECT_THAT(file.warnings()[0], HasSubstr(path_ + ":2: skipped: "));
   EXPECT_THAT(file.warnings()[1], HasSubstr(":4: "));
-  EXPECT_THAT(file.warnings()[2], HasSubstr("seconds is -1"));
+  EXPECT_THAT(file.warnings()[2], HasSubstr("\"seconds\" is -1"));
   EXPECT_EQ(file.Find(a), 1);
   file.Add(b, 2);  // starts on a fresh line
   file.Add(a, 3);  // later lines win
@@ -62,6 +62,41 @@ TEST_F(CostsTest, BadLinesCostThemselves) {
   EXPECT_EQ(again.Find(b), 2);
   EXPECT_EQ(again.Find(a), 3);
   EXPECT_EQ(again.warnings().size(), 4u);
+}
+
+TEST_F(CostsTest, DamagedLinesAreNoFigures) {
+  const std::string head = R"({"tilesmith_cost":1,"cpu":"synthetic","isa":"portable","tool":")" +
+                           TargetOf(SyntheticCpu()).tool_version + R"(","threads":2,)";
+  const std::vector<std::string> lines = {
+      head + R"("shape":"1x8x4x4","from":"NCHW","to":"NCHW8c","seconds":1})",
+      head + R"("kind":"transform","shape":"1x8x4x4","from":"NCHW","to":"NCHW8c","seconds":1e300})",
+      head + R"("kind":"transform","shape":"1x8x4x4","from":"NCHW","to":"NCHW8c","seconds":"soon"})",
+      head + R"("kind":["transform"],"seconds":1})",
+      head + R"("kind":)" + std::string(300'000, '[') + std::string(300'000, ']') + R"(,"seconds":1})"};
+  for (const std::string& line : lines) std::ofstream(path_, std::ios::app) << line << "\n";
+  const CostFile file(path_, SyntheticCpu(), 2);
+  EXPECT_EQ(file.warnings().size(), lines.size());
+  EXPECT_TRUE(file.figures().empty());
+}
+
+TEST_F(CostsTest, AnyNumberOfBadLinesIsSaidInAFew) {
+  for (int i = 0; i < 1000; ++i) std::ofstream(path_, std::ios::app) << "garbage\n";
+  const CostFile file(path_, SyntheticCpu(), 2);
+  ASSERT_EQ(file.warnings().size(), 11u);
+  EXPECT_EQ(file.warnings().back(), path_ + ": 990 more lines skipped");
+}
+
+TEST_F(CostsTest, NothingIsInterpolatedFromShapesThatAreNone) {
+  CostFile file("", SyntheticCpu(), 2);
+  for (const char* shape : {"", "x", "1x0x4x4", "1x-8x4x4", "1x8x4", "99999999999999999999x1x1x1",
+                            "4000000000x4000000000x4000000000x4"}) {
+    file.Add({{"kind", "transform"}, {"shape", shape}, {"from", "NCHW"}, {"to", "NCHW8c"}}, 1);
+  }
+  file.Add({{"kind", "transform"}}, 1);
+  int measured = 0;
+  TransformCosts costs(
+      file, [&](const Shape&, const Layout&, const Layout&) { return double(++measured); }, true);
+  EXPECT_EQ(costs.Seconds({1, 8, 4, 4}, Layout::Nchw(), Layout::Blocked(8)), 1);
 }
 
 TEST_F(CostsTest, FileErrorsNameTheFile) {

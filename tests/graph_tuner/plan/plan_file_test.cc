@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "graph_tuner/graph_tune.h"
+#include "layouts/base/text_file.h"
 #include "ops/fusion.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
@@ -210,8 +211,56 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
               HasSubstr(fmt::format(":{}: field \"op\"", lines + 1)));
   EXPECT_THAT(read(good + R"({"transform":"t","from":"NCHW","to":"NHCW","predicted_seconds":1})" + "\n"),
               HasSubstr("NHCW"));
-  EXPECT_THAT(read(good + R"({"corrected":"n","option":"NCHW","stand_alone_seconds":1,"seconds":-1})" + "\n"),
-              HasSubstr("field \"seconds\" is -1"));
+  const std::string deep = "{\"node\":" + std::string(300'000, '[') + std::string(300'000, ']') + "}\n";
+  EXPECT_THAT(read(good + deep), HasSubstr(fmt::format(":{}: not JSON", lines + 1)));
+  EXPECT_THAT(read(good + R"({"transform":"t","from":"NCHW","to":"NHWC","predicted_seconds":1e300})" + "\n"),
+              HasSubstr("field \"predicted_seconds\" is 1e+300"));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return read(text.replace(text.find(from), from.size(), to));
+  };
+  EXPECT_THAT(with("\"threads\":2,\"tilesmith_plan\"", "\"threads\":-2,\"tilesmith_plan\""),
+              HasSubstr(":1: field \"threads\" is -2"));
+  EXPECT_THAT(with("\"threads\":2,\"tilesmith_plan\"", "\"threads\":4294967298,\"tilesmith_plan\""),
+              HasSubstr(":1: field \"threads\" is 4294967298"));
+  EXPECT_THAT(with("\"graph_hash\"", "\"max_error\":-1,\"graph_hash\""), HasSubstr("\"max_error\" is -1"));
+}
+
+TEST_F(PlanFileTest, ABrokenCorrectionCostsThatLine) {
+  const Plan plan = MakePlan(graph_);
+  Plan corrected = plan;
+  corrected.corrections.Learn({Correction::Of::kNode, "a", "NCHW", 1e-3, 2e-3});
+  corrected.corrections.Learn({Correction::Of::kNode, "b", "NCHW", 1e-3, 2e-3});
+  WritePlan(path_, corrected);
+  const std::string good = ReadTextFile(path_), whole = R"({"corrected":"b",)";
+  const size_t at = good.find(whole);
+  ASSERT_NE(at, std::string::npos);
+  Plan left = plan;
+  left.corrections.Learn({Correction::Of::kNode, "a", "NCHW", 1e-3, 2e-3});
+  const int64_t line = 1 + std::count(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  const auto expect_skipped = [&](const std::string& text, const char* why) {
+    std::vector<std::string> skipped;
+    ExpectSame(left, ReadPlan(Write(text), &skipped));
+    ASSERT_EQ(skipped.size(), 1u);
+    EXPECT_THAT(skipped[0], HasSubstr(fmt::format("{}:{}: skipped: ", path_, line)));
+    EXPECT_THAT(skipped[0], HasSubstr(why));
+    ExpectSame(left, ReadPlan(path_));
+  };
+  for (size_t torn = 1; torn < good.size() - at - 1; ++torn)
+    expect_skipped(good.substr(0, at + torn), "not JSON");
+  const std::string before = good.substr(0, at);
+  expect_skipped(before + R"({"corrected":"b","opt)" + "\n", "not JSON");
+  expect_skipped(before + R"({"corrected":"b","option":"NCHW","stand_alone_seconds":1,"seconds":-1})" + "\n",
+                 "\"seconds\" is -1");
+  expect_skipped(before + R"({"option":"NCHW","corrected":"b","stand_alone_seconds":1e-300,"seconds":1})",
+                 "\"stand_alone_seconds\" is 1e-300");
+}
+
+TEST_F(PlanFileTest, TransformsOfUnknownTensorsAreRefused) {
+  Plan plan = MakePlan(graph_);
+  plan.transforms.push_back({"nowhere", Layout::Nchw(), Layout::Nhwc(), 1e-6});
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { CheckPlan(plan, graph_, SyntheticCpu(), 2); }),
+              HasSubstr("a transform of \"nowhere\""));
 }
 
 TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {

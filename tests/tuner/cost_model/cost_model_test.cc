@@ -165,7 +165,12 @@ TEST_F(BrokenModel, WrongColumnCountIsNamed) {
 
 TEST_F(BrokenModel, BrokenTreesAreRefused) {
   Replace("\"learner\"", "\"lerner\"");
-  EXPECT_THAT(WhyRefused(), HasSubstr("the trees of the cost model cannot be read"));
+  EXPECT_THAT(WhyRefused(), HasSubstr("broken_model.json: the trees are not those that the checksum is of"));
+}
+
+TEST_F(BrokenModel, DeepNestingIsRefused) {
+  Replace("\"trees\":", "\"more\":" + std::string(200'000, '[') + std::string(200'000, ']') + ",\"trees\":");
+  EXPECT_THAT(WhyRefused(), HasSubstr("not a cost model"));
 }
 
 TEST_F(BrokenModel, AnythingElseIsNotAModel) {

@@ -162,6 +162,48 @@ TEST(MeasuredSpace, BadFilesAreNamedWithTheLine) {
   EXPECT_THAT(WhyUnreadable(header + "one 2\n"), HasSubstr(":2: \"one 2\" is not an index and a time"));
 }
 
+TEST(MeasuredSpace, DamagedHeadersAndPointsAreRefused) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.File("good.space");
+  WriteMeasuredSpace(Sample(), path);
+  const std::string text = ReadTextFile(path);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string damaged = text;
+    const size_t at = damaged.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return WhyUnreadable(damaged.replace(at, from.size(), to));
+  };
+  constexpr const char* kUnroll = R"({"name":"ic_unroll","values":[2,4,8]})";
+  EXPECT_EQ(with(kUnroll, kUnroll), "");
+  EXPECT_THAT(with(kUnroll, R"({"name":"ic_unroll","values":[]})"),
+              HasSubstr("broken.space:1: knob \"ic_unroll\" has no values"));
+  EXPECT_THAT(with(kUnroll, R"({"name":"ic_unroll","values":[2,2]})"),
+              HasSubstr(":1: knob \"ic_unroll\" lists 2 twice"));
+  EXPECT_THAT(with(kUnroll, R"({"name":"ic_unroll","values":2})"),
+              HasSubstr(":1: field \"values\" is a number"));
+  EXPECT_THAT(with(kUnroll, R"({"name":"ic_unroll","values":[3]})"), HasSubstr("\"ic_unroll\" is never 3"));
+  EXPECT_THAT(with(kUnroll, R"({"name":"rows","values":[1]})"),
+              HasSubstr(":1: two knobs are named \"rows\""));
+  EXPECT_THAT(with(kUnroll, R"({"name":"depth","values":[1]})"),
+              HasSubstr(":1: knob \"ic_unroll\" of template direct is missing"));
+  EXPECT_THAT(with(std::string(kUnroll) + ",", ""), HasSubstr("\"ic_unroll\" of template direct is missing"));
+  EXPECT_THAT(with(kUnroll, std::string(kUnroll) + R"(,{"name":"depth","values":[1]})"),
+              HasSubstr(":1: template direct has no knob \"depth\""));
+  EXPECT_THAT(with("\"direct\"", "\"gone\""), HasSubstr(":1: unknown template \"gone\""));
+  EXPECT_THAT(with("\"direct\"", "\"depthwise\""), HasSubstr(":1: template depthwise does not compute"));
+  EXPECT_THAT(with("\"threads\":2", "\"threads\":0"), HasSubstr(":1: field \"threads\" is 0"));
+  EXPECT_THAT(with("\"knobs\":[", "\"knobs\":" + std::string(300'000, '[') + "["),
+              HasSubstr(":1: not a measured space"));
+  const std::string header = text.substr(0, text.find('\n') + 1);
+  EXPECT_THAT(WhyUnreadable(header), HasSubstr("broken.space: it has no config that worked"));
+  EXPECT_THAT(WhyUnreadable(header + "0 failed\n"), HasSubstr("no config that worked"));
+  EXPECT_THAT(WhyUnreadable(header + "18446744073709551615 3.0\n"),
+              HasSubstr(":2: index 18446744073709551615"));
+  EXPECT_THAT(WhyUnreadable(header + "0 1\n0 2\n"), HasSubstr(":3: index 0 comes twice"));
+  for (const char* time : {"inf", "nan", "1e300", "0", "1e-300"})
+    EXPECT_THAT(WhyUnreadable(header + "0 " + time + "\n"), HasSubstr(":2: ")) << time;
+}
+
 TEST(Replay, EndsAtTheTrueBestWhenItMayTryEverything) {
   const MeasuredSpace measured = Sample();
   ReplayOptions options;
@@ -204,6 +246,7 @@ TEST(Regret, CountsTrials) {
   EXPECT_EQ(TrialsUntil(curve, 0.5, 0.02), 5) << "never";
   EXPECT_DOUBLE_EQ(RegretAfter(curve, 1.0, 2), 1.0);
   EXPECT_DOUBLE_EQ(RegretAfter(curve, 1.0, 100), 0.0);
+  EXPECT_EQ(RegretAfter({}, 1.0, 10), inf) << "nothing was tried";
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#include "templates/support_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilesmith {
+
+Support FitsDisplacements(const ConvWorkload& w, int64_t padding_channels) {
+  constexpr double kMostImageBytes = 1 << 30;
+  // How far an axis of the input is stepped over at once; in floating point, where it cannot overflow.
+  const auto reach = [](int64_t size, int64_t kernel, int64_t dilation, int64_t stride) {
+    const double extent = static_cast<double>(kernel - 1) * static_cast<double>(dilation + 1) + 1;
+    return std::max({static_cast<double>(size), extent, static_cast<double>(stride)});
+  };
+  const double input = reach(w.ih, w.kh, w.dh, w.sh) * reach(w.iw, w.kw, w.dw, w.sw) *
+                       static_cast<double>(w.ic + padding_channels);
+  const double output =
+      static_cast<double>(w.oh) * static_cast<double>(w.ow) * static_cast<double>(w.oc + padding_channels);
+  if (std::max(input, output) * sizeof(float) > kMostImageBytes) {
+    return Support::No(fmt::format("an image, or a kernel's reach over one, larger than {:.0f} MiB",
+                                   kMostImageBytes / (1 << 20)));
+  }
+  return w.before.empty() ? Support::Yes() : FitsDisplacements(w.before[0], padding_channels);
+}
+
+Support HasValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu) {
+  const std::string reason =
+      conv_template.Space(workload, cpu).WhyInvalid(conv_template.Default(workload, cpu));
+  return reason.empty() ? Support::Yes() : Support::No("even its default would need " + reason);
+}
+
+}  // namespace tilesmith

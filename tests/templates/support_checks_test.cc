@@ -1,0 +1,95 @@
+// What templates promise of the workloads that they support, for every workload there can be.
+#include "templates/support_checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tests/support/random_workload.h"
+
+namespace tilesmith {
+namespace {
+
+using ::testing::HasSubstr;
+
+CpuInfo CpuOfIsa(Isa isa) {
+  CpuInfo cpu;
+  cpu.isa = isa;
+  cpu.cores = 4;
+  cpu.l1d_bytes = 32 << 10;
+  cpu.l2_bytes = 1 << 20;
+  cpu.l3_bytes = 32 << 20;
+  return cpu;
+}
+
+constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+
+void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu) {
+  SCOPED_TRACE(
+      fmt::format("{} of {} with {}", conv_template.Name(), WorkloadToString(workload), IsaName(cpu.isa)));
+  const Config preset = conv_template.Default(workload, cpu);
+  EXPECT_EQ(conv_template.Space(workload, cpu).WhyInvalid(preset), "") << preset.ToString();
+  const LoopFeatures features = conv_template.Features(workload, preset, cpu);
+  for (const double value : {features.flops, features.weight_bytes, features.tasks, features.task_input_bytes,
+                             features.task_output_bytes}) {
+    EXPECT_TRUE(std::isfinite(value) && value > 0) << value;
+  }
+}
+
+TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {
+  TestRandom random(20);
+  std::map<std::string_view, int> supported;
+  for (int i = 0; i < 2000; ++i) {
+    const ConvWorkload workload = RandomExtremeWorkload(random);
+    for (const Isa isa : kIsas) {
+      const CpuInfo cpu = CpuOfIsa(isa);
+      for (const ConvTemplate* conv_template : ConvTemplates()) {
+        if (!conv_template->Supports(workload, cpu).ok) continue;
+        ++supported[conv_template->Name()];
+        ExpectValidDefault(*conv_template, workload, cpu);
+      }
+    }
+  }
+  for (const ConvTemplate* conv_template : ConvTemplates())
+    EXPECT_GT(supported[conv_template->Name()], 5) << conv_template->Name();
+}
+
+// Kernels of more code than a template allows itself, and more scratch.
+TEST(Templates, RefuseWhatTheyHaveNoValidConfigFor) {
+  for (const char* text :
+       {"mb1ic256ih28oc256oh28kh200+bias+relu", "mb1ic256ih28oc256oh28kh1003ph2+bias+relu",
+        "mb1ic265ih28oc2864oh28kh402", "mb2ic5620ih39oc41002oh37kh3", "mb2ic5620ih39oc1oh835kh9ph402",
+        "mb1ic258ih28oc256oh27kh113ph2dh5+bias+relu", "g8ic8ih64oc8kh1kw30001ph0pw15000",
+        "mb1ic1ih1iw4000000oc1kh1kw2000001ph0pw1000000", "mb1ic16ih4000000iw1oc16kh100001kw1ph50000pw0"}) {
+    const ConvWorkload workload = ParseWorkload(text);
+    for (const Isa isa : kIsas) {
+      const CpuInfo cpu = CpuOfIsa(isa);
+      int supporting = 0;
+      for (const ConvTemplate* conv_template : ConvTemplates()) {
+        const Support support = conv_template->Supports(workload, cpu);
+        EXPECT_NE(support.ok, !support.reason.empty());
+        if (!support.ok) continue;
+        ++supporting;
+        ExpectValidDefault(*conv_template, workload, cpu);
+      }
+      EXPECT_GT(supporting, 0) << text;
+    }
+  }
+}
+
+TEST(FitsDisplacements, LooksAtImagesAndAtWhatKernelsReachOver) {
+  const auto why_not = [](const char* text, int64_t padding = 64) {
+    return FitsDisplacements(ParseWorkload(text), padding).reason;
+  };
+  EXPECT_EQ(why_not("ic64ih56oc64kh3ph1"), "");
+  EXPECT_THAT(why_not("ic3ih4096oc3kh3ph1"), HasSubstr("larger than 1024 MiB"));
+  EXPECT_EQ(why_not("ic3ih4096oc3kh3ph1", 0), "") << "planes need no blocks of channels";
+  EXPECT_THAT(why_not("ic64ih8oc64kh3ph16000000dh15999999"), HasSubstr("reach"));
+  EXPECT_THAT(why_not("ic64ih8oc64kh1sh16777216"), HasSubstr("reach"));
+  EXPECT_THAT(why_not("g64ic64ih4096oc64kh3ph1>ic64ih4096oc8kh1"), HasSubstr("MiB"));
+}
+
+}  // namespace
+}  // namespace tilesmith
