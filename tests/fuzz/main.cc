@@ -24,12 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "usage: tilesmith_fuzz TARGET [--runs N|--short] [--seconds S] [--seed N] [--limit-seconds S]\n"
-    "                      [--limit-mib M] [--findings DIR] [--new DIR] [--most N] [--minimize] [FILE|DIR ...]\n"
+    "                      [--limit-mib M] [--findings DIR] [--new DIR] [--most N] [--say] [--minimize] [FILE|DIR ...]\n"
     "       tilesmith_fuzz --list\n"
     "Runs each FILE and all files of each DIR, then N mutations of them, or as many as fit into S seconds; --short is\n"
     "the target's own number, for a few seconds.\n"
     "Findings go to the folder of --findings, inputs that reach new code to that of --new. Goes on after a\n"
-    "finding until there are --most different ones. --minimize shrinks the one FILE instead, and prints it.\n"
+    "finding until there are --most different ones. --say tells whether an input was accepted, or why not.\n"
+    "--minimize shrinks the one FILE instead, and prints it.\n"
     "Exit code 1 when there was a finding.\n";
 
 struct Arguments {
@@ -63,6 +64,8 @@ Arguments Parse(const std::vector<std::string>& words) {
       parsed.list = true;
     } else if (word == "--help") {
       parsed.help = true;
+    } else if (word == "--say") {
+      parsed.worker.say = true;
     } else if (word == "--short") {
       parsed.brief = true;
     } else if (word == "--minimize") {
@@ -134,6 +137,8 @@ std::string KindOf(const Outcome& outcome) {
     if (at != std::string::npos) kind = outcome.messages.substr(at, outcome.messages.find('\n', at) - at);
   }
   std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+  constexpr size_t kTelling = 100;  // what follows are the values
+  kind.resize(std::min(kind.size(), kTelling));
   return kind;
 }
 

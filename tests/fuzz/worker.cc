@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -21,11 +22,13 @@ int64_t CpuNanoseconds() {
 }
 
 // "" when the input is accepted or refused as it should be, or what is wrong.
-std::string Run(const FuzzTarget& target, const std::string& input) {
+std::string Run(const FuzzTarget& target, const std::string& input, bool say) {
   try {
     target.run(input);
+    if (say) fmt::print("accepted\n");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) return fmt::format("internal error: {}", error.what());
+    if (say) fmt::print("refused: {}\n", error.what());
   } catch (const std::exception& error) {
     return fmt::format("an exception that is no Error: {}", error.what());
   } catch (...) {
@@ -80,7 +83,7 @@ class Worker {
     state_.began_clock_ns = SteadyNanoseconds();
     ++state_.runs;
     BeginCoverage();
-    const std::string problem = fuzz::Run(target_, input);
+    const std::string problem = fuzz::Run(target_, input, options_.say);
     new_features_ = NewFeatures();
     state_.began_clock_ns = 0;
     state_.features += static_cast<int64_t>(new_features_);
@@ -109,7 +112,9 @@ class Worker {
 }  // namespace
 
 int RunWorker(const FuzzTarget& target, const WorkerOptions& options, SharedState& state) {
-  return Worker(target, options, state).Run();
+  const int code = Worker(target, options, state).Run();
+  std::fflush(stdout);
+  return code;
 }
 
 std::string HashText(std::string_view bytes) {
