@@ -35,7 +35,8 @@ size_t NewFeatures() {
   for (size_t i = 0; i < touched_count; ++i) {
     const uint32_t edge = touched[i];
     const unsigned count = taken[edge];
-    const unsigned kind = count <= 3 ? count - 1 : static_cast<unsigned>(std::bit_width(count));  // 0..2, 3..8
+    const unsigned kind =
+        count <= 3 ? count - 1 : static_cast<unsigned>(std::bit_width(count));  // 0..2, 3..8
     const auto bit = static_cast<uint8_t>(1u << (kind < 8 ? kind : 7));
     if ((seen[edge] & bit) == 0) ++found;
     seen[edge] |= bit;

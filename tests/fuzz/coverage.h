@@ -1,5 +1,5 @@
-// Which code an execution reached, where the code is built with -fsanitize-coverage=trace-pc (the CMake option
-// TILESMITH_FUZZ); elsewhere nothing is ever new.
+// Which code an execution reached, where the code is built with -fsanitize-coverage=trace-pc (the CMake
+// option TILESMITH_FUZZ); elsewhere nothing is ever new.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,9 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // A stack for what the supervisor ends, and little memory kept back, which counts.
-extern "C" const char* __asan_default_options() { return "handle_abort=1:quarantine_size_mb=16:detect_leaks=0"; }
+extern "C" const char* __asan_default_options() {
+  return "handle_abort=1:quarantine_size_mb=16:detect_leaks=0";
+}
 #endif
 
 namespace tilesmith::fuzz {
@@ -24,9 +26,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "usage: tilesmith_fuzz TARGET [--runs N|--short] [--seconds S] [--seed N] [--limit-seconds S]\n"
-    "                      [--limit-mib M] [--findings DIR] [--new DIR] [--most N] [--say] [--minimize] [FILE|DIR ...]\n"
+    "                      [--limit-mib M] [--findings DIR] [--new DIR] [--most N] [--say] [--minimize] "
+    "[FILE|DIR ...]\n"
     "       tilesmith_fuzz --list\n"
-    "Runs each FILE and all files of each DIR, then N mutations of them, or as many as fit into S seconds; --short is\n"
+    "Runs each FILE and all files of each DIR, then N mutations of them, or as many as fit into S seconds; "
+    "--short is\n"
     "the target's own number, for a few seconds.\n"
     "Findings go to the folder of --findings, inputs that reach new code to that of --new. Goes on after a\n"
     "finding until there are --most different ones. --say tells whether an input was accepted, or why not.\n"
@@ -144,6 +148,8 @@ std::string KindOf(const Outcome& outcome) {
 
 void Report(const FuzzTarget& target, const Arguments& arguments, const Outcome& outcome) {
   std::cout << fmt::format("{}: FOUND after {} runs: {}\n", target.name, outcome.runs, outcome.finding);
+  if (outcome.runs > 1 && Supervise(target, {.inputs = {outcome.input}}, arguments.limits).finding.empty())
+    std::cout << "  not by this input alone: those before it left damage\n";
   if (arguments.findings.empty()) {
     std::cout << outcome.messages;
     return;
@@ -180,9 +186,10 @@ int Fuzz(const FuzzTarget& target, const Arguments& arguments) {
     if (options.seconds > 0) options.seconds = std::max(1e-3, arguments.worker.seconds - elapsed());
     ++options.seed;
   }
-  std::cout << fmt::format("{}: {} runs in {:.1f} s ({:.0f}/s), {} findings ({} times again), {} features, {} inputs\n",
-                           target.name, runs, elapsed(), static_cast<double>(runs) / elapsed(), kinds.size(),
-                           again, outcome.features, outcome.corpus);
+  std::cout << fmt::format(
+      "{}: {} runs in {:.1f} s ({:.0f}/s), {} findings ({} times again), {} features, {} inputs\n",
+      target.name, runs, elapsed(), static_cast<double>(runs) / elapsed(), kinds.size(), again,
+      outcome.features, outcome.corpus);
   return kinds.empty() ? 0 : 1;
 }
 

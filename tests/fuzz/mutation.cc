@@ -10,18 +10,30 @@ namespace tilesmith::fuzz {
 namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr int64_t kIntegers[] = {
-    0,          1,         2,          3,          5,          7,        8,         16,         17,
-    63,         64,        100,        127,        128,        255,      256,       1000,       4096,
-    32767,      65535,     65536,      1000000,    0x7fffffff, 1L << 31, 1L << 32,  1000000000, (1L << 53) + 1,
-    1L << 61,   1L << 62,  kMax,       kMax - 1,   kMax / 2,   -1,       -2,        -8,         -128,
-    -(1L << 31), -kMax - 1, 3037000500, 2147483629, 4294967311, 1L << 40,
-    // Seven times this is 1 mod 2^64.
-    7905747460161236407};
-constexpr const char* kNoIntegers[] = {"1e308", "1e309", "-0",  "0.5",  "1e-320", "-1.5",
-                                       "nan",   "NaN",   "inf", "-inf", "1e",     "18446744073709551615",
-                                       "9223372036854775808", "-9223372036854775809", "0x10", "007",
-                                       "18446744073709551616", "99999999999999999999999999999999999"};
+constexpr int64_t kIntegers[] = {0, 1, 2, 3, 5, 7, 8, 16, 17, 63, 64, 100, 127, 128, 255, 256, 1000, 4096,
+                                 32767, 65535, 65536, 1000000, 0x7fffffff, 1L << 31, 1L << 32, 1000000000,
+                                 (1L << 53) + 1, 1L << 61, 1L << 62, kMax, kMax - 1, kMax / 2, -1, -2, -8,
+                                 -128, -(1L << 31), -kMax - 1, 3037000500, 2147483629, 4294967311, 1L << 40,
+                                 // Seven times this is 1 mod 2^64.
+                                 7905747460161236407};
+constexpr const char* kNoIntegers[] = {"1e308",
+                                       "1e309",
+                                       "-0",
+                                       "0.5",
+                                       "1e-320",
+                                       "-1.5",
+                                       "nan",
+                                       "NaN",
+                                       "inf",
+                                       "-inf",
+                                       "1e",
+                                       "18446744073709551615",
+                                       "9223372036854775808",
+                                       "-9223372036854775809",
+                                       "0x10",
+                                       "007",
+                                       "18446744073709551616",
+                                       "99999999999999999999999999999999999"};
 
 struct Piece {
   size_t at = 0, bytes = 0;
@@ -108,7 +120,8 @@ std::string MutateBytes(std::string input, Mutation& mutation) {
       return input.insert(mutation.Below(input.size() + 1), part);
     case 5: {
       const Piece taken = RandomPiece(mutation.other, mutation);
-      return input.replace(piece.at, mutation.OneIn(2) ? piece.bytes : 0, mutation.other, taken.at, taken.bytes);
+      return input.replace(piece.at, mutation.OneIn(2) ? piece.bytes : 0, mutation.other, taken.at,
+                           taken.bytes);
     }
     default:
       return input.insert(piece.at, 1 + mutation.Below(8), static_cast<char>(mutation.Below(256)));

@@ -27,7 +27,8 @@ std::string ExtremeNumber(Mutation& mutation);
 
 // Flips, overwrites, removes, repeats and splices bytes.
 std::string MutateBytes(std::string input, Mutation& mutation);
-// Replaces numbers, inserts the format's words, removes, repeats and splices pieces and lines; bytes at times.
+// Replaces numbers, inserts the format's words, removes, repeats and splices pieces and lines; bytes at
+// times.
 std::string MutateText(std::string input, Mutation& mutation);
 // For lines that are JSON objects: swaps, repeats, removes and renames members, replaces values by those of
 // other places or by extremes; text or bytes at times.

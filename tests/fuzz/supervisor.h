@@ -11,7 +11,7 @@
 namespace tilesmith::fuzz {
 
 struct Limits {
-  double seconds = 1;   // CPU time of one input; ten times that by the clock, in case it waits for something
+  double seconds = 1;  // CPU time of one input; ten times that by the clock when it waits for something
   int64_t mib = 1024;  // of the worker's resident memory
 };
 

@@ -29,7 +29,7 @@ struct WorkerOptions {
   int64_t runs = 0;                 // mutated inputs
   double seconds = 0;               // 0: no limit but runs
   uint64_t seed = 1;
-  bool say = false;                 // of each input, on stdout, whether it was accepted
+  bool say = false;                       // of each input, on stdout, whether it was accepted
   std::filesystem::path new_inputs = {};  // folder for inputs that reached something new; "" for none
 };
 

@@ -11,10 +11,26 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {
-    "TENSOR", "float32", "NCHW",    "NCHW16c",  "OIHW",      "conv2d_NCHWc.x86", "depthwise_conv2d_NCHWc.x86",
-    "sp",     "ot",      "tile_ic", "tile_oc",  "tile_ow",   "tile_oh",          "unroll_kw",
-    "llvm",   "-mcpu=skylake-avx512", "-num-cores=", "entity", "input",          "config"};
+constexpr std::string_view kWords[] = {"TENSOR",
+                                       "float32",
+                                       "NCHW",
+                                       "NCHW16c",
+                                       "OIHW",
+                                       "conv2d_NCHWc.x86",
+                                       "depthwise_conv2d_NCHWc.x86",
+                                       "sp",
+                                       "ot",
+                                       "tile_ic",
+                                       "tile_oc",
+                                       "tile_ow",
+                                       "tile_oh",
+                                       "unroll_kw",
+                                       "llvm",
+                                       "-mcpu=skylake-avx512",
+                                       "-num-cores=",
+                                       "entity",
+                                       "input",
+                                       "config"};
 
 void Run(const std::string& input) {
   const ImportedRecord imported = RecordFromAutotvm(input);

@@ -22,8 +22,9 @@ void Run(const std::string& input) {
 }  // namespace
 
 FuzzTarget CostsTarget() {
-  static constexpr std::string_view kWords[] = {"transform", "op",  "barrier", "NCHW",     "NHWC",  "NCHW16c",
-                                                "1x64x56x56", "fuzz", "avx512", "tilesmith_cost", "seconds"};
+  static constexpr std::string_view kWords[] = {
+      "transform",  "op",   "barrier", "NCHW",           "NHWC",   "NCHW16c",
+      "1x64x56x56", "fuzz", "avx512",  "tilesmith_cost", "seconds"};
   return {.name = "costs",
           .reads = "the costs file",
           .run = Run,

@@ -21,9 +21,25 @@ constexpr const char* kModel = R"(
     output { name: "z" }
   })";
 
-constexpr std::string_view kWords[] = {"--batch",   "--input-shape", "x=",  "batch=", "height=", "width=",
-                                       "1x3x8x8",   "x",             "=",   "--time", "1h30m",   "500ms",
-                                       "8m",        "s",             "--",  "-",      "--help"};
+constexpr std::string_view kWords[] = {"--batch",
+                                       "--max-elements",
+                                       "--max-memory",
+                                       "--input-shape",
+                                       "x=",
+                                       "batch=",
+                                       "height=",
+                                       "width=",
+                                       "1x3x8x8",
+                                       "x",
+                                       "=",
+                                       "--time",
+                                       "1h30m",
+                                       "500ms",
+                                       "8m",
+                                       "s",
+                                       "--",
+                                       "-",
+                                       "--help"};
 
 void Run(const std::string& input) {
   static const InputFile model(ModelBytes(kModel));

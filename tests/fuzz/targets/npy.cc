@@ -6,10 +6,24 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {"'descr': ", "'fortran_order': ", "'shape': ", "False",   "True",
-                                       "<f4",       "<f8",               "<i8",       "<i4",     "|u1",
-                                       "|i1",       "|b1",               ">f4",       "(1, 3,)", "()",
-                                       "(0,)",      "(4294967296, 4294967296)",       "\x93NUMPY"};
+constexpr std::string_view kWords[] = {"'descr': ",
+                                       "'fortran_order': ",
+                                       "'shape': ",
+                                       "False",
+                                       "True",
+                                       "<f4",
+                                       "<f8",
+                                       "<i8",
+                                       "<i4",
+                                       "|u1",
+                                       "|i1",
+                                       "|b1",
+                                       ">f4",
+                                       "(1, 3,)",
+                                       "()",
+                                       "(0,)",
+                                       "(4294967296, 4294967296)",
+                                       "\x93NUMPY"};
 
 // A shape has as many elements as the file has bytes for.
 void RequirePlausible(const Tensor& tensor, const std::string& input) {

@@ -134,7 +134,8 @@ class FieldMutator {
   }
   double Real() {
     constexpr double kReals[] = {0, -0.0, 1, -1, 0.5, 2, 1e-38, 1e-45, 3e38, 1e308, 1e9, -1e9};
-    return mutation_.OneIn(6) ? std::numeric_limits<double>::quiet_NaN() : mutation_.random.Pick(std::span(kReals));
+    return mutation_.OneIn(6) ? std::numeric_limits<double>::quiet_NaN()
+                              : mutation_.random.Pick(std::span(kReals));
   }
   std::string Text(const std::string& old) {
     if (field_->type() == FieldDescriptor::TYPE_BYTES && field_->name() == "raw_data")
@@ -157,17 +158,21 @@ class FieldMutator {
         return SetInt32(at);
       case FieldDescriptor::CPPTYPE_INT64:
         return at < 0 ? r.SetInt64(message_, field_, Integer(r.GetInt64(*message_, field_)))
-                      : r.SetRepeatedInt64(message_, field_, at, Integer(r.GetRepeatedInt64(*message_, field_, at)));
+                      : r.SetRepeatedInt64(message_, field_, at,
+                                           Integer(r.GetRepeatedInt64(*message_, field_, at)));
       case FieldDescriptor::CPPTYPE_UINT64:
         return at < 0 ? r.SetUInt64(message_, field_, static_cast<uint64_t>(Integer(0)))
                       : r.SetRepeatedUInt64(message_, field_, at, static_cast<uint64_t>(Integer(0)));
       case FieldDescriptor::CPPTYPE_FLOAT:
-        return at < 0 ? r.SetFloat(message_, field_, Float()) : r.SetRepeatedFloat(message_, field_, at, Float());
+        return at < 0 ? r.SetFloat(message_, field_, Float())
+                      : r.SetRepeatedFloat(message_, field_, at, Float());
       case FieldDescriptor::CPPTYPE_DOUBLE:
-        return at < 0 ? r.SetDouble(message_, field_, Real()) : r.SetRepeatedDouble(message_, field_, at, Real());
+        return at < 0 ? r.SetDouble(message_, field_, Real())
+                      : r.SetRepeatedDouble(message_, field_, at, Real());
       case FieldDescriptor::CPPTYPE_STRING:
         return at < 0 ? r.SetString(message_, field_, Text(r.GetString(*message_, field_)))
-                      : r.SetRepeatedString(message_, field_, at, Text(r.GetRepeatedString(*message_, field_, at)));
+                      : r.SetRepeatedString(message_, field_, at,
+                                            Text(r.GetRepeatedString(*message_, field_, at)));
       default:
         return;
     }
@@ -186,8 +191,11 @@ class FieldMutator {
       at < 0 ? r.SetInt32(message_, field_, value) : r.SetRepeatedInt32(message_, field_, at, value);
     } else if (field_->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
       const auto& values = *field_->enum_type();
-      const int number = values.value(static_cast<int>(mutation_.Below(static_cast<size_t>(values.value_count()))))->number();
-      at < 0 ? r.SetEnumValue(message_, field_, number) : r.SetRepeatedEnumValue(message_, field_, at, number);
+      const int number =
+          values.value(static_cast<int>(mutation_.Below(static_cast<size_t>(values.value_count()))))
+              ->number();
+      at < 0 ? r.SetEnumValue(message_, field_, number)
+             : r.SetRepeatedEnumValue(message_, field_, at, number);
     }
   }
 

@@ -38,7 +38,8 @@ constexpr const char* kNetwork = R"(
 Graph MakeGraph() {
   // Weights are not what a plan is about: they are all the same.
   std::string text = kNetwork;
-  for (const auto& [dims, count] : {std::pair("dims: 1 dims: 3 dims: 3 }", 72), std::pair("dims: 8 dims: 1 dims: 1 }", 128)}) {
+  for (const auto& [dims, count] :
+       {std::pair("dims: 1 dims: 3 dims: 3 }", 72), std::pair("dims: 8 dims: 1 dims: 1 }", 128)}) {
     std::string data;
     for (int i = 0; i < count; ++i) data += " float_data: 0.5";
     text.insert(text.find(dims) + std::string_view(dims).size() - 1, data);

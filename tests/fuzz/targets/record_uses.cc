@@ -27,13 +27,39 @@ void UseRecord(const Record& record) {
 }
 
 std::span<const std::string_view> RecordWords() {
-  static constexpr std::string_view kWords[] = {
-      "direct",      "winograd",    "depthwise",    "portable", "strassen",  "grouped",
-      "few_outputs", "ic_block",    "oc_block",     "rows",     "avx512",    "avx2",
-      "ok",          "run_crash",   "wrong_answer", "NCHW",     "NHWC",      "NCHW16c",
-      "NCHW0c",      "NCHW-1c",     "NCHW9223372036854775807c", "mb1ic16ih8oc16kh3ph1+bias+relu",
-      "g8ic8ih4oc8oh4kh1",          "scale_shift+relu>mb1ic16ih8oc16kh1",    "+sum",     "+clip:0:6",
-      "search",      "retime",      "layouts",      "config",   "workload",  "samples",  "seconds"};
+  static constexpr std::string_view kWords[] = {"direct",
+                                                "winograd",
+                                                "depthwise",
+                                                "portable",
+                                                "strassen",
+                                                "grouped",
+                                                "few_outputs",
+                                                "ic_block",
+                                                "oc_block",
+                                                "rows",
+                                                "avx512",
+                                                "avx2",
+                                                "ok",
+                                                "run_crash",
+                                                "wrong_answer",
+                                                "NCHW",
+                                                "NHWC",
+                                                "NCHW16c",
+                                                "NCHW0c",
+                                                "NCHW-1c",
+                                                "NCHW9223372036854775807c",
+                                                "mb1ic16ih8oc16kh3ph1+bias+relu",
+                                                "g8ic8ih4oc8oh4kh1",
+                                                "scale_shift+relu>mb1ic16ih8oc16kh1",
+                                                "+sum",
+                                                "+clip:0:6",
+                                                "search",
+                                                "retime",
+                                                "layouts",
+                                                "config",
+                                                "workload",
+                                                "samples",
+                                                "seconds"};
   return kWords;
 }
 

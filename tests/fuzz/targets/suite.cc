@@ -6,10 +6,11 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {
-    "@title",  "@against", "@weights", "@forbid", "@geomean", "@each", "@peak", "best",    "direct", "warm",
-    "cold",    "winograd", "n\"",      "#",       "\n",       "+bias", "+sum",  "+relu",   ">",      "scale_shift",
-    "ic",      "ih",       "oc",       "kh",      "ph",       "g",     "mb",    "sh",      "dh"};
+constexpr std::string_view kWords[] = {"@title", "@against",    "@weights", "@forbid", "@geomean", "@each",
+                                       "@peak",  "best",        "direct",   "warm",    "cold",     "winograd",
+                                       "n\"",    "#",           "\n",       "+bias",   "+sum",     "+relu",
+                                       ">",      "scale_shift", "ic",       "ih",      "oc",       "kh",
+                                       "ph",     "g",           "mb",       "sh",      "dh"};
 
 void Run(const std::string& input) { ParseSuite(input, "suite.txt"); }
 

@@ -8,10 +8,33 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {"g",   "mb", "ic", "ih",    "iw",    "oc",    "oh",        "ow", "kh", "kw", "sh",
-                                       "sw",  "ph", "pw", "dh",    "dw",    "n\"a\"", "+bias",     "+sum",
-                                       "+relu", "+clip:0:6", "+clip:-1e30:1e30", "+leaky_relu:0.1", ">",
-                                       "scale_shift>", "scale_shift+relu>", "mb1g32ic32ih8oc32kh3ph1+relu>"};
+constexpr std::string_view kWords[] = {"g",
+                                       "mb",
+                                       "ic",
+                                       "ih",
+                                       "iw",
+                                       "oc",
+                                       "oh",
+                                       "ow",
+                                       "kh",
+                                       "kw",
+                                       "sh",
+                                       "sw",
+                                       "ph",
+                                       "pw",
+                                       "dh",
+                                       "dw",
+                                       "n\"a\"",
+                                       "+bias",
+                                       "+sum",
+                                       "+relu",
+                                       "+clip:0:6",
+                                       "+clip:-1e30:1e30",
+                                       "+leaky_relu:0.1",
+                                       ">",
+                                       "scale_shift>",
+                                       "scale_shift+relu>",
+                                       "mb1g32ic32ih8oc32kh3ph1+relu>"};
 
 void Run(const std::string& input) {
   const ConvWorkload workload = ParseWorkload(input);
@@ -26,8 +49,8 @@ void Run(const std::string& input) {
       if (!conv_template->Supports(workload, cpu).ok) continue;
       const ConfigSpace space = conv_template->Space(workload, cpu);
       const Config usual = conv_template->Default(workload, cpu);
-      Require(space.WhyInvalid(usual).empty(), std::string(conv_template->Name()) +
-                                                   "'s default is valid: " + space.WhyInvalid(usual));
+      Require(space.WhyInvalid(usual).empty(),
+              std::string(conv_template->Name()) + "'s default is valid: " + space.WhyInvalid(usual));
       conv_template->Features(workload, usual, cpu);
       conv_template->Nest(workload, usual, cpu);
     }
