@@ -11,14 +11,15 @@ std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + 
 
 TEST(ScriptsTest, AllParse) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models",
-                           "tools/fetch-peers", "tools/lib.sh", ".ci/run"}) {
+                           "tools/fetch-peers", "tools/fuzz", "tools/lib.sh", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }
 }
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
-  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks"}) {
+  for (const char* name :
+       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks", "tools/fuzz"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));

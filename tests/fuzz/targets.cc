@@ -1,0 +1,17 @@
+#include "tests/fuzz/targets/targets.h"
+
+#include <array>
+
+namespace tilesmith::fuzz {
+
+std::span<const FuzzTarget> Targets() {
+  static const std::array targets{
+      OnnxTarget(),    OnnxTensorTarget(),     ModelOptionsTarget(), LogLineTarget(),
+      LogFileTarget(), AutotvmTarget(),        DatabaseTarget(),     PlanTarget(),
+      CostsTarget(),   SpaceTarget(),          SuiteTarget(),        WorkloadTarget(),
+      ConfigTarget(),  WorkerProtocolTarget(), NpyTarget(),          NpzTarget(),
+  };
+  return targets;
+}
+
+}  // namespace tilesmith::fuzz

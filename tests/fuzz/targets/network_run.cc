@@ -1,0 +1,53 @@
+#include "tests/fuzz/targets/network_run.h"
+
+#include <algorithm>
+
+#include "graph_tuner/executor.h"
+#include "layouts/transform.h"
+#include "ops/nodes/conv.h"
+#include "tests/support/random.h"
+
+namespace tilesmith::fuzz {
+namespace {
+
+constexpr double kMostElements = 1 << 20;
+constexpr double kMostFlops = 2e8;
+
+Tensor MakeInput(const Node& node, const Layout& layout) {
+  Tensor plain(node.shape, Layout::Nchw(), node.type);
+  const auto count = static_cast<size_t>(plain.size());
+  if (node.type == DataType::kF32) FillUniform({plain.floats(), count}, count);
+  return layout.is_nchw() ? std::move(plain) : TransformGeneric(plain, layout);
+}
+
+}  // namespace
+
+bool IsSmall(const Graph& graph) {
+  double elements = 0, flops = 0;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    double product = 1;
+    for (const int64_t size : node.shape) product *= static_cast<double>(size);
+    elements += product;
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) flops += conv->workload().flops();
+  }
+  return elements <= kMostElements && flops <= kMostFlops;
+}
+
+void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu) {
+  std::vector<Tensor> inputs, outputs;
+  for (const Graph::NodeId id : graph.GraphInputs())
+    inputs.push_back(MakeInput(graph.node(id), EndLayout(graph.node(id), plan.ends.inputs)));
+  for (const Graph::NodeId id : graph.outputs()) {
+    const Node& node = graph.node(id);
+    outputs.emplace_back(node.shape, EndLayout(node, plan.ends.outputs), node.type);
+  }
+  std::vector<const Tensor*> input_pointers;
+  std::vector<Tensor*> output_pointers;
+  for (const Tensor& input : inputs) input_pointers.push_back(&input);
+  for (Tensor& output : outputs) output_pointers.push_back(&output);
+  Executor executor(std::move(graph), plan, {cpu, 1});
+  executor.Run(input_pointers, output_pointers);
+}
+
+}  // namespace tilesmith::fuzz

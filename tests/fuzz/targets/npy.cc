@@ -1,0 +1,67 @@
+// NumPy arrays, alone and in archives.
+#include "tools/cli/npy.h"
+
+#include "tests/fuzz/targets/targets.h"
+
+namespace tilesmith::fuzz {
+namespace {
+
+constexpr std::string_view kWords[] = {"'descr': ",
+                                       "'fortran_order': ",
+                                       "'shape': ",
+                                       "False",
+                                       "True",
+                                       "<f4",
+                                       "<f8",
+                                       "<i8",
+                                       "<i4",
+                                       "|u1",
+                                       "|i1",
+                                       "|b1",
+                                       ">f4",
+                                       "(1, 3,)",
+                                       "()",
+                                       "(0,)",
+                                       "(4294967296, 4294967296)",
+                                       "\x93NUMPY"};
+
+// A shape has as many elements as the file has bytes for.
+void RequirePlausible(const Tensor& tensor, const std::string& input) {
+  Require(static_cast<size_t>(tensor.size()) <= input.size(), "no more elements than bytes");
+}
+
+void RunNpy(const std::string& input) {
+  const InputFile file(input);
+  RequirePlausible(ReadNpy(file.path()), input);
+}
+
+void RunNpz(const std::string& input) {
+  const InputFile file(input);
+  for (const NamedTensor& entry : ReadNpz(file.path())) RequirePlausible(entry.second, input);
+}
+
+std::string Mutate(std::string input, Mutation& mutation) {
+  return mutation.OneIn(2) ? MutateBytes(std::move(input), mutation) : MutateText(std::move(input), mutation);
+}
+
+}  // namespace
+
+FuzzTarget NpyTarget() {
+  return {.name = "npy",
+          .reads = "a NumPy array",
+          .run = RunNpy,
+          .mutate = Mutate,
+          .words = kWords,
+          .short_runs = 10000};
+}
+
+FuzzTarget NpzTarget() {
+  return {.name = "npz",
+          .reads = "an archive of NumPy arrays",
+          .run = RunNpz,
+          .mutate = Mutate,
+          .words = kWords,
+          .short_runs = 10000};
+}
+
+}  // namespace tilesmith::fuzz
