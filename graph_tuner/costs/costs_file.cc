@@ -33,6 +33,8 @@ CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
   isa_ = IsaName(target.isa);
   tool_ = target.tool_version;
   if (path_.empty() || !std::filesystem::exists(path_)) return;
+  constexpr int64_t kProblemsNamed = 10;
+  int64_t problems = 0;
   std::istringstream in(ReadTextFile(path_));
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
