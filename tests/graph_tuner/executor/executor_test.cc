@@ -206,7 +206,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
 class CallingOp : public Op {
  public:
   explicit CallingOp(std::function<void()> call) : call_(std::move(call)) {}
-  std::string Type() const override { return "Calling"; }
+  std::string_view Type() const override { return "Calling"; }
   std::string Signature() const override { return "Calling"; }
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override {
