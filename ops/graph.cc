@@ -49,6 +49,7 @@ std::vector<bool> LiveNodes(const Graph& graph) {
 
 Graph WithoutDeadNodes(const Graph& graph, const std::vector<bool>& live) {
   Graph result(graph.name(), graph.limits());
+  result.Reserve(graph.size());
   std::vector<Graph::NodeId> mapped(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     if (!live[id]) continue;
@@ -216,6 +217,7 @@ std::string GraphHash(const Graph& graph) {
 
 Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
   Graph result(graph.name(), graph.limits());
+  result.Reserve(graph.size());
   std::vector<Graph::NodeId> mapped(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     std::vector<Graph::NodeId> inputs = graph.Inputs(id);

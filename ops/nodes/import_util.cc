@@ -23,12 +23,11 @@ void NeedTwo(const NodeSpec& spec, std::string_view name, const std::vector<int6
   Refuse(spec, fmt::format("{} has {} values, 2-D windows need {}", name, values.size(), count));
 }
 
-void NeedWithin(const NodeSpec& spec, std::string_view name, const std::vector<int64_t>& values,
-                int64_t least) {
-  const auto fits = [=](int64_t value) { return value >= least && value <= kMaxWindow; };
+void NeedPositive(const NodeSpec& spec, std::string_view name, const std::vector<int64_t>& values) {
+  const auto fits = [](int64_t value) { return value > 0 && value <= kMaxWindow; };
   if (std::ranges::all_of(values, fits)) return;
-  Refuse(spec,
-         fmt::format("{} is [{}], allowed are {} to {}", name, fmt::join(values, ", "), least, kMaxWindow));
+  Refuse(spec, fmt::format("{} is [{}], all must be positive and at most {}", name, fmt::join(values, ", "),
+                           kMaxWindow));
 }
 
 }  // namespace
@@ -97,10 +96,14 @@ Window ImportWindow(const NodeSpec& spec, const std::vector<int64_t>& kernel, in
   NeedTwo(spec, "strides", strides, 2);
   NeedTwo(spec, "dilations", dilations, 2);
   NeedTwo(spec, "pads", pads, 4);
-  NeedWithin(spec, "kernel_shape", kernel, 1);
-  NeedWithin(spec, "strides", strides, 1);
-  NeedWithin(spec, "dilations", dilations, 1);
-  NeedWithin(spec, "pads", pads, 0);
+  NeedPositive(spec, "kernel_shape", kernel);
+  NeedPositive(spec, "strides", strides);
+  NeedPositive(spec, "dilations", dilations);
+  const auto [least_pad, most_pad] = std::ranges::minmax(pads);
+  if (least_pad < 0 || most_pad > kMaxWindow) {
+    Refuse(spec, fmt::format("pads are [{}], negative ones are not supported, nor any above {}",
+                             fmt::join(pads, ", "), kMaxWindow));
+  }
   Window window{kernel[0],    kernel[1], strides[0], strides[1], dilations[0],
                 dilations[1], pads[0],   pads[1],    pads[2],    pads[3]};
   const std::string auto_pad = spec.String("auto_pad", "NOTSET");
@@ -121,7 +124,7 @@ void NeedFoldable(const NodeSpec& spec, const Shape& shape) {
   try {
     CheckShape(shape, spec.limits);
   } catch (const Error& error) {
-    Refuse(spec, error.what());
+    Refuse(spec, fmt::format("an impossible constant: {}", error.what()));
   }
   if (ElementCount(shape) <= spec.limits.folded_operations) return;
   Refuse(spec, fmt::format("a constant {} would be computed at load time, where {} more elements are allowed",

@@ -1,32 +1,69 @@
 #include "ops/passes/passes.h"
 
+#include <algorithm>
+
+#include "ops/nodes/activations.h"
+#include "ops/nodes/batch_norm.h"
+#include "ops/nodes/binary.h"
+#include "ops/nodes/concat.h"
+#include "ops/nodes/conv.h"
+#include "ops/nodes/conv_transpose.h"
+#include "ops/nodes/input.h"
+#include "ops/nodes/pad.h"
+#include "ops/nodes/prelu.h"
+#include "ops/nodes/transpose.h"
+
 namespace tilesmith {
+namespace {
+
+template <typename... Ops>
+bool IsAny(const Op& op) {
+  return ((dynamic_cast<const Ops*>(&op) != nullptr) || ...);
+}
+
+bool MayBeIdentity(const Op& op) {
+  return op.IsView() || IsAny<PadOp, ActivationOp, ScaleShiftOp, ConcatOp, SumOp>(op);
+}
+
+bool LooksAt(const Pass& pass, const Graph& graph) {
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    if (pass.looks_at(*graph.node(id).op)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 const std::vector<Pass>& Passes() {
   static const std::vector<Pass> passes = {
-      {"fold_constants", FoldConstants},
-      {"canonicalize", Canonicalize},
-      {"remove_identities", RemoveIdentities},
-      {"fold_space_to_depth", FoldSpaceToDepth},
-      {"fold_pad", FoldPad},
-      {"recognize_gates", RecognizeGates},
-      {"merge_gated_sums", MergeGatedSums},
-      {"fold_scale_shift", FoldScaleShift},
-      {"merge_scale_shifts", MergeScaleShifts},
-      {"remove_identities", RemoveIdentities},  // again: scales that cancelled out
-      {"fuse_activation", FuseActivation},
-      {"push_scale_shift", PushScaleShift},
-      {"fuse_residual", FuseResidual},
-      {"fuse_activation", FuseActivation},  // again: behind the residuals
-      {"lower_conv_transpose", LowerConvTranspose},
-      {"chain_concats", ChainConcats},
+      {"fold_constants", FoldConstants, IsAny<ConstantOp>},
+      {"canonicalize", Canonicalize, IsAny<PReluOp, TransposeOp>},
+      {"remove_identities", RemoveIdentities, MayBeIdentity},
+      {"fold_space_to_depth", FoldSpaceToDepth, IsAny<ConcatOp>},
+      {"fold_pad", FoldPad, IsAny<PadOp>},
+      {"recognize_gates", RecognizeGates, IsAny<BinaryOp>},
+      {"merge_gated_sums", MergeGatedSums, IsAny<BinaryOp>},
+      {"fold_scale_shift", FoldScaleShift, IsAny<ScaleShiftOp>},
+      {"merge_scale_shifts", MergeScaleShifts, IsAny<ScaleShiftOp>},
+      // Again: scales that cancelled out.
+      {"remove_identities", RemoveIdentities, MayBeIdentity},
+      {"fuse_activation", FuseActivation, IsAny<ActivationOp>},
+      {"push_scale_shift", PushScaleShift, IsAny<ScaleShiftOp>},
+      {"fuse_residual", FuseResidual, IsAny<BinaryOp>},
+      // Again: behind the residuals.
+      {"fuse_activation", FuseActivation, IsAny<ActivationOp>},
+      {"lower_conv_transpose", LowerConvTranspose, IsAny<ConvTransposeOp>},
+      {"chain_concats", ChainConcats, IsAny<ConcatOp>},
   };
   return passes;
 }
 
 Graph OptimizeGraph(const Graph& graph) {
-  Graph result = graph;
-  for (const Pass& pass : Passes()) result = pass.run(result);
+  // Passes drop what no output needs, and so must a network that none of them looks at.
+  Graph result = RewriteGraph(graph, [](auto...) { return std::nullopt; });
+  for (const Pass& pass : Passes()) {
+    if (LooksAt(pass, result)) result = pass.run(result);
+  }
   return result;
 }
 

@@ -15,6 +15,8 @@ namespace tilesmith {
 struct Pass {
   std::string_view name;
   Graph (*run)(const Graph&);
+  // Where it says no to every op of a network, the pass would change nothing, and does not run.
+  bool (*looks_at)(const Op&);
 };
 
 // What OptimizeGraph runs, in order.

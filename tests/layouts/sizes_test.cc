@@ -129,7 +129,9 @@ TEST(Sizes, OfAcceptedShapesAllThatFollowsFits) {
       const Dims4 dims = ToDims4(shape);
       const Wide channels = static_cast<Wide>(layout.Blocks(dims.c)) * layout.BlockFor(dims.c);
       const Wide image = channels * dims.h * dims.w;
-      if (shape.empty() || shape[0] > 0) ASSERT_EQ(Wide{BatchStride(shape, layout)}, image);
+      if (shape.empty() || shape[0] > 0) {
+        ASSERT_EQ(Wide{BatchStride(shape, layout)}, image);
+      }
       ASSERT_EQ(Wide{PaddedElementCount(shape, layout)}, image * dims.n);
       ASSERT_EQ(Wide{PaddedBytes(shape, layout, 8)}, image * dims.n * 8);
     }

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tools/cli/report.h"
-
 namespace tilesmith {
 namespace {
 
@@ -41,18 +37,6 @@ TEST(VisibleTest, CharactersAreNotCut) {
   EXPECT_EQ(Shortened("abc", 3), "abc");
   EXPECT_EQ(Shortened("aé", 2), "a");
   EXPECT_EQ(Shortened("é", 0), "");
-}
-
-TEST(VisibleTest, ReportsShowNamesAndJsonKeepsThem) {
-  const std::string name = "conv\n\033[1mX\u009b";
-  Report report;
-  report.Fact("name", "name", TextCell(name));
-  report.AddTable({"nodes", "", {{"node", "node"}}}).AddRow({TextCell(name)});
-  const std::string text = report.ToText();
-  EXPECT_EQ(text, "name  conv\\n\\u001b[1mX\\u009b\n\nnode\nconv\\n\\u001b[1mX\\u009b\n\n");
-  const auto json = nlohmann::json::parse(Visible(report.ToJson()));
-  EXPECT_EQ(json["name"], name);
-  EXPECT_EQ(json["nodes"][0]["node"], name);
 }
 
 }  // namespace

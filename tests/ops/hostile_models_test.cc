@@ -97,7 +97,8 @@ TEST(HostileModels, PadsConcatsAndWindowsOutOfRange) {
   OnnxModel pool = OneNode("MaxPool");
   SetInts(NodeOf(pool), "kernel_shape", {1 << 30, 1 << 30});
   SetInts(NodeOf(pool), "pads", {1 << 29, 1 << 29, 1 << 29, 1 << 29});
-  EXPECT_THAT(RefusalOf(pool), AllOf(HasSubstr("kernel_shape is [1073741824"), HasSubstr("16777216")));
+  EXPECT_THAT(RefusalOf(pool),
+              AllOf(HasSubstr("kernel_shape is [1073741824"), HasSubstr("at most 16777216")));
 
   OnnxModel shuffle = OneNode("DepthToSpace");
   SetInt(NodeOf(shuffle), "blocksize", int64_t{1} << 32);
@@ -158,12 +159,12 @@ TEST(HostileModels, InputsThatDoNotFit) {
     none.Input("x", {4});
     none.Node(type, {}, {"y"}, "node");
     none.Output("y");
-    EXPECT_THAT(RefusalOf(none), AllOf(HasSubstr("\"node\""), HasSubstr("input 0 is missing")));
+    EXPECT_THAT(RefusalOf(none), AllOf(HasSubstr("\"y\""), HasSubstr("input 0 is missing")));
     OnnxModel hole;
     hole.Input("x", {4});
     hole.Node(type, {"x", "", "x"}, {"y"}, "node");
     hole.Output("y");
-    EXPECT_THAT(RefusalOf(hole), AllOf(HasSubstr("\"node\""), HasSubstr("input 1 is missing")));
+    EXPECT_THAT(RefusalOf(hole), AllOf(HasSubstr("\"y\""), HasSubstr("input 1 is missing")));
   }
   for (const char* type : {"Relu", "MaxPool", "Softmax", "Erf", "GlobalAveragePool"}) {
     OnnxModel integers;
@@ -172,7 +173,7 @@ TEST(HostileModels, InputsThatDoNotFit) {
     onnx::NodeProto& node = integers.Node(type, {"i"}, {"y"}, "node");
     if (std::string(type) == "MaxPool") SetInts(node, "kernel_shape", {1, 1});
     integers.Output("y");
-    EXPECT_THAT(RefusalOf(integers), AllOf(HasSubstr("\"node\""), HasSubstr("only float inputs")));
+    EXPECT_THAT(RefusalOf(integers), AllOf(HasSubstr("\"y\""), HasSubstr("only float inputs")));
   }
   OnnxModel mixed;
   mixed.Input("x", {1});
@@ -184,7 +185,7 @@ TEST(HostileModels, InputsThatDoNotFit) {
 
   OnnxModel twice = OneNode("Relu");
   twice.Node("Tanh", {"x"}, {"y"}, "again");
-  EXPECT_THAT(RefusalOf(twice), AllOf(HasSubstr("\"again\""), HasSubstr("\"y\"")));
+  EXPECT_THAT(RefusalOf(twice), AllOf(HasSubstr("Tanh"), HasSubstr("\"y\"")));
 }
 
 // Not square in the number of nodes: this would take minutes.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/base/visible.h"
 #include "ops/fusion.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/random_tensor.h"
@@ -110,6 +111,18 @@ TEST(ReportTest, JsonHoldsValuesAndNulls) {
   EXPECT_EQ(json["rows"][0]["seconds"], 0.00123456);
   EXPECT_EQ(json["rows"][0]["ok"], true);
   EXPECT_TRUE(json["rows"][1]["seconds"].is_null());
+}
+
+TEST(ReportTest, ShowsNamesThatTerminalsActOnAndJsonKeepsThem) {
+  const std::string name = "conv\n\033[1mX\u009b";
+  Report report;
+  report.Fact("name", "name", TextCell(name));
+  report.AddTable({"nodes", "", {{"node", "node"}}}).AddRow({TextCell(name)});
+  const std::string text = report.ToText();
+  EXPECT_EQ(text, "name  conv\\n\\u001b[1mX\\u009b\n\nnode\nconv\\n\\u001b[1mX\\u009b\n\n");
+  const auto json = nlohmann::json::parse(Visible(report.ToJson()));
+  EXPECT_EQ(json["name"], name);
+  EXPECT_EQ(json["nodes"][0]["node"], name);
 }
 
 TEST(ReportTest, CsvQuotesAndKeepsPrecision) {
