@@ -95,7 +95,7 @@ TEST(InterruptTest, TimesOfRunsBeforeAreReported) {
 }
 
 TEST(InterruptTest, BenchStopsWithinAConvolution) {
-  BackgroundProgram bench({TILESMITH_BINARY, "bench", "mb64ic64ih56oc64oh56kh3ph1", "--time", "10m",
+  BackgroundProgram bench({TILESMITH_BINARY, "bench", "mb16ic64ih56oc64oh56kh3ph1", "--time", "10m",
                            "--threads", "1", "--max-isa", "portable"},
                           {.seconds = kSeconds});
   ASSERT_TRUE(WaitUntilItCatches(bench, SIGTERM));
