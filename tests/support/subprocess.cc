@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +78,8 @@ void BackgroundProgram::Signal(int signal) { kill(pid_, signal); }
 
 ProgramResult BackgroundProgram::Wait() {
   int status = 0;
-  while (waitpid(pid_, &status, WNOHANG) == 0) {
+  rusage used{};
+  while (wait4(pid_, &status, WNOHANG, &used) == 0) {
     if (Now() > deadline_) kill(-pid_, SIGKILL);
     usleep(2000);
   }
@@ -85,6 +87,8 @@ ProgramResult BackgroundProgram::Wait() {
   pid_ = -1;
   ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  for (const timeval& time : {used.ru_utime, used.ru_stime})
+    result.cpu_seconds += double(time.tv_sec) + double(time.tv_usec) * 1e-6;
   result.out = Take(&out_fd_);
   result.err = Take(&err_fd_);
   return result;

@@ -12,6 +12,7 @@ namespace tilesmith {
 struct ProgramResult {
   int exit_code = -1;  // 128 + signal when killed by one
   std::string out, err;
+  double cpu_seconds = 0;  // of all its threads, whatever else the machine was doing
 };
 
 struct ProgramOptions {
