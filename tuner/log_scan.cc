@@ -22,6 +22,8 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 // The rest of a longer line is passed over: no record is so long, but a damaged or foreign file may be a line
 // larger than the memory.
 constexpr size_t kLongestLine = size_t{16} << 20;
+// Passing over more than that is no use: it may be a device that never ends.
+constexpr size_t kMostPassedOver = size_t{1} << 30;
 // A reason quotes what it found, which may be most of such a line.
 constexpr size_t kLongestProblem = 400;
 
@@ -67,11 +69,16 @@ class BlockReader {
   // Of a block that is nothing but the beginning of a line. What follows the line is carried.
   void CutLine(std::string& block) {
     block.resize(kLongestLine);
-    size_t newline = std::string::npos;
+    size_t newline = std::string::npos, passed_over = 0;
     while (!ended_ && newline == std::string::npos) {
       carry_.clear();
       Fill(carry_);
       newline = carry_.find('\n');
+      passed_over += carry_.size();
+      if (passed_over > kMostPassedOver) {
+        throw Error(ErrorCode::kUsage, fmt::format("{}: not a tuning log: it has a line longer than {} MiB",
+                                                   path_, passed_over >> 20));
+      }
     }
     carry_.erase(0, newline == std::string::npos ? newline : newline + 1);
   }

@@ -18,8 +18,8 @@ struct LogLine {
 
 // Visits every line that is not blank, in the order of the file, on the calling thread, while the next ones
 // are read and parsed on all cores. Memory is needed for a few MiB of lines at a time. Throws
-// Error(kEnvironment) naming the path when the file cannot be opened or read, and whatever the visitor
-// throws.
+// Error(kEnvironment) naming the path when the file cannot be opened or read, Error(kUsage) naming it when a
+// line does not end for a GiB, and whatever the visitor throws.
 void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit);
 
 }  // namespace tilesmith

@@ -109,6 +109,17 @@ TEST_F(LogTest, ALineLongerThanAnyRecordCostsThatLine) {
   for (const LogProblem& problem : contents.problems) EXPECT_LT(problem.message.size(), 1000u);
 }
 
+TEST_F(LogTest, ALineThatNeverEndsIsRefused) {
+  if (!std::filesystem::exists("/dev/zero")) GTEST_SKIP() << "no /dev/zero to stand for an endless line";
+  try {
+    ReadLog("/dev/zero");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("/dev/zero: not a tuning log"));
+  }
+}
+
 TEST_F(LogTest, ReasonsAreShortWhateverTheyQuote) {
   Write(R"({"tilesmith":1,"target":{"cpu":"c","isa":")" + std::string(100'000, 'x') + "\"}}\n");
   const LogContents contents = ReadLog(path_);

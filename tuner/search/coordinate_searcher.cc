@@ -29,7 +29,7 @@ class CoordinateSearcher : public Searcher {
       : space_(problem.space),
         sampler_(space_),
         random_(problem.seed),
-        default_(space_.IndexOf(problem.conv_template->Default(problem.workload, problem.cpu))),
+        default_(DefaultIndex(problem)),
         order_(space_.knobs().size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
   }

@@ -19,10 +19,7 @@ constexpr int kBreedAttempts = 64;   // until a child is valid and new; then a r
 class GeneticSearcher : public Searcher {
  public:
   explicit GeneticSearcher(const SearchProblem& problem)
-      : space_(problem.space),
-        sampler_(space_),
-        random_(problem.seed),
-        first_(space_.IndexOf(problem.conv_template->Default(problem.workload, problem.cpu))) {}
+      : space_(problem.space), sampler_(space_), random_(problem.seed), first_(DefaultIndex(problem)) {}
 
   std::vector<Config> NextBatch(size_t n) override {
     std::vector<Config> batch;

@@ -45,7 +45,7 @@ class ModelSearcher : public Searcher {
         objective_(objective),
         sampler_(space_),
         random_(problem.seed),
-        first_(space_.IndexOf(problem.conv_template->Default(problem.workload, problem.cpu))) {}
+        first_(DefaultIndex(problem)) {}
 
   std::vector<Config> NextBatch(size_t n) override {
     std::vector<uint64_t> batch;

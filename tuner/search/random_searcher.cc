@@ -8,10 +8,7 @@ namespace {
 class RandomSearcher : public Searcher {
  public:
   explicit RandomSearcher(const SearchProblem& problem)
-      : space_(problem.space),
-        sampler_(space_),
-        random_(problem.seed),
-        first_(space_.IndexOf(problem.conv_template->Default(problem.workload, problem.cpu))) {}
+      : space_(problem.space), sampler_(space_), random_(problem.seed), first_(DefaultIndex(problem)) {}
 
   std::vector<Config> NextBatch(size_t n) override {
     std::vector<Config> batch;

@@ -48,6 +48,9 @@ struct SearchProblem {
   std::shared_ptr<const TrainingHistory> history = nullptr;
 };
 
+// The template's default, to begin with; nothing where the space, which may be cut down, does not hold it.
+std::optional<uint64_t> DefaultIndex(const SearchProblem& problem);
+
 struct SearcherInfo {
   std::string_view name;
   std::string_view help;

@@ -9,6 +9,12 @@
 
 namespace tilesmith {
 
+std::optional<uint64_t> DefaultIndex(const SearchProblem& problem) {
+  const Config preset = problem.conv_template->Default(problem.workload, problem.cpu);
+  if (!problem.space.WhyInvalid(preset).empty()) return std::nullopt;
+  return problem.space.IndexOf(preset);
+}
+
 std::span<const SearcherInfo> Searchers() {
   static constexpr std::array<SearcherInfo, 6> kSearchers = {
       {{"xgb", "boosted trees learn throughputs and propose", MakeModelSearcher, true},

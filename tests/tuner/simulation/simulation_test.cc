@@ -216,6 +216,19 @@ TEST(Replay, EndsAtTheTrueBestWhenItMayTryEverything) {
   }
 }
 
+TEST(Replay, DoesWithoutTheTemplatesDefault) {
+  MeasuredSpace measured = Sample();
+  const ConfigSpace space(measured.knobs, nullptr);
+  const Config preset = FindConvTemplate("direct").Default(measured.workload, SampleCpu());
+  // Every config whose value of the knob is the default's was not measured.
+  std::erase_if(measured.seconds, [&](const auto& point) {
+    return space.At(point.first).Get("ic_unroll") == preset.Get("ic_unroll");
+  });
+  ASSERT_FALSE(measured.seconds.empty());
+  for (const SearcherInfo& info : Searchers())
+    EXPECT_FALSE(Replay(measured, info.name, {.trials = 30}).empty());
+}
+
 TEST(Replay, IsDeterministic) {
   const MeasuredSpace measured = Sample();
   for (const SearcherInfo& info : Searchers()) {
