@@ -149,8 +149,15 @@ double TermsOf(const ConvWorkload& w) { return static_cast<double>(w.ic / w.g * 
 // act(x) of values of these magnitudes, each the result of `roundings`.
 Tensor BoundsOf(const Tensor& magnitudes, double roundings, const Activation& activation) {
   Tensor bounds(magnitudes.shape());
-  std::transform(magnitudes.floats(), magnitudes.floats() + magnitudes.size(), bounds.floats(),
-                 [&](float magnitude) { return BoundOf(roundings, magnitude, activation); });
+  const auto fill = [&](const auto& bound_of) {
+    std::transform(magnitudes.floats(), magnitudes.floats() + magnitudes.size(), bounds.floats(), bound_of);
+  };
+  if (ActivationRoundings(activation, 1) == 0) {
+    const auto factor = static_cast<float>(kEps * Slope(activation) * roundings);
+    fill([factor](float magnitude) { return factor * magnitude + static_cast<float>(kSmallest); });
+  } else {
+    fill([&](float magnitude) { return BoundOf(roundings, magnitude, activation); });
+  }
   return bounds;
 }
 

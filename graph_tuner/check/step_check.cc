@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph_tuner/check/compare.h"
@@ -22,6 +23,7 @@ StepCheck CompareStep(const Tensor& got, const Tensor& exact, const Tensor& boun
     }
     const double allowed = bound.floats()[i], difference = std::abs(double{have} - want);
     if (numbers && !std::isfinite(allowed)) continue;
+    if (numbers && difference <= std::min(worst, 1.0) * allowed) continue;
     const double ratio = !numbers         ? INFINITY
                          : allowed > 0    ? difference / allowed
                          : difference > 0 ? INFINITY
