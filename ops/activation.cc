@@ -46,6 +46,13 @@ float ParseParameter(std::string_view activation, std::string_view text) {
   return value;
 }
 
+// 1e30, not 1e+30: in a workload's text a + begins the next post-op.
+std::string ParameterText(float value) {
+  std::string text = fmt::format("{}", value);
+  std::erase(text, '+');
+  return text;
+}
+
 }  // namespace
 
 float Activation::Apply(float x) const {
@@ -77,8 +84,8 @@ std::string ActivationToString(const Activation& activation) {
   for (const KindName& kind : kKinds) {
     if (kind.kind != activation.kind) continue;
     std::string text(kind.name);
-    if (kind.parameters >= 1) text += fmt::format(":{}", activation.alpha);
-    if (kind.parameters >= 2) text += fmt::format(":{}", activation.beta);
+    if (kind.parameters >= 1) text += ":" + ParameterText(activation.alpha);
+    if (kind.parameters >= 2) text += ":" + ParameterText(activation.beta);
     return text;
   }
   return "";

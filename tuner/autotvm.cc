@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "layouts/base/sizes.h"
 #include "tuner/autotvm_target.h"
 #include "tuner/json_fields.h"
 #include "tuner/measure/estimator.h"
@@ -104,6 +105,22 @@ Shape PlainKernel(const std::vector<int64_t>& shape) {
   Refuse(fmt::format("the kernel has shape {} (allowed: OIHW and OIHWio)", ShapeToString(shape)));
 }
 
+// Neither negative nor too large to calculate with, and no padding that the kernel does not reach over: there
+// a template would have nothing but borders.
+void CheckWindow(const ConvWorkload& w, const std::array<int64_t, 2>& strides,
+                 const std::array<int64_t, 4>& padding, const std::array<int64_t, 2>& dilation) {
+  for (const int64_t size : {strides[0], strides[1], dilation[0], dilation[1]}) {
+    if (size < 1 || size > kMaxWindow)
+      Refuse(fmt::format("strides and dilation are 1 to {}, got {}", kMaxWindow, size));
+  }
+  const int64_t extents[] = {(w.kh - 1) * dilation[0] + 1, (w.kw - 1) * dilation[1] + 1};
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t most = std::min(extents[i % 2], kMaxWindow) - 1;
+    if (padding[i] < 0 || padding[i] > most)
+      Refuse(fmt::format("padding is {} (allowed for this kernel: 0 to {})", padding[i], most));
+  }
+}
+
 ConvWorkload WorkloadOf(const std::string& task, const Json& args) {
   const Shape data = PlainShape(TensorShape(Element(args, 0, "args"), "data"));
   const Shape kernel = PlainKernel(TensorShape(Element(args, 1, "args"), "the kernel"));
@@ -123,8 +140,8 @@ ConvWorkload WorkloadOf(const std::string& task, const Json& args) {
   }
   w.sh = strides[0], w.sw = strides[1];
   w.ph = padding[0], w.pw = padding[1];
+  CheckWindow(w, strides, padding, dilation);
   w.dh = dilation[0] - 1, w.dw = dilation[1] - 1;
-  if (std::min({w.sh, w.sw, dilation[0], dilation[1]}) < 1) Refuse("strides and dilation must be positive");
   const int64_t rows = w.ih + padding[0] + padding[2] - ((w.kh - 1) * (w.dh + 1) + 1);
   const int64_t columns = w.iw + padding[1] + padding[3] - ((w.kw - 1) * (w.dw + 1) + 1);
   if (rows < 0 || columns < 0) Refuse("the kernel does not fit the input");

@@ -10,8 +10,8 @@ namespace tilesmith {
 namespace {
 
 TEST(Activation, TextRoundTrips) {
-  for (const char* text : {"", "relu", "clip:0:6", "clip:-0.5:inf", "leaky_relu:0.1", "hard_sigmoid:0.2:0.5",
-                           "hard_swish", "sigmoid", "tanh", "silu"}) {
+  for (const char* text : {"", "relu", "clip:0:6", "clip:-0.5:inf", "clip:-1e30:1e-30", "leaky_relu:0.1",
+                           "hard_sigmoid:0.2:0.5", "hard_swish", "sigmoid", "tanh", "silu"}) {
     EXPECT_EQ(ActivationToString(ParseActivation(text)), text);
   }
 }

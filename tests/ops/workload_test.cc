@@ -27,6 +27,7 @@ TEST(Workload, CanonicalFormsAreFixedPoints) {
            "mb128ic64ih56oc64oh56kh3ph1+bias+sum+relu",
            "mb1ic3ih224oc64oh112kh7sh2ph3+bias+relu",
            "g32mb1ic32ih112oc32oh112kh3ph1+clip:0:6",
+           "mb1ic32ih112oc32oh112kh3ph1+sum+clip:-1e30:1e30",
            "mb2ic5ih7iw9oc3oh4ow9kh3kw1sh2sw1ph1pw0dh0dw1",
            "mb1ic64ih56oc64oh56kh3",  // all padding at the end
            "mb1ic8ih10oc8oh4kh3sh2",  // the last row goes unread

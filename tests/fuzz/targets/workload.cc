@@ -1,6 +1,7 @@
 // A workload's text, and what every template says about it.
 #include "ops/workload.h"
 
+#include "layouts/base/error.h"
 #include "templates/conv_template.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
@@ -36,11 +37,20 @@ constexpr std::string_view kWords[] = {"g",
                                        "scale_shift+relu>",
                                        "mb1g32ic32ih8oc32kh3ph1+relu>"};
 
+// What was accepted must be.
+ConvWorkload Reread(const std::string& text) {
+  try {
+    return ParseWorkload(text);
+  } catch (const Error& error) {
+    throw std::logic_error(error.what());
+  }
+}
+
 void Run(const std::string& input) {
   const ConvWorkload workload = ParseWorkload(input);
   const std::string text = WorkloadToString(workload);
-  Require(ParseWorkload(text) == workload, "the canonical form is the same workload");
-  Require(WorkloadToString(ParseWorkload(text)) == text, "and canonical itself");
+  Require(Reread(text) == workload, "the canonical form is the same workload");
+  Require(WorkloadToString(Reread(text)) == text, "and canonical itself");
   workload.flops();
   for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
     CpuInfo cpu = FuzzCpu();
