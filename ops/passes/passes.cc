@@ -60,7 +60,7 @@ const std::vector<Pass>& Passes() {
 
 Graph OptimizeGraph(const Graph& graph) {
   // Passes drop what no output needs, and so must a network that none of them looks at.
-  Graph result = RewriteGraph(graph, [](auto...) { return std::nullopt; });
+  Graph result = RewriteGraph(graph, [](auto&&...) { return std::nullopt; });
   for (const Pass& pass : Passes()) {
     if (LooksAt(pass, result)) result = pass.run(result);
   }

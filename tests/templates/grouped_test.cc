@@ -48,7 +48,8 @@ TEST(Grouped, RefusesWithReasons) {
   EXPECT_NE(reason("g4mb1ic12ih7oc12kh3").find("groups of 3"), std::string::npos);
   EXPECT_NE(reason("g4mb1ic256ih7oc256kh3").find("64 channels a group"), std::string::npos);
   EXPECT_NE(reason("g4mb1ic16ih7oc16kh3", Isa::kPortable).find("AVX2"), std::string::npos);
-  EXPECT_NE(reason("g2mb1ic32ih70oc32kh65").find("even the smallest tile"), std::string::npos);
+  EXPECT_NE(reason("g2mb1ic32ih70oc32kh65").find("65 kernel rows (at most 64)"), std::string::npos);
+  EXPECT_NE(reason("g2mb1ic32ih64iw99oc32kh64kw99").find("even the smallest tile"), std::string::npos);
 }
 
 TEST(Grouped, EveryInputColumnOfATileAppearsOnceWithAllItsTaps) {

@@ -53,8 +53,7 @@ std::string SampleSpace() {
   measured.workload = ParseWorkload(kWorkload);
   measured.template_name = "portable";
   const ConfigSpace portable = FindConvTemplate("portable").Space(measured.workload, DetectCpu());
-  for (const Knob& knob : portable.knobs())
-    measured.knobs.push_back({knob.name, knob.values, ""});
+  for (const Knob& knob : portable.knobs()) measured.knobs.push_back({knob.name, knob.values, ""});
   const ConfigSpace space(measured.knobs, nullptr);
   for (uint64_t index = 0; index < space.size(); index += 3)
     measured.seconds[index] = 1e-4 * static_cast<double>(1 + index % 7);

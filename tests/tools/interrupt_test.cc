@@ -1,4 +1,5 @@
 // SIGTERM and SIGINT during long work: it stops where it is, with exit code 130.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -19,14 +20,16 @@ const std::vector<std::string> kLongRun{"resnet101", "--input-shape", "input=1x3
 constexpr double kMostCpuSeconds = 25;  // of loading it and of one of its stages
 constexpr double kSeconds = 240;        // until a test gives up
 
-std::vector<std::string> With(std::vector<std::string> arguments, const std::vector<std::string>& more) {
-  arguments.insert(arguments.begin(), TILESMITH_BINARY);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+std::vector<std::string> With(const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& more) {
+  std::vector<std::string> all{TILESMITH_BINARY};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 std::string ProcFile(const BackgroundProgram& program, const std::string& name) {
-  return ReadFile("/proc/" + std::to_string(program.pid()) + "/" + name);
+  return ReadFile(fmt::format("/proc/{}/{}", program.pid(), name));
 }
 
 // Waits until it is so; false when the program has ended before, or takes longer than it may.
@@ -43,7 +46,7 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 // With --perf-map: until the network is ready, and runs.
 bool WaitUntilItRuns(const BackgroundProgram& program) {
-  const std::string map = "/tmp/perf-" + std::to_string(program.pid()) + ".map";
+  const std::string map = fmt::format("/tmp/perf-{}.map", program.pid());
   return WaitUntil(program, [&] { return Exists(map); }) && std::remove(map.c_str()) == 0;
 }
 

@@ -201,7 +201,7 @@ TEST_F(Autotvm, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1]", "[1, 3, 1, 1]")), HasSubstr("kernel: 0 to 2)"));
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1]", "[1, 1, -1, 1]")), HasSubstr("padding is -1"));
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1], [1, 1]", "[1, 1, 1, 1], [1, -9223372036854775808]")),
-              HasSubstr("got -9223372036854775808"));
+              HasSubstr("dilation is -9223372036854775808"));
   const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
   EXPECT_THAT(WhyRefused(With(kConv3x3, "\"version\": 0.2", "\"version\": " + deep)), HasSubstr("not JSON"));
   EXPECT_THAT(WhyRefused(With(kConv3x3, "[1, 1, 1, 1]", "[9223372036854775807, 1, 9223372036854775807, 1]")),

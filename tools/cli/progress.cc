@@ -8,8 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "tools/cli/streams.h"
 #include "layouts/base/visible.h"
+#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {

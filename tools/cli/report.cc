@@ -10,8 +10,8 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
-#include "tools/cli/streams.h"
 #include "layouts/base/visible.h"
+#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
+#include "layouts/base/visible.h"
 #include "tools/cli/report.h"
 #include "tools/cli/streams.h"
-#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {
