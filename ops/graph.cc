@@ -47,7 +47,7 @@ std::vector<bool> LiveNodes(const Graph& graph) {
   return live;
 }
 
-Graph WithoutDeadNodes(const Graph& graph, const std::vector<bool>& live) {
+Graph OnlyLiveNodes(const Graph& graph, const std::vector<bool>& live) {
   Graph result(graph.name(), graph.limits());
   result.Reserve(graph.size());
   std::vector<Graph::NodeId> mapped(graph.size());
@@ -226,9 +226,13 @@ Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
     mapped[id] = replacement ? *replacement : result.AddCopy(graph, id, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
-  const std::vector<bool> live = LiveNodes(result);
-  if (std::ranges::find(live, false) != live.end()) result = WithoutDeadNodes(result, live);
-  return result;
+  return DropDeadNodes(std::move(result));
+}
+
+Graph DropDeadNodes(Graph graph) {
+  const std::vector<bool> live = LiveNodes(graph);
+  if (std::ranges::find(live, false) != live.end()) return OnlyLiveNodes(graph, live);
+  return graph;
 }
 
 }  // namespace tilesmith

@@ -90,5 +90,7 @@ std::string GraphHash(const Graph& graph);
 using Rewrite = std::function<std::optional<Graph::NodeId>(
     Graph::NodeId id, const std::vector<Graph::NodeId>& inputs, Graph& result)>;
 Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite);
+// Without those nodes; a graph that has none is returned as it is.
+Graph DropDeadNodes(Graph graph);
 
 }  // namespace tilesmith

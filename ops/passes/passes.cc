@@ -8,6 +8,7 @@
 #include "ops/nodes/concat.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/conv_transpose.h"
+#include "ops/nodes/gemm.h"
 #include "ops/nodes/input.h"
 #include "ops/nodes/pad.h"
 #include "ops/nodes/prelu.h"
@@ -22,7 +23,9 @@ bool IsAny(const Op& op) {
 }
 
 bool MayBeIdentity(const Op& op) {
-  return op.IsView() || IsAny<PadOp, ActivationOp, ScaleShiftOp, ConcatOp, SumOp>(op);
+  const auto* activation = dynamic_cast<const ActivationOp*>(&op);
+  if (activation != nullptr) return activation->activation().kind == ActivationKind::kNone;
+  return op.IsView() || IsAny<PadOp, ScaleShiftOp, ConcatOp, SumOp>(op);
 }
 
 bool LooksAt(const Pass& pass, const Graph& graph) {
@@ -47,24 +50,22 @@ const std::vector<Pass>& Passes() {
       {"merge_scale_shifts", MergeScaleShifts, IsAny<ScaleShiftOp>},
       // Again: scales that cancelled out.
       {"remove_identities", RemoveIdentities, MayBeIdentity},
-      {"fuse_activation", FuseActivation, IsAny<ActivationOp>},
+      {"fuse_activation", FuseActivation, IsAny<ConvOp, ConvTransposeOp, GemmOp, ScaleShiftOp>},
       {"push_scale_shift", PushScaleShift, IsAny<ScaleShiftOp>},
-      {"fuse_residual", FuseResidual, IsAny<BinaryOp>},
+      {"fuse_residual", FuseResidual, IsAny<ConvOp>},
       // Again: behind the residuals.
-      {"fuse_activation", FuseActivation, IsAny<ActivationOp>},
+      {"fuse_activation", FuseActivation, IsAny<ConvOp, ConvTransposeOp, GemmOp, ScaleShiftOp>},
       {"lower_conv_transpose", LowerConvTranspose, IsAny<ConvTransposeOp>},
       {"chain_concats", ChainConcats, IsAny<ConcatOp>},
   };
   return passes;
 }
 
-Graph OptimizeGraph(const Graph& graph) {
-  // Passes drop what no output needs, and so must a network that none of them looks at.
-  Graph result = RewriteGraph(graph, [](auto&&...) { return std::nullopt; });
+Graph OptimizeGraph(Graph graph) {
   for (const Pass& pass : Passes()) {
-    if (LooksAt(pass, result)) result = pass.run(result);
+    if (LooksAt(pass, graph)) graph = pass.run(graph);
   }
-  return result;
+  return DropDeadNodes(std::move(graph));
 }
 
 }  // namespace tilesmith

@@ -23,7 +23,7 @@ struct Pass {
 const std::vector<Pass>& Passes();
 
 // All passes. The result equals the input's up to rounding: weights are scaled in double and rounded once.
-Graph OptimizeGraph(const Graph& graph);
+Graph OptimizeGraph(Graph graph);
 
 // Nodes whose inputs are all constants become constants.
 Graph FoldConstants(const Graph& graph);
