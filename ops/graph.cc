@@ -123,7 +123,7 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
                 fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what()));
   }
   node.op = std::move(op);
-  return AddNode(std::make_shared<const Node>(std::move(node)), inputs);
+  return AddNode(std::make_shared<Node>(std::move(node)), inputs);
 }
 
 Graph::NodeId Graph::AddNode(NodePtr node, const std::vector<NodeId>& inputs) {
@@ -147,12 +147,13 @@ Graph::NodeId Graph::AddCopy(const Graph& from, NodeId id, const std::vector<Nod
 }
 
 OpPtr Graph::Release(NodeId id) {
-  Node node = this->node(id);
-  OpPtr op = std::move(node.op);
-  ids_.erase(node.name);
-  (*graph_)[id] = std::make_shared<const Node>(std::move(node));
-  ids_.emplace(this->node(id).name, id);
-  return op;
+  NodePtr& node = (*graph_)[id];
+  if (node.use_count() > 1) {  // other graphs keep theirs as it is
+    ids_.erase(node->name);
+    node = std::make_shared<Node>(*node);
+    ids_.emplace(node->name, id);
+  }
+  return std::move(node->op);
 }
 
 void Graph::MarkOutput(NodeId node) {

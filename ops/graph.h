@@ -30,7 +30,7 @@ struct Use {
 class Graph {
  public:
   // Nodes do not change, so that copies of a graph, of which passes make many, share them.
-  using NodePtr = std::shared_ptr<const Node>;
+  using NodePtr = std::shared_ptr<Node>;
   using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, NodePtr, Use>;
   using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
 
@@ -52,7 +52,8 @@ class Graph {
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
   // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
-  // shape, and everything else works on as long as it asks for no op of that node.
+  // shape, and everything else works on as long as it asks for no op of that node. References to it stay
+  // valid.
   OpPtr Release(NodeId id);
 
   const std::string& name() const { return name_; }

@@ -105,8 +105,9 @@ Shape PlainKernel(const std::vector<int64_t>& shape) {
   Refuse(fmt::format("the kernel has shape {} (allowed: OIHW and OIHWio)", ShapeToString(shape)));
 }
 
-// Neither negative nor too large to calculate with, and no padding that the kernel does not reach over: there
-// a template would have nothing but borders.
+// Neither too small nor too large to calculate with, and no padding that the kernel does not reach over:
+// there a template would have nothing but borders. At the end it is negative where strides leave inputs
+// unread.
 void CheckWindow(const ConvWorkload& w, const std::array<int64_t, 2>& strides,
                  const std::array<int64_t, 4>& padding, const std::array<int64_t, 2>& dilation) {
   for (const int64_t size : {strides[0], strides[1], dilation[0], dilation[1]}) {
@@ -115,9 +116,9 @@ void CheckWindow(const ConvWorkload& w, const std::array<int64_t, 2>& strides,
   }
   const int64_t extents[] = {(w.kh - 1) * dilation[0] + 1, (w.kw - 1) * dilation[1] + 1};
   for (size_t i = 0; i < padding.size(); ++i) {
-    const int64_t most = std::min(extents[i % 2], kMaxWindow) - 1;
-    if (padding[i] < 0 || padding[i] > most)
-      Refuse(fmt::format("padding is {} (allowed for this kernel: 0 to {})", padding[i], most));
+    const int64_t most = std::min(extents[i % 2], kMaxWindow) - 1, least = i < 2 ? 0 : 1 - strides[i % 2];
+    if (padding[i] < least || padding[i] > most)
+      Refuse(fmt::format("padding is {} (allowed for this kernel: {} to {})", padding[i], least, most));
   }
 }
 

@@ -53,8 +53,8 @@ void DropUseless(std::vector<Record>& records, const std::string& path, const Cp
     return !why.empty();
   });
   if (dropped == 0) return;
-  fmt::print(stderr, "{}: {} records do not count, today's templates do not build them ({})\n", path, dropped,
-             first);
+  PrintErr(fmt::format("{}: {} records do not count, today's templates do not build them ({})\n", path,
+                       dropped, first));
 }
 
 std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu) {

@@ -12,6 +12,7 @@
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {
@@ -131,7 +132,7 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machin
 Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
   std::vector<std::string> skipped;
   Plan plan = LoadPlan(path, graph, machine, {force, &skipped});
-  for (const std::string& line : skipped) fmt::print(stderr, "{}\n", line);
+  for (const std::string& line : skipped) PrintErr(line + "\n");
   return plan;
 }
 
