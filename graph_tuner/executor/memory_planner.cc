@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "layouts/base/sizes.h"
 
@@ -60,9 +59,12 @@ MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const
   return plan;
 }
 
+// Without those that need no memory: networks have many, and time is the square of the number.
 std::vector<size_t> InOrderOfTime(std::span<const BufferRequest> requests) {
-  std::vector<size_t> order(requests.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].bytes > 0) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return requests[a].first < requests[b].first; });
   return order;
