@@ -3,27 +3,11 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "layouts/base/stable_hash.h"
 #include "ops/nodes/input.h"
 
 namespace tilesmith {
 namespace {
-
-// FNV-1a, 64 bits: stable over machines and versions, which std::hash does not promise.
-class StableHash {
- public:
-  void Add(std::string_view text) {
-    for (const char c : text) Byte(static_cast<unsigned char>(c));
-    Byte(0);  // so that "ab" + "c" and "a" + "bc" differ
-  }
-  void Add(int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) Byte(static_cast<uint64_t>(value) >> shift & 0xff);
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  void Byte(uint64_t byte) { value_ = (value_ ^ byte) * 0x100000001b3; }
-  uint64_t value_ = 0xcbf29ce484222325;
-};
 
 // A node's inputs and its output are in memory together, whatever else is.
 void CheckBytes(std::span<const Shape> inputs, const Shape& output, const SizeLimits& limits) {

@@ -12,12 +12,15 @@ class StableHash {
   // "ab" and then "c" is another hash than "a" and then "bc".
   void Add(std::string_view text) {
     for (const char c : text) Mix(static_cast<unsigned char>(c));
-    Mix(0xFF);  // in no UTF-8
+    Mix(0);
+  }
+  void Add(int64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) Mix(static_cast<uint64_t>(value) >> shift & 0xff);
   }
   uint64_t value() const { return value_; }
 
  private:
-  void Mix(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211U; }
+  void Mix(uint64_t byte) { value_ = (value_ ^ byte) * 1099511628211U; }
 
   uint64_t value_ = 14695981039346656037U;
 };
