@@ -3,15 +3,14 @@
 // are right, and too loose for some that are wrong. So two questions are asked:
 //
 // - Layer by layer: every step runs on the reference's own inputs, and its output is held to the rounding
-// bound
-//   of its kernel (rounding_bounds.h). Then the reference's output takes its place, and each step's inputs
-//   must still be exactly those when it runs, so that memory which is taken too early shows as well.
+//   bound of its kernel (rounding_bounds.h). Then the reference's output takes its place, and each step's
+//   inputs must still be exactly those when it runs, so that memory which is taken too early shows as well.
 // - End to end: the outputs of an ordinary run are held to kRoundingFactor times what rounding becomes in
-// this
-//   network, but at least to a floor. To know that, the reference runs kDraws times more, and behind every
-//   step the errors its kernel just made are added, as they are, and with random signs. What they have become
-//   at the outputs is the rounding that the network amplifies. The factor is for the difference between one
-//   draw and another; errors are added no larger than their bounds, so a wrong kernel does not excuse itself.
+//   this network, but at least to a floor. To know that, the reference runs kDraws times more, and behind
+//   every step the errors its kernel just made are added, as they are, and with random signs. What they have
+//   become at the outputs is the rounding that the network amplifies. The factor is for the difference
+//   between one draw and another; errors are added no larger than their bounds, so a wrong kernel does not
+//   excuse itself.
 //
 // Four times the live tensors of the network are held, never all of its tensors; it takes 1 + kDraws
 // reference runs.
