@@ -61,7 +61,9 @@ void Collect(Message& message, Parts& parts) {
 // One random change to one field of one message inside a message.
 class FieldMutator {
  public:
-  FieldMutator(Message& root, Mutation& mutation) : mutation_(mutation) { Collect(root, parts_); }
+  FieldMutator(Message& root, Mutation& mutation) : root_(root), mutation_(mutation) {
+    Collect(root, parts_);
+  }
 
   void Mutate() {
     message_ = parts_.messages[mutation_.Below(parts_.messages.size())];
@@ -121,7 +123,9 @@ class FieldMutator {
   // Another message of the same type from anywhere, in one of four cases.
   void Replace(Message& message) {
     if (!mutation_.OneIn(4)) return;
-    const Message* const other = parts_.messages[mutation_.Below(parts_.messages.size())];
+    Parts now;  // where a oneof got another member, what the one before held is gone
+    Collect(root_, now);
+    const Message* const other = now.messages[mutation_.Below(now.messages.size())];
     if (other->GetDescriptor() != message.GetDescriptor() || other == &message) return;
     const std::unique_ptr<Message> copy(other->New());  // it may contain the message
     copy->CopyFrom(*other);
@@ -219,6 +223,7 @@ class FieldMutator {
     }
   }
 
+  Message& root_;
   Mutation& mutation_;
   Parts parts_;
   Message* message_ = nullptr;
