@@ -49,6 +49,14 @@ Dims4 ToDims4(const Shape& shape) {
   return dims;
 }
 
+namespace {
+
+[[noreturn]] void ThrowNegative(const Shape& shape) {
+  throw Error(ErrorCode::kBadModel, fmt::format("the shape {} has a negative size", ShapeToString(shape)));
+}
+
+}  // namespace
+
 void CheckShape(const Shape& shape, const SizeLimits& limits) {
   const auto refuse = [&](const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); };
   if (std::ssize(shape) > kMaxRank) {
@@ -56,7 +64,7 @@ void CheckShape(const Shape& shape, const SizeLimits& limits) {
   }
   int64_t count = 1;
   for (const int64_t size : shape) {
-    if (size < 0) refuse(fmt::format("the shape {} has a negative size", ShapeToString(shape)));
+    if (size < 0) ThrowNegative(shape);
     if (size == 0) continue;
     if (count > limits.tensor_elements / size) {
       refuse(fmt::format("a tensor {} has more than {} elements, the limit set for one", ShapeToString(shape),
@@ -69,10 +77,7 @@ void CheckShape(const Shape& shape, const SizeLimits& limits) {
 int64_t ElementCount(const Shape& shape) {
   Checked count = 1;
   for (const int64_t size : shape) {
-    if (size < 0) {
-      throw Error(ErrorCode::kBadModel,
-                  fmt::format("the shape {} has a negative size", ShapeToString(shape)));
-    }
+    if (size < 0) ThrowNegative(shape);
     count *= size;
   }
   return count.value();

@@ -50,10 +50,9 @@ std::string Text(const Json& value, const char* what) {
 
 // Sizes, which are small enough to be added and multiplied with each other.
 int64_t Size(const Json& value, const char* what) {
-  constexpr int64_t kMostSize = 1 << 24;
   const int64_t size = Integer(value, what);
-  if (size < -kMostSize || size > kMostSize)
-    Refuse(fmt::format("{} is {} (allowed: up to {})", what, size, kMostSize));
+  if (size < -kMaxWindow || size > kMaxWindow)
+    Refuse(fmt::format("{} is {} (allowed: up to {})", what, size, kMaxWindow));
   return size;
 }
 
@@ -111,8 +110,7 @@ Shape PlainKernel(const std::vector<int64_t>& shape) {
 void CheckWindow(const ConvWorkload& w, const std::array<int64_t, 2>& strides,
                  const std::array<int64_t, 4>& padding, const std::array<int64_t, 2>& dilation) {
   for (const int64_t size : {strides[0], strides[1], dilation[0], dilation[1]}) {
-    if (size < 1 || size > kMaxWindow)
-      Refuse(fmt::format("strides and dilation are 1 to {}, got {}", kMaxWindow, size));
+    if (size < 1) Refuse(fmt::format("strides and dilation are 1 to {}, got {}", kMaxWindow, size));
   }
   const int64_t extents[] = {(w.kh - 1) * dilation[0] + 1, (w.kw - 1) * dilation[1] + 1};
   for (size_t i = 0; i < padding.size(); ++i) {

@@ -11,9 +11,9 @@
 #include "graph_tuner/check/rounding_bounds.h"
 #include "graph_tuner/check/step_check.h"
 #include "graph_tuner/check/step_memory.h"
+#include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/schedule.h"
 #include "layouts/base/check.h"
-#include "layouts/transform.h"
 
 namespace tilesmith {
 namespace {
@@ -52,26 +52,6 @@ class Signs {  // splitmix64, a bit at a time
   int left_ = 0;
 };
 
-Tensor InLayout(const Tensor& tensor, const Layout& layout) {
-  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
-}
-
-std::vector<Tensor> InEnds(const Graph& graph, const std::vector<Tensor>& plain, const Layout& layout) {
-  std::vector<Tensor> tensors;
-  const std::vector<NodeId> ids = graph.GraphInputs();
-  for (size_t i = 0; i < plain.size(); ++i)
-    tensors.push_back(InLayout(plain[i], EndLayout(graph.node(ids[i]), layout)));
-  return tensors;
-}
-
-template <typename Pointer, typename Tensors>
-std::vector<Pointer> PointersTo(Tensors& tensors) {
-  std::vector<Pointer> pointers;
-  pointers.reserve(tensors.size());
-  for (auto& tensor : tensors) pointers.push_back(&tensor);
-  return pointers;
-}
-
 class Walk {
  public:
   Walk(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
@@ -80,7 +60,7 @@ class Walk {
         graph_(graph),
         schedules_(ResolveSchedules(graph, plan, cpu)),
         plain_inputs_(inputs),
-        inputs_(InEnds(graph, inputs, plan.ends.inputs)),
+        inputs_(InputsIn(plan.ends.inputs, graph, inputs)),
         values_(graph.size()),
         step_of_(graph.size(), -1) {
     for (const NodeId id : graph.outputs())

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 
+#include "layouts/base/sizes.h"
 #include "templates/depthwise/row_pairs.h"
 
 namespace tilesmith::depthwise {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool IsWhole(const ConvWorkload& w, const KernelRows& rows) { return rows.first == 0 && rows.last == w.kh; }
 

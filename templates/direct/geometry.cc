@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "layouts/base/sizes.h"
 #include "templates/conv_template.h"
 
 namespace tilesmith::direct {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
 std::vector<Pass> CutChannels(int64_t channels, int64_t block, int64_t per_pass) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layouts/base/sizes.h"
 #include "templates/conv_template.h"
 #include "templates/direct/row_product.h"
 #include "templates/image_strides.h"
@@ -10,8 +11,6 @@ namespace tilesmith::strassen {
 namespace {
 
 constexpr int64_t kFloatBytes = sizeof(float);
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // An odd number of vectors, so that operands do not share a few cache sets.
 int64_t Spread(int64_t vectors, int vector_floats) { return (vectors | 1) * vector_floats; }

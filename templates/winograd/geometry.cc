@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "layouts/base/sizes.h"
 #include "templates/conv_template.h"
 #include "templates/direct/row_product.h"
 #include "templates/image_strides.h"
@@ -14,8 +15,6 @@ namespace tilesmith::winograd {
 namespace {
 
 constexpr int64_t kFloatBytes = sizeof(float);
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 AxisKinds SortTiles(int64_t tiles, const std::function<Span(int64_t)>& span_of) {
   AxisKinds axis;

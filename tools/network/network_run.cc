@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
-#include "layouts/transform.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
@@ -16,20 +16,6 @@
 
 namespace tilesmith {
 namespace {
-
-std::vector<Tensor> InLayout(const Graph& graph, const std::vector<Tensor>& plain, const Layout& layout) {
-  std::vector<Tensor> tensors;
-  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
-  for (size_t i = 0; i < plain.size(); ++i) {
-    const Layout wanted = EndLayout(graph.node(ids[i]), layout);
-    tensors.push_back(wanted.is_nchw() ? plain[i] : TransformGeneric(plain[i], wanted));
-  }
-  return tensors;
-}
-
-Tensor Plain(const Tensor& tensor) {
-  return tensor.layout().is_nchw() ? tensor : TransformGeneric(tensor, Layout::Nchw());
-}
 
 std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
   std::vector<Tensor> outputs;
@@ -46,14 +32,6 @@ std::vector<std::string> OutputNames(const Graph& graph) {
   return names;
 }
 
-template <typename Pointer, typename Tensors>
-std::vector<Pointer> PointersTo(Tensors& tensors) {
-  std::vector<Pointer> pointers;
-  pointers.reserve(tensors.size());
-  for (auto& tensor : tensors) pointers.push_back(&tensor);
-  return pointers;
-}
-
 }  // namespace
 
 NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs)
@@ -61,7 +39,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       cpu_(machine.cpu),
       output_names_(OutputNames(graph)),
       plain_inputs_(std::move(inputs)),
-      inputs_(InLayout(graph, plain_inputs_, plan_.ends.inputs)),
+      inputs_(InputsIn(plan_.ends.inputs, graph, plain_inputs_)),
       outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
@@ -102,7 +80,7 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 std::vector<NamedTensor> NetworkRun::Outputs() const {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    named.emplace_back(output_names_[i], Plain(outputs_[i]));
+    named.emplace_back(output_names_[i], InLayout(outputs_[i], Layout::Nchw()));
   }
   return named;
 }

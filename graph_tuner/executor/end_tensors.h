@@ -1,0 +1,34 @@
+// What an executor is given and gives, as its plan lays it out.
+#pragma once
+
+#include <vector>
+
+#include "layouts/transform.h"
+#include "ops/end_layouts.h"
+
+namespace tilesmith {
+
+inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
+  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
+}
+
+// The graph's inputs, in its order, in the layout that the plan wants them in. Precondition: they are plain.
+inline std::vector<Tensor> InputsIn(const Layout& layout, const Graph& graph,
+                                    const std::vector<Tensor>& plain) {
+  std::vector<Tensor> tensors;
+  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  for (size_t i = 0; i < plain.size(); ++i)
+    tensors.push_back(InLayout(plain[i], EndLayout(graph.node(ids[i]), layout)));
+  return tensors;
+}
+
+// As Executor::Run takes them: const Tensor* or Tensor*.
+template <typename Pointer, typename Tensors>
+std::vector<Pointer> PointersTo(Tensors& tensors) {
+  std::vector<Pointer> pointers;
+  pointers.reserve(tensors.size());
+  for (auto& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+}  // namespace tilesmith
