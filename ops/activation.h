@@ -2,17 +2,14 @@
 //
 // What is not a number, here and in all ops, reference and kernels alike:
 // - A NaN stays NaN through every activation, relu and clip included, and through sums, means, products,
-// softmax,
-//   and Max and Min of two tensors, as in ONNX Runtime.
+//   softmax, and Max and Min of two tensors, as in ONNX Runtime.
 // - What looks for the largest or smallest element of one tensor (MaxPool, GlobalMaxPool, ReduceMax,
-// ReduceMin)
-//   passes over NaNs: infinity with the wrong sign where there is nothing else. ONNX Runtime mostly does,
-//   too, but which of its NaNs come through depends on where they lie.
+//   ReduceMin) passes over NaNs: infinity with the wrong sign where there is nothing else. ONNX Runtime
+//   mostly does, too, but which of its NaNs come through depends on where they lie.
 // - Convs take a NaN exactly to the outputs that read it; Winograd's and Strassen's algorithms, and depthwise
 //   convs that compute outputs in pairs, also to other outputs of its tile.
 // - Infinities follow IEEE 754, and where that gives NaN (hard_swish of -inf, as 0 * inf), so do we; silu of
-// -inf
-//   is its limit, 0. Padding channels stay zero whatever the tensor holds.
+//   -inf is its limit, 0. Padding channels stay zero whatever the tensor holds.
 #pragma once
 
 #include <string>
