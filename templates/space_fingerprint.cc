@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "layouts/base/stable_hash.h"
@@ -37,9 +39,7 @@ CpuInfo PlainCpu(Isa isa) {
   return cpu;
 }
 
-}  // namespace
-
-std::string SpaceFingerprint(Isa isa) {
+std::string Computed(Isa isa) {
   const CpuInfo cpu = PlainCpu(isa);
   StableHash hash;
   for (const ConvTemplate* conv_template : ConvTemplates()) {
@@ -57,6 +57,17 @@ std::string SpaceFingerprint(Isa isa) {
     }
   }
   return fmt::format("{:08x}", (hash.value() ^ hash.value() >> 32) & 0xFFFFFFFFU);
+}
+
+}  // namespace
+
+std::string SpaceFingerprint(Isa isa) {
+  static std::mutex mutex;
+  static std::map<Isa, std::string> known;
+  const std::scoped_lock lock(mutex);
+  std::string& fingerprint = known[isa];
+  if (fingerprint.empty()) fingerprint = Computed(isa);
+  return fingerprint;
 }
 
 }  // namespace tilesmith

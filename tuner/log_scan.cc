@@ -18,6 +18,8 @@
 namespace tilesmith {
 namespace {
 
+// Each block is twice as large as the one before, until they are of kBlockBytes.
+constexpr size_t kFirstBlockBytes = size_t{64} << 10;
 constexpr size_t kBlockBytes = size_t{4} << 20;
 // The rest of a longer line is passed over: no record is so long, but a damaged or foreign file may be a line
 // larger than the memory.
@@ -65,6 +67,8 @@ class BlockReader {
     return !block.empty();
   }
 
+  bool AtEnd() const { return ended_ && carry_.empty(); }
+
  private:
   // Of a block that is nothing but the beginning of a line. What follows the line is carried.
   void CutLine(std::string& block) {
@@ -85,7 +89,8 @@ class BlockReader {
 
   void Fill(std::string& block) {
     size_t filled = block.size();
-    const size_t wanted = filled + kBlockBytes;
+    const size_t wanted = filled + fill_bytes_;
+    fill_bytes_ = std::min(2 * fill_bytes_, kBlockBytes);
     block.resize(wanted);
     while (filled < wanted && !ended_) {
       const ssize_t got = read(fd_, block.data() + filled, wanted - filled);
@@ -99,6 +104,7 @@ class BlockReader {
   const std::string& path_;
   int fd_;
   bool ended_ = false;
+  size_t fill_bytes_ = kFirstBlockBytes;
   std::string carry_;
 };
 
@@ -152,8 +158,9 @@ void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit
   int64_t before = 0;  // lines of earlier blocks
   size_t filled = ReadAndParse(file, blocks, readers);
   while (filled > 0) {
-    std::future<size_t> next =
-        std::async(std::launch::async, [&] { return ReadAndParse(file, coming, readers); });
+    std::future<size_t> next;
+    if (!file.AtEnd())
+      next = std::async(std::launch::async, [&] { return ReadAndParse(file, coming, readers); });
     for (Block& block : std::span(blocks.data(), filled)) {
       for (LogLine& line : block.lines) {
         line.number += before;
@@ -161,7 +168,7 @@ void ScanLog(const std::string& path, const std::function<void(LogLine&)>& visit
       }
       before += block.count;
     }
-    filled = next.get();
+    filled = next.valid() ? next.get() : 0;
     blocks.swap(coming);
   }
 }
