@@ -11,7 +11,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kWantedStep = 4, kOtherStep = 1;
-constexpr size_t kMostVisits = 50'000;
+constexpr size_t kMostVisits = 10'000;
 
 // By ratio, since knobs are sizes; 0 stands for something else and is only near itself.
 int64_t NearestValue(const Knob& knob, int64_t wanted) {
@@ -28,9 +28,11 @@ int64_t NearestValue(const Knob& knob, int64_t wanted) {
 
 std::optional<Config> NearestConfig(const ConfigSpace& space, const Config& base, const Config& wanted) {
   Config start = base;
+  std::vector<int64_t> steps;  // of each knob
   for (const Knob& knob : space.knobs()) {
-    if (const std::optional<int64_t> value = wanted.Find(knob.name))
-      start.Set(knob.name, NearestValue(knob, *value));
+    const std::optional<int64_t> value = wanted.Find(knob.name);
+    if (value) start.Set(knob.name, NearestValue(knob, *value));
+    steps.push_back(value ? kWantedStep : kOtherStep);
   }
   const std::optional<uint64_t> from = space.IndexOf(start);
   if (!from) return std::nullopt;
@@ -44,12 +46,12 @@ std::optional<Config> NearestConfig(const ConfigSpace& space, const Config& base
     if (!done.insert(index).second) continue;
     if (space.IsValid(index)) return space.At(index);
     uint64_t radix = 1;
-    for (const Knob& knob : space.knobs()) {
-      const uint64_t position = index / radix % knob.values.size();
-      const int64_t step = distance + (wanted.Find(knob.name) ? kWantedStep : kOtherStep);
-      if (position > 0) open.emplace(step, index - radix);
-      if (position + 1 < knob.values.size()) open.emplace(step, index + radix);
-      radix *= knob.values.size();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const uint64_t count = space.knobs()[i].values.size();
+      const uint64_t position = index / radix % count;
+      if (position > 0) open.emplace(distance + steps[i], index - radix);
+      if (position + 1 < count) open.emplace(distance + steps[i], index + radix);
+      radix *= count;
     }
   }
   return std::nullopt;
