@@ -11,7 +11,7 @@
 
 namespace tilesmith::fuzz {
 
-constexpr size_t kMostInputBytes = size_t{1} << 16;
+constexpr size_t kMostInputBytes = size_t{1} << 14;
 
 // Memory that outlives the worker: what it was doing when it died.
 struct SharedState {
