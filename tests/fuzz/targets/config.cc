@@ -1,4 +1,4 @@
-// Configs as text and JSON. The first line is a template, the second a workload; each other line is a config:
+// Configs as text and JSON. The first line is a template, the second a workload; the third is a config:
 // an object as in records, or "knob=value,..." as `measure-space --knobs` takes it.
 #include "templates/config.h"
 
@@ -39,20 +39,15 @@ void Run(const std::string& input) {
   const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
   if (!conv_template.Supports(record.workload, FuzzCpu()).ok) return;
   const ConfigSpace space = conv_template.Space(record.workload, FuzzCpu());
-  while (std::getline(lines, line)) {
-    try {
-      line.starts_with('{') ? RunJson(line, record) : RunText(line, space);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kInternal) throw;
-    }
-  }
+  std::getline(lines, line);
+  line.starts_with('{') ? RunJson(line, record) : RunText(line, space);
 }
 
 }  // namespace
 
 FuzzTarget ConfigTarget() {
   return {.name = "config",
-          .reads = "configs and restrictions of knobs, as JSON and as text",
+          .reads = "a config or restriction of knobs, as JSON or as text",
           .run = Run,
           .mutate = MutateJsonLines,
           .words = RecordWords(),
