@@ -11,7 +11,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kWantedStep = 4, kOtherStep = 1;
-constexpr size_t kMostVisits = 10'000;
+constexpr size_t kMostVisits = 4'000;
 
 // By ratio, since knobs are sizes; 0 stands for something else and is only near itself.
 int64_t NearestValue(const Knob& knob, int64_t wanted) {
