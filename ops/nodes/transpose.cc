@@ -20,6 +20,7 @@ BuiltOp BuildTranspose(const NodeSpec& spec) {
   if (NormalAxes(spec, perm, rank).size() != rank) {
     Refuse(spec, fmt::format("perm [{}] does not list each of the {} axes", fmt::join(perm, ", "), rank));
   }
+  for (int64_t& axis : perm) axis = NormalAxis(spec, axis, rank);
   return BuiltWithInputs(std::make_shared<TransposeOp>(perm), 1);
 }
 

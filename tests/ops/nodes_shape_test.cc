@@ -59,6 +59,9 @@ TEST(Nodes, TransposeAndReduceMean) {
   const Tensor t = TestNode("Transpose").Attr("perm", IntList{1, 2, 0}).Input(Counting({2, 1, 3})).Evaluate();
   EXPECT_EQ(t.shape(), (Shape{1, 3, 2}));
   EXPECT_THAT(F(t), ElementsAre(1, 4, 2, 5, 3, 6));
+  const Tensor from_end =
+      TestNode("Transpose").Attr("perm", IntList{1, -1, -3}).Input(Counting({2, 1, 3})).Evaluate();
+  EXPECT_EQ(from_end.shape(), t.shape());
   EXPECT_THAT(TestNode("Transpose").Attr("perm", IntList{0, 0}).Input(Counting({1, 1})).Refusal(),
               HasSubstr("twice"));
   const Tensor x = Counting({2, 2, 2});

@@ -4,7 +4,6 @@
 
 #include "graph_tuner/executor.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
 #include "tests/support/random.h"
 
 namespace tilesmith::fuzz {
@@ -29,7 +28,7 @@ bool IsSmall(const Graph& graph) {
     double product = 1;
     for (const int64_t size : node.shape) product *= static_cast<double>(size);
     elements += product;
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) flops += conv->workload().flops();
+    if (node.op != nullptr) flops += node.op->Flops(graph.InputShapes(id));
   }
   return elements <= kMostElements && flops <= kMostFlops;
 }
