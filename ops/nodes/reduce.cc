@@ -16,11 +16,11 @@
 namespace tilesmith {
 namespace {
 
-struct Named {
+struct NamedKind {
   ReduceKind kind;
   std::string_view name;
 };
-constexpr Named kNames[] = {{ReduceKind::kMean, "ReduceMean"},
+constexpr NamedKind kNames[] = {{ReduceKind::kMean, "ReduceMean"},
                             {ReduceKind::kSum, "ReduceSum"},
                             {ReduceKind::kMax, "ReduceMax"},
                             {ReduceKind::kMin, "ReduceMin"},
@@ -83,7 +83,7 @@ double Finish(ReduceKind kind, double result, double count) {
 
 }  // namespace
 
-std::string_view ReduceOp::Type() const { return std::ranges::find(kNames, kind_, &Named::kind)->name; }
+std::string_view ReduceOp::Type() const { return std::ranges::find(kNames, kind_, &NamedKind::kind)->name; }
 
 std::string ReduceOp::Signature() const {
   return fmt::format("{} [{}]{}", Type(), fmt::join(axes_, ","), keep_dims_ ? "" : " squeezed");
@@ -124,7 +124,7 @@ Tensor ReduceOp::Reference(std::span<const Tensor* const> inputs) const {
 
 std::vector<OpImporter> ReduceImporters() {
   std::vector<OpImporter> importers;
-  for (const Named& named : kNames) {
+  for (const NamedKind& named : kNames) {
     importers.push_back(
         {named.name, [kind = named.kind](const NodeSpec& spec) { return BuildReduce(spec, kind); }});
   }

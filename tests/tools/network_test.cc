@@ -4,7 +4,7 @@
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 
 namespace tilesmith {
 namespace {

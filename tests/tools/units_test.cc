@@ -1,6 +1,7 @@
 // The pieces under the commands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zip.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@
 #include "tools/cli/args.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
@@ -178,6 +179,43 @@ TEST(NpyTest, DamagedArchivesAreRefusedAtEveryLength) {
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
     WriteFile(directory.File("cut.npz"), whole.substr(0, bytes));
     EXPECT_NE(UsageError([&] { ReadNpz(directory.File("cut.npz")); }), "") << bytes;
+  }
+}
+
+// An archive with one entry, packed by `method`.
+void WritePacked(const std::string& path, const std::string& contents, int method) {
+  zip_t* const zip = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  ASSERT_NE(zip, nullptr);
+  zip_source_t* const source = zip_source_buffer(zip, contents.data(), contents.size(), 0);
+  const zip_int64_t index = zip_file_add(zip, "x.npy", source, 0);
+  ASSERT_EQ(zip_set_file_compression(zip, zip_uint64_t(index), method, 0), 0);
+  ASSERT_EQ(zip_close(zip), 0);
+}
+
+TEST(NpyTest, DeflatedEntriesAreReadAndWrongOnesRefused) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("packed.npz");
+  Tensor zeros({300, 1000});
+  zeros.floats()[299'999] = 5;
+  WritePacked(path, FormatNpy(zeros), ZIP_CM_DEFLATE);
+  std::string bytes = ReadFile(path);
+  EXPECT_LT(bytes.size(), 10'000u);
+  const auto read = ReadNpz(path);
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].first, "x");
+  EXPECT_EQ(read[0].second.floats()[299'999], 5);
+
+  bytes[bytes.size() / 2] ^= 1;
+  WriteFile(path, bytes);
+  EXPECT_NE(UsageError([&] { ReadNpz(path); }), "");
+  WriteNpz(path, {{"x", zeros}});
+  bytes = ReadFile(path);
+  bytes[bytes.size() / 2] ^= 1;
+  WriteFile(path, bytes);
+  EXPECT_THAT(UsageError([&] { ReadNpz(path); }), testing::HasSubstr("CRC"));
+  if (zip_compression_method_supported(ZIP_CM_BZIP2, 1) != 0) {
+    WritePacked(path, FormatNpy(zeros), ZIP_CM_BZIP2);
+    EXPECT_THAT(UsageError([&] { ReadNpz(path); }), testing::HasSubstr("packed by method 12"));
   }
 }
 

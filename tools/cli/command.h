@@ -1,6 +1,5 @@
-// A command of the command line: `tilesmith NAME ...`. A new one is a pair of files in tools/commands and a
-// line in command_list.cc; one of a group, `tilesmith GROUP NAME ...`, is a file and a line in the group's
-// list.
+// A command of the command line: `tilesmith NAME ...`, listed in tools/commands/commands.h, or one of a group,
+// `tilesmith GROUP NAME ...`.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -17,8 +16,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEndOfCentral = 0x06054b50;
-constexpr size_t kLocalHeaderBytes = 30, kCentralHeaderBytes = 46, kEndOfCentralBytes = 22;
 
 [[noreturn]] void Reject(const std::string& source, const std::string& reason) {
   throw Error(ErrorCode::kUsage, fmt::format("{}: {}", source, reason));
@@ -84,6 +81,8 @@ constexpr ElementType kElementTypes[] = {
     {"|b1", 1, DataType::kI64, nullptr, Convert<uint8_t, int64_t>},
 };
 
+}  // namespace
+
 Tensor ParseNpy(std::string_view bytes, const std::string& source) {
   if (!bytes.starts_with(kNpyMagic) || bytes.size() < 12) Reject(source, "not a .npy array");
   const bool wide = bytes[6] >= 2;  // from version 2 on the header's length has four bytes
@@ -142,116 +141,8 @@ std::string FormatNpy(const Tensor& tensor) {
   return bytes;
 }
 
-// CRC-32 of zip (ISO 3309), reflected polynomial 0xEDB88320.
-uint32_t Crc32(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<uint32_t, 256> entries{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t c = i;
-      for (int bit = 0; bit < 8; ++bit) c = (c >> 1) ^ (c & 1 ? 0xEDB88320u : 0);
-      entries[i] = c;
-    }
-    return entries;
-  }();
-  uint32_t crc = ~0u;
-  for (char byte : bytes) crc = table[(crc ^ uint8_t(byte)) & 0xff] ^ (crc >> 8);
-  return ~crc;
-}
-
-// Fields that a local and a central header share, from "version needed" to the two name lengths.
-void StoreEntryFields(std::string& bytes, const std::string& name, std::string_view contents, uint32_t crc) {
-  constexpr uint16_t kVersion = 20, kStored = 0, kTime = 0, kFirstOfJanuary1980 = 0x21;
-  Store(bytes, kVersion);
-  Store(bytes, uint16_t(0));  // flags
-  Store(bytes, kStored);
-  Store(bytes, kTime);
-  Store(bytes, kFirstOfJanuary1980);
-  Store(bytes, crc);
-  Store(bytes, uint32_t(contents.size()));
-  Store(bytes, uint32_t(contents.size()));
-  Store(bytes, uint16_t(name.size()));
-  Store(bytes, uint16_t(0));  // extra field
-}
-
-NamedTensor ReadEntry(std::string_view bytes, size_t central, const std::string& path) {
-  const auto method = Load<uint16_t>(bytes, central + 10);
-  const size_t size = Load<uint32_t>(bytes, central + 20);
-  const size_t name_bytes = Load<uint16_t>(bytes, central + 28);
-  const size_t local = Load<uint32_t>(bytes, central + 42);
-  if (central + kCentralHeaderBytes + name_bytes > bytes.size()) Reject(path, "the zip directory is damaged");
-  std::string name(bytes.substr(central + kCentralHeaderBytes, name_bytes));
-  if (method != 0) {
-    Reject(path, fmt::format("entry {} is compressed; only what numpy.savez writes can be read, not "
-                             "numpy.savez_compressed",
-                             name));
-  }
-  if (local + kLocalHeaderBytes > bytes.size() || Load<uint32_t>(bytes, local) != kLocalHeader) {
-    Reject(path, "the zip directory is damaged");
-  }
-  const size_t data =
-      local + kLocalHeaderBytes + Load<uint16_t>(bytes, local + 26) + Load<uint16_t>(bytes, local + 28);
-  if (data + size > bytes.size()) Reject(path, fmt::format("entry {} is cut short", name));
-  Tensor tensor = ParseNpy(bytes.substr(data, size), fmt::format("{}: {}", path, name));
-  if (name.ends_with(".npy")) name.resize(name.size() - 4);
-  return {std::move(name), std::move(tensor)};
-}
-
-}  // namespace
-
 Tensor ReadNpy(const std::string& path) { return ParseNpy(ReadTextFile(path), path); }
 
-std::vector<NamedTensor> ReadNpz(const std::string& path) {
-  const std::string bytes = ReadTextFile(path);
-  std::string end_mark;
-  Store(end_mark, kEndOfCentral);
-  const size_t end = bytes.rfind(end_mark);
-  if (end == std::string::npos || end + kEndOfCentralBytes > bytes.size()) Reject(path, "not a .npz archive");
-  const size_t entries = Load<uint16_t>(bytes, end + 10);
-  size_t at = Load<uint32_t>(bytes, end + 16);
-  std::vector<NamedTensor> tensors;
-  for (size_t i = 0; i < entries; ++i) {
-    if (at + kCentralHeaderBytes > bytes.size() || Load<uint32_t>(bytes, at) != kCentralHeader) {
-      Reject(path, "the zip directory is damaged");
-    }
-    tensors.push_back(ReadEntry(bytes, at, path));
-    at += kCentralHeaderBytes + Load<uint16_t>(bytes, at + 28) + Load<uint16_t>(bytes, at + 30) +
-          Load<uint16_t>(bytes, at + 32);
-  }
-  return tensors;
-}
-
 void WriteNpy(const std::string& path, const Tensor& tensor) { WriteTextFile(path, FormatNpy(tensor)); }
-
-void WriteNpz(const std::string& path, const std::vector<NamedTensor>& tensors) {
-  std::string bytes, directory;
-  for (const auto& [name, tensor] : tensors) {
-    const std::string file = name + ".npy";
-    const std::string contents = FormatNpy(tensor);
-    const uint32_t crc = Crc32(contents);
-    const auto offset = uint32_t(bytes.size());
-    Store(bytes, kLocalHeader);
-    StoreEntryFields(bytes, file, contents, crc);
-    bytes += file + contents;
-
-    Store(directory, kCentralHeader);
-    Store(directory, uint16_t(20));  // made by
-    StoreEntryFields(directory, file, contents, crc);
-    directory.append(10, '\0');  // comment, disk, attributes
-    Store(directory, offset);
-    directory += file;
-  }
-  if (bytes.size() + directory.size() > UINT32_MAX) Reject(path, "archives above 4 GiB are not supported");
-  const auto count = uint16_t(tensors.size());
-  const auto directory_at = uint32_t(bytes.size());
-  bytes += directory;
-  Store(bytes, kEndOfCentral);
-  Store(bytes, uint32_t(0));  // disks
-  Store(bytes, count);
-  Store(bytes, count);
-  Store(bytes, uint32_t(directory.size()));
-  Store(bytes, directory_at);
-  Store(bytes, uint16_t(0));  // comment
-  WriteTextFile(path, bytes);
-}
 
 }  // namespace tilesmith

@@ -1,25 +1,22 @@
-// NumPy's files: .npy (one array) and .npz (a zip of them), versions 1 to 3 of the format
-// (numpy.lib.format). Entries of .npz are stored, as numpy.savez writes them, not compressed.
+// NumPy's arrays, .npy, versions 1 to 3 of the format (numpy.lib.format).
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "layouts/tensor.h"
 
 namespace tilesmith {
 
-using NamedTensor = std::pair<std::string, Tensor>;  // an entry's name without ".npy"
+// float32 and float64 become kF32; integers and bools kI64. Throws Error(kUsage) naming `source` when the
+// bytes are no such array, in Fortran order or big-endian.
+Tensor ParseNpy(std::string_view bytes, const std::string& source);
 
-// float32 and float64 become kF32; integers and bools kI64. All functions throw Error(kUsage) naming the file
-// when it is no such file, is in Fortran order, big-endian or compressed; Error(kEnvironment) when it cannot
-// be read or written.
+// The tensor has the plain layout; the same tensor gives the same bytes.
+std::string FormatNpy(const Tensor& tensor);
+
+// The same of files. Throw Error(kEnvironment) too, naming the file, when it cannot be read or written.
 Tensor ReadNpy(const std::string& path);
-std::vector<NamedTensor> ReadNpz(const std::string& path);
-
-// Plain layout; the same tensors give the same bytes.
 void WriteNpy(const std::string& path, const Tensor& tensor);
-void WriteNpz(const std::string& path, const std::vector<NamedTensor>& tensors);
 
 }  // namespace tilesmith

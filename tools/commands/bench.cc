@@ -1,5 +1,3 @@
-#include "tools/commands/bench.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/targets.h"
+#include "tools/commands/commands.h"
 #include "tools/network/network_bench.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"

@@ -1,20 +1,4 @@
-// Every command, in the order of the overview.
-#include "tools/cli/command.h"
-#include "tools/commands/bench.h"
-#include "tools/commands/cost_model.h"
-#include "tools/commands/doctor.h"
-#include "tools/commands/explain.h"
-#include "tools/commands/export_model.h"
-#include "tools/commands/graph_tune.h"
-#include "tools/commands/log.h"
-#include "tools/commands/measure_space.h"
-#include "tools/commands/measure_worker.h"
-#include "tools/commands/network_worker.h"
-#include "tools/commands/run.h"
-#include "tools/commands/simulate.h"
-#include "tools/commands/space.h"
-#include "tools/commands/tasks.h"
-#include "tools/commands/tune.h"
+#include "tools/commands/commands.h"
 
 namespace tilesmith {
 

@@ -1,5 +1,3 @@
-#include "tools/commands/cost_model.h"
-
 #include <fmt/format.h>
 
 #include <set>
@@ -8,6 +6,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tuner/cost_model/evaluation.h"
 #include "tuner/cost_model/training_history.h"
 

@@ -1,7 +1,6 @@
-#include "tools/commands/doctor.h"
-
 #include "tools/cli/machine.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/doctor/checkup.h"
 
 namespace tilesmith {

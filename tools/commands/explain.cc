@@ -1,4 +1,4 @@
-#include "tools/commands/explain.h"
+#include "graph_tuner/explain/explain.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "graph_tuner/executor/schedule.h"
-#include "graph_tuner/explain/explain.h"
 #include "graph_tuner/explain/layout_tries.h"
 #include "graph_tuner/plan/plan_corrections.h"
 #include "layouts/base/error.h"
@@ -16,6 +15,7 @@
 #include "tools/cli/close_names.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
 #include "tools/network/explain_text.h"
 #include "tools/network/network_run.h"

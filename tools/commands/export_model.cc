@@ -1,8 +1,7 @@
-#include "tools/commands/export_model.h"
-
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/model.h"
+#include "tools/commands/commands.h"
 
 namespace tilesmith {
 namespace {

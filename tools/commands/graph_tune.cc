@@ -1,11 +1,10 @@
-#include "tools/commands/graph_tune.h"
+#include "graph_tuner/graph_tune.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/candidates.h"
@@ -18,6 +17,7 @@
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/network/baseline_runs.h"
 #include "tools/network/plan_runs.h"
 #include "tools/network/prediction_report.h"

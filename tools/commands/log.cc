@@ -1,5 +1,4 @@
-#include "tools/commands/log.h"
-
+#include "tools/commands/commands.h"
 #include "tools/log/log_commands.h"
 
 namespace tilesmith {

@@ -1,5 +1,3 @@
-#include "tools/commands/measure_space.h"
-
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
@@ -9,6 +7,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tuner/measure/process_measurer.h"
 #include "tuner/simulation/exhaustive.h"
 

@@ -1,8 +1,7 @@
-#include "tools/commands/measure_worker.h"
-
 #include <unistd.h>
 
 #include "tools/cli/interrupt.h"
+#include "tools/commands/commands.h"
 #include "tuner/measure/worker.h"
 
 namespace tilesmith {

@@ -1,4 +1,4 @@
-#include "tools/commands/network_worker.h"
+#include "tools/peers/network_worker.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
+#include "tools/commands/commands.h"
 #include "tools/network/network_run.h"
-#include "tools/peers/network_worker.h"
 #include "tools/peers/onnx_runtime.h"
 
 namespace tilesmith {

@@ -1,5 +1,3 @@
-#include "tools/commands/run.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/doctor/system_files.h"
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"

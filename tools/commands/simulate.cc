@@ -1,5 +1,3 @@
-#include "tools/commands/simulate.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/tasks.h"
+#include "tools/commands/commands.h"
 #include "tuner/search/searcher.h"
 #include "tuner/simulation/regret.h"
 

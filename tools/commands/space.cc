@@ -1,5 +1,3 @@
-#include "tools/commands/space.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 #include "templates/conv_template.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 
 namespace tilesmith {
 namespace {

@@ -1,9 +1,9 @@
-#include "tools/commands/tasks.h"
+#include "tools/cli/tasks.h"
 
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"
-#include "tools/cli/tasks.h"
+#include "tools/commands/commands.h"
 
 namespace tilesmith {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/commands/tune.h"
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -20,6 +18,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/targets.h"
+#include "tools/commands/commands.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"
 #include "tools/tune/user_database.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/graph.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 
 namespace tilesmith {
 

@@ -7,7 +7,7 @@
 #include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor.h"
 #include "tools/cli/machine.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 
 namespace tilesmith {
 

@@ -8,7 +8,7 @@
 
 #include "ops/graph.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 
 namespace tilesmith {
 

@@ -11,7 +11,7 @@
 #include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
 #include "tools/cli/interrupt.h"
-#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
 #include "tools/cli/progress.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
