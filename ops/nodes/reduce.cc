@@ -21,10 +21,10 @@ struct NamedKind {
   std::string_view name;
 };
 constexpr NamedKind kNames[] = {{ReduceKind::kMean, "ReduceMean"},
-                            {ReduceKind::kSum, "ReduceSum"},
-                            {ReduceKind::kMax, "ReduceMax"},
-                            {ReduceKind::kMin, "ReduceMin"},
-                            {ReduceKind::kL2, "ReduceL2"}};
+                                {ReduceKind::kSum, "ReduceSum"},
+                                {ReduceKind::kMax, "ReduceMax"},
+                                {ReduceKind::kMin, "ReduceMin"},
+                                {ReduceKind::kL2, "ReduceL2"}};
 
 // As GlobalPoolOp has it; nullopt for the others.
 std::optional<PoolKind> PoolOf(ReduceKind kind) {
