@@ -84,22 +84,22 @@ class PReluKernel : public BlockKernel {
 
 class BinaryKernel : public BlockKernel {
  public:
-  BinaryKernel(const BlockDims& dims, Arithmetic op, Isa isa)
-      : BlockKernel(dims, op == Arithmetic::kDiv), op_(op), loop_(TILESMITH_DISPATCH(isa, BinaryRun)) {}
+  BinaryKernel(const BlockDims& dims, BinaryKind op, Isa isa)
+      : BlockKernel(dims, op == BinaryKind::kDiv), op_(op), loop_(TILESMITH_DISPATCH(isa, BinaryRun)) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     loop_(op_, At(args.inputs[0], piece), At(args.inputs[1], piece), At(args.output, piece),
           piece.pixels * dims().lanes);
   }
-  const Arithmetic op_;
-  void (*const loop_)(Arithmetic, const float*, const float*, float*, int64_t);
+  const BinaryKind op_;
+  void (*const loop_)(BinaryKind, const float*, const float*, float*, int64_t);
 };
 
 class GateKernel : public BlockKernel {
  public:
-  GateKernel(const BlockDims& dims, Arithmetic op, int gate, Isa isa)
-      : BlockKernel(dims, op == Arithmetic::kDiv),
+  GateKernel(const BlockDims& dims, BinaryKind op, int gate, Isa isa)
+      : BlockKernel(dims, op == BinaryKind::kDiv),
         op_(op),
         gate_(gate),
         loop_(TILESMITH_DISPATCH(isa, GateLanes)) {}
@@ -112,9 +112,9 @@ class GateKernel : public BlockKernel {
         op_, gate_ == 0,
         {At(args.inputs[1 - gate_], piece), At(args.output, piece), gate, gate, dims().lanes, piece.pixels});
   }
-  const Arithmetic op_;
+  const BinaryKind op_;
   const int gate_;  // which input
-  void (*const loop_)(Arithmetic, bool, const LaneLoop&);
+  void (*const loop_)(BinaryKind, bool, const LaneLoop&);
 };
 
 class SumKernel : public BlockKernel {
@@ -169,13 +169,13 @@ std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std:
 
 bool HasBinaryKernel(std::span<const Shape> inputs) { return inputs[0] == inputs[1] || GateOf(inputs) >= 0; }
 
-std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, Arithmetic op) {
+std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op) {
   TILESMITH_CHECK(HasBinaryKernel(request.inputs));
   const BlockDims dims = BlockDimsOf(request.output, request.layout);
   if (request.inputs[0] != request.inputs[1]) {
     return std::make_unique<GateKernel>(dims, op, GateOf(request.inputs), request.cpu.isa);
   }
-  const bool flat = op != Arithmetic::kDiv;
+  const bool flat = op != BinaryKind::kDiv;
   return std::make_unique<BinaryKernel>(flat ? FlatDimsOf(request.output, request.layout) : dims, op,
                                         request.cpu.isa);
 }

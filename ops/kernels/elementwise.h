@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const
 std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std::vector<float>& slopes);
 // out = in0 op in1 for equal shapes, or one of them {N, C, 1, 1} and the other {N, C, H, W}; see
 // HasBinaryKernel.
-std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, Arithmetic op);
+std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op);
 bool HasBinaryKernel(std::span<const Shape> inputs);
 // out = in0 + in1 + ..., equal shapes
 std::unique_ptr<Kernel> MakeSumKernel(const KernelRequest& request);

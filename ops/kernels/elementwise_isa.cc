@@ -4,25 +4,25 @@
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-template <Arithmetic kOp, typename V>
+template <BinaryKind kOp, typename V>
 inline V Combine(V a, V b) {
-  if constexpr (kOp == Arithmetic::kAdd) return a + b;
-  if constexpr (kOp == Arithmetic::kSub) return a - b;
-  if constexpr (kOp == Arithmetic::kMul) return a * b;
+  if constexpr (kOp == BinaryKind::kAdd) return a + b;
+  if constexpr (kOp == BinaryKind::kSub) return a - b;
+  if constexpr (kOp == BinaryKind::kMul) return a * b;
   return a / b;
 }
 
 template <typename Body>
-inline void WithArithmetic(Arithmetic op, const Body& body) {
+inline void WithKind(BinaryKind op, const Body& body) {
   switch (op) {
-    case Arithmetic::kAdd:
-      return body.template operator()<Arithmetic::kAdd>();
-    case Arithmetic::kSub:
-      return body.template operator()<Arithmetic::kSub>();
-    case Arithmetic::kMul:
-      return body.template operator()<Arithmetic::kMul>();
-    case Arithmetic::kDiv:
-      return body.template operator()<Arithmetic::kDiv>();
+    case BinaryKind::kAdd:
+      return body.template operator()<BinaryKind::kAdd>();
+    case BinaryKind::kSub:
+      return body.template operator()<BinaryKind::kSub>();
+    case BinaryKind::kMul:
+      return body.template operator()<BinaryKind::kMul>();
+    case BinaryKind::kDiv:
+      return body.template operator()<BinaryKind::kDiv>();
   }
 }
 
@@ -80,16 +80,16 @@ void PReluLanes(const LaneLoop& loop) {
   });
 }
 
-void BinaryRun(Arithmetic op, const float* a, const float* b, float* out, int64_t count) {
-  WithArithmetic(op, [&]<Arithmetic kOp>() {
+void BinaryRun(BinaryKind op, const float* a, const float* b, float* out, int64_t count) {
+  WithKind(op, [&]<BinaryKind kOp>() {
     ForEachVector(count, [&]<int kLanes>(int64_t i) {
       Store<kLanes>(out + i, Combine<kOp, Vector<kLanes>>(Load<kLanes>(a + i), Load<kLanes>(b + i)));
     });
   });
 }
 
-void GateLanes(Arithmetic op, bool gate_first, const LaneLoop& loop) {
-  WithArithmetic(op, [&]<Arithmetic kOp>() {
+void GateLanes(BinaryKind op, bool gate_first, const LaneLoop& loop) {
+  WithKind(op, [&]<BinaryKind kOp>() {
     if (gate_first) {
       OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> gate, Vector<kLanes>) {
         return Combine<kOp, Vector<kLanes>>(gate, x);

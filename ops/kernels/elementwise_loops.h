@@ -17,7 +17,7 @@ struct LaneLoop {
   int64_t pixels;
 };
 
-enum class Arithmetic { kAdd, kSub, kMul, kDiv };
+enum class BinaryKind { kAdd, kSub, kMul, kDiv };
 
 // out = act(in)
 TILESMITH_DECLARE_ISA(void ActivateRun(const float* in, float* out, int64_t count, Activation activation))
@@ -28,10 +28,10 @@ TILESMITH_DECLARE_ISA(void ScaleShiftLanes(const LaneLoop& loop, Activation acti
 // out = in >= 0 ? in : a[lane] * in
 TILESMITH_DECLARE_ISA(void PReluLanes(const LaneLoop& loop))
 // out = a op b
-TILESMITH_DECLARE_ISA(void BinaryRun(Arithmetic op, const float* a, const float* b, float* out,
+TILESMITH_DECLARE_ISA(void BinaryRun(BinaryKind op, const float* a, const float* b, float* out,
                                      int64_t count))
 // out = in op a[lane], or a[lane] op in when gate_first
-TILESMITH_DECLARE_ISA(void GateLanes(Arithmetic op, bool gate_first, const LaneLoop& loop))
+TILESMITH_DECLARE_ISA(void GateLanes(BinaryKind op, bool gate_first, const LaneLoop& loop))
 // out = sum over the inputs, added in their order; floats [offset, offset + count) of one image
 TILESMITH_DECLARE_ISA(void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t offset,
                                   float* out, int64_t count))

@@ -1,10 +1,9 @@
-#include "ops/kernels/pooling.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/pool_loops.h"
+#include "ops/nodes/pool.h"
 
 namespace tilesmith {
 namespace {

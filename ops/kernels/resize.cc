@@ -1,4 +1,4 @@
-#include "ops/kernels/resize.h"
+#include "ops/nodes/resize.h"
 
 #include <cstring>
 #include <vector>

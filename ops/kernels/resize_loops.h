@@ -2,9 +2,15 @@
 #pragma once
 
 #include "layouts/base/isa_dispatch.h"
-#include "ops/nodes/resize_tap.h"
 
 namespace tilesmith {
+
+// What one output position of a Resize reads along one axis:
+// out = (1 - weight) * in[low] + weight * in[high]
+struct ResizeTap {
+  int64_t low = 0, high = 0;
+  float weight = 0;  // in [0, 1]; 0 where only `low` counts
+};
 
 // One output row of one block.
 struct ResizeRow {

@@ -7,11 +7,10 @@
 // ScaleShiftOp.
 #pragma once
 
+#include "ops/kernels/elementwise_loops.h"
 #include "ops/op_registry.h"
 
 namespace tilesmith {
-
-enum class BinaryKind { kAdd, kSub, kMul, kDiv };
 
 class BinaryOp : public Op {
  public:
@@ -50,14 +49,5 @@ class SumOp : public Op {
 
 // Add, Sub, Mul, Div, Sum (of one input: Identity; of two: Add).
 std::vector<OpImporter> BinaryImporters();
-
-// numpy's broadcast of two shapes; nullopt when they do not fit.
-std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b);
-// Of all shapes; throws Error(kBadModel) naming the op's type and the two that do not fit. Precondition: at
-// least one.
-Shape BroadcastAll(std::string_view type, std::span<const Shape> shapes);
-// For each element of `to` in order, the index of the element of `from` it reads. Precondition: it
-// broadcasts.
-std::vector<int64_t> BroadcastIndices(const Shape& from, const Shape& to);
 
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include "ops/kernels/elementwise.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/binary.h"
+#include "ops/nodes/broadcast.h"
 #include "ops/nodes/import_util.h"
 #include "ops/nodes/view.h"
 

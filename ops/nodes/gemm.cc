@@ -7,7 +7,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/kernels/dense.h"
-#include "ops/nodes/binary.h"
+#include "ops/nodes/broadcast.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {

@@ -7,7 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/kernels/copying.h"
-#include "ops/nodes/binary.h"
+#include "ops/nodes/broadcast.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 

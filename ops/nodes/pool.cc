@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "ops/kernels/pooling.h"
 #include "ops/nodes/import_util.h"
 
 namespace tilesmith {

@@ -6,7 +6,7 @@
 // Any layout where only H and W of a rank-4 tensor change; otherwise plain and slow.
 #pragma once
 
-#include "ops/nodes/resize_tap.h"
+#include "ops/kernels/resize_loops.h"
 #include "ops/op_registry.h"
 
 namespace tilesmith {
@@ -59,5 +59,8 @@ std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis);
 
 // Resize of opsets 10 to 21 (nearest, linear), Upsample.
 std::vector<OpImporter> ResizeImporters();
+
+// In any layout, where only H and W change; a task is one output row of one block.
+std::unique_ptr<Kernel> MakeResizeKernel(const KernelRequest& request, const ResizeParams& params);
 
 }  // namespace tilesmith

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/binary.h"
+#include "ops/nodes/broadcast.h"
 #include "ops/nodes/elements.h"
 #include "ops/nodes/import_util.h"
 #include "ops/nodes/input.h"
