@@ -11,7 +11,7 @@
 #include "ops/onnx_export.h"
 #include "ops/onnx_import.h"
 #include "ops/passes/passes.h"
-#include "tools/doctor/system_files.h"
+#include "tools/cli/system_files.h"
 
 namespace tilesmith {
 namespace {

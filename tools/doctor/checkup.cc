@@ -8,8 +8,8 @@
 #include "layouts/base/quantile.h"
 #include "ops/onednn.h"
 #include "templates/fma_peak.h"
+#include "tools/cli/system_files.h"
 #include "tools/doctor/measurements.h"
-#include "tools/doctor/system_files.h"
 
 namespace tilesmith {
 namespace {

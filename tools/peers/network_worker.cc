@@ -3,7 +3,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "tools/cli/progress.h"
-#include "tools/doctor/system_files.h"
+#include "tools/cli/system_files.h"
 #include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
 

@@ -1,4 +1,4 @@
-#include "tools/doctor/system_files.h"
+#include "tools/cli/system_files.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
