@@ -7,7 +7,7 @@
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/step_runner.h"
 #include "layouts/base/check.h"
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 namespace {

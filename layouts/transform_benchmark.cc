@@ -1,29 +1,22 @@
 #include "layouts/transform_benchmark.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <vector>
 
-#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 #include "layouts/producer_state.h"
 #include "layouts/transform.h"
 
 namespace tilesmith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Enough to find the fast quarter among interrupted samples; large tensors settle for fewer, and a graph has
 // hundreds of transforms to ask about.
-constexpr int kMinSamples = 3;
-constexpr int kMaxSamples = 100;
-constexpr double kBudgetSeconds = 0.010;  // for sampling; with the tensors' allocation about 15 ms
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+constexpr SamplingPlan kSampling = {
+    .min_samples = 3, .max_samples = 100, .seconds = 0.010};  // with the tensors' allocation about 15 ms
 
 struct Samples {
   std::vector<double> transform, copy;
@@ -47,13 +40,13 @@ class Sampler {
   }
 
   Samples Run(int threads) {
-    samples_.transform.reserve(kMaxSamples);
-    samples_.copy.reserve(kMaxSamples);
-    const Clock::time_point start = Clock::now();
+    samples_.transform.reserve(kSampling.max_samples);
+    samples_.copy.reserve(kSampling.max_samples);
+    const double begin = NowSeconds();
     bool done = false;
     SpinBarrier barrier(threads);
     RunOnTeam(threads, [&](int thread) {
-      for (int sample = 0; !done; ++sample) {
+      while (!done) {
         const auto transform = [&] { RunShare(kernel_, Args(), thread, threads, barrier); };
         const auto copy = [&] { CopyShare(thread, threads); };
         Prepare(thread, threads);
@@ -63,8 +56,7 @@ class Sampler {
         if (thread == 0) {
           samples_.transform.push_back(transform_seconds);
           samples_.copy.push_back(copy_seconds);
-          const int taken = sample + 1;
-          done = taken == kMaxSamples || (taken >= kMinSamples && SecondsSince(start) > kBudgetSeconds);
+          done = !kSampling.WantsMore(samples_.copy.size(), NowSeconds() - begin);
         }
         barrier.Wait();
       }
@@ -76,10 +68,10 @@ class Sampler {
   template <typename Work>
   static double Time(SpinBarrier& barrier, const Work& work) {
     barrier.Wait();
-    const Clock::time_point start = Clock::now();
-    work();
-    barrier.Wait();
-    return SecondsSince(start);
+    return SecondsOf([&] {
+      work();
+      barrier.Wait();
+    });
   }
 
   KernelArgs Args() const { return {.inputs = {&in_, 1}, .output = out_, .scratch = nullptr}; }

@@ -1,11 +1,11 @@
 #include "graph_tuner/costs/costs_timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
-#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 #include "layouts/producer_state.h"
 #include "layouts/transform.h"
 
@@ -13,8 +13,8 @@ namespace tilesmith {
 namespace {
 
 constexpr int kWarmUps = 2;
-constexpr size_t kLeastSamples = 3, kMostSamples = 40;
-constexpr double kBudgetSeconds = 6e-3, kSlowSeconds = 50e-3;
+constexpr SamplingPlan kSampling = {.min_samples = 3, .max_samples = 40, .seconds = 6e-3};
+constexpr double kSlowSeconds = 50e-3;
 
 // A kernel with all that it needs to run again and again.
 class Run {
@@ -30,7 +30,6 @@ class Run {
   }
 
   double Once() {
-    using Clock = std::chrono::steady_clock;
     const KernelArgs args{inputs_, output_, scratch_.floats()};
     double seconds = 0;
     SpinBarrier barrier(threads_);
@@ -38,10 +37,10 @@ class Run {
       for (Tensor* tensor : tensors_)
         WriteAsProducer(tensor->floats(), tensor->padded_size(), thread, threads_);
       barrier.Wait();
-      const auto start = Clock::now();
+      const double begin = NowSeconds();
       RunShare(kernel_, args, thread, threads_, barrier);
       barrier.Wait();
-      if (thread == 0) seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      if (thread == 0) seconds = NowSeconds() - begin;
     });
     return seconds;
   }
@@ -65,7 +64,7 @@ double TimeKernel(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor&
   }
   std::vector<double> samples;
   double spent = 0;
-  while (samples.size() < kLeastSamples || (samples.size() < kMostSamples && spent < kBudgetSeconds)) {
+  while (kSampling.WantsMore(samples.size(), spent)) {
     samples.push_back(run.Once());
     spent += samples.back();
   }

@@ -1,15 +1,13 @@
 #include "graph_tuner/executor/step_runner.h"
 
 #include <atomic>
-#include <chrono>
 #include <exception>
 
 #include "layouts/base/check.h"
+#include "layouts/measure/clock.h"
 
 namespace tilesmith {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The first exception thrown on any thread of a run.
 class FirstError {
@@ -40,7 +38,7 @@ void StepRunner::Run(std::span<const PreparedStep> steps, std::span<double> seco
   FirstError error;
   RunOnTeam(threads_, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
-    Clock::time_point before = timed ? Clock::now() : Clock::time_point();
+    double before = timed ? NowSeconds() : 0;
     for (size_t i = 0; i < steps.size(); ++i) {
       const PreparedStep& step = steps[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
@@ -58,8 +56,8 @@ void StepRunner::Run(std::span<const PreparedStep> steps, std::span<double> seco
         barrier_.Wait();
       }
       if (timed) {
-        const Clock::time_point after = Clock::now();
-        seconds[i] = std::chrono::duration<double>(after - before).count();
+        const double after = NowSeconds();
+        seconds[i] = after - before;
         before = after;
       }
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph_tuner/costs/corrections.h"
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 #include "ops/end_layouts.h"
 #include "tuner/accuracy.h"
 #include "tuner/record.h"

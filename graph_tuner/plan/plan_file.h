@@ -8,7 +8,7 @@
 //   {"transform":"input","from":"NCHW","to":"NCHW16c","predicted_seconds":1.2e-05}
 // A header of a plan whose graph inputs or outputs are not NCHW says "input_layout", "output_layout".
 // One whose prediction was measured on several threads says "barrier_seconds" and "arithmetic_seconds"
-// (layouts/base/core_placement.h).
+// (layouts/measure/core_placement.h).
 // A transform whose seconds are an estimate carries "interpolated":true. A conv's node line is a tuning
 // record (tuner/record.h) with the node's three fields added. One that was never measured carries
 // "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv behind it computes as well

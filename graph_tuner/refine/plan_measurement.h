@@ -8,7 +8,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/executor.h"
 #include "graph_tuner/plan/plan.h"
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 
 namespace tilesmith {
 

@@ -9,7 +9,7 @@
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "layouts/base/check.h"
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 namespace {

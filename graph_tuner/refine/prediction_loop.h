@@ -12,7 +12,7 @@
 // plans known by then, by turns: what it teaches was seen under the same conditions, and what earlier rounds
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
-// Where the host moves the cores (layouts/base/core_placement.h) only the rounds count in which they were
+// Where the host moves the cores (layouts/measure/core_placement.h) only the rounds count in which they were
 // placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
 // plan among the others. Those that come within a tenth of the fastest are at last compared once more, as
 // carefully as a plan is with its baselines; of those that are then equally fast the one in the least memory

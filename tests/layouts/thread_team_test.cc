@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 
 namespace tilesmith {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "layouts/measure/duel.h"
 #include "ops/onednn.h"
 #include "templates/conv_error.h"
-#include "tools/bench/duel.h"
 #include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
 #include "tuner/record.h"

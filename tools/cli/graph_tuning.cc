@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 
 #include "layouts/base/visible.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/streams.h"
 
 namespace tilesmith {
@@ -18,10 +18,6 @@ constexpr double kTerminalPeriod = 0.1;
 constexpr double kFilePeriod = 5;
 
 }  // namespace
-
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string DurationText(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f}s", seconds);

@@ -56,7 +56,4 @@ class StageProgress {
 // "3m07s", "12.3s".
 std::string DurationText(double seconds);
 
-// Seconds of a monotonic clock.
-double NowSeconds();
-
 }  // namespace tilesmith

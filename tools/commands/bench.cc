@@ -205,7 +205,7 @@ class BenchCommand : public Command {
   }
 
   DuelOptions DuelFor(double seconds, bool cold) const {
-    return {.seconds = seconds, .cold = cold, .threads = machine_.threads};
+    return {.seconds = seconds, .cold = cold, .threads = machine_.threads, .stop = &InterruptFlag()};
   }
 
   void AddNetwork(Report& report, const Graph& graph, const std::vector<BenchRow>& rows) {
@@ -220,8 +220,8 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
-    const DuelOptions options =
-        NetworkDuel(std::max(kNetworkSeconds, seconds_), machine_.threads, plan_.placement);
+    DuelOptions options = NetworkDuel(std::max(kNetworkSeconds, seconds_), machine_.threads, plan_.placement);
+    options.stop = &InterruptFlag();
     AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, machine_.cpu, options));
   }
 

@@ -14,6 +14,7 @@
 #include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"

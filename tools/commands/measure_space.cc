@@ -2,6 +2,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"

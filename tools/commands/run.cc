@@ -4,10 +4,10 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
 #include "templates/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"

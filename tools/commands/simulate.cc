@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "layouts/base/error.h"
-#include "layouts/base/quantile.h"
 #include "layouts/base/text_file.h"
+#include "layouts/measure/quantile.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"

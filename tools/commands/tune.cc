@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
@@ -141,7 +142,10 @@ class TuneCommand : public Command {
       if (Interrupted()) break;
       view_.ShowLine(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
-      const DuelOptions duel{.seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads};
+      const DuelOptions duel{.seconds = kSecondsPerTask,
+                             .cold = IsCold(task),
+                             .threads = machine_.threads,
+                             .stop = &InterruptFlag()};
       const bool timed = UnlessInterrupted([&] {
         for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
           if (!fastest || side.seconds < fastest->seconds) fastest = side;

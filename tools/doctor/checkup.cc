@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 #include "ops/onednn.h"
 #include "templates/fma_peak.h"
 #include "tools/cli/system_files.h"

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 #include "layouts/tensor.h"
-#include "tools/cli/progress.h"
 
 namespace tilesmith {
 namespace {
@@ -21,13 +21,11 @@ double DependentChain(double x) {
 template <typename Body>
 double SecondsPerCall(const Body& body) {
   constexpr int kBlocks = 40, kCalls = 100;
-  std::vector<double> seconds;
-  for (int block = 0; block < kBlocks; ++block) {
-    const double begin = NowSeconds();
-    for (int i = 0; i < kCalls; ++i) body();
-    seconds.push_back((NowSeconds() - begin) / kCalls);
-  }
-  return LowerQuartile(std::move(seconds));
+  return LowerQuartile(TimeRuns(kBlocks,
+                                [&] {
+                                  for (int i = 0; i < kCalls; ++i) body();
+                                })) /
+         kCalls;
 }
 
 }  // namespace
@@ -80,13 +78,7 @@ double ReadBandwidth(int threads, int64_t bytes) {
     });
   };
   read();
-  std::vector<double> seconds;
-  for (int i = 0; i < 5; ++i) {
-    const double start = NowSeconds();
-    read();
-    seconds.push_back(NowSeconds() - start);
-  }
-  return double(bytes) / LowerQuartile(seconds);
+  return double(bytes) / LowerQuartile(TimeRuns(5, read));
 }
 
 }  // namespace tilesmith

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 
 namespace tilesmith {
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph_tuner/refine/baselines.h"
-#include "tools/bench/duel.h"
+#include "layouts/measure/duel.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "layouts/measure/duel.h"
 #include "ops/onednn_network.h"
-#include "tools/bench/duel.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"
 

@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/streams.h"
 
 namespace tilesmith {
@@ -49,17 +50,12 @@ void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
 RunTimes NetworkRun::Time(int64_t runs, double seconds) {
   RunTimes times;
-  const double asked = NowSeconds();
-  Run();
-  const double begin = NowSeconds();
-  times.untimed_seconds = begin - asked;
-  double last = begin;
-  while (int64_t(times.seconds.size()) < runs || last - begin < seconds) {
-    if (!UnlessInterrupted([&] { Run(); })) break;
-    const double now = NowSeconds();
-    times.seconds.push_back(now - last);
-    last = now;
-  }
+  times.untimed_seconds = SecondsOf([&] { Run(); });
+  UnlessInterrupted([&] {
+    TakeSamples(
+        {.min_samples = runs, .max_samples = std::numeric_limits<int64_t>::max(), .seconds = seconds},
+        [&] { return SecondsOf([&] { Run(); }); }, times.seconds);
+  });
   if (times.seconds.empty()) throw Error(ErrorCode::kInterrupted, "interrupted before the first run");
   times.median = Quantile(times.seconds, 0.5);
   times.p10 = Quantile(times.seconds, 0.1);

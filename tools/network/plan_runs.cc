@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "layouts/base/quantile.h"
-#include "tools/bench/placed_samples.h"
-#include "tools/cli/progress.h"
+#include "layouts/measure/clock.h"
+#include "layouts/measure/quantile.h"
+#include "tools/cli/interrupt.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr int kLeastTurns = 3, kMostTurns = 11, kPatience = 2;
+constexpr int kLeastTurns = 3, kMostTurns = 11;
 constexpr int kLeastInAll = 12;                           // turns of all plans: of few plans each has more
 constexpr size_t kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
 constexpr int kLeastRounds = 4;                           // of a duel
@@ -39,12 +39,7 @@ Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement&
   run.Run();
   const double begin = NowSeconds();
   const auto plain = TakePlacedSamples(
-      placement,
-      [&] {
-        const double start = NowSeconds();
-        run.Run();
-        return NowSeconds() - start;
-      },
+      placement, [&] { return SecondsOf([&] { run.Run(); }); },
       [&](size_t taken) { return taken < kLeastRuns || NowSeconds() - begin < seconds / 2; });
   Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
   const double profiled =
@@ -89,24 +84,16 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   const double least_turn = 2 * double(kLeastRuns) * slowest;
   const int least_turns = std::clamp(kLeastInAll / int(plans.size()), kLeastTurns, kMostTurns);
   const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMostTurns)));
-  std::vector<std::vector<Turn>> rounds;
-  std::vector<PlacementRange> placements;
-  const auto are_alike = [&] { return EnoughAreAlike(placements, preferred, size_t(turns) / 2 + 1); };
-  while (int(rounds.size()) < turns || (!are_alike() && int(rounds.size()) < kPatience * turns)) {
-    std::vector<Turn> round(runs.size());
-    placements.push_back(TakeRound(rounds.size(), runs.size(), preferred, [&](size_t plan) {
-      PlacementRange seen;
-      round[plan] = TakeTurn(runs[plan], seconds / turns, machine.threads, preferred, seen);
-      return seen;
-    }));
-    rounds.push_back(std::move(round));
-  }
-  const std::vector<size_t> comparable = ComparableRounds(placements, preferred, kLeastTurns);
-  rounds = Selected(rounds, comparable);
-  const CorePlacement seen = MedianPlacement(Selected(placements, comparable));
+  const auto is_over = [&](size_t taken, int times) { return int(taken) >= times * turns; };
+  const auto turn = [&](size_t plan, PlacementRange& seen) {
+    return TakeTurn(runs[plan], seconds / turns, machine.threads, preferred, seen);
+  };
+  const Rounds<Turn> comparable = Comparable(
+      TakeRounds<Turn>(runs.size(), preferred, size_t(turns) / 2 + 1, is_over, turn), preferred, kLeastTurns);
+  const CorePlacement seen = MedianPlacement(comparable.placements);
   std::vector<PlanMeasurement> measurements;
   for (size_t plan = 0; plan < plans.size(); ++plan) {
-    measurements.push_back(MedianOf(rounds, plan));
+    measurements.push_back(MedianOf(comparable.rounds, plan));
     measurements.back().placement = seen;
     Executor& executor = runs[plan].executor();
     measurements.back().bytes = int64_t(executor.PackedWeightBytes() + executor.ArenaBytes());
@@ -124,6 +111,7 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
     DuelOptions options = NetworkDuel(seconds * double(plans.size()), machine.threads, preferred);
     options.min_rounds = kLeastRounds;
+    options.stop = &InterruptFlag();
     const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "graph_tuner/refine/plan_measurement.h"
-#include "tools/bench/duel.h"
+#include "layouts/measure/duel.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -13,7 +13,7 @@ namespace tilesmith {
 // turns of some plain runs and some profiled ones, so that what drifts touches plans, whole runs and steps
 // alike. A turn's figure is the median of its plain
 // runs, `seconds` and those of the steps are the medians of the turns. Of the rounds, in which every plan has
-// one turn, only comparable ones count (tools/bench/alike_rounds.h); where the cores move, up to twice as
+// one turn, only comparable ones count (layouts/measure/rounds.h); where the cores move, up to twice as
 // many are held, with up to twice as many turns.
 std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
                                           const Machine& machine, double seconds,

@@ -5,7 +5,7 @@
 
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {

@@ -1,8 +1,8 @@
 #include "tools/peers/network_worker.h"
 
 #include "layouts/base/error.h"
-#include "layouts/base/quantile.h"
-#include "tools/cli/progress.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 #include "tools/cli/system_files.h"
 #include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
@@ -13,13 +13,7 @@ namespace {
 // Median seconds of `runs` runs, after one that nobody times.
 double SecondsPerRun(const WorkingNetwork& network, int64_t runs) {
   network.run();
-  std::vector<double> seconds;
-  for (int64_t i = 0; i < runs; ++i) {
-    const double begin = NowSeconds();
-    network.run();
-    seconds.push_back(NowSeconds() - begin);
-  }
-  return Quantile(std::move(seconds), 0.5);
+  return Quantile(TimeRuns(runs, network.run), 0.5);
 }
 
 }  // namespace

@@ -8,11 +8,12 @@
 #include <thread>
 
 #include "layouts/base/error.h"
-#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/clock.h"
+#include "layouts/measure/duel.h"
+#include "layouts/measure/quantile.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/npz.h"
-#include "tools/cli/progress.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/scratch_folder.h"
@@ -90,19 +91,18 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
     const double once = sides[side]->SecondsPerRun(1);
     runs[side] = int64_t(std::clamp(std::ceil(kBlockSeconds / once), 1.0, 1000.0));
   }
-  std::vector<double> times[2], ratios;
+  DuelRounds rounds;
   double timed = 0;
-  while (ratios.size() < kLeastRounds || timed < seconds) {
-    double turn[2];
-    for (int i = 0; i < 2; ++i) {
-      const int side = (int(ratios.size()) + i) % 2;
+  while (rounds.size() < kLeastRounds || timed < seconds) {
+    std::vector<double> turn(2);
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t side = (rounds.size() + i) % 2;
       turn[side] = sides[side]->SecondsPerRun(runs[side]);
-      times[side].push_back(turn[side]);
       timed += turn[side] * double(runs[side]);
     }
-    ratios.push_back(turn[1] / turn[0]);
+    rounds.push_back(std::move(turn));
   }
-  return {Quantile(times[0], 0.5), Quantile(times[1], 0.5), Quantile(ratios, 0.5)};
+  return {DuelSeconds(rounds, 0), DuelSeconds(rounds, 1), RatioOf(rounds, 0, 1).median};
 }
 
 }  // namespace

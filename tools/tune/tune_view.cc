@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layouts/base/visible.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/report.h"
 #include "tools/cli/streams.h"
 

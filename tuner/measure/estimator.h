@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 
 constexpr const char* kEstimatorName = "p25";
 
-// The lower quartile (layouts/base/quantile.h says why), in the samples' unit. Precondition: not empty.
+// The lower quartile (layouts/measure/quantile.h says why), in the samples' unit. Precondition: not empty.
 inline double Estimate(std::span<const double> samples) {
   return LowerQuartile(std::vector<double>(samples.begin(), samples.end()));
 }

@@ -9,16 +9,10 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
+#include "layouts/measure/sampling.h"
 #include "tuner/record.h"
 
 namespace tilesmith {
-
-// How many runs a contender gets: at least min_samples, then more until max_samples or the time is used up.
-struct SamplingPlan {
-  int min_samples = 5;
-  int max_samples = 20;
-  double seconds = 2e-3;
-};
 
 struct TrialLimits {
   double build_seconds = 10;

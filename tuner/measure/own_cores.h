@@ -1,9 +1,9 @@
 // Keeps measurements out of the moments in which the threads of the team share a core, with each other or
-// with somebody else's (layouts/base/core_placement.h): what computes takes up to twice as long then. On
+// with somebody else's (layouts/measure/core_placement.h): what computes takes up to twice as long then. On
 // hosts that do this it lasts a tenth of a second or so. Source: original.
 #pragma once
 
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 
 namespace tilesmith {
 

@@ -1,21 +1,15 @@
 #include "tuner/measure/trial_runner.h"
 
-#include <chrono>
 #include <new>
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
-#include "tuner/measure/cache_eviction.h"
+#include "layouts/measure/cache_eviction.h"
+#include "layouts/measure/sampling.h"
 #include "tuner/measure/estimator.h"
 
 namespace tilesmith {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void Fail(TrialResult& result, TrialStatus status, std::string detail) {
   result.status = status;
@@ -60,10 +54,10 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
       return nullptr;
     }
     layouts = conv_template.Layouts(session_.workload, request.config);
-    const Clock::time_point start = Clock::now();
+    const double begin = NowSeconds();
     auto kernel =
         conv_template.Build(session_.workload, request.config, session_.cpu, WeightsOf(data_.tensors()));
-    result.build_seconds = SecondsSince(start);
+    result.build_seconds = NowSeconds() - begin;
     const size_t scratch_bytes = kernel->ScratchFloats(session_.conditions.threads) * sizeof(float);
     if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
     return kernel;
@@ -80,9 +74,7 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
 
 double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold) {
   if (cold) EvictFromCaches(kernel.PackedWeights());
-  const Clock::time_point start = Clock::now();
-  RunKernel(kernel, args, session_.conditions.threads);
-  return SecondsSince(start);
+  return SecondsOf([&] { RunKernel(kernel, args, session_.conditions.threads); });
 }
 
 void TrialRunner::TakeSamplesOnOwnCores(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
@@ -98,18 +90,15 @@ void TrialRunner::TakeSamplesOnOwnCores(const ConvKernel& kernel, const KernelAr
 
 void TrialRunner::TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above,
                               TrialResult& result) {
-  const SamplingPlan& plan = session_.sampling;
   const bool cold = session_.conditions.cold_weights;
+  const auto take = [&] { return RunOnce(kernel, args, cold); };
   std::vector<double>& samples = result.sample_seconds;
-  const Clock::time_point start = Clock::now();
-  samples.push_back(RunOnce(kernel, args, cold));
+  const double begin = NowSeconds();
+  samples.push_back(take());
   // One run may have been disturbed; two in a row are believed.
-  if (samples.back() > stop_above) samples.push_back(RunOnce(kernel, args, cold));
+  if (samples.back() > stop_above) samples.push_back(take());
   result.early_stopped = samples.back() > stop_above;
-  while (!result.early_stopped && static_cast<int>(samples.size()) < plan.max_samples &&
-         (static_cast<int>(samples.size()) < plan.min_samples || SecondsSince(start) < plan.seconds)) {
-    samples.push_back(RunOnce(kernel, args, cold));
-  }
+  if (!result.early_stopped) tilesmith::TakeSamples(session_.sampling, take, samples, begin);
   result.seconds = Estimate(samples);
 }
 

@@ -4,7 +4,7 @@
 // with one taken a second ago. So contestants alternate in short blocks, the order rotating from round to
 // round, and are compared within each round: the result is the median of the paired ratios, with its spread.
 // Turns that saw the cores move are taken again, and rounds that saw them placed otherwise than most did are
-// left out (alike_rounds.h).
+// left out (rounds.h).
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/bench/alike_rounds.h"
+#include "layouts/base/stop_flag.h"
+#include "layouts/measure/rounds.h"
 
 namespace tilesmith {
 
@@ -32,6 +33,7 @@ struct DuelOptions {
   CorePlacement preferred = {};  // of the rounds that count, if there are enough
   double block_seconds = 2e-3;   // of one contestant in one round, when its runs are shorter than that ...
   int least_block_runs = 1;      // ... and so many runs when they are longer
+  const StopFlag* stop = nullptr;
 };
 
 // Of whole networks, warm: blocks are long enough for one's weights and tensors to be where they stay while
@@ -41,19 +43,12 @@ DuelOptions NetworkDuel(double seconds, int threads, const CorePlacement& prefer
 // Seconds per run, [round][contestant].
 using DuelRounds = std::vector<std::vector<double>>;
 
-struct Duel {
-  DuelRounds rounds;
-  std::vector<PlacementRange> placements;  // of each round
-};
+using Duel = Rounds<double>;
 
 // Every block begins with an untimed run, which brings the contestant's own data into the caches (in a cold
 // duel: all but the weights). While fewer than min_rounds were alike it goes on, up to twice as long.
-// Precondition: at least one contestant. Throws Error(kInterrupted) when the user interrupts it, between two
-// runs.
+// Precondition: at least one contestant. Throws Error(kInterrupted) when it is stopped, between two runs.
 Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
-
-// The comparable rounds (ComparableRounds).
-Duel Comparable(const Duel& duel, const CorePlacement& preferred, size_t least);
 
 // Median over the rounds.
 double DuelSeconds(const DuelRounds& rounds, size_t contestant);

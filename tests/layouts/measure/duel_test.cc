@@ -1,4 +1,4 @@
-#include "tools/bench/duel.h"
+#include "layouts/measure/duel.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <numbers>
 #include <vector>
 
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/rounds.h"
 #include "tests/support/random.h"
-#include "tools/bench/placed_samples.h"
 
 namespace tilesmith {
 namespace {

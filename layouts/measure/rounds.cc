@@ -1,9 +1,9 @@
-#include "tools/bench/alike_rounds.h"
+#include "layouts/measure/rounds.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 namespace {

@@ -1,31 +1,28 @@
-#include "tools/bench/duel.h"
+#include "layouts/measure/duel.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "layouts/base/check.h"
-#include "layouts/base/quantile.h"
-#include "tools/bench/placed_samples.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/progress.h"
-#include "tuner/measure/cache_eviction.h"
+#include "layouts/measure/cache_eviction.h"
+#include "layouts/measure/quantile.h"
+#include "layouts/measure/sampling.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr int kMaxRounds = 400;
 constexpr int kBlockParts = 5;
-constexpr int kPatience = 2;  // times as long as asked for, where the cores move
 
-void RunOnce(const Contestant& contestant) {
-  ThrowIfStopped(&InterruptFlag());
-  contestant.run();
+void RunTimes(const Contestant& contestant, int runs, const StopFlag* stop) {
+  for (int i = 0; i < runs; ++i) {
+    ThrowIfStopped(stop);
+    contestant.run();
+  }
 }
 
-double TimeRuns(const Contestant& contestant, int runs) {
-  const double begin = NowSeconds();
-  for (int i = 0; i < runs; ++i) RunOnce(contestant);
-  return (NowSeconds() - begin) / runs;
+double SecondsPerRun(const Contestant& contestant, int runs, const StopFlag* stop) {
+  return SecondsOf([&] { RunTimes(contestant, runs, stop); }) / runs;
 }
 
 // Seconds per run of a block: the median of its comparable parts, so that an interrupt in one of them, or
@@ -36,7 +33,7 @@ double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& opti
     for (const std::span<const float> weights : contestant.weights) {
       if (options.cold) EvictFromCaches(weights);
     }
-    return TimeRuns(contestant, part_runs);
+    return SecondsPerRun(contestant, part_runs, options.stop);
   };
   const auto parts = TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
                                        [&](size_t taken) { return int(taken) * part_runs < runs; });
@@ -57,36 +54,24 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   TILESMITH_CHECK(!contestants.empty());
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
-    RunOnce(contestant);
-    runs.push_back(int(std::clamp(std::ceil(options.block_seconds / TimeRuns(contestant, 1)),
-                                  double(options.least_block_runs), 1000.0)));
+    RunTimes(contestant, 1, options.stop);
+    const double once = SecondsPerRun(contestant, 1, options.stop);
+    runs.push_back(
+        int(std::clamp(std::ceil(options.block_seconds / once), double(options.least_block_runs), 1000.0)));
   }
-  Duel duel;
   const double begin = NowSeconds();
-  const auto is_over = [&](int times) {
-    const int rounds = int(duel.rounds.size());
+  const auto is_over = [&](size_t taken, int times) {
+    const int rounds = int(taken);
     return rounds >= times * options.min_rounds &&
            (rounds >= kMaxRounds || NowSeconds() - begin >= times * options.seconds);
   };
+  const auto turn = [&](size_t side, PlacementRange& seen) {
+    RunTimes(contestants[side], 1, options.stop);
+    return TimeBlock(contestants[side], runs[side], options, seen);
+  };
   const size_t least = size_t(options.min_rounds);
-  const auto are_alike = [&] { return EnoughAreAlike(duel.placements, options.preferred, least); };
-  while (!is_over(1) || (!are_alike() && !is_over(kPatience))) {
-    std::vector<double> seconds(contestants.size());
-    duel.placements.push_back(
-        TakeRound(duel.rounds.size(), contestants.size(), options.preferred, [&](size_t turn) {
-          PlacementRange seen;
-          RunOnce(contestants[turn]);
-          seconds[turn] = TimeBlock(contestants[turn], runs[turn], options, seen);
-          return seen;
-        }));
-    duel.rounds.push_back(std::move(seconds));
-  }
-  return Comparable(duel, options.preferred, least);
-}
-
-Duel Comparable(const Duel& duel, const CorePlacement& preferred, size_t least) {
-  const std::vector<size_t> comparable = ComparableRounds(duel.placements, preferred, least);
-  return {Selected(duel.rounds, comparable), Selected(duel.placements, comparable)};
+  return Comparable(TakeRounds<double>(contestants.size(), options.preferred, least, is_over, turn),
+                    options.preferred, least);
 }
 
 double DuelSeconds(const DuelRounds& rounds, size_t contestant) {

@@ -1,23 +1,17 @@
-#include "layouts/base/core_placement.h"
+#include "layouts/measure/core_placement.h"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <vector>
 
-#include "layouts/base/quantile.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/clock.h"
+#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kSamples = 9, kBarriers = 16;
-
-double SecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 using Vector __attribute__((vector_size(16))) = float;
 
@@ -49,14 +43,14 @@ CorePlacement SeePlacement(int threads) {
     [[maybe_unused]] volatile float result = 0;
     for (int sample = 0; sample < kSamples; ++sample) {
       barrier.Wait();  // all of them are here
-      Clock::time_point begin = Clock::now();
+      double begin = NowSeconds();
       for (int i = 0; i < kBarriers; ++i) barrier.Wait();
-      const double barrier_seconds = SecondsSince(begin) / kBarriers;
-      begin = Clock::now();
+      const double barrier_seconds = (NowSeconds() - begin) / kBarriers;
+      begin = NowSeconds();
       result = MultiplyMany(one);
       if (thread != 0) continue;
       barriers[size_t(sample)] = barrier_seconds;
-      arithmetic[size_t(sample)] = SecondsSince(begin);
+      arithmetic[size_t(sample)] = NowSeconds() - begin;
     }
   });
   return {Quantile(std::move(barriers), 0.5), Quantile(std::move(arithmetic), 0.5)};

@@ -1,4 +1,4 @@
-#include "tuner/measure/cache_eviction.h"
+#include "layouts/measure/cache_eviction.h"
 
 #include <cstddef>
 #include <cstdint>

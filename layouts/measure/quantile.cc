@@ -1,4 +1,4 @@
-#include "layouts/base/quantile.h"
+#include "layouts/measure/quantile.h"
 
 #include <algorithm>
 #include <cmath>
