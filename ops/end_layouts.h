@@ -6,7 +6,7 @@
 
 namespace tilesmith {
 
-// Of the 4-D float tensors among the graph's inputs and outputs; all others are NCHW.
+// The layouts of the 4-D float tensors among the graph's inputs and outputs; all others are NCHW.
 struct EndLayouts {
   Layout inputs = Layout::Nchw(), outputs = Layout::Nchw();
   friend bool operator==(const EndLayouts&, const EndLayouts&) = default;

@@ -38,7 +38,7 @@ void RequireWritableDirectory(const std::string& path);
 // All of a NewFile at once. Throws as it does.
 void WriteTextFile(const std::string& path, std::string_view text);
 
-// Of a device or a pipe, which may never end.
+// As much as is read from a device or a pipe, which may never end.
 constexpr size_t kMostStreamBytes = size_t{256} << 20;
 
 // Throws Error(kEnvironment) naming the path and the cause, also when a device or pipe gives more than that.

@@ -9,7 +9,7 @@
 
 namespace tilesmith {
 
-// Of one thread, or unknown: all 0.
+// All 0 for one thread, or when it is unknown.
 struct CorePlacement {
   double barrier_seconds = 0;     // of a SpinBarrier of the team: a signal from core to core and back
   double arithmetic_seconds = 0;  // of a fixed number of multiplications, by all threads at once

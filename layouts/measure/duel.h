@@ -36,7 +36,7 @@ struct DuelOptions {
   const StopFlag* stop = nullptr;
 };
 
-// Of whole networks, warm: blocks are long enough for one's weights and tensors to be where they stay while
+// Whole networks, warm: blocks are long enough for one's weights and tensors to be where they stay while
 // it alone runs (several together are more than the caches hold), and of several runs.
 DuelOptions NetworkDuel(double seconds, int threads, const CorePlacement& preferred);
 

@@ -38,7 +38,7 @@ std::vector<size_t> ComparableRounds(const std::vector<PlacementRange>& rounds,
 // Whether enough has been seen: `least` rounds that are alike and, if a placement is preferred, like that.
 bool EnoughAreAlike(const std::vector<PlacementRange>& rounds, const CorePlacement& preferred, size_t least);
 
-// Of either figure the middle one of the rounds' means. Precondition: not empty.
+// The median of the rounds' means, for either figure. Precondition: not empty.
 CorePlacement MedianPlacement(const std::vector<PlacementRange>& rounds);
 
 // Those of `values` that the indices name, in their order.

@@ -12,8 +12,8 @@ namespace tilesmith {
 
 // numpy's broadcast of two shapes; nullopt when they do not fit.
 std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b);
-// Of all shapes; throws Error(kBadModel) naming the op's type and the two that do not fit. Precondition: at
-// least one.
+// The broadcast of all shapes; throws Error(kBadModel) naming the op's type and the two that do not fit.
+// Precondition: at least one.
 Shape BroadcastAll(std::string_view type, std::span<const Shape> shapes);
 // For each element of `to` in order, the index of the element of `from` it reads. Precondition: it
 // broadcasts.

@@ -33,7 +33,7 @@ struct BinaryFunction {
   double (*apply)(double, double);
 };
 
-// Of two inputs or more, from left to right.
+// A function of two inputs, or of more taken from left to right.
 class BinaryFunctionOp : public Op {
  public:
   explicit BinaryFunctionOp(const BinaryFunction& function) : function_(function) {}

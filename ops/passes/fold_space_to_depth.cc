@@ -122,7 +122,7 @@ std::vector<std::optional<SpaceToDepth>> FindFoldable(const Graph& graph) {
 
 Graph FoldSpaceToDepth(const Graph& graph) {
   const std::vector<std::optional<SpaceToDepth>> foldable = FindFoldable(graph);
-  // Of slices and what is folded, the node of the result that they are cut from.
+  // For slices and what is folded: the node of the result that they are cut from.
   std::vector<NodeId> images(graph.size());
   return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {

@@ -6,7 +6,7 @@
 
 namespace tilesmith::fuzz {
 
-// Of the thread that calls it, from now on; forgets the execution before.
+// Watches the calling thread from now on, and forgets the execution before.
 void BeginCoverage();
 // How many features the execution since BeginCoverage had that none before had: edges, by how often they were
 // taken (once, twice, thrice, 4 to 7 times, ...).

@@ -34,7 +34,7 @@ std::optional<int64_t> Exact(Wide value) {
   return Fits(value) ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
 }
 
-// Of every magnitude, and right beside the ends and the powers of two.
+// Sizes of every magnitude, and right beside the ends and the powers of two.
 int64_t AnySize(TestRandom& random) {
   const int64_t base = random.Pick(std::initializer_list<int64_t>{
       0, kMost, kLeast, int64_t{1} << random.Integer(0, 62), -(int64_t{1} << random.Integer(0, 62))});

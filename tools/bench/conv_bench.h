@@ -32,7 +32,7 @@ struct ConvBench {
   std::optional<ConvError> error;     // ours; unknown for fused workloads
   std::vector<OneDnnSide> sides;      // in the order direct, auto, winograd; those oneDNN can do
   std::vector<std::string> refusals;  // "winograd: ..."
-  // Of a fused workload: ours with one kernel after the other instead.
+  // For a fused workload: ours with one kernel after the other instead.
   double separate_seconds = 0;        // 0 where it was not asked for
   PairedRatio separate_ratio;         // those seconds / ours
   const OneDnnSide* Fastest() const;  // nullptr when there is none

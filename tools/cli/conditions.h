@@ -18,7 +18,7 @@ void DeclareConditions(Args& args, std::string* conditions);
 bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tasks, bool is_network,
                  const CpuInfo& cpu);
 
-// Of one task: what the suite asks for counts when nothing else was said.
+// Whether a task's weights are cold: what the suite asks for counts when nothing else was said.
 bool ColdWeights(const std::string& conditions, const ConvTask& task);
 
 }  // namespace tilesmith

@@ -190,7 +190,7 @@ class GraphTuneCommand : public Command {
     return RefinePlan(session.graph, session.costs, loop);
   }
 
-  // Of every solution so far and the rivals in each round and once more, of the plan, and of the baselines.
+  // Counts every solution so far and the rivals in each round and once more, the plan, and the baselines.
   void ExpectRuns(const Session& session, int rivals) const {
     int runs = rounds_ > 0 ? 2 : 1;
     for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;

@@ -74,7 +74,7 @@ class LogShowCommand : public Command {
     return found;
   }
 
-  // Of this machine, if it has any.
+  // One of this machine, if there is any.
   Record FastestRecord() const {
     std::vector<Record> records = OfWorkload(LoadRecords(source_), workload_);
     if (!template_.empty()) {

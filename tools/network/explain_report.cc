@@ -31,7 +31,7 @@ std::optional<NodeChoice> GivenChoice(const ExplainedNetwork& network, NodeId no
   return ChosenBy(network.solved.graph, network.solved.prepared.built, *network.given, node);
 }
 
-// Of all nodes of the given plan, what today's problem still has.
+// Those of the given plan's choices that today's problem still has.
 std::vector<FixedNode> GivenChoices(const ExplainedNetwork& network) {
   std::vector<FixedNode> choices;
   for (const NodePlan& planned : network.given->nodes) {

@@ -12,8 +12,8 @@ namespace tilesmith {
 // Error(kInterrupted) when the user interrupts it.
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
 
-// Of the largest value of an output, beside ONNX Runtime or oneDNN, which round in their own ways. More is
-// allowed only where the network amplifies rounding (network_check.h).
+// How far an output may be from ONNX Runtime's or oneDNN's, which round in their own ways, relative to its
+// largest value. More is allowed only where the network amplifies rounding (network_check.h).
 constexpr double kAllowedOutputDifference = 1e-3;
 
 // Largest difference of any float output to the one in its place, relative to that one's largest value;

@@ -20,7 +20,7 @@ struct Turn {
   std::vector<StepProfile> profile;
 };
 
-// Of each step's seconds in several profiles.
+// The quantile of each step's seconds in several profiles.
 std::vector<StepProfile> StepQuantiles(const std::vector<std::vector<StepProfile>>& profiles,
                                        double fraction) {
   std::vector<StepProfile> quantiles = profiles.front();
@@ -50,7 +50,7 @@ Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement&
   return turn;
 }
 
-// Of the plan with this index, [round][plan].
+// `rounds` is indexed [round][plan].
 PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t plan) {
   PlanMeasurement median;
   std::vector<std::vector<StepProfile>> profiles;

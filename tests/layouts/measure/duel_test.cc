@@ -198,7 +198,7 @@ TEST(DuelTest, MedianIntervalIsBetweenOrderStatistics) {
   EXPECT_EQ(interval(100), Pair(40, 61));
 }
 
-// Of a skewed distribution, whose median is ln 2.
+// The distribution is skewed, and its median is ln 2.
 TEST(DuelTest, MedianIntervalHoldsTheMedianAsOftenAsItSays) {
   constexpr int kDraws = 4000;
   for (const int count : {12, 25, 60}) {
