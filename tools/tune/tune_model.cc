@@ -1,0 +1,251 @@
+#include "tools/tune/tune_model.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
+#include "tools/bench/conv_bench.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/records.h"
+#include "tools/tune/user_database.h"
+#include "tuner/best_records.h"
+#include "tuner/cost_model/training_history.h"
+#include "tuner/log.h"
+#include "tuner/measure/process_measurer.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kMaxTrials = 1'000'000;  // a task
+
+bool HasContents(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && status.st_size > 0;
+}
+
+class ModelTuner {
+ public:
+  ModelTuner(TuneModelRequest request, const TuneModelSinks& sinks)
+      : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {}
+
+  TunedModel Run() {
+    Targets& targets = request_.targets;
+    CheckSupported(targets.tasks);
+    records_ = OpenLog();
+    for (const Record& record : records_) history_->Add(record);
+    for (const std::string& path : request_.history_paths) {
+      for (const Record& record : LoadRecords(path)) history_->Add(record);
+    }
+    if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
+    LogWriter log(request_.log_path);
+    is_network_ = targets.is_network();
+    network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network_, machine_.cpu);
+    if (is_network_ && request_.fusion) {
+      std::ranges::move(FusedTasksOf(*targets.graph, machine_.cpu), std::back_inserter(targets.tasks));
+    }
+    MeasureBaselines(targets.tasks);
+    OpenDatabase();
+    Tune(log);
+    TunedModel tuned;
+    tuned.rows = std::move(rows_);
+    tuned.network_seconds = network_seconds_;
+    if (database_) tuned.database_path = database_->path();
+    tuned.elapsed_seconds = NowSeconds() - begin_;
+    tuned.stopped = Stopped();
+    return tuned;
+  }
+
+ private:
+  bool Stopped() const { return IsStopped(sinks_.stop); }
+  void Warn(const std::string& warning) const {
+    if (sinks_.on_warning) sinks_.on_warning(warning);
+  }
+
+  std::vector<Record> OpenLog() const {
+    if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
+    if (!HasContents(request_.log_path)) return {};
+    if (request_.existing_log == ExistingLog::kRefuse) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh",
+                              request_.log_path));
+    }
+    return LoadUsableRecords(request_.log_path, machine_.cpu);
+  }
+
+  bool IsCold(const ConvTask& task) const {
+    return network_is_cold_ || ColdWeights(request_.conditions, task);
+  }
+
+  // Before minutes are spent on the others.
+  void CheckSupported(const std::vector<ConvTask>& tasks) const {
+    for (const ConvTask& task : tasks) {
+      if (!TemplatesToTune(task.workload, machine_.cpu).empty()) continue;
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("no template computes {}", WorkloadToString(task.workload)));
+    }
+  }
+
+  // Before tuning, since nothing else of ours may run while trials are measured.
+  void MeasureBaselines(const std::vector<ConvTask>& tasks) {
+    constexpr double kSecondsPerTask = 0.1;
+    const PinnedTeam team(machine_);
+    for (const ConvTask& task : tasks) {
+      if (Stopped()) break;
+      if (sinks_.on_stage) sinks_.on_stage(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
+      std::optional<OneDnnSide> fastest;
+      const DuelOptions duel{
+          .seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads, .stop = sinks_.stop};
+      const bool timed = UnlessInterrupted([&] {
+        for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
+          if (!fastest || side.seconds < fastest->seconds) fastest = side;
+        }
+      });
+      if (timed) rows_.push_back({task, IsCold(task), fastest, false, {}});
+    }
+  }
+
+  void OpenDatabase() {
+    if (!request_.use_database) return;
+    if (request_.database_path.empty()) {
+      database_ = OpenDefaultDatabase(TargetOf(machine_.cpu));
+    } else {
+      database_.emplace(request_.database_path);
+    }
+    if (database_) WarnOfDatabase(database_->warnings());
+  }
+
+  void WarnOfDatabase(const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings) Warn("database " + warning);
+  }
+
+  // What a task must have been given to be known: what this run would give it.
+  int WantedTrials() const {
+    constexpr int kWithoutCounting = 64;
+    return counted() ? PlannedTrials() : kWithoutCounting;
+  }
+  bool counted() const { return request_.trials > 0 || !std::isfinite(request_.time_budget); }
+  // A time budget without a number of trials is not limited by any.
+  int PlannedTrials() const {
+    if (request_.trials > 0) return int(std::min<int64_t>(request_.trials, kMaxTrials));
+    return std::isfinite(request_.time_budget) ? 0 : TuneOptions().trials;
+  }
+
+  NetworkTask MakeTask(TuneRow& row, LogWriter& log) {
+    const ConvWorkload& workload = row.task.workload;
+    NetworkTask task;
+    TuneRequest& request = task.request;
+    request.workload = workload;
+    request.cpu = machine_.cpu;
+    request.accuracy = request_.accuracy;
+    for (const std::string& name : row.task.forbidden_templates) {
+      request.accuracy.forbidden_templates.push_back(name);
+    }
+    request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
+    request.conditions = {machine_.threads, true, row.cold_weights};
+    request.options = request_.options;
+    request.options.trials = std::max(1, PlannedTrials());
+    request.options.seed = request_.seed;
+    std::ranges::copy_if(records_, std::back_inserter(request.resume),
+                         [&](const Record& record) { return record.workload == workload; });
+    request.history = history_;
+    if (database_) TakeFromDatabase(row, task, log);
+    return task;
+  }
+
+  // Into the log too, where the graph tuner looks for it.
+  void TakeFromDatabase(TuneRow& row, NetworkTask& task, LogWriter& log) {
+    TuneRequest& request = task.request;
+    const KnownTask known = FindKnown(*database_, request, WantedTrials());
+    row.known = task.known = known.enough;
+    std::set<std::string> logged;
+    for (const Record& record : request.resume) logged.insert(RecordKey(record));
+    for (const Record& record : known.records) {
+      history_->Add(record);
+      if (!logged.insert(RecordKey(record)).second) continue;
+      log.Append(record);
+      request.resume.push_back(record);
+    }
+  }
+
+  void Tune(LogWriter& log) {
+    ProcessMeasurer measurer(request_.worker);
+    const std::vector<double> weights = WeightsOf(rows_, is_network_);
+    std::vector<NetworkTask> tasks;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      tasks.push_back(MakeTask(rows_[i], log));
+      tasks.back().weight = weights[i];
+    }
+    if (database_) WarnOfDatabase(database_->WarningsOfUseless());
+    LinkAlternatives(rows_, tasks);
+    NetworkOptions options;
+    options.trials = PlannedTrials();
+    if (!is_network_) options.most_share = 1;
+    options.seconds_budget = std::max(0.0, request_.time_budget - (NowSeconds() - begin_));
+    options.stop_when_flat = is_network_;
+    options.seed = request_.seed;
+    NetworkSinks sinks;
+    sinks.on_record = [&](const Record& record) { Log(log, record); };
+    sinks.on_progress = [&](NetworkProgress at) {
+      if (!is_network_) at.network_seconds = 0;
+      if (sinks_.on_progress) sinks_.on_progress(rows_, at);
+    };
+    sinks.should_stop = [&] { return Stopped(); };
+    NetworkResult result = TuneNetwork(tasks, options, measurer, sinks);
+    for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
+    if (is_network_) network_seconds_ = result.network_seconds;
+    if (database_ && !Stopped()) Remember();
+  }
+
+  void Log(LogWriter& log, const Record& record) {
+    const int lost = log.times_lost();
+    log.Append(record);
+    if (log.times_lost() == lost) return;
+    Warn(fmt::format("{} was removed or replaced; goes on in a new file", log.path()));
+  }
+
+  void Remember() {
+    int64_t trials = 0, tuned = 0;
+    for (const TuneRow& row : rows_) {
+      if (row.known) continue;
+      trials += int64_t(row.result.records.size());
+      ++tuned;
+    }
+    if (tuned == 0) return;
+    const int given = counted() ? PlannedTrials() : int(trials / tuned);
+    std::vector<Record> distilled;
+    for (const TuneRow& row : rows_) {
+      if (row.known) continue;
+      std::ranges::move(Distilled(row.result.records, given), std::back_inserter(distilled));
+    }
+    if (!database_->Add(distilled)) Warn("database " + database_->warnings().back());
+  }
+
+  TuneModelRequest request_;
+  const TuneModelSinks& sinks_;
+  const Machine machine_;
+  const double begin_ = NowSeconds();
+  bool is_network_ = false, network_is_cold_ = false;
+  double network_seconds_ = 0;
+  std::vector<Record> records_;  // of the log, before
+  const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
+  std::optional<TuningDatabase> database_;
+  std::vector<TuneRow> rows_;
+};
+
+}  // namespace
+
+TunedModel TuneModel(TuneModelRequest request, const TuneModelSinks& sinks) {
+  return ModelTuner(std::move(request), sinks).Run();
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,62 @@
+// Tuning the convolutions of a network, of suites or a single one: what `tilesmith tune` and the APIs do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layouts/base/stop_flag.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/targets.h"
+#include "tools/tune/tune_row.h"
+
+namespace tilesmith {
+
+enum class ExistingLog { kRefuse, kResume, kOverwrite };
+
+struct TuneModelRequest {
+  Targets targets;
+  Machine machine;
+  std::string log_path;  // appended to
+  ExistingLog existing_log = ExistingLog::kRefuse;
+  int64_t trials = 0;  // per task; 0: the default, or with a time budget as many as fit
+  double time_budget = std::numeric_limits<double>::infinity();  // seconds, for all tasks together
+  TuneOptions options = {};  // the searcher, and what is the same for all tasks
+  uint64_t seed = 1;         // of the search and of the data
+  AccuracyLimits accuracy = {};
+  std::string conditions = "auto";  // ColdWeights
+  bool fusion = true;               // a network's fused alternatives to pairs of layers are tasks too
+  std::vector<std::string> history_paths = {};
+  std::string cost_model_path = {};
+  bool use_database = true;
+  std::string database_path = {};  // "": the user's
+  // The measuring worker's command line.
+  std::vector<std::string> worker = {"/proc/self/exe", "measure-worker"};
+};
+
+// Called between measurements, on the calling thread. Empty ones are not called.
+struct TuneModelSinks {
+  std::function<void(const std::string&)> on_stage = {};  // "oneDNN 3/20"
+  std::function<void(std::span<const TuneRow>, const NetworkProgress&)> on_progress = {};
+  std::function<void(const std::string&)> on_warning = {};
+  const StopFlag* stop = nullptr;
+};
+
+struct TunedModel {
+  std::vector<TuneRow> rows;
+  double network_seconds = 0;  // 0 when it is no network, or some task has no time
+  std::optional<std::string> database_path;
+  double elapsed_seconds = 0;
+  bool stopped = false;  // what was measured until then is in the log
+};
+
+// Times oneDNN, asks the database, searches, tells the database. Nothing else may run in the process
+// meanwhile. Throws Error(kUsage) when the log exists and is to be refused, Error(kNoCandidate) for a task no
+// template computes, Error(kEnvironment) when the log cannot be written; nothing measured is lost.
+TunedModel TuneModel(TuneModelRequest request, const TuneModelSinks& sinks);
+
+}  // namespace tilesmith
