@@ -1,6 +1,7 @@
 // What templates promise of the workloads that they support, for every workload there can be.
 #include "templates/support_checks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -12,6 +12,8 @@
 
 namespace tilesmith {
 
+constexpr const char* kSmallConv = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";  // tuned in a moment
+
 // Tests neither know nor touch the user's database: a tuning has none unless it names one.
 inline ProgramResult Tilesmith(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
   const bool tunes = !arguments.empty() && arguments[0] == "tune";

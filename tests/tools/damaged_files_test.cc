@@ -16,13 +16,11 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kWorkload = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";
-
 // A record of this machine; its config builds here.
 Record GoodRecord() {
   Record record;
   record.target = TargetOf(DetectCpu());
-  record.workload = ParseWorkload(kWorkload);
+  record.workload = ParseWorkload(kSmallConv);
   const ConvTemplate& portable = FindConvTemplate("portable");
   record.template_name = portable.Name();
   record.config = portable.Default(record.workload, DetectCpu());
@@ -50,7 +48,7 @@ int CountOf(const std::string& text, const std::string& part) {
 std::string SampleSpace() {
   MeasuredSpace measured;
   measured.target = TargetOf(DetectCpu());
-  measured.workload = ParseWorkload(kWorkload);
+  measured.workload = ParseWorkload(kSmallConv);
   measured.template_name = "portable";
   const ConfigSpace portable = FindConvTemplate("portable").Space(measured.workload, DetectCpu());
   for (const Knob& knob : portable.knobs()) measured.knobs.push_back({knob.name, knob.values, ""});
@@ -99,8 +97,8 @@ TEST(DamagedFiles, AStaleDatabaseDoesNotKeepTasksFromBeingTuned) {
     failed.seconds = 0;
     writer.Append(failed);
   }
-  const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", directory.File("a.jsonl"), "--trials", "2",
-                                          "--db", database, "--threads", "1", "--json"});
+  const ProgramResult result = Tilesmith({"tune", kSmallConv, "-o", directory.File("a.jsonl"), "--trials",
+                                          "2", "--db", database, "--threads", "1", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto task = nlohmann::json::parse(result.out)["tasks"][0];
   EXPECT_EQ(task["known"], "");
@@ -118,10 +116,10 @@ TEST(DamagedFiles, StaleRecordsOfALogDoNotCount) {
                               ": 1 records do not count, today's templates do not build them (template "
                               "portable: knob ";
   const ProgramResult bench =
-      Tilesmith({"bench", kWorkload, "--log", log, "--threads", "1", "--time", "1ms"});
+      Tilesmith({"bench", kSmallConv, "--log", log, "--threads", "1", "--time", "1ms"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_EQ(CountOf(bench.err, warning), 1) << bench.err;
-  const ProgramResult tune = Tilesmith({"tune", kWorkload, "-o", log, "--resume", "--trials", "2",
+  const ProgramResult tune = Tilesmith({"tune", kSmallConv, "-o", log, "--resume", "--trials", "2",
                                         "--threads", "1", "--history", log, "--json"});
   ASSERT_EQ(tune.exit_code, 0) << tune.err;
   EXPECT_EQ(CountOf(tune.err, warning), 1) << tune.err;

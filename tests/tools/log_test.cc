@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-constexpr const char* kWorkload = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";
 constexpr const char* kAutotvm =
     R"({"input": ["llvm -mcpu=core-avx2", "conv2d_NCHWc.x86", [["TENSOR", [1, 16, 14, 14], "float32"], )"
     R"(["TENSOR", [16, 16, 3, 3], "float32"], [1, 1], [1, 1, 1, 1], [1, 1], "NCHW", "NCHW", "float32"], {}], )"
@@ -25,7 +24,8 @@ class LogCommandTest : public testing::Test {
   // Tuned once for all tests.
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory();
-    const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", Log(), "--trials", "12", "--seed", "3"});
+    const ProgramResult result =
+        Tilesmith({"tune", kSmallConv, "-o", Log(), "--trials", "12", "--seed", "3"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   static void TearDownTestSuite() {
@@ -98,7 +98,7 @@ TEST_F(LogCommandTest, IsAGroupWithHelp) {
 TEST_F(LogCommandTest, BestListsTheFastest) {
   const json best = Run({"best", Log()});
   ASSERT_EQ(best["records"].size(), 1u);
-  EXPECT_EQ(best["records"][0]["workload"], kWorkload);
+  EXPECT_EQ(best["records"][0]["workload"], kSmallConv);
   EXPECT_GT(best["records"][0]["gflops"], 0);
   EXPECT_EQ(best["targets"].size(), 1u);
   EXPECT_EQ(best["targets"][0]["this_machine"], true);
@@ -204,29 +204,29 @@ TEST_F(LogCommandTest, ShowExplainsARecord) {
   ExpectLogRefusal({"show", Log(), "--line", "1000"}, 2, "no such line");
   ExpectLogRefusal({"show", "nonsense"}, 7, "nonsense");
   ExpectLogRefusal({"show", Log(), "--config", "rows=1"}, 2, "--config and --max-isa are for a WORKLOAD");
-  ExpectLogRefusal({"show", kWorkload, "--line", "1"}, 2, "are for a LOG");
+  ExpectLogRefusal({"show", kSmallConv, "--line", "1"}, 2, "are for a LOG");
 }
 
 TEST_F(LogCommandTest, ShowExplainsAnyConfig) {
-  const json shown = Run({"show", kWorkload, "--template", "portable", "--config", "rows=1,ow_tile=2"});
+  const json shown = Run({"show", kSmallConv, "--template", "portable", "--config", "rows=1,ow_tile=2"});
   EXPECT_THAT(shown["config"], HasSubstr("ow_tile=2"));
-  ExpectLogRefusal({"show", kWorkload, "--template", "sorcery"}, 2, "unknown template \"sorcery\" (known: ");
-  ExpectLogRefusal({"show", kWorkload, "--template", "depthwise"}, 2, "does not compute");
-  ExpectLogRefusal({"show", kWorkload, "--config", "rows=77"}, 2, "knob \"rows\" is 77 (allowed: ");
-  ExpectLogRefusal({"show", kWorkload, "--config", "speed=11"}, 2, "unknown knob \"speed\"");
-  ExpectLogRefusal({"show", kWorkload, "--config", "rows"}, 2, "--config must be KNOB=NUMBER");
-  ExpectLogRefusal({"show", kWorkload, "--asm", "--json"}, 2, "exclude each other");
+  ExpectLogRefusal({"show", kSmallConv, "--template", "sorcery"}, 2, "unknown template \"sorcery\" (known: ");
+  ExpectLogRefusal({"show", kSmallConv, "--template", "depthwise"}, 2, "does not compute");
+  ExpectLogRefusal({"show", kSmallConv, "--config", "rows=77"}, 2, "knob \"rows\" is 77 (allowed: ");
+  ExpectLogRefusal({"show", kSmallConv, "--config", "speed=11"}, 2, "unknown knob \"speed\"");
+  ExpectLogRefusal({"show", kSmallConv, "--config", "rows"}, 2, "--config must be KNOB=NUMBER");
+  ExpectLogRefusal({"show", kSmallConv, "--asm", "--json"}, 2, "exclude each other");
 }
 
 TEST_F(LogCommandTest, ShowPrintsCode) {
   if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "no code is generated on this CPU";
-  const ProgramResult bytes = Tilesmith({"log", "show", kWorkload, "--template", "direct", "--asm"},
+  const ProgramResult bytes = Tilesmith({"log", "show", kSmallConv, "--template", "direct", "--asm"},
                                         {.environment = {"PATH=/nowhere"}});
   EXPECT_EQ(bytes.exit_code, 0) << bytes.err;
   EXPECT_THAT(bytes.out, HasSubstr("\n       0: "));
   EXPECT_THAT(bytes.out, HasSubstr("objdump, of binutils, is not in PATH"));
   if (RunProgram({"objdump", "--version"}).exit_code != 0) GTEST_SKIP() << "no objdump";
-  const ProgramResult code = Tilesmith({"log", "show", kWorkload, "--template", "direct", "--asm"});
+  const ProgramResult code = Tilesmith({"log", "show", kSmallConv, "--template", "direct", "--asm"});
   EXPECT_THAT(code.out, HasSubstr("vfmadd231ps"));
   EXPECT_THAT(code.out, testing::Not(HasSubstr("file format")));
 }

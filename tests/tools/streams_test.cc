@@ -12,7 +12,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int kUsage = 2, kEnvironment = 7, kClosed = -1;
-const std::string kWorkload = "mb1ic16ih8oc16oh8kh3ph1";
+const std::string kTinyConv = "mb1ic16ih8oc16oh8kh3ph1";
 
 class StreamsTest : public testing::Test {
  protected:
@@ -78,7 +78,7 @@ TEST_F(StreamsTest, WithoutStderrExitCodesAndResultsAreTheSame) {
 TEST_F(StreamsTest, TuningKeepsItsRecordsAndNothingElseInTheLog) {
   const std::string log = directory_.File("log.jsonl");
   const auto tune = [&](const std::map<int, int>& descriptors) {
-    const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", log, "--trials", "3", "--overwrite"},
+    const ProgramResult result = Tilesmith({"tune", kTinyConv, "-o", log, "--trials", "3", "--overwrite"},
                                            {.descriptors = descriptors});
     ExpectOnlyRecords(log);
     return result.exit_code;
