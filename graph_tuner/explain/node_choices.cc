@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph_tuner/costs/layout_forms.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
@@ -19,6 +20,12 @@ bool ReadsSame(const Graph& graph, NodeId node, const Layout& a, const Layout& b
 bool SameSchedule(const Record& a, const Record& b) {
   return a.workload == b.workload && SameForm(a.workload.input_shape(), a.layouts.in, b.layouts.in) &&
          SameForm(a.workload.output_shape(), a.layouts.out, b.layouts.out);
+}
+
+// Leaves a variable one option, whose cost stays what it was.
+void FixOption(LayoutProblem& problem, LayoutProblem::VarId var, int option) {
+  for (int other = 0; other < problem.Options(var); ++other)
+    if (other != option) problem.AddUnary(var, other, kForbidden);
 }
 
 }  // namespace
@@ -74,11 +81,6 @@ const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, NodeId node) {
   const auto found = std::ranges::find(plan.nodes, graph.node(node).name, &NodePlan::node);
   TILESMITH_CHECK(found != plan.nodes.end(), "the plan has no node {}", graph.node(node).name);
   return *found;
-}
-
-void FixOption(LayoutProblem& problem, LayoutProblem::VarId var, int option) {
-  for (int other = 0; other < problem.Options(var); ++other)
-    if (other != option) problem.AddUnary(var, other, kForbidden);
 }
 
 LayoutProblem WithFixed(const BuiltProblem& built, const std::vector<FixedNode>& fixed) {
