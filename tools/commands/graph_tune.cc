@@ -1,5 +1,3 @@
-#include "graph_tuner/graph_tune.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
