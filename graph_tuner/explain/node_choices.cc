@@ -17,7 +17,7 @@ bool ReadsSame(const Graph& graph, NodeId node, const Layout& a, const Layout& b
                              [&](const Shape& shape) { return SameForm(shape, a, b); });
 }
 
-bool SameSchedule(const Record& a, const Record& b) {
+bool AlikeInLayouts(const Record& a, const Record& b) {
   return a.workload == b.workload && SameForm(a.workload.input_shape(), a.layouts.in, b.layouts.in) &&
          SameForm(a.workload.output_shape(), a.layouts.out, b.layouts.out);
 }
@@ -67,7 +67,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   const auto is_planned = [&](const NodeChoice& choice) {
     const auto i = size_t(choice.in), j = size_t(choice.out);
     const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
-    if (record) return planned.record && SameSchedule(*record, *planned.record);
+    if (record) return planned.record && AlikeInLayouts(*record, *planned.record);
     if (planned.record || vars.out_layouts[j].has_value() == fused) return false;
     return vars.in_layouts[i] && ReadsSame(graph, node, *vars.in_layouts[i], in) &&
            (fused || SameForm(graph.node(node).shape, *vars.in_layouts[i], in));
