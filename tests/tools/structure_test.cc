@@ -47,7 +47,6 @@ const std::map<std::string, std::set<std::string>> kKnownCycles{
      {"templates/depthwise", "templates/depthwise_pair", "templates/direct", "templates/few_outputs",
       "templates/grouped", "templates/grouped_winograd", "templates/portable", "templates/strassen",
       "templates/winograd"}},
-    {"tools/cli", {"tools/doctor"}},
     {"tuner", {"tuner/cost_model", "tuner/measure", "tuner/search"}},
 };
 
