@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 
 namespace tilesmith {
 

@@ -9,11 +9,6 @@
 
 namespace tilesmith {
 
-// Roundings of a sum of `terms` floats, in units of eps times the sum of the terms' magnitudes: `terms` at
-// worst, and hardly ever 16 * sqrt(terms), as they rarely all fall on one side. Source: Higham and Mary, "A
-// New Approach to Probabilistic Rounding Error Analysis", 2019, theorem 2.4 with lambda = 32.
-double SumRoundings(double terms);
-
 // A conv as the executor computes it.
 struct ConvStep {
   const NodeSchedule& schedule;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 
 namespace tilesmith {
 

@@ -1,6 +1,6 @@
 #include "graph_tuner/costs/corrections.h"
 
-#include "graph_tuner/costs/transform_costs.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "tuner/record_groups.h"
 
 namespace tilesmith {
@@ -16,10 +16,6 @@ std::string OptionOf(const LayoutPair& conversion) {
 }
 
 }  // namespace
-
-LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to) {
-  return {CanonicalLayout(shape, SameMemory(shape, from, to) ? to : from), CanonicalLayout(shape, to)};
-}
 
 double Corrections::Corrected(const ByOption& options, const std::string& option, double stand_alone) {
   const auto found = options.find(option);

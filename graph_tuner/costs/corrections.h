@@ -25,10 +25,6 @@
 
 namespace tilesmith {
 
-// What a conversion of a tensor is known by: canonical layouts (CanonicalLayout, transform_costs.h), `in` and
-// `out` the same when a copy is enough.
-LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to);
-
 // What was measured of one option.
 struct Correction {
   enum class Of { kNode, kTensor };  // a tensor's options are its conversions

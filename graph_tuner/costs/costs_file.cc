@@ -18,7 +18,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int kCostFormat = 1;
-constexpr const char* kFormatField = "tilesmith_cost";
+constexpr const char* kCostFormatField = "tilesmith_cost";
 
 [[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
@@ -54,7 +54,7 @@ CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
 void CostFile::ReadLine(const std::string& line) {
   const nlohmann::json json = ParseJson(line);
   if (json.is_discarded()) throw Error(ErrorCode::kUsage, "not JSON (a torn line, or not a file of costs)");
-  if (JsonGetOr<int>(json, kFormatField, 0) != kCostFormat)
+  if (JsonGetOr<int>(json, kCostFormatField, 0) != kCostFormat)
     throw Error(ErrorCode::kUsage, fmt::format("not a cost of format {}", kCostFormat));
   const auto seconds = JsonGet<double>(json, "seconds");
   if (!IsPlausibleTime(seconds)) {
@@ -84,7 +84,7 @@ void CostFile::Add(const CostKey& key, double seconds) {
   seconds_[key] = seconds;
   if (path_.empty()) return;
   nlohmann::ordered_json json;
-  json[kFormatField] = kCostFormat;
+  json[kCostFormatField] = kCostFormat;
   json["cpu"] = cpu_model_;
   json["isa"] = isa_;
   json["tool"] = tool_;

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "graph_tuner/costs/costs_timing.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "layouts/transform.h"
 #include "layouts/transform_benchmark.h"
 
@@ -50,14 +51,6 @@ std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
 }
 
 }  // namespace
-
-Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
-  if (shape.size() > 4) return layout;
-  const Dims4 dims = ToDims4(shape);
-  const int64_t padded = layout.PaddedChannels(dims.c);
-  if (dims.h * dims.w == 1) return padded == dims.c ? Layout::Nchw() : Layout::Blocked(padded);
-  return layout.is_nhwc() ? Layout::Blocked(dims.c) : layout;
-}
 
 double TransformCosts::Seconds(const Shape& shape, const Layout& from, const Layout& to) {
   if (from == to || SameMemory(shape, from, to)) return 0;

@@ -11,10 +11,6 @@
 
 namespace tilesmith {
 
-// The one name that all layouts share which are the same memory for a tensor of this shape: NHWC is NCHW[C]c,
-// and of one pixel there is a single block, or NCHW where nothing is padded. Same memory as `layout`.
-Layout CanonicalLayout(const Shape& shape, const Layout& layout);
-
 class TransformCosts {
  public:
   // Seconds to write the tensor in `to`, reading it in `from`; equal layouts mean a copy.

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "graph_tuner/costs/corrections.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/executor/copy_kernel.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/planned_conversions.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"

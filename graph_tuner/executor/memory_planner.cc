@@ -131,16 +131,4 @@ MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests) {
   return plan;
 }
 
-int64_t LivenessLowerBound(std::span<const BufferRequest> requests) {
-  int64_t most = 0;
-  for (const BufferRequest& at : requests) {  // the maximum is reached where some buffer starts
-    int64_t live = 0;
-    for (const BufferRequest& request : requests) {
-      if (request.first <= at.first && at.first <= request.last) live += RoundUp(request.bytes, kCacheLine);
-    }
-    most = std::max(most, live);
-  }
-  return most;
-}
-
 }  // namespace tilesmith

@@ -37,7 +37,4 @@ MemoryPlan PackMemory(std::span<const BufferRequest> requests);
 // densenet121, inception_v3 and the face models on an AMD EPYC, Zen 4, two threads).
 MemoryPlan PlaceInSlots(std::span<const BufferRequest> requests);
 
-// The most bytes that are live at any one step, each buffer rounded up to 64 bytes. No plan is smaller.
-int64_t LivenessLowerBound(std::span<const BufferRequest> requests);
-
 }  // namespace tilesmith

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/plan/concat_slices.h"
 #include "layouts/transform.h"
 #include "ops/end_layouts.h"
 #include "ops/nodes/conv.h"
@@ -32,7 +32,6 @@ class ProgramBuilder {
       const bool is_input = dynamic_cast<const InputOp*>(graph_.node(id).op.get()) != nullptr;
       if (schedules_[id].live) AddNode(id, inputs);
       inputs += is_input;
-      program_.node_seconds.push_back(schedules_[id].predicted_seconds);
     }
     for (size_t k = 0; k < graph_.outputs().size(); ++k) AddOutput(graph_.outputs()[k], static_cast<int>(k));
     return std::move(program_);

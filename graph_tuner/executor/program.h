@@ -55,8 +55,7 @@ struct Step {
 struct Program {
   std::vector<Region> regions;
   std::vector<Value> values;
-  std::vector<Step> steps;           // in the order of execution
-  std::vector<double> node_seconds;  // predicted, by node id
+  std::vector<Step> steps;  // in the order of execution
 };
 
 // A node that is fused into the conv behind it takes no step and has no value: that conv reads its input.

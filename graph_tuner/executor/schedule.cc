@@ -5,8 +5,8 @@
 #include <map>
 #include <string_view>
 
-#include "graph_tuner/problem/concat_slices.h"
-#include "graph_tuner/problem/fused_nodes.h"
+#include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"
@@ -17,7 +17,7 @@ namespace {
 using NodeId = Graph::NodeId;
 
 [[noreturn]] void BadPlan(const Node& node, const std::string& reason) {
-  throw Error(ErrorCode::kUsage, fmt::format("plan: node \"{}\": {}", node.name, reason));
+  RefusePlan(fmt::format("node \"{}\": {}", node.name, reason));
 }
 
 bool IsSource(const Op& op) {

@@ -21,10 +21,10 @@ std::vector<bool> NodeVariablesOf(const BuiltProblem& built) {
 }
 
 std::vector<NodeChange> ChangesOf(const SolvedNetwork& network, const Plan& plan, const Assignment& here) {
-  const BuiltProblem& built = network.prepared.built;
+  const BuiltProblem& built = network.built();
   std::vector<NodeChange> changes;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const NodeId node = network.graph.Find(plan.nodes[i].node).value();
+    const NodeId node = network.graph().Find(plan.nodes[i].node).value();
     if (ChosenBy(built, here, node) != ChosenBy(built, network.assignment, node))
       changes.push_back({network.best.nodes[i], plan.nodes[i]});
   }
@@ -34,14 +34,15 @@ std::vector<NodeChange> ChangesOf(const SolvedNetwork& network, const Plan& plan
 }  // namespace
 
 std::vector<RankedPlan> BestPlans(const SolvedNetwork& network, int count) {
-  const BuiltProblem& built = network.prepared.built;
+  const BuiltProblem& built = network.built();
   const std::vector<bool> of_nodes = NodeVariablesOf(built);
   const auto matters = [&](LayoutProblem::VarId var) { return bool(of_nodes[var]); };
   std::vector<RankedPlan> plans;
-  for (const Solution& solution : SolveKBest(built.problem, count, network.options.limits, matters)) {
+  for (const Solution& solution :
+       SolveKBest(built.problem, count, network.problem.options().limits, matters)) {
     if (!solution.solved())
-      throw Error(ErrorCode::kNoCandidate, fmt::format("{}: {}", network.graph.name(), solution.refusal));
-    Plan plan = PlanOf(network.graph, network.prepared, solution, network.costs, network.options);
+      throw Error(ErrorCode::kNoCandidate, fmt::format("{}: {}", network.graph().name(), solution.refusal));
+    Plan plan = network.problem.PlanOf(network.priced, solution);
     std::vector<NodeChange> changes = ChangesOf(network, plan, solution.assignment);
     plans.push_back({std::move(plan), std::move(changes)});
   }

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "graph_tuner/costs/transform_costs.h"
+#include "graph_tuner/costs/layout_forms.h"
 
 namespace tilesmith {
 namespace {
@@ -74,17 +74,16 @@ std::vector<NodeId> TensorsRead(const Graph& graph, const Plan& first, const Pla
 }
 
 ExplainedChoice Explained(const SolvedNetwork& network, const FixedNode& fixed, const Plan& plan) {
-  return {fixed.choice, NodePlanOf(network.graph, plan, fixed.node), plan.predicted_seconds,
-          Differences(network.graph, network.best, plan, fixed.node)};
+  return {fixed.choice, NodePlanOf(network.graph(), plan, fixed.node), plan.predicted_seconds,
+          Differences(network.graph(), network.best, plan, fixed.node)};
 }
 
 }  // namespace
 
-SolvedNetwork SolveNetwork(const Graph& graph, CostSource& costs, const GraphTuneOptions& options,
-                           PreparedProblem prepared) {
-  Solution solution = SolveProblem(graph, prepared.built.problem, options);
-  Plan best = PlanOf(graph, prepared, solution, costs, options);
-  return {graph, costs, options, std::move(prepared), std::move(solution.assignment), std::move(best)};
+SolvedNetwork SolveNetwork(const NetworkProblem& problem, const Corrections& corrections) {
+  SolvedProblem solved = problem.Solve(corrections);
+  Plan best = problem.PlanOf(solved.priced, solved.solution);
+  return {problem, std::move(solved.priced), std::move(solved.solution.assignment), std::move(best)};
 }
 
 std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const Plan& second,
@@ -111,15 +110,15 @@ std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const P
 
 ExplainedChoice ExplainChoice(const SolvedNetwork& network, NodeId node, const NodeChoice& choice) {
   // Other plans may be as good as the best; of its own choices it is the one.
-  if (choice == ChosenBy(network.prepared.built, network.assignment, node))
+  if (choice == ChosenBy(network.built(), network.assignment, node))
     return Explained(network, {node, choice}, network.best);
   return Explained(network, {node, choice}, BestPlanWith(network, {{node, choice}}));
 }
 
 std::vector<ExplainedChoice> ExplainNode(const SolvedNetwork& network, NodeId node) {
-  const NodeChoice best = ChosenBy(network.prepared.built, network.assignment, node);
+  const NodeChoice best = ChosenBy(network.built(), network.assignment, node);
   std::vector<ExplainedChoice> explained;
-  for (const NodeChoice& choice : ChoicesOf(network.prepared.built, node))
+  for (const NodeChoice& choice : ChoicesOf(network.built(), node))
     explained.push_back(ExplainChoice(network, node, choice));
   std::ranges::stable_sort(explained, {}, [&](const ExplainedChoice& option) {
     return std::pair(option.choice != best, option.total_seconds);
@@ -128,25 +127,24 @@ std::vector<ExplainedChoice> ExplainNode(const SolvedNetwork& network, NodeId no
 }
 
 ExplainedChoice BestOf(const SolvedNetwork& network, NodeId node, const std::vector<NodeChoice>& allowed) {
-  const BuiltProblem& built = network.prepared.built;
+  const BuiltProblem& built = network.built();
   const NodeChoice best = ChosenBy(built, network.assignment, node);
   if (std::ranges::find(allowed, best) != allowed.end())
     return Explained(network, {node, best}, network.best);
-  const Solution solution = SolveProblem(network.graph, WithOneOf(built, node, allowed), network.options);
-  const Plan plan = PlanOf(network.graph, network.prepared, solution, network.costs, network.options);
+  const Solution solution = network.problem.Solve(WithOneOf(built, node, allowed));
+  const Plan plan = network.problem.PlanOf(network.priced, solution);
   return Explained(network, {node, ChosenBy(built, solution.assignment, node)}, plan);
 }
 
 std::optional<ExplainedChoice> RunnerUp(const SolvedNetwork& network, NodeId node) {
-  std::vector<NodeChoice> others = ChoicesOf(network.prepared.built, node);
-  std::erase(others, ChosenBy(network.prepared.built, network.assignment, node));
+  std::vector<NodeChoice> others = ChoicesOf(network.built(), node);
+  std::erase(others, ChosenBy(network.built(), network.assignment, node));
   return others.empty() ? std::nullopt : std::optional(BestOf(network, node, others));
 }
 
 Plan BestPlanWith(const SolvedNetwork& network, const std::vector<FixedNode>& fixed) {
-  const LayoutProblem problem = WithFixed(network.prepared.built, fixed);
-  const Solution solution = SolveProblem(network.graph, problem, network.options);
-  return PlanOf(network.graph, network.prepared, solution, network.costs, network.options);
+  const Solution solution = network.problem.Solve(WithFixed(network.built(), fixed));
+  return network.problem.PlanOf(network.priced, solution);
 }
 
 }  // namespace tilesmith

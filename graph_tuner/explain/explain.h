@@ -15,25 +15,23 @@
 #include <vector>
 
 #include "graph_tuner/explain/node_choices.h"
-#include "graph_tuner/graph_tune.h"
-#include "graph_tuner/problem/prepared_problem.h"
+#include "graph_tuner/problem/network_problem.h"
 
 namespace tilesmith {
 
-// A network with its best plan; graph, costs and options outlive it.
+// A network with its best plan; the problem outlives it.
 struct SolvedNetwork {
-  const Graph& graph;
-  CostSource& costs;
-  const GraphTuneOptions& options;
-  PreparedProblem prepared;
+  const NetworkProblem& problem;
+  PricedProblem priced;
   Assignment assignment;
   Plan best;
+
+  const Graph& graph() const { return problem.graph(); }
+  const BuiltProblem& built() const { return priced.built; }
 };
 
-// `prepared` is what PrepareProblem makes of the others. Throws Error(kNoCandidate) when the solver refuses,
-// as everything below does.
-SolvedNetwork SolveNetwork(const Graph& graph, CostSource& costs, const GraphTuneOptions& options,
-                           PreparedProblem prepared);
+// Throws Error(kNoCandidate) when the solver refuses, as everything below does.
+SolvedNetwork SolveNetwork(const NetworkProblem& problem, const Corrections& corrections = {});
 
 enum class TermKind {
   kNode,             // the explained node itself
@@ -67,7 +65,7 @@ struct ExplainedChoice {
   std::vector<CostTerm> terms;  // from the best plan to the one with that total
 };
 
-// Precondition: one of ChoicesOf(network.prepared.built, node), of a node that plans have.
+// Precondition: one of ChoicesOf(network.built(), node), of a node that plans have.
 ExplainedChoice ExplainChoice(const SolvedNetwork& network, Graph::NodeId node, const NodeChoice& choice);
 
 // All choices there are: the best plan's, then by total. One solution each.

@@ -13,13 +13,13 @@
 namespace tilesmith {
 namespace {
 
-void CountTemplates(const ConvWorkload& workload, const Layout& layout, const GraphTuneOptions& options,
+void CountTemplates(const ConvWorkload& workload, const Layout& layout, const LogReader& reader,
                     LayoutTries& tries) {
   std::set<BlockPair> pairs;
-  for (const ConvTemplate* conv_template : TemplatesToTune(workload, options.cpu, options.accuracy)) {
-    const Config preset = conv_template->Default(workload, options.cpu);
+  for (const ConvTemplate* conv_template : TemplatesToTune(workload, reader.cpu, reader.accuracy)) {
+    const Config preset = conv_template->Default(workload, reader.cpu);
     bool has = HasLayout(workload, conv_template->Layouts(workload, preset), layout);
-    for (const BlockPair& pair : BlockPairs(conv_template->Space(workload, options.cpu))) {
+    for (const BlockPair& pair : BlockPairs(conv_template->Space(workload, reader.cpu))) {
       pairs.insert(pair);
       has = has ||
             HasLayout(workload, {LayoutOfBlockKnob(pair.ic_block), LayoutOfBlockKnob(pair.oc_block)}, layout);
@@ -48,13 +48,13 @@ std::optional<Record> FastestCandidate(const std::vector<Record>& records,
 }  // namespace
 
 LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
-                            const std::vector<Record>& records, const GraphTuneOptions& options) {
+                            const std::vector<Record>& records, const LogReader& reader) {
   std::vector<Record> of_workload;
   std::ranges::copy_if(records, std::back_inserter(of_workload),
                        [&](const Record& record) { return record.workload == workload; });
-  const Target target = TargetOf(options.cpu);
+  const Target target = TargetOf(reader.cpu);
   const auto is_here = [&](const Record& record) {
-    return record.conditions.threads == options.threads && SameMachine(record.target, target);
+    return record.conditions.threads == reader.threads && SameMachine(record.target, target);
   };
   LayoutTries tries;
   tries.cold_weights = std::ranges::any_of(of_workload, [&](const Record& record) {
@@ -76,15 +76,15 @@ LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
     configs.insert(ScheduleText(record));
     if (record.status != TrialStatus::kOk)
       ++tries.failures[record.status];
-    else if (!Accepts(options.accuracy, record))
+    else if (!Accepts(reader.accuracy, record))
       ++tries.inaccurate;
   }
   tries.trials = int64_t(configs.size());
   tries.task_trials = int64_t(all_configs.size());
-  tries.best = FastestCandidate(AcceptedRecords(options.accuracy, of_workload), [&](const Record& record) {
+  tries.best = FastestCandidate(AcceptedRecords(reader.accuracy, of_workload), [&](const Record& record) {
     return counts(record) && HasLayout(workload, record.layouts, layout);
   });
-  CountTemplates(workload, layout, options, tries);
+  CountTemplates(workload, layout, reader, tries);
   return tries;
 }
 

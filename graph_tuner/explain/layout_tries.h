@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/graph_tune.h"
+#include "tuner/accuracy.h"
+#include "tuner/record.h"
 
 namespace tilesmith {
 
@@ -27,9 +28,16 @@ struct LayoutTries {
   std::vector<std::string> templates;  // that tuning would try in this layout
 };
 
-// `records` are the log's; cpu, threads and accuracy of the options matter. Deterministic.
+// For whom the log is read.
+struct LogReader {
+  CpuInfo cpu;
+  int threads = 1;
+  AccuracyLimits accuracy;
+};
+
+// `records` are the log's. Deterministic.
 LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
-                            const std::vector<Record>& records, const GraphTuneOptions& options);
+                            const std::vector<Record>& records, const LogReader& reader);
 
 // How many trials `tilesmith tune --resume` must be given to offer every pair of layouts one: those that have
 // no record yet come first (tuner/layout_search.h).

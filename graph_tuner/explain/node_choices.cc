@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph_tuner/costs/layout_forms.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
@@ -16,9 +17,15 @@ bool ReadsSame(const Graph& graph, NodeId node, const Layout& a, const Layout& b
                              [&](const Shape& shape) { return SameForm(shape, a, b); });
 }
 
-bool SameSchedule(const Record& a, const Record& b) {
+bool AlikeInLayouts(const Record& a, const Record& b) {
   return a.workload == b.workload && SameForm(a.workload.input_shape(), a.layouts.in, b.layouts.in) &&
          SameForm(a.workload.output_shape(), a.layouts.out, b.layouts.out);
+}
+
+// Leaves a variable one option, whose cost stays what it was.
+void FixOption(LayoutProblem& problem, LayoutProblem::VarId var, int option) {
+  for (int other = 0; other < problem.Options(var); ++other)
+    if (other != option) problem.AddUnary(var, other, kForbidden);
 }
 
 }  // namespace
@@ -60,7 +67,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   const auto is_planned = [&](const NodeChoice& choice) {
     const auto i = size_t(choice.in), j = size_t(choice.out);
     const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
-    if (record) return planned.record && SameSchedule(*record, *planned.record);
+    if (record) return planned.record && AlikeInLayouts(*record, *planned.record);
     if (planned.record || vars.out_layouts[j].has_value() == fused) return false;
     return vars.in_layouts[i] && ReadsSame(graph, node, *vars.in_layouts[i], in) &&
            (fused || SameForm(graph.node(node).shape, *vars.in_layouts[i], in));
@@ -74,11 +81,6 @@ const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, NodeId node) {
   const auto found = std::ranges::find(plan.nodes, graph.node(node).name, &NodePlan::node);
   TILESMITH_CHECK(found != plan.nodes.end(), "the plan has no node {}", graph.node(node).name);
   return *found;
-}
-
-void FixOption(LayoutProblem& problem, LayoutProblem::VarId var, int option) {
-  for (int other = 0; other < problem.Options(var); ++other)
-    if (other != option) problem.AddUnary(var, other, kForbidden);
 }
 
 LayoutProblem WithFixed(const BuiltProblem& built, const std::vector<FixedNode>& fixed) {

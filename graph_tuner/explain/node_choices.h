@@ -34,9 +34,6 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
 // Precondition: the plan has the node.
 const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, Graph::NodeId node);
 
-// Leaves a variable one option, whose cost stays what it was.
-void FixOption(LayoutProblem& problem, LayoutProblem::VarId var, int option);
-
 // The problem with these nodes decided. Its solutions are those of `built` that have these choices, at the
 // same costs.
 LayoutProblem WithFixed(const BuiltProblem& built, const std::vector<FixedNode>& fixed);

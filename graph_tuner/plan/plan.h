@@ -53,4 +53,11 @@ struct Plan {
   Corrections corrections;
 };
 
+// Whether two plans for one graph schedule a node alike: layouts, template, config, and what is fused.
+bool SameSchedule(const NodePlan& a, const NodePlan& b);
+bool SameSchedules(const Plan& a, const Plan& b);
+
+// Throws Error(kUsage), "plan: REASON": it is not one for what it is to be used for.
+[[noreturn]] void RefusePlan(const std::string& reason);
+
 }  // namespace tilesmith

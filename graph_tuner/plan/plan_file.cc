@@ -4,7 +4,7 @@
 #include <map>
 #include <sstream>
 
-#include "graph_tuner/problem/fused_nodes.h"
+#include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/text_file.h"
 #include "ops/nodes/conv.h"
 #include "tuner/json_fields.h"
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormatField = "tilesmith_plan";
+constexpr const char* kPlanFormatField = "tilesmith_plan";
 
 double SecondsIn(const json& object, const char* field) {
   const double seconds = JsonGet<double>(object, field);
@@ -28,7 +28,7 @@ double SecondsIn(const json& object, const char* field) {
 double SecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
 
 json HeaderToJson(const Plan& plan) {
-  json header = {{kFormatField, kPlanFormat},       {"network", plan.network},
+  json header = {{kPlanFormatField, kPlanFormat},   {"network", plan.network},
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
                  {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
@@ -45,9 +45,9 @@ json HeaderToJson(const Plan& plan) {
 }
 
 Plan HeaderFromJson(const json& object) {
-  if (!object.is_object() || !object.contains(kFormatField))
-    throw Error(ErrorCode::kUsage, fmt::format("not a plan: the first line lacks \"{}\"", kFormatField));
-  const int format = JsonGet<int>(object, kFormatField);
+  if (!object.is_object() || !object.contains(kPlanFormatField))
+    throw Error(ErrorCode::kUsage, fmt::format("not a plan: the first line lacks \"{}\"", kPlanFormatField));
+  const int format = JsonGet<int>(object, kPlanFormatField);
   if (format != kPlanFormat)
     throw Error(ErrorCode::kUsage,
                 fmt::format("plan format {} (this version reads {})", format, kPlanFormat));
@@ -185,34 +185,32 @@ std::string TextOf(const Plan& plan) {
   return text;
 }
 
-[[noreturn]] void Refuse(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
-
 void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads) {
   const std::string hash = GraphHash(graph);
   if (plan.graph_hash != hash)
-    Refuse(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
-                       plan.graph_hash, graph.name(), hash));
+    RefusePlan(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
+                           plan.graph_hash, graph.name(), hash));
   const Target target = TargetOf(cpu);
   if (!SameMachine(plan.target, target))
-    Refuse(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
-                       IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
+    RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
+                           IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
   if (plan.target.tool_version != target.tool_version)
-    Refuse(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
-                       plan.target.tool_version, target.tool_version));
+    RefusePlan(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
+                           plan.target.tool_version, target.tool_version));
   if (plan.threads != threads)
-    Refuse(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
+    RefusePlan(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
 }
 
 // `workload`: what a conv's record must be of, itself and what is fused in front of it.
 void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workload) {
   if (plan.op_type != node.op->Type())
-    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
-                       node.op->Type()));
+    RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
+                           node.op->Type()));
   if (!workload || !plan.fused_into.empty()) return;
-  if (!plan.record) Refuse(fmt::format("node \"{}\" has no record", node.name));
+  if (!plan.record) RefusePlan(fmt::format("node \"{}\" has no record", node.name));
   if (!(plan.record->workload == *workload))
-    Refuse(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
-                       WorkloadToString(plan.record->workload), WorkloadToString(*workload)));
+    RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
+                           WorkloadToString(plan.record->workload), WorkloadToString(*workload)));
 }
 
 }  // namespace
@@ -250,7 +248,7 @@ void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int thr
   std::map<std::string_view, const NodePlan*> planned;
   for (const NodePlan& node : plan.nodes) {
     if (!planned.emplace(node.node, &node).second)
-      Refuse(fmt::format("node \"{}\" appears twice", node.node));
+      RefusePlan(fmt::format("node \"{}\" appears twice", node.node));
   }
   const FusedNodes fused = FindFusedNodes(graph, plan);
   size_t found = 0;
@@ -258,7 +256,7 @@ void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int thr
     const Node& node = graph.node(id);
     if (node.op->Type() == "Input" || node.op->Type() == "Constant") continue;
     const auto entry = planned.find(node.name);
-    if (entry == planned.end()) Refuse(fmt::format("node \"{}\" of the network is missing", node.name));
+    if (entry == planned.end()) RefusePlan(fmt::format("node \"{}\" of the network is missing", node.name));
     const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
     const auto pair = fused.find(id);
     CheckNode(node, *entry->second,
@@ -269,10 +267,10 @@ void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int thr
   }
   for (const TransformPlan& transform : plan.transforms) {
     if (!graph.Find(transform.tensor))
-      Refuse(fmt::format("a transform of \"{}\", which the network does not have", transform.tensor));
+      RefusePlan(fmt::format("a transform of \"{}\", which the network does not have", transform.tensor));
   }
   if (found != planned.size())
-    Refuse(fmt::format("{} nodes that the network does not have", planned.size() - found));
+    RefusePlan(fmt::format("{} nodes that the network does not have", planned.size() - found));
 }
 
 }  // namespace tilesmith

@@ -1,5 +1,7 @@
 #include "graph_tuner/plan/planned_conversions.h"
 
+#include "graph_tuner/costs/layout_forms.h"
+
 namespace tilesmith {
 
 std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/plan/plan.h"
 #include "ops/graph.h"
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "graph_tuner/problem/build_problem.h"
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "graph_tuner/costs/transform_costs.h"
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
@@ -299,10 +301,6 @@ class Builder {
 
 }  // namespace
 
-bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {
-  return a == b || (shape.size() <= 4 && SameMemory(shape, a, b));
-}
-
 TolerantLayouts LayoutsOf(const Candidates& candidates) {
   TolerantLayouts layouts{{Layout::Nchw()}, {}};
   auto add = [&](const Layout& layout) {
@@ -317,26 +315,6 @@ TolerantLayouts LayoutsOf(const Candidates& candidates) {
   }
   std::sort(layouts.all.begin() + 1, layouts.all.end());
   return layouts;
-}
-
-double TolerantSeconds(const Graph& graph, NodeId id, const Layout& layout, CostSource& costs) {
-  const Node& node = graph.node(id);
-  if (IsInput(graph, id) || node.op->IsView() || ConcatIsSliceable(graph, id, layout)) return 0;
-  const auto inputs = graph.Inputs(id);
-  const bool floats = std::all_of(inputs.begin(), inputs.end(),
-                                  [&](NodeId input) { return graph.node(input).type == DataType::kF32; });
-  if (!floats || node.type != DataType::kF32) return 0;  // shape arithmetic: a few integers
-  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
-}
-
-bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout) {
-  if (!ConcatIsSliceable(graph, input.consumer, layout)) return false;
-  const auto& slice = slices[graph.Inputs(input.consumer)[input.slot]];
-  return !slice || slice->concat != input.consumer || slice->slot != int(input.slot);
-}
-
-double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs) {
-  return SameForm(shape, from, to) ? costs.CopySeconds(shape, to) : costs.TransformSeconds(shape, from, to);
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,

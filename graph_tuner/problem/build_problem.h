@@ -27,10 +27,9 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
-#include "graph_tuner/costs/weight_price.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
-#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/problem/weight_price.h"
 #include "graph_tuner/solvers/layout_problem.h"
 #include "ops/end_layouts.h"
 #include "ops/graph.h"
@@ -67,25 +66,5 @@ BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, cons
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
                                   const Assignment& assignment);
-
-// Whether two layouts are one and the same for this tensor; any rank.
-bool SameForm(const Shape& shape, const Layout& a, const Layout& b);
-
-// One input of one node.
-struct InputSlot {
-  Graph::NodeId consumer = 0;
-  size_t slot = 0;
-};
-
-// Seconds of a node that is no conv with its tensors in `layout`, fills of concat slices not included.
-double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs);
-
-// Whether input `slot` of a node that runs in `layout` must be brought into a concat's slice that it does not
-// own. `slices` are ConcatSlices(graph).
-using Slices = std::vector<std::optional<ConcatSlice>>;
-bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout);
-
-// Seconds of such a fill: a copy, or a transform.
-double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs);
 
 }  // namespace tilesmith

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "graph_tuner/costs/transform_costs.h"
-#include "layouts/base/check.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
 #include "tuner/record_groups.h"
@@ -72,22 +71,6 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
     if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);
   }
   return candidates;
-}
-
-Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
-    if (!conv_template->Supports(workload, cpu).ok) continue;
-    Record record;
-    record.target = TargetOf(cpu);
-    record.workload = workload;
-    record.template_name = conv_template->Name();
-    record.config = conv_template->Default(workload, cpu);
-    record.layouts = conv_template->Layouts(workload, record.config);
-    record.conditions.threads = threads;
-    record.tuner = "default";
-    return record;
-  }
-  TILESMITH_CHECK(false, "no template supports {}", WorkloadToString(workload));
 }
 
 }  // namespace tilesmith

@@ -35,7 +35,4 @@ RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records
 // Whether its template still accepts the config in its layouts: logs outlive changes to templates.
 bool StillBuilds(const Record& record, const CpuInfo& cpu);
 
-// The first template's default schedule, unmeasured: seconds is 0, tuner is "default".
-Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads);
-
 }  // namespace tilesmith

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "graph_tuner/problem/build_problem.h"
-#include "graph_tuner/refine/prediction_loop.h"
+#include "graph_tuner/costs/layout_forms.h"
 
 namespace tilesmith {
 namespace {
@@ -16,18 +15,11 @@ bool Writes(const Record& record, const Layout& layout) {
   return SameForm(record.workload.output_shape(), record.layouts.out, layout);
 }
 
-// What the baselines may choose from: every usable record, and the defaults that stand in where there is
-// none.
-std::vector<Record> Choices(const Graph& graph, const std::vector<Record>& records,
-                            const GraphTuneOptions& options) {
-  std::vector<Record> choices;
-  const std::vector<Record> accepted = AcceptedRecords(options.accuracy, records);
-  for (auto& [workload, found] : FindCandidates(graph, accepted, options.cpu, options.threads)) {
-    choices.insert(choices.end(), found.begin(), found.end());
-    if (found.empty() && options.allow_defaults)
-      choices.push_back(DefaultRecord(ParseWorkload(workload), options.cpu, options.threads));
-  }
-  return choices;
+// Whether any usable record, or a default that stands in for one, does.
+bool AnyWrites(const Candidates& usable, const Layout& layout) {
+  return std::ranges::any_of(usable, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second, [&](const Record& record) { return Writes(record, layout); });
+  });
 }
 
 // "" when every conv of the plan writes the layout.
@@ -43,28 +35,23 @@ std::string CountOf(const Plan& plan, const Layout& layout) {
 
 }  // namespace
 
-std::vector<Baseline> Baselines(const GraphTuneOptions& options) {
-  std::vector<Baseline> baselines = {{"best record of each conv", options}};
-  baselines.back().options.fastest_records = true;
-  for (const char* layout : kUniformLayouts) {
-    baselines.push_back({fmt::format("{} everywhere", layout), options});
-    baselines.back().options.uniform = Layout::Parse(layout);
-  }
+std::vector<Baseline> Baselines() {
+  std::vector<Baseline> baselines = {{"best record of each conv", {.fastest_records = true}}};
+  for (const char* layout : kUniformLayouts)
+    baselines.push_back({fmt::format("{} everywhere", layout), {.uniform = Layout::Parse(layout)}});
   return baselines;
 }
 
-std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector<Record>& records,
-                                           CostSource& costs, const GraphTuneOptions& options) {
-  const std::vector<Record> choices = Choices(graph, records, options);
+std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
+                                           std::optional<int64_t> max_weight_bytes) {
   std::vector<PlannedBaseline> planned;
-  for (const Baseline& baseline : Baselines(options)) {
-    const std::optional<Layout>& layout = baseline.options.uniform;
-    const auto writes = [&](const Record& record) { return Writes(record, *layout); };
-    if (layout && std::ranges::none_of(choices, writes)) {
+  for (const Baseline& baseline : Baselines()) {
+    const std::optional<Layout>& layout = baseline.restriction.uniform;
+    if (layout && !AnyWrites(problem.usable(), *layout)) {
       planned.push_back({baseline.name, std::nullopt, "no candidate in " + layout->ToString()});
       continue;
     }
-    std::optional<Plan> solved = PlanIfWeightsFit(graph, records, costs, baseline.options);
+    std::optional<Plan> solved = PlanIfWeightsFit(problem.Restricted(baseline.restriction), max_weight_bytes);
     if (!solved) {
       planned.push_back({baseline.name, std::nullopt, "no plan with so small weights"});
       continue;

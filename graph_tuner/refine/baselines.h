@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 
 namespace tilesmith {
 
 struct Baseline {
   std::string name;
-  GraphTuneOptions options;
+  Restriction restriction;
 };
 
-// `options` with one thing changed: "best record of each conv" (what tuning alone gives: the fastest schedule
-// of every workload whatever its layouts, the other ops as cheap as that allows), then one layout wherever it
-// is possible: "NCHW8c everywhere", and the same for NCHW16c, NCHW32c, NHWC and NCHW.
-std::vector<Baseline> Baselines(const GraphTuneOptions& options);
+// "best record of each conv" (what tuning alone gives: the fastest schedule of every workload whatever its
+// layouts, the other ops as cheap as that allows), then one layout wherever it is possible: "NCHW8c
+// everywhere", and the same for NCHW16c, NCHW32c, NHWC and NCHW.
+std::vector<Baseline> Baselines();
 
 struct PlannedBaseline {
   std::string name;
@@ -28,10 +28,10 @@ struct PlannedBaseline {
   std::string note;
 };
 
-// Solves every baseline; of equal ones the first is kept. Arguments and errors are GraphTune's; costs that
-// are not known yet are asked for.
-std::vector<PlannedBaseline> PlanBaselines(const Graph& graph, const std::vector<Record>& records,
-                                           CostSource& costs, const GraphTuneOptions& options);
+// Solves every baseline, by the log's costs; of equal ones the first is kept. Errors are GraphTune's; costs
+// that are not known yet are asked for.
+std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
+                                           std::optional<int64_t> max_weight_bytes = {});
 
 // Those that are the plan itself need no run.
 void DropPlan(const Plan& plan, std::vector<PlannedBaseline>& baselines);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph_tuner/plan/planned_conversions.h"
-#include "graph_tuner/problem/build_problem.h"
+#include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {

@@ -6,7 +6,7 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 #include "graph_tuner/plan/plan.h"
 #include "layouts/measure/core_placement.h"
 

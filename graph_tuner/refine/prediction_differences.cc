@@ -24,9 +24,9 @@ bool HasColdWeights(const MatchedStep& match, double kept) {
          weights > TensorBytes(record.workload, match.node->layouts);
 }
 
-enum Part { kColdConvs, kOtherConvs, kOps, kConversions, kUnplanned, kThreads, kParts };
+enum PartKind { kColdConvs, kOtherConvs, kOps, kConversions, kUnplanned, kThreads, kParts };
 
-Part PartOf(const StepDifference& difference) {
+PartKind PartOf(const StepDifference& difference) {
   const MatchedStep& match = difference.matched;
   if (!match.step.planned) return kUnplanned;
   if (!match.node) return kConversions;

@@ -241,18 +241,6 @@ class Refinement {
 
 }  // namespace
 
-bool SameSchedule(const NodePlan& a, const NodePlan& b) {
-  if (a.node != b.node || a.layouts != b.layouts || a.fused_into != b.fused_into) return false;
-  if (a.record.has_value() != b.record.has_value()) return false;
-  return !a.record ||
-         (a.record->workload == b.record->workload && a.record->template_name == b.record->template_name &&
-          a.record->config == b.record->config);
-}
-
-bool SameSchedules(const Plan& a, const Plan& b) {
-  return std::ranges::equal(a.nodes, b.nodes, SameSchedule);
-}
-
 RefinedPlan RefinePlan(const Graph& graph, CostSource& costs, const PredictionLoop& loop) {
   return Refinement(graph, costs, loop).Refine();
 }

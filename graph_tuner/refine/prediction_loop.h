@@ -86,8 +86,4 @@ struct RefinedPlan {
 // callbacks' exceptions go through.
 RefinedPlan RefinePlan(const Graph& graph, CostSource& costs, const PredictionLoop& loop);
 
-// Whether two plans for one graph schedule a node alike: layouts, template, config, and what is fused.
-bool SameSchedule(const NodePlan& a, const NodePlan& b);
-bool SameSchedules(const Plan& a, const Plan& b);
-
 }  // namespace tilesmith

@@ -7,16 +7,15 @@
 
 #include <vector>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/prediction_loop.h"
 
 namespace tilesmith {
 
-// For every template that the solution uses, by name: the best plan without it, wherever there is a record of
-// another one. Those that are the solution itself, or alike, are left out. Arguments and errors are
-// GraphTune's; options.corrections should be empty.
-std::vector<RivalPlan> TemplateRivals(const Graph& graph, const std::vector<Record>& records,
-                                      CostSource& costs, const GraphTuneOptions& options,
-                                      const Plan& solution);
+// For every template that the solution uses, by name: the best plan without it, by the log's costs, wherever
+// there is a record of another one. Those that are the solution itself, or alike, are left out. Errors are
+// GraphTune's.
+std::vector<RivalPlan> TemplateRivals(const NetworkProblem& problem, const Plan& solution,
+                                      std::optional<int64_t> max_weight_bytes = {});
 
 }  // namespace tilesmith

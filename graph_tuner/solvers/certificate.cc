@@ -9,8 +9,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr double kRounding = 1e-9;  // relative
-
 // To four digits, downwards or upwards.
 double RoundDown(double value) {
   const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
@@ -35,7 +33,7 @@ Solution OptimalSolution(const LayoutProblem& problem, Assignment assignment, co
 Solution BoundedSolution(const LayoutProblem& problem, Assignment assignment, double lower_bound,
                          const SolveStats& stats) {
   Solution solution = OptimalSolution(problem, std::move(assignment), stats);
-  if (solution.cost - lower_bound <= kRounding * std::abs(solution.cost)) return solution;
+  if (solution.cost - lower_bound <= kCostRounding * std::abs(solution.cost)) return solution;
   solution.lower_bound = lower_bound;
   solution.certificate = GapText(solution.cost, lower_bound);
   return solution;

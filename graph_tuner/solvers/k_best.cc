@@ -18,8 +18,6 @@ namespace {
 using VarId = LayoutProblem::VarId;
 using OptionLists = std::vector<std::vector<int>>;  // of each variable, ascending
 
-constexpr double kRounding = 1e-9;  // relative
-
 // All assignments made of some options.
 struct Part {
   OptionLists options;
@@ -215,7 +213,7 @@ class KBest {
     PairwiseCosts costs = CostsOf(ReducedProblem(problem_));
     Reparametrise(costs);
     const std::vector<std::vector<double>> bounds = OptionBounds(costs);
-    const double limit = cost + kRounding * std::abs(cost);
+    const double limit = cost + kCostRounding * std::abs(cost);
     OptionLists options(problem_.size());
     for (VarId var = 0; var < problem_.size(); ++var)
       for (int option = 0; option < problem_.Options(var); ++option)

@@ -10,6 +10,9 @@
 
 namespace tilesmith {
 
+// Costs that differ by no more than this share of them differ by rounding alone.
+constexpr double kCostRounding = 1e-9;
+
 struct SolveLimits {
   uint64_t table_entries = uint64_t{1} << 24;        // of one table, 8 bytes each ("dp")
   uint64_t partial_assignments = uint64_t{1} << 28;  // visited ("exhaustive")

@@ -1,8 +1,8 @@
 // What is fuzzed: each target feeds its input to one of the readers of bytes from outside.
 //
-// A target is one file in targets/ and one line in targets.cc; its seeds are in corpus/<name>/. Running an
-// input is a finding when it ends in a signal or a sanitizer's report, in an exception that is no Error or
-// one of kInternal, or takes more time or memory than supervisor.h allows.
+// A target is one file in targets/ and one line in targets/targets.cc; its seeds are in corpus/<name>/.
+// Running an input is a finding when it ends in a signal or a sanitizer's report, in an exception that is no
+// Error or one of kInternal, or takes more time or memory than supervisor.h allows.
 #pragma once
 
 #include <span>

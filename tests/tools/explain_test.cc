@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "graph_tuner/graph_tune.h"
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"

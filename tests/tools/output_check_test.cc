@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
 #include "tools/network/outputs.h"
 

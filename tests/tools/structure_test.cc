@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,18 @@ const std::map<std::string, std::vector<std::string>> kConfined{
     {"CLI/", {"tools/"}},
     {"zip.h", {"tools/cli/npz"}},
     {"pybind11", {"tools/api/python/"}},
+};
+
+// Folders that include folders which include them, until they are mended: what each must not include. An
+// entry that is no longer needed fails the test.
+const std::map<std::string, std::set<std::string>> kKnownCycles{
+    {"ops", {"ops/networks", "ops/nodes", "ops/onnx"}},
+    {"ops/kernels", {"ops/nodes"}},
+    {"templates",
+     {"templates/depthwise", "templates/depthwise_pair", "templates/direct", "templates/few_outputs",
+      "templates/grouped", "templates/grouped_winograd", "templates/portable", "templates/strassen",
+      "templates/winograd"}},
+    {"tuner", {"tuner/cost_model", "tuner/measure", "tuner/search"}},
 };
 
 struct SourceFile {
@@ -110,6 +123,103 @@ TEST(StructureTest, IncludesFollowTheFolders) {
       if (include.empty()) continue;
       EXPECT_EQ(Violation(file.path, include), "") << file.path << ":" << i + 1 << ": " << include.substr(1);
     }
+  }
+}
+
+// By the folder that includes, then by the folder whose header it includes: the includes, as "file:line:
+// header". Folders are those that files lie in directly, distinct from the ones above and below.
+using FolderIncludes = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+
+std::string InnermostFolder(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+FolderIncludes IncludesBetweenFolders(const std::vector<SourceFile>& sources) {
+  FolderIncludes includes;
+  for (const SourceFile& file : sources) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string include = IncludeOf(file.lines[i]);
+      if (include.empty() || include[0] != '"') continue;
+      const std::string from = InnermostFolder(file.path), to = InnermostFolder(include.substr(1));
+      if (from == to) continue;
+      includes[from][to].push_back(file.path + ":" + std::to_string(i + 1) + ": " + include.substr(1));
+    }
+  }
+  return includes;
+}
+
+// Whether files of `from` include headers of `to`, or of folders that do, and so on.
+bool Reaches(const FolderIncludes& includes, const std::string& from, const std::string& to) {
+  std::set<std::string> seen;
+  std::vector<std::string> open = {from};
+  while (!open.empty()) {
+    const std::string folder = open.back();
+    open.pop_back();
+    if (folder == to) return true;
+    if (!seen.insert(folder).second || !includes.contains(folder)) continue;
+    for (const auto& [next, lines] : includes.at(folder)) open.push_back(next);
+  }
+  return false;
+}
+
+// A paragraph for each pair of folders whose includes are part of a cycle, fewest includes first: mostly it
+// is these that go the wrong way.
+std::vector<std::string> Cycles(const FolderIncludes& includes) {
+  std::vector<std::pair<size_t, std::string>> found;
+  for (const auto& [from, targets] : includes) {
+    for (const auto& [to, lines] : targets) {
+      if (!Reaches(includes, to, from)) continue;
+      std::string text = from + " includes " + to + ", which leads back to it:";
+      for (const std::string& line : lines) text += "\n  " + line;
+      found.emplace_back(lines.size(), std::move(text));
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> texts;
+  for (auto& [count, text] : found) texts.push_back(std::move(text));
+  return texts;
+}
+
+TEST(StructureTest, CyclesOfFoldersAreFound) {
+  const auto cycles = [](const std::vector<SourceFile>& sources) {
+    return Cycles(IncludesBetweenFolders(sources));
+  };
+  const SourceFile inside{"a/b/x.h", {"#include \"a/b/c/y.h\"", "#include \"a/b/z.h\"", "#include <a/q.h>"}};
+  EXPECT_TRUE(cycles({inside, {"a/b/c/y.h", {"#include \"d/e.h\""}}}).empty());
+  const std::vector<std::string> direct = cycles({inside, {"a/b/c/y.h", {"", "#include \"a/b/z.h\""}}});
+  ASSERT_EQ(direct.size(), 2u);
+  EXPECT_EQ(direct[0], "a/b includes a/b/c, which leads back to it:\n  a/b/x.h:1: a/b/c/y.h");
+  EXPECT_EQ(direct[1], "a/b/c includes a/b, which leads back to it:\n  a/b/c/y.h:2: a/b/z.h");
+  const SourceFile far{"d/e.h", {"#include \"a/b/z.h\""}};
+  EXPECT_EQ(cycles({inside, {"a/b/c/y.h", {"#include \"d/e.h\""}}, far}).size(), 3u);
+}
+
+TEST(StructureTest, NoFoldersIncludeEachOther) {
+  FolderIncludes includes = IncludesBetweenFolders(Sources());
+  for (const auto& [from, targets] : kKnownCycles)
+    for (const std::string& to : targets)
+      EXPECT_EQ(includes[from].erase(to), 1u) << from << " no longer includes " << to;
+  for (const auto& [from, targets] : kKnownCycles)
+    for (const std::string& to : targets)
+      EXPECT_TRUE(Reaches(includes, to, from)) << from << " may include " << to << ": it is no cycle";
+  for (const std::string& cycle : Cycles(includes)) ADD_FAILURE() << cycle;
+}
+
+// By others than the file that implements it, and by more than tests. The public interface is for users.
+TEST(StructureTest, EveryHeaderIsIncluded) {
+  const std::vector<SourceFile> sources = Sources();
+  std::map<std::string, std::vector<std::string>> includers;
+  for (const SourceFile& file : sources)
+    for (const std::string& line : file.lines)
+      if (const std::string include = IncludeOf(line); !include.empty())
+        includers[include.substr(1)].push_back(file.path);
+  for (const SourceFile& header : sources) {
+    if (!header.path.ends_with(".h") || header.path.starts_with("tools/api/")) continue;
+    const std::string own = header.path.substr(0, header.path.size() - 1) + "cc";
+    const bool of_tests = FolderOf(header.path) == "tests";
+    const std::vector<std::string>& all = includers[header.path];
+    EXPECT_TRUE(std::any_of(
+        all.begin(), all.end(),
+        [&](const std::string& file) { return file != own && (of_tests || FolderOf(file) != "tests"); }))
+        << header.path << " is included by nothing";
   }
 }
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <thread>
 
-#include "graph_tuner/executor.h"
 #include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/executor/executor.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "tools/api/tilesmith.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/network_problem.h"
 #include "tools/cli/args.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"

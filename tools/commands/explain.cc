@@ -9,7 +9,7 @@
 
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/explain/layout_tries.h"
-#include "graph_tuner/plan/plan_corrections.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/error.h"
 #include "ops/nodes/conv.h"
 #include "tools/cli/close_names.h"
@@ -80,12 +80,9 @@ class ExplainCommand : public Command {
     ProgressLine progress;
     const auto costs = OpenCosts(arguments_, machine, progress);
     GraphTuneOptions options = TuningOptions(arguments_, machine, progress);
-    if (plan) {
-      options.ends = plan->ends;
-      options.corrections = CorrectionsOf(graph, *plan, *costs);
-    }
-    const SolvedNetwork solved =
-        SolveNetwork(graph, *costs, options, PrepareProblem(graph, records, *costs, options));
+    if (plan) options.ends = plan->ends;
+    const NetworkProblem problem(graph, records, *costs, options);
+    const SolvedNetwork solved = SolveNetwork(problem, plan ? plan->corrections : Corrections());
     ExplainedNetwork network{solved, plan ? &*plan : nullptr};
     if (!json_) network.most_terms = kShownTerms;
 
@@ -99,7 +96,7 @@ class ExplainCommand : public Command {
       AddNode(report, network, choices);
       if (layout) AddLayout(report, network, choices, Ask(solved, *node, *layout, records));
     } else if (layout) {
-      AddUniform(report, solved, *layout, records);
+      AddUniform(report, solved, *layout);
       AddLayoutSummary(report, network, *layout, records, show);
     } else {
       AddSummary(report, network, show);
@@ -123,11 +120,9 @@ class ExplainCommand : public Command {
     return plan;
   }
 
-  static void AddUniform(Report& report, const SolvedNetwork& solved, const Layout& layout,
-                         const std::vector<Record>& records) {
-    GraphTuneOptions options = solved.options;
-    options.uniform = layout;
-    const Plan plan = GraphTune(solved.graph, records, solved.costs, options).plan;
+  static void AddUniform(Report& report, const SolvedNetwork& solved, const Layout& layout) {
+    const NetworkProblem uniform = solved.problem.Restricted({.uniform = layout});
+    const Plan plan = GraphTune(uniform, solved.priced.corrections).plan;
     report.Fact("uniform_seconds", layout.ToString() + " wherever possible, ms",
                 MillisecondsCell(plan.predicted_seconds));
     report.Fact("uniform_off_seconds", "  off ms",
@@ -136,9 +131,11 @@ class ExplainCommand : public Command {
 
   AskedLayout Ask(const SolvedNetwork& solved, NodeId node, const Layout& layout,
                   const std::vector<Record>& records) const {
-    const auto* conv = dynamic_cast<const ConvOp*>(solved.graph.node(node).op.get());
+    const auto* conv = dynamic_cast<const ConvOp*>(solved.graph().node(node).op.get());
     if (!conv) return {layout, {}, ""};
-    LayoutTries tries = FindLayoutTries(conv->workload(), layout, records, solved.options);
+    const GraphTuneOptions& options = solved.problem.options();
+    LayoutTries tries =
+        FindLayoutTries(conv->workload(), layout, records, {options.cpu, options.threads, options.accuracy});
     std::string command = TuneCommand(conv->workload(), tries);
     return {layout, std::move(tries), std::move(command)};
   }

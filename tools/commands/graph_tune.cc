@@ -1,5 +1,3 @@
-#include "graph_tuner/graph_tune.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/prediction_loop.h"
@@ -32,8 +30,7 @@ namespace {
 struct Session {
   const Machine& machine;
   const Graph& graph;
-  const std::vector<Record>& log;      // all that may be chosen from
-  const std::vector<Record>& records;  // candidates
+  const std::vector<Record>& log;
   CostSource& costs;
   StageProgress& stages;
 };
@@ -81,12 +78,11 @@ class GraphTuneCommand : public Command {
     CatchInterrupts();
     ProgressLine progress;
     const auto costs = OpenCosts(arguments_, machine, progress);
-    SetOptions(machine, progress);
+    options_ = TuningOptions(arguments_, machine, progress);
+    if (max_weights_ > 0) max_weight_bytes_ = max_weights_ << 20;
     StageProgress stages(progress, seconds_);
     CheckAccuracyLimits(options_.accuracy);
-    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, records);
-    const std::vector<Record> usable = UsableRecords(graph, accepted);
-    const Session session{machine, graph, accepted, usable, *costs, stages};
+    const Session session{machine, graph, records, *costs, stages};
 
     const RefinedPlan refined = RefineOrKeep(session);
     Report report;
@@ -111,25 +107,6 @@ class GraphTuneCommand : public Command {
   }
 
  private:
-  void SetOptions(const Machine& machine, ProgressLine& progress) {
-    options_ = TuningOptions(arguments_, machine, progress);
-    if (max_weights_ > 0) options_.max_weight_bytes = max_weights_ << 20;
-    options_.progress = [this, show = options_.progress](size_t done, size_t total) {
-      show(done, total);
-      asked_ = NowSeconds();
-    };
-  }
-
-  // The candidates: looked for once, not in every solution.
-  std::vector<Record> UsableRecords(const Graph& graph, const std::vector<Record>& accepted) {
-    std::vector<Record> usable;
-    for (auto& [workload, choices] : FindCandidates(graph, accepted, options_.cpu, options_.threads)) {
-      usable.insert(usable.end(), choices.begin(), choices.end());
-    }
-    candidates_ = int64_t(usable.size());
-    return usable;
-  }
-
   // Who interrupts it keeps the fastest of the plans that had run.
   RefinedPlan RefineOrKeep(const Session& session) {
     std::optional<RefinedPlan> refined;
@@ -141,13 +118,15 @@ class GraphTuneCommand : public Command {
   }
 
   RefinedPlan Refine(const Session& session) {
-    ExpectRuns(session, kTemplateRivals + (no_baselines_ ? 0 : int(Baselines(options_).size())));
+    ExpectRuns(session, kTemplateRivals + (no_baselines_ ? 0 : int(Baselines().size())));
+    const NetworkProblem problem(session.graph, session.log, session.costs, options_);
+    candidates_ = problem.UsableRecords();
     PredictionLoop loop;
     loop.rounds = int(rounds_);
     loop.solve = [&](const Corrections& corrections) {
-      options_.corrections = corrections;
-      solved_ = GraphTune(session.graph, session.records, session.costs, options_);
-      solve_seconds_ = NowSeconds() - asked_;
+      const double began = NowSeconds();
+      solved_ = GraphTune(problem, corrections, max_weight_bytes_);
+      solve_seconds_ = NowSeconds() - began;
       return solved_.plan;
     };
     loop.measure = [&](const std::vector<const Plan*>& plans) {
@@ -168,9 +147,8 @@ class GraphTuneCommand : public Command {
       return ratios;
     };
     loop.rivals = [&] {
-      std::vector<RivalPlan> rivals =
-          TemplateRivals(session.graph, session.records, session.costs, Uncorrected(), solved_.plan);
-      if (!no_baselines_) PlanTheBaselines(session);
+      std::vector<RivalPlan> rivals = TemplateRivals(problem, solved_.plan, max_weight_bytes_);
+      if (!no_baselines_) baselines_ = PlanBaselines(problem, max_weight_bytes_);
       for (const PlannedBaseline& baseline : baselines_)
         if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
       ExpectRuns(session, int(rivals.size()));
@@ -180,11 +158,14 @@ class GraphTuneCommand : public Command {
     loop.challenge = [&](const RefinedPlan& refined) {
       WritePlan(plan_path_, refined.plan);
       fastest_ = refined.plan;
-      return no_baselines_ ? std::nullopt : FasterBaseline(session, refined);
+      if (no_baselines_) return std::optional<Plan>();
+      if (baselines_.empty()) baselines_ = PlanBaselines(problem, max_weight_bytes_);
+      return FasterBaseline(session, refined);
     };
     if (variants_) {
       loop.variants = [&](const Plan& plan) {
-        return ConfigVariants(session.graph, plan, session.log, session.machine.cpu);
+        const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, session.log);
+        return ConfigVariants(session.graph, plan, accepted, session.machine.cpu);
       };
     }
     return RefinePlan(session.graph, session.costs, loop);
@@ -211,17 +192,6 @@ class GraphTuneCommand : public Command {
     report.Fact("heavy_nodes_predicted", "  measured within 15%", CountCell(heavy.predicted_well));
   }
 
-  // By the log's figures, as those would choose who do not run networks to correct them.
-  void PlanTheBaselines(const Session& session) {
-    baselines_ = PlanBaselines(session.graph, session.records, session.costs, Uncorrected());
-  }
-
-  GraphTuneOptions Uncorrected() const {
-    GraphTuneOptions uncorrected = options_;
-    uncorrected.corrections = {};
-    return uncorrected;
-  }
-
   std::vector<PlanToCheck> PlansToCheck(const Plan& plan) const {
     std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}};
     for (const PlannedBaseline& baseline : baselines_)
@@ -231,7 +201,6 @@ class GraphTuneCommand : public Command {
 
   // Runs the baselines beside the plan.
   std::optional<Plan> FasterBaseline(const Session& session, const RefinedPlan& refined) {
-    if (baselines_.empty()) PlanTheBaselines(session);
     std::vector<PlannedBaseline> baselines = baselines_;
     DropPlan(refined.plan, baselines);
     int runs = 1;
@@ -303,6 +272,7 @@ class GraphTuneCommand : public Command {
 
   GraphTuningArguments arguments_;
   GraphTuneOptions options_;
+  std::optional<int64_t> max_weight_bytes_;
   std::string plan_path_;
   int64_t rounds_ = 3, max_weights_ = 0;  // 0: no limit
   double seconds_ = 1;
@@ -313,7 +283,6 @@ class GraphTuneCommand : public Command {
   std::vector<PlannedBaseline> baselines_;
   std::vector<BaselineRun> baseline_runs_;  // beside the plan
   std::optional<Plan> fastest_;             // when it was last looked for
-  double asked_ = 0;                        // when the last cost was known
   double solve_seconds_ = 0;                // of the last solution
   CorePlacement best_;                      // that a measurement has seen
   int64_t candidates_ = 0;

@@ -16,7 +16,7 @@ namespace {
 using NodeId = Graph::NodeId;
 
 NodeId NodeOf(const SolvedNetwork& solved, const NodePlan& schedule) {
-  return solved.graph.Find(schedule.node).value();
+  return solved.graph().Find(schedule.node).value();
 }
 
 double SumOf(const ExplainedChoice& option, std::initializer_list<TermKind> kinds) {
@@ -28,7 +28,7 @@ double SumOf(const ExplainedChoice& option, std::initializer_list<TermKind> kind
 
 std::optional<NodeChoice> GivenChoice(const ExplainedNetwork& network, NodeId node) {
   if (!network.given) return std::nullopt;
-  return ChosenBy(network.solved.graph, network.solved.prepared.built, *network.given, node);
+  return ChosenBy(network.solved.graph(), network.solved.built(), *network.given, node);
 }
 
 // Those of the given plan's choices that today's problem still has.
@@ -43,7 +43,7 @@ std::vector<FixedNode> GivenChoices(const ExplainedNetwork& network) {
 }
 
 std::string GivenText(const ExplainedNetwork& network, NodeId node) {
-  return ChoiceText(network.solved.graph, NodePlanOf(network.solved.graph, *network.given, node));
+  return ChoiceText(network.solved.graph(), NodePlanOf(network.solved.graph(), *network.given, node));
 }
 
 std::string MarkText(bool best, bool given) {
@@ -74,7 +74,7 @@ void AddOptionTable(Report& report, const ExplainedNetwork& network,
     table.AddRow(
         {TextCell(MarkText(best, is_given)), alone ? TextCell(schedule.layouts.in.ToString()) : NoCell(),
          alone ? TextCell(schedule.layouts.out.ToString()) : NoCell(),
-         TextCell(FusedText(solved.graph, schedule)),
+         TextCell(FusedText(solved.graph(), schedule)),
          schedule.record ? TextCell(schedule.record->template_name) : NoCell(),
          MillisecondsCell(schedule.predicted_seconds), MoreCell(SumOf(option, {TermKind::kInputTransform})),
          MoreCell(SumOf(option, {TermKind::kOutputTransform})),
@@ -88,10 +88,10 @@ void AddOptionTable(Report& report, const ExplainedNetwork& network,
 void AddWhy(Report& report, const ExplainedNetwork& network, const ExplainedChoice& best,
             const ExplainedChoice& other) {
   const SolvedNetwork& solved = network.solved;
-  const std::string text = ChoiceText(solved.graph, other.schedule);
+  const std::string text = ChoiceText(solved.graph(), other.schedule);
   AddTerms(report, "what changes with " + text, other.terms, network.most_terms);
   report.Fact("why_not", "why not", TextCell(text));
-  report.Fact("why", "", TextCell(InequalityText(solved.graph, best, other)));
+  report.Fact("why", "", TextCell(InequalityText(solved.graph(), best, other)));
   const double off = other.total_seconds - best.total_seconds;
   const double share = best.total_seconds > 0 ? off / best.total_seconds : 0;
   report.Fact("off_seconds", "off ms", MoreCell(off));
@@ -114,14 +114,14 @@ void AddTries(Report& report, const LayoutTries& tries) {
 
 // Why no option of a node has a layout.
 std::string WhyMissing(const SolvedNetwork& solved, NodeId node, const AskedLayout& asked) {
-  const std::vector<Layout>& considered = solved.prepared.layouts.all;
+  const std::vector<Layout>& considered = solved.problem.layouts().all;
   const std::string name = asked.layout.ToString();
-  if (solved.graph.node(node).op->Type() == "Conv") {
+  if (solved.graph().node(node).op->Type() == "Conv") {
     if (asked.tries.templates.empty()) return "no template computes this convolution in " + name;
     return asked.tries.trials > 0 ? "no trial of it worked" : "it was never tried";
   }
   if (std::ranges::find(considered, asked.layout) != considered.end())
-    return fmt::format("{} does not run in {} here", solved.graph.node(node).op->Type(), name);
+    return fmt::format("{} does not run in {} here", solved.graph().node(node).op->Type(), name);
   return fmt::format("no candidate of any convolution has {}, so no other node is considered in it", name);
 }
 
@@ -151,8 +151,8 @@ void AddNode(Report& report, const ExplainedNetwork& network, const std::vector<
   const NodeId node = NodeOf(solved, best.schedule);
   const std::optional<NodeChoice> given = GivenChoice(network, node);
   report.Fact("node", "node", TextCell(best.schedule.node));
-  report.Fact("op", "op", TextCell(solved.graph.node(node).op->Signature()));
-  report.Fact("chosen", "best plan has", TextCell(ChoiceText(solved.graph, best.schedule)));
+  report.Fact("op", "op", TextCell(solved.graph().node(node).op->Signature()));
+  report.Fact("chosen", "best plan has", TextCell(ChoiceText(solved.graph(), best.schedule)));
   if (network.given) {
     report.Fact("given", "given plan has",
                 TextCell(GivenText(network, node) + (given ? "" : ", which this log has not")));
@@ -173,9 +173,9 @@ void AddLayout(Report& report, const ExplainedNetwork& network, const std::vecto
   const SolvedNetwork& solved = network.solved;
   const NodeId node = NodeOf(solved, options.at(0).schedule);
   const auto has_layout = [&](const ExplainedChoice& option) {
-    return HasLayout(solved.graph, solved.prepared.built, {node, option.choice}, asked.layout);
+    return HasLayout(solved.graph(), solved.built(), {node, option.choice}, asked.layout);
   };
-  const bool is_conv = solved.graph.node(node).op->Type() == "Conv";
+  const bool is_conv = solved.graph().node(node).op->Type() == "Conv";
   report.Fact("layout", "asked for", TextCell(asked.layout.ToString()));
   if (is_conv) AddTries(report, asked.tries);
   const auto closest = std::ranges::find_if(options, has_layout);
@@ -184,12 +184,12 @@ void AddLayout(Report& report, const ExplainedNetwork& network, const std::vecto
     if (is_conv && !asked.tries.templates.empty()) report.Fact("try", "  to try it", TextCell(asked.command));
     return;
   }
-  report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph, closest->schedule)));
+  report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph(), closest->schedule)));
   report.Fact("layout_total_seconds", "  network ms", MillisecondsCell(closest->total_seconds));
   report.Fact("layout_off_seconds", "  off ms",
               MoreCell(closest->total_seconds - solved.best.predicted_seconds));
   if (closest != options.begin())
-    report.Fact("layout_why", "", TextCell(InequalityText(solved.graph, options[0], *closest)));
+    report.Fact("layout_why", "", TextCell(InequalityText(solved.graph(), options[0], *closest)));
 }
 
 void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgress& progress) {
@@ -198,7 +198,7 @@ void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgr
   if (network.given) {
     const Plan given = BestPlanWith(solved, GivenChoices(network));
     AddTerms(report, "what the given plan pays more",
-             Differences(solved.graph, solved.best, given, std::nullopt), network.most_terms);
+             Differences(solved.graph(), solved.best, given, std::nullopt), network.most_terms);
   }
   Table& table = report.AddTable({"nodes",
                                   "every node that has a choice",
@@ -211,7 +211,7 @@ void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgr
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeId node = NodeOf(solved, nodes[i]);
     progress(i, nodes.size());
-    if (ChoicesOf(solved.prepared.built, node).size() < 2) continue;
+    if (ChoicesOf(solved.built(), node).size() < 2) continue;
     const std::optional<NodeChoice> given = GivenChoice(network, node);
     std::optional<ExplainedChoice> other;
     if (!network.given)
@@ -220,8 +220,8 @@ void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgr
       other = ExplainChoice(solved, node, *given);
     table.AddRow(
         {TextCell(nodes[i].node), TextCell(nodes[i].op_type), MillisecondsCell(nodes[i].predicted_seconds),
-         TextCell(ChoiceText(solved.graph, nodes[i])),
-         TextCell(network.given ? GivenText(network, node) : ChoiceText(solved.graph, other->schedule)),
+         TextCell(ChoiceText(solved.graph(), nodes[i])),
+         TextCell(network.given ? GivenText(network, node) : ChoiceText(solved.graph(), other->schedule)),
          other ? MoreCell(other->total_seconds - solved.best.predicted_seconds) : NoCell()});
   }
   const size_t fixed = nodes.size() - table.rows().size();
@@ -231,7 +231,7 @@ void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgr
 void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Layout& layout,
                       const std::vector<Record>& records, const NodeProgress& progress) {
   const SolvedNetwork& solved = network.solved;
-  const BuiltProblem& built = solved.prepared.built;
+  const BuiltProblem& built = solved.built();
   Table& table = report.AddTable({"convolutions",
                                   "its convolutions in " + layout.ToString(),
                                   {{"node", "node"},
@@ -241,21 +241,23 @@ void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Lay
                                    {"off_seconds", "off ms"},
                                    {"trials", "trials"},
                                    {"failures", "failures"}}});
+  const GraphTuneOptions& options = solved.problem.options();
+  const LogReader reader{options.cpu, options.threads, options.accuracy};
   const std::vector<NodePlan>& nodes = solved.best.nodes;
   for (size_t i = 0; i < nodes.size(); ++i) {
     progress(i, nodes.size());
     const NodeId node = NodeOf(solved, nodes[i]);
-    const auto* conv = dynamic_cast<const ConvOp*>(solved.graph.node(node).op.get());
+    const auto* conv = dynamic_cast<const ConvOp*>(solved.graph().node(node).op.get());
     if (!conv) continue;
     std::vector<NodeChoice> choices = ChoicesOf(built, node);
     std::erase_if(choices, [&](const NodeChoice& choice) {
-      return !HasLayout(solved.graph, built, {node, choice}, layout);
+      return !HasLayout(solved.graph(), built, {node, choice}, layout);
     });
     std::optional<ExplainedChoice> closest;
     if (!choices.empty()) closest = BestOf(solved, node, choices);
-    const LayoutTries tries = FindLayoutTries(conv->workload(), layout, records, solved.options);
-    table.AddRow({TextCell(nodes[i].node), TextCell(ChoiceText(solved.graph, nodes[i])),
-                  closest ? TextCell(ChoiceText(solved.graph, closest->schedule)) : NoCell(),
+    const LayoutTries tries = FindLayoutTries(conv->workload(), layout, records, reader);
+    table.AddRow({TextCell(nodes[i].node), TextCell(ChoiceText(solved.graph(), nodes[i])),
+                  closest ? TextCell(ChoiceText(solved.graph(), closest->schedule)) : NoCell(),
                   closest ? MillisecondsCell(closest->schedule.predicted_seconds) : NoCell(),
                   closest ? MoreCell(closest->total_seconds - solved.best.predicted_seconds) : NoCell(),
                   CountCell(tries.trials), TextCell(FailuresText(tries.failures))});
@@ -277,8 +279,8 @@ void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector
     std::vector<std::string> texts;
     for (size_t c = 0; c < shown; ++c)
       texts.push_back(fmt::format("{} {} (not {})", changes[c].here.node,
-                                  ChoiceText(solved.graph, changes[c].here),
-                                  ChoiceText(solved.graph, changes[c].best)));
+                                  ChoiceText(solved.graph(), changes[c].here),
+                                  ChoiceText(solved.graph(), changes[c].best)));
     if (shown < changes.size()) texts.push_back(fmt::format("{} more", changes.size() - shown));
     const double total = plans[i].plan.predicted_seconds;
     table.AddRow({CountCell(int64_t(i) + 1), MillisecondsCell(total),

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "graph_tuner/executor/end_tensors.h"
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/quantile.h"

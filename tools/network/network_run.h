@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph_tuner/check/network_check.h"
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/npz.h"
 

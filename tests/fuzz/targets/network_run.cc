@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 #include "layouts/transform.h"
 #include "tests/support/random.h"
 

@@ -1,5 +1,5 @@
 // An ONNX file: imported, optimized, planned by default and run once on one thread.
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "ops/onnx_import.h"
 #include "ops/passes/passes.h"
 #include "tests/fuzz/targets/network_run.h"

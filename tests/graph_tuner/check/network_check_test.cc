@@ -8,7 +8,7 @@
 
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/executor/compiled_network.h"
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/batch_norm.h"
 #include "ops/nodes/binary.h"

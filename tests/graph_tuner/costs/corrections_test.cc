@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/build_problem.h"
 #include "graph_tuner/solvers/solver.h"

@@ -1,7 +1,7 @@
 // Running allocates nothing.
 #include <gtest/gtest.h>
 
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "ops/nodes/activations.h"
 #include "ops/nodes/concat.h"
 #include "ops/nodes/pool.h"

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/support/ops/conformance.h"

@@ -1,4 +1,4 @@
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/graph_tuner/support/liveness.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "graph_tuner/check/network_check.h"
-#include "graph_tuner/graph_tune.h"
-#include "graph_tuner/problem/fused_nodes.h"
+#include "graph_tuner/plan/fused_nodes.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"

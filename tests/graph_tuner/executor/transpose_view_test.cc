@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "graph_tuner/executor.h"
-#include "graph_tuner/graph_tune.h"
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/executor.h"
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "ops/nodes/transpose.h"
 #include "ops/passes/passes.h"
 #include "ops/reference_run.h"

@@ -23,9 +23,9 @@ TEST(BestPlans, AreTheCheapestThatDifferInANode) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 2 + int(seed % 5));
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
-    const BuiltProblem& built = network.prepared.built;
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
+    const BuiltProblem& built = network.built();
     if (Combinations(built) > 200) continue;
     ++networks;
     const auto choices_of = [&](const Plan& plan) {
@@ -37,7 +37,7 @@ TEST(BestPlans, AreTheCheapestThatDifferInANode) {
       return choices;
     };
     std::map<Choices, double> all;
-    PlanEnumerator(sample.graph, network.prepared.candidates).ForEach([&](Plan& plan) {
+    PlanEnumerator(sample.graph, problem.candidates()).ForEach([&](Plan& plan) {
       PricePlan(sample.graph, sample.costs, plan);
       const auto [known, added] = all.try_emplace(choices_of(plan), plan.predicted_seconds);
       if (!added) known->second = std::min(known->second, plan.predicted_seconds);

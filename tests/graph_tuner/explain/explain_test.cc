@@ -28,14 +28,14 @@ TEST(Explain, ForcedTotalsAreTheLeastOfAllPlansThatHaveTheChoice) {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 2 + int(seed % 5));
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
-    const BuiltProblem& built = network.prepared.built;
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
+    const BuiltProblem& built = network.built();
     if (Combinations(built) > 200) continue;
     ++networks;
     const std::vector<Id> nodes = PlannedNodes(sample.graph, network.best);
     std::map<std::tuple<Id, int, int>, double> least;
-    PlanEnumerator(sample.graph, network.prepared.candidates).ForEach([&](Plan& plan) {
+    PlanEnumerator(sample.graph, problem.candidates()).ForEach([&](Plan& plan) {
       PricePlan(sample.graph, sample.costs, plan);
       for (const Id node : nodes) {
         const std::optional<NodeChoice> choice = ChosenBy(sample.graph, built, plan, node);
@@ -66,13 +66,13 @@ TEST(Explain, ForcedTotalsEqualExhaustiveSearchUnderTheSameRestriction) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 5);
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
-    const BuiltProblem& built = network.prepared.built;
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
+    const BuiltProblem& built = network.built();
     for (const Id node : PlannedNodes(sample.graph, network.best)) {
       for (const NodeChoice& choice : ChoicesOf(built, node)) {
         const Solution oracle =
-            FindSolver("exhaustive").solve(WithFixed(built, {{node, choice}}), options.limits);
+            FindSolver("exhaustive").solve(WithFixed(built, {{node, choice}}), SolveLimits());
         ASSERT_TRUE(oracle.solved()) << oracle.refusal;
         EXPECT_EQ(ChosenBy(built, oracle.assignment, node), choice);
         EXPECT_NEAR(ExplainChoice(network, node, choice).total_seconds, oracle.cost, 1e-9 * oracle.cost);
@@ -86,11 +86,11 @@ TEST(Explain, TermsAddUpToTheDifferenceOfTheTotals) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 7);
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
     for (const Id node : PlannedNodes(sample.graph, network.best)) {
       const std::vector<ExplainedChoice> explained = ExplainNode(network, node);
-      EXPECT_EQ(explained[0].choice, ChosenBy(network.prepared.built, network.assignment, node));
+      EXPECT_EQ(explained[0].choice, ChosenBy(network.built(), network.assignment, node));
       EXPECT_EQ(explained[0].total_seconds, network.best.predicted_seconds);
       for (const ExplainedChoice& option : explained) {
         EXPECT_NEAR(SumOf(option.terms), option.total_seconds - network.best.predicted_seconds,
@@ -119,8 +119,8 @@ TEST(Explain, TheRunnerUpIsTheSecondOfAllChoices) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 6);
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
     for (const Id node : PlannedNodes(sample.graph, network.best)) {
       const std::vector<ExplainedChoice> explained = ExplainNode(network, node);
       const std::optional<ExplainedChoice> second = RunnerUp(network, node);
@@ -139,9 +139,9 @@ TEST(Explain, APlanIsRecognisedInTheProblemItCameFrom) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ExplainSample sample(seed, 8);
-    const GraphTuneOptions options = SyntheticOptions();
-    const SolvedNetwork network = SolveNetwork(sample.graph, sample.costs, options, sample.Prepare());
-    const BuiltProblem& built = network.prepared.built;
+    const NetworkProblem problem = sample.Prepare();
+    const SolvedNetwork network = SolveNetwork(problem);
+    const BuiltProblem& built = network.built();
     std::vector<FixedNode> fixed;
     for (const Id node : PlannedNodes(sample.graph, network.best)) {
       const NodeChoice choice = ChosenBy(built, network.assignment, node);
@@ -157,13 +157,12 @@ TEST(Explain, WhatTheProblemLacksIsNoChoiceOfIt) {
   Graph graph("g");
   graph.MarkOutput(AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16));
   SyntheticCosts costs(1);
-  const GraphTuneOptions options = SyntheticOptions();
-  const SolvedNetwork network =
-      SolveNetwork(graph, costs, options, PrepareProblem(graph, SyntheticLog(graph, {8}, 1), costs, options));
+  const NetworkProblem problem(graph, SyntheticLog(graph, {8}, 1), costs, SyntheticOptions());
+  const SolvedNetwork network = SolveNetwork(problem);
   Plan plan = network.best;
-  EXPECT_TRUE(ChosenBy(graph, network.prepared.built, plan, 1).has_value());
+  EXPECT_TRUE(ChosenBy(graph, network.built(), plan, 1).has_value());
   plan.nodes[0].record->layouts = plan.nodes[0].layouts = {Layout::Nchw(), Layout::Blocked(8)};
-  EXPECT_EQ(ChosenBy(graph, network.prepared.built, plan, 1), std::nullopt);
+  EXPECT_EQ(ChosenBy(graph, network.built(), plan, 1), std::nullopt);
 }
 
 // Prices that can be added up by hand: a transform takes 3 s, a relu 1 s.
@@ -186,9 +185,8 @@ TEST(Explain, SaysWhyTheSlowerConvIsChosen) {
                                    SyntheticRecord(workload(b), 8, 1, 7),
                                    SyntheticRecord(workload(b), 16, 1, 5)};
   PlainCosts costs;
-  const GraphTuneOptions options = SyntheticOptions();
-  const SolvedNetwork network =
-      SolveNetwork(graph, costs, options, PrepareProblem(graph, log, costs, options));
+  const NetworkProblem problem(graph, log, costs, SyntheticOptions());
+  const SolvedNetwork network = SolveNetwork(problem);
   EXPECT_EQ(network.best.predicted_seconds, 17);
   const std::vector<ExplainedChoice> explained = ExplainNode(network, b);
   ASSERT_EQ(explained.size(), 2u);
@@ -212,7 +210,7 @@ TEST(Explain, RefusesWhenTheSolverDoes) {
   ExplainSample sample(3, 8);
   GraphTuneOptions options = SyntheticOptions();
   options.limits.table_entries = 0;
-  EXPECT_THROW(SolveNetwork(sample.graph, sample.costs, options, sample.Prepare()), Error);
+  EXPECT_THROW(SolveNetwork(sample.Prepare(options)), Error);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ class LayoutTriesTest : public testing::Test {
  protected:
   LayoutTriesTest() : graph_("g") {
     graph_.MarkOutput(AddConv(graph_, "a", AddInput(graph_, {1, 8, 4, 4}), 16));
-    options_.cpu = SyntheticCpu();
-    options_.threads = 2;
+    reader_.cpu = SyntheticCpu();
+    reader_.threads = 2;
   }
   const ConvWorkload& workload() const { return dynamic_cast<const ConvOp&>(*graph_.node(1).op).workload(); }
   Record Tried(int64_t in, int64_t out, double seconds) const {
@@ -25,11 +25,11 @@ class LayoutTriesTest : public testing::Test {
     return record;
   }
   LayoutTries Find(const char* layout, const std::vector<Record>& records) const {
-    return FindLayoutTries(workload(), Layout::Parse(layout), records, options_);
+    return FindLayoutTries(workload(), Layout::Parse(layout), records, reader_);
   }
 
   Graph graph_;
-  GraphTuneOptions options_;
+  LogReader reader_;
 };
 
 TEST_F(LayoutTriesTest, CountsTrialsAndFailuresOfEitherSide) {
@@ -80,7 +80,7 @@ TEST_F(LayoutTriesTest, WhatTheGraphTunerIgnoresDoesNotCount) {
 }
 
 TEST_F(LayoutTriesTest, InaccurateOnesAreNeverTheBest) {
-  options_.accuracy.max_error = 1e-5;
+  reader_.accuracy.max_error = 1e-5;
   Record rough = Tried(8, 8, 1), fine = Tried(8, 16, 2);
   rough.error = 1e-3;
   fine.error = 1e-6;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/text_file.h"
 #include "ops/fusion.h"
 #include "tests/graph_tuner/support/synthetic.h"

@@ -5,18 +5,10 @@
 
 #include <map>
 
-#include "graph_tuner/refine/prediction_loop.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {
 namespace {
-
-GraphTuneOptions Options() {
-  GraphTuneOptions options;
-  options.cpu = SyntheticCpu();
-  options.threads = 2;
-  return options;
-}
 
 std::map<std::string, PlannedBaseline> ByName(std::vector<PlannedBaseline> baselines) {
   std::map<std::string, PlannedBaseline> by_name;
@@ -24,18 +16,15 @@ std::map<std::string, PlannedBaseline> ByName(std::vector<PlannedBaseline> basel
   return by_name;
 }
 
-TEST(Baselines, HaveNamesAndOptionsOfTheirOwn) {
-  GraphTuneOptions options = Options();
-  options.solver = "exhaustive";
-  const std::vector<Baseline> baselines = Baselines(options);
+TEST(Baselines, HaveNamesAndRestrictionsOfTheirOwn) {
+  const std::vector<Baseline> baselines = Baselines();
   ASSERT_EQ(baselines.size(), 6u);
   EXPECT_EQ(baselines[0].name, "best record of each conv");
-  EXPECT_TRUE(baselines[0].options.fastest_records);
-  EXPECT_FALSE(baselines[0].options.uniform);
+  EXPECT_TRUE(baselines[0].restriction.fastest_records);
+  EXPECT_FALSE(baselines[0].restriction.uniform);
   EXPECT_EQ(baselines[4].name, "NHWC everywhere");
-  EXPECT_EQ(baselines[4].options.uniform, Layout::Nhwc());
-  EXPECT_FALSE(baselines[4].options.fastest_records);
-  for (const Baseline& baseline : baselines) EXPECT_EQ(baseline.options.solver, "exhaustive");
+  EXPECT_EQ(baselines[4].restriction.uniform, Layout::Nhwc());
+  EXPECT_FALSE(baselines[4].restriction.fastest_records);
 }
 
 TEST(Baselines, TheBestRecordOfEachConvIgnoresLayouts) {
@@ -49,13 +38,14 @@ TEST(Baselines, TheBestRecordOfEachConvIgnoresLayouts) {
       double& seconds = least.try_emplace(WorkloadToString(record.workload), record.seconds).first->second;
       seconds = std::min(seconds, record.seconds);
     }
-    const GraphTuneResult best = GraphTune(graph, log, costs, Baselines(Options())[0].options);
+    const NetworkProblem problem(graph, log, costs, SyntheticOptions());
+    const GraphTuneResult best = GraphTune(problem.Restricted(Baselines()[0].restriction));
     for (const NodePlan& node : best.plan.nodes) {
       if (!node.record) continue;
       EXPECT_EQ(node.record->seconds, least.at(WorkloadToString(node.record->workload))) << node.node;
     }
     EXPECT_EQ(best.plan.certificate, "optimal with every workload's fastest record");
-    const Plan plan = GraphTune(graph, log, costs, Options()).plan;
+    const Plan plan = GraphTune(problem).plan;
     EXPECT_GE(best.plan.predicted_seconds, plan.predicted_seconds * (1 - 1e-9));
   }
 }
@@ -73,8 +63,9 @@ TEST(Baselines, AreRunOnlyWhereTheyDiffer) {
       log.push_back(SyntheticRecord(workload, block, block, block == 8 ? 1 : 9));
     if (name[0] == 'a') log.push_back(SyntheticRecord(workload, 16, 16, 9));
   }
-  const Plan plan = GraphTune(graph, log, costs, Options()).plan;
-  std::vector<PlannedBaseline> all = PlanBaselines(graph, log, costs, Options());
+  const NetworkProblem problem(graph, log, costs, SyntheticOptions());
+  const Plan plan = GraphTune(problem).plan;
+  std::vector<PlannedBaseline> all = PlanBaselines(problem);
   auto baselines = ByName(all);
   ASSERT_EQ(baselines.size(), 6u);
   EXPECT_TRUE(SameSchedules(*baselines["best record of each conv"].plan, plan));
@@ -101,10 +92,11 @@ TEST(Baselines, AreRunOnlyWhereTheyDiffer) {
 TEST(Baselines, OfUntunedNetworksAreTheirDefaults) {
   const Graph graph = RandomNetwork(4, 8);
   SyntheticCosts costs(1);
-  GraphTuneOptions options = Options();
+  GraphTuneOptions options = SyntheticOptions();
   options.allow_defaults = true;
-  const Plan plan = GraphTune(graph, {}, costs, options).plan;
-  std::vector<PlannedBaseline> baselines = PlanBaselines(graph, {}, costs, options);
+  const NetworkProblem problem(graph, std::vector<Record>(), costs, options);
+  const Plan plan = GraphTune(problem).plan;
+  std::vector<PlannedBaseline> baselines = PlanBaselines(problem);
   DropPlan(plan, baselines);
   EXPECT_EQ(baselines[0].note, "the same as the plan");
   for (const PlannedBaseline& baseline : baselines) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "tests/graph_tuner/support/synthetic.h"
 

@@ -4,18 +4,11 @@
 
 #include <map>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {
 namespace {
-
-GraphTuneOptions Options() {
-  GraphTuneOptions options;
-  options.cpu = SyntheticCpu();
-  options.threads = 2;
-  return options;
-}
 
 std::vector<StepProfile> RunOnce(const Graph& graph, const Plan& plan) {
   std::vector<Tensor> tensors;
@@ -44,7 +37,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
     SyntheticCosts costs(seed);
     const auto log = SyntheticLog(graph, {1, 8, 16, 0}, seed);
-    GraphTuneOptions options = Options();
+    GraphTuneOptions options = SyntheticOptions();
     if (seed % 3 == 0) options.ends = {Layout::Nhwc(), Layout::Blocked(8)};
     const Plan plan = GraphTune(graph, log, costs, options).plan;
     const std::vector<StepProfile> steps = RunOnce(graph, plan);
@@ -95,7 +88,7 @@ TEST(Learn, TakesEachStepsShareOfAnUnprofiledRun) {
   const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 8);
   graph.MarkOutput(AddRelu(graph, "r", a));
   SyntheticCosts costs(1);
-  const Plan plan = GraphTune(graph, SyntheticLog(graph, {8}, 1), costs, Options()).plan;
+  const Plan plan = GraphTune(graph, SyntheticLog(graph, {8}, 1), costs, SyntheticOptions()).plan;
   PlanMeasurement measurement{4, RunOnce(graph, plan)};
   ASSERT_GE(measurement.steps.size(), 3u);
   for (StepProfile& step : measurement.steps) step.seconds = 1.0 / double(measurement.steps.size());

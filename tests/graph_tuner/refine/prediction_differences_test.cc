@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {

@@ -4,8 +4,9 @@
 
 #include <memory>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "tests/graph_tuner/support/plan_enumerator.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
@@ -86,21 +87,19 @@ class PredictionLoopTest : public testing::Test {
     options_.threads = 2;
   }
 
+  NetworkProblem Problem() const { return {graph_, log_, *costs_, options_}; }
+
   PredictionLoop SolvingLoop() {
     PredictionLoop loop;
-    loop.solve = [&](const Corrections& corrections) {
-      options_.corrections = corrections;
-      return GraphTune(graph_, log_, *costs_, options_).plan;
+    loop.solve = [problem = std::make_shared<NetworkProblem>(Problem())](const Corrections& corrections) {
+      return GraphTune(*problem, corrections).plan;
     };
     return loop;
   }
 
   // One layout wherever possible, by the log's prices.
   RivalPlan UniformRival(const Layout& layout) const {
-    GraphTuneOptions uniform = options_;
-    uniform.corrections = {};
-    uniform.uniform = layout;
-    return {layout.ToString(), GraphTune(graph_, log_, *costs_, uniform).plan};
+    return {layout.ToString(), GraphTune(Problem().Restricted({.uniform = layout})).plan};
   }
 
   RefinedPlan Refine(FakeMachine& machine, int rounds) {

@@ -35,7 +35,9 @@ class TemplateRivalsTest : public testing::Test {
   }
 
   Plan Solve() { return GraphTune(graph_, log_, costs_, options_).plan; }
-  std::vector<RivalPlan> Rivals() { return TemplateRivals(graph_, log_, costs_, options_, Solve()); }
+  std::vector<RivalPlan> Rivals() {
+    return TemplateRivals(NetworkProblem(graph_, log_, costs_, options_), Solve());
+  }
 
   static std::set<std::string> TemplatesOf(const Plan& plan) {
     std::set<std::string> names;

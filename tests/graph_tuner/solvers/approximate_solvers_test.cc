@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/solvers/certificate.h"
 #include "graph_tuner/solvers/solve_beam.h"
 #include "graph_tuner/solvers/solve_dp.h"

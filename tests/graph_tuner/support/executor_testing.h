@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 #include "layouts/transform.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"

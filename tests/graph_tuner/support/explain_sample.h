@@ -10,26 +10,17 @@
 
 namespace tilesmith {
 
-inline GraphTuneOptions SyntheticOptions() {
-  GraphTuneOptions options;
-  options.cpu = SyntheticCpu();
-  options.threads = 2;
-  return options;
-}
-
 // A random network with its candidates, fused ones among them, and prices.
 struct ExplainSample {
   explicit ExplainSample(uint64_t seed, int nodes)
       : seed(seed), graph(RandomNetwork(seed, nodes)), costs(seed) {}
 
-  PreparedProblem Prepare() {
+  NetworkProblem Prepare(const GraphTuneOptions& options = SyntheticOptions()) {
     const std::vector<int64_t> blocks = seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{8, 16};
-    PreparedProblem prepared;
-    prepared.candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
-    AddFusedCandidates(graph, blocks, seed, prepared.candidates);
-    prepared.layouts = LayoutsOf(prepared.candidates);
-    prepared.built = BuildProblem(graph, prepared.candidates, prepared.layouts, costs);
-    return prepared;
+    Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
+    AddFusedCandidates(graph, blocks, seed, candidates);
+    std::erase_if(candidates, [](const auto& entry) { return entry.second.empty(); });
+    return {graph, std::move(candidates), costs, options};
   }
 
   uint64_t seed;

@@ -91,10 +91,10 @@ inline LayoutProblem RandomSeriesParallelProblem(unsigned seed) {
 }
 
 // Networks of convs (two variables each), joins and concats, with conversions between all forms.
-class NetworkProblem {
+class RandomNetworkProblem {
  public:
   // With whole costs totals are exact however they are added up.
-  NetworkProblem(int forms, unsigned seed, int forbidden_percent = 0, bool whole_costs = false)
+  RandomNetworkProblem(int forms, unsigned seed, int forbidden_percent = 0, bool whole_costs = false)
       : random_(seed),
         forms_(forms),
         forbidden_(forbidden_percent),
@@ -201,13 +201,13 @@ class NetworkProblem {
 
 // Five nodes a block.
 inline LayoutProblem InceptionChain(int blocks, int forms, unsigned seed) {
-  NetworkProblem network(forms, seed);
+  RandomNetworkProblem network(forms, seed);
   for (int block = 0; block < blocks; ++block) network.AddInceptionBlock();
   return std::move(network.problem);
 }
 
 inline LayoutProblem MixedNetwork(int variables, int forms, unsigned seed) {
-  NetworkProblem network(forms, seed, 10, true);
+  RandomNetworkProblem network(forms, seed, 10, true);
   while (int(network.problem.size()) < variables) network.AddRandomBlock();
   return std::move(network.problem);
 }

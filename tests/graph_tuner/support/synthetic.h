@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "graph_tuner/costs/costs.h"
+#include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/costs/op_costs.h"
-#include "graph_tuner/costs/transform_costs.h"
-#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/check.h"
 #include "ops/graph.h"
 #include "ops/nodes/activations.h"
@@ -31,6 +32,19 @@ inline CpuInfo SyntheticCpu() {
   cpu.isa = Isa::kPortable;
   cpu.cores = 2;
   return cpu;
+}
+
+inline GraphTuneOptions SyntheticOptions() {
+  GraphTuneOptions options;
+  options.cpu = SyntheticCpu();
+  options.threads = 2;
+  return options;
+}
+
+// Once, of a problem that nothing else is asked of.
+inline GraphTuneResult GraphTune(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
+                                 const GraphTuneOptions& options) {
+  return GraphTune(NetworkProblem(graph, records, costs, options));
 }
 
 // In [0, 1), the same for the same text and seed.

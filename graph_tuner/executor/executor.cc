@@ -1,4 +1,4 @@
-#include "graph_tuner/executor.h"
+#include "graph_tuner/executor/executor.h"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,6 @@
 
 namespace tilesmith {
 namespace {
-
-// A pointer into memory of the user's, set at the start of every run.
-template <typename Pointer>
-struct Patch {
-  Pointer* pointer = nullptr;
-  int index = 0;       // of the tensor
-  int64_t offset = 0;  // in floats
-};
 
 void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_view role) {
   TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, expected.name);
@@ -36,6 +28,14 @@ void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_v
 }  // namespace
 
 struct Executor::Impl {
+  // A pointer into memory of the user's, set at the start of every run.
+  template <typename Pointer>
+  struct Patch {
+    Pointer* pointer = nullptr;
+    int index = 0;       // of the tensor
+    int64_t offset = 0;  // in floats
+  };
+
   Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop);
 
   void ConnectSteps();

@@ -1,11 +1,11 @@
-#include "graph_tuner/graph_tune.h"
+#include "graph_tuner/problem/network_problem.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph_tuner/plan/fused_nodes.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/build_problem.h"
-#include "graph_tuner/problem/fused_nodes.h"
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
@@ -18,13 +18,6 @@ namespace {
 
 using Id = Graph::NodeId;
 using testing::HasSubstr;
-
-GraphTuneOptions Options() {
-  GraphTuneOptions options;
-  options.cpu = SyntheticCpu();
-  options.threads = 2;
-  return options;
-}
 
 NodePlan Tolerant(const char* node, const char* type, const char* layout) {
   return {node, type, {Layout::Parse(layout), Layout::Parse(layout)}, std::nullopt, 0};
@@ -139,7 +132,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     const std::vector<Record> log =
         SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
     SyntheticCosts costs(seed);
-    GraphTuneOptions options = Options();
+    GraphTuneOptions options = SyntheticOptions();
     const std::vector<Layout> ends = {Layout::Nchw(), Layout::Nhwc(), Layout::Nchw(), Layout::Blocked(8)};
     options.ends = {ends[seed % 4], ends[seed / 4 % 4]};
     const GraphTuneResult dp = GraphTune(graph, log, costs, options);
@@ -231,8 +224,8 @@ TEST(GraphTune, IsDeterministic) {
   const Graph graph = RandomNetwork(77, 12);
   const auto log = SyntheticLog(graph, {1, 8, 16}, 5);
   SyntheticCosts costs(3);
-  const Plan a = GraphTune(graph, log, costs, Options()).plan;
-  const Plan b = GraphTune(graph, log, costs, Options()).plan;
+  const Plan a = GraphTune(graph, log, costs, SyntheticOptions()).plan;
+  const Plan b = GraphTune(graph, log, costs, SyntheticOptions()).plan;
   ASSERT_EQ(a.nodes.size(), b.nodes.size());
   for (size_t i = 0; i < a.nodes.size(); ++i) EXPECT_EQ(a.nodes[i].layouts, b.nodes[i].layouts);
 }
@@ -250,7 +243,7 @@ TEST(GraphTune, NamesEveryWorkloadTheLogLacksAndTheCommand) {
     if (WorkloadToString(record.workload) == c_workload) record.target.cpu_model = "another";
   }
   SyntheticCosts costs(1);
-  GraphTuneOptions options = Options();
+  GraphTuneOptions options = SyntheticOptions();
   options.model = "net.onnx";
   try {
     GraphTune(graph, log, costs, options);
@@ -274,7 +267,7 @@ TEST(GraphTune, RefusesWhatTheSolverRefusesAndUnknownSolvers) {
   const Graph graph = RandomNetwork(3, 8);
   const auto log = SyntheticLog(graph, {1, 8}, 1);
   SyntheticCosts costs(1);
-  GraphTuneOptions options = Options();
+  GraphTuneOptions options = SyntheticOptions();
   options.limits.table_entries = 0;
   options.solver = "dp";
   EXPECT_THROW(GraphTune(graph, log, costs, options), Error);
@@ -286,10 +279,9 @@ TEST(GraphTune, UniformSchedulesKeepToOneLayoutAndCostNoLess) {
   const Graph graph = RandomNetwork(21, 12);
   const auto log = SyntheticLog(graph, {1, 8, 16}, 2);
   SyntheticCosts costs(9);
-  GraphTuneOptions options = Options();
-  const Plan best = GraphTune(graph, log, costs, options).plan;
-  options.uniform = Layout::Blocked(8);
-  const Plan uniform = GraphTune(graph, log, costs, options).plan;
+  const NetworkProblem problem(graph, log, costs, SyntheticOptions());
+  const Plan best = GraphTune(problem).plan;
+  const Plan uniform = GraphTune(problem.Restricted({.uniform = Layout::Blocked(8)})).plan;
   for (const NodePlan& node : uniform.nodes) {
     if (node.record) {
       EXPECT_EQ(node.layouts, (LayoutPair{Layout::Blocked(8), Layout::Blocked(8)})) << node.node;
@@ -301,10 +293,47 @@ TEST(GraphTune, UniformSchedulesKeepToOneLayoutAndCostNoLess) {
   EXPECT_EQ(uniform.certificate, "optimal among schedules uniformly in NCHW8c");
 }
 
+// What its convs cost in context: more or less than the log says.
+Corrections RandomCorrections(const Plan& plan, uint64_t seed) {
+  Corrections corrections;
+  for (const NodePlan& node : plan.nodes)
+    if (node.record)
+      corrections.LearnConv(node.node, *node.record,
+                            node.record->seconds * (0.5 + HashFraction(node.node, seed)));
+  return corrections;
+}
+
+TEST(NetworkProblem, SolvesAgainAsAFreshOneDoes) {
+  int changed = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
+    const std::vector<Record> log = SyntheticLog(graph, {1, 8, 16}, seed);
+    SyntheticCosts costs(seed);
+    const NetworkProblem problem(graph, log, costs, SyntheticOptions());
+    const auto expect_same = [&](const Plan& again, const Plan& fresh) {
+      EXPECT_TRUE(SameSchedules(again, fresh));
+      EXPECT_EQ(again.predicted_seconds, fresh.predicted_seconds);
+      EXPECT_EQ(again.certificate, fresh.certificate);
+    };
+    const Plan first = GraphTune(problem).plan;
+    const Corrections corrections = RandomCorrections(first, seed);
+    const Plan corrected = GraphTune(problem, corrections).plan;
+    changed += !SameSchedules(first, corrected);
+    expect_same(corrected, GraphTune({graph, log, costs, SyntheticOptions()}, corrections).plan);
+    const Restriction uniform{.uniform = Layout::Blocked(8)}, fastest{.fastest_records = true};
+    const NetworkProblem restricted = problem.Restricted(uniform);
+    expect_same(GraphTune(restricted.Restricted(fastest)).plan, GraphTune(problem.Restricted(fastest)).plan);
+    expect_same(GraphTune(restricted.Restricted({})).plan, first);
+    expect_same(GraphTune(problem).plan, first);
+  }
+  EXPECT_GT(changed, 10);
+}
+
 TEST(GraphTune, ReportsProgressOverDistinctCosts) {
   const Graph graph = RandomNetwork(5, 8);
   SyntheticCosts costs(1);
-  GraphTuneOptions options = Options();
+  GraphTuneOptions options = SyntheticOptions();
   std::vector<size_t> seen;
   size_t total = 0;
   options.progress = [&](size_t done, size_t of) {
@@ -323,7 +352,7 @@ TEST(GraphTune, SolvesTheBuiltInNetworksExactlyAndQuickly) {
     const Graph graph = OptimizeGraph(BuildNetwork(name));
     const auto log = SyntheticLog(graph, {1, 8, 16, 32, 0}, 1);
     SyntheticCosts costs(2);
-    const GraphTuneResult result = GraphTune(graph, log, costs, Options());
+    const GraphTuneResult result = GraphTune(graph, log, costs, SyntheticOptions());
     EXPECT_EQ(result.plan.certificate, "optimal");
     EXPECT_LT(result.stats.total_entries, 20000000u);
     RecordProperty(std::string(name) + "_entries", std::to_string(result.stats.total_entries));
@@ -375,7 +404,7 @@ TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
   const std::vector<std::optional<Layout>> plain = {Layout::Nchw()};
   EXPECT_EQ(built.nodes[flat].in_layouts, plain);
   EXPECT_EQ(built.nodes[relu].in_layouts, plain);
-  const Plan plan = GraphTune(graph, log, costs, Options()).plan;
+  const Plan plan = GraphTune(graph, log, costs, SyntheticOptions()).plan;
   ASSERT_EQ(plan.transforms.size(), 2u);
   EXPECT_EQ(plan.transforms[0].tensor, "input");
   EXPECT_EQ(plan.transforms[1].tensor, "a");

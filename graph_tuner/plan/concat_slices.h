@@ -22,11 +22,22 @@ struct ConcatSlice {
 };
 
 // Indexed by node id.
-std::vector<std::optional<ConcatSlice>> ConcatSlices(const Graph& graph);
+using Slices = std::vector<std::optional<ConcatSlice>>;
+Slices ConcatSlices(const Graph& graph);
 
 // Whether every input of the concat starts and (but for the last) ends on a block boundary in `layout`, so
 // that inputs are contiguous runs inside each image. Never for NHWC with more than one input of nonzero
 // channels.
 bool ConcatIsSliceable(const Graph& graph, Graph::NodeId concat, const Layout& layout);
+
+// One input of one node.
+struct InputSlot {
+  Graph::NodeId consumer = 0;
+  size_t slot = 0;
+};
+
+// Whether input `slot` of a node that runs in `layout` must be brought into a concat's slice that it does not
+// own. `slices` are ConcatSlices(graph).
+bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout);
 
 }  // namespace tilesmith

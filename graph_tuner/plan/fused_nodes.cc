@@ -1,18 +1,11 @@
-#include "graph_tuner/problem/fused_nodes.h"
+#include "graph_tuner/plan/fused_nodes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "layouts/base/error.h"
-
 namespace tilesmith {
-namespace {
-
-[[noreturn]] void Refuse(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
-
-}  // namespace
 
 FusedNodes FindFusedNodes(const Graph& graph, const Plan& plan) {
   const std::vector<FusablePair> pairs = FusablePairs(graph);
@@ -26,18 +19,18 @@ FusedNodes FindFusedNodes(const Graph& graph, const Plan& plan) {
              graph.node(candidate.conv).name == node.fused_into;
     });
     if (pair == pairs.end())
-      Refuse(fmt::format("node \"{}\" cannot be fused into \"{}\"", node.node, node.fused_into));
+      RefusePlan(fmt::format("node \"{}\" cannot be fused into \"{}\"", node.node, node.fused_into));
     const auto conv = planned.find(node.fused_into);
     if (conv == planned.end() || !conv->second->record || !(conv->second->record->workload == pair->workload))
-      Refuse(fmt::format("node \"{}\" is fused into \"{}\", which has no record of {}", node.node,
-                         node.fused_into, WorkloadToString(pair->workload)));
+      RefusePlan(fmt::format("node \"{}\" is fused into \"{}\", which has no record of {}", node.node,
+                             node.fused_into, WorkloadToString(pair->workload)));
     fused.emplace(pair->conv, *pair);
   }
   for (const NodePlan& node : plan.nodes) {
     const auto id = graph.Find(node.node);
     if (node.record && node.record->workload.fused() && !(id && fused.contains(*id)))
-      Refuse(fmt::format("nothing is fused into node \"{}\", its record is of {}", node.node,
-                         WorkloadToString(node.record->workload)));
+      RefusePlan(fmt::format("nothing is fused into node \"{}\", its record is of {}", node.node,
+                             WorkloadToString(node.record->workload)));
   }
   return fused;
 }

@@ -2,7 +2,7 @@
 //
 // Building packs weights, emits kernels and plans memory once (liveness, in-place, concat slices). Running is
 // one parallel region with a light barrier between nodes, and allocates nothing. Several executors may share
-// what was built (executor/compiled_network.h); each has activations and threads of its own.
+// what was built (compiled_network.h); each has activations and threads of its own.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ struct StepProfile {
   double predicted_seconds = 0;
   double repeated_seconds = 0;  // likewise, right after itself (Executor::RepeatSteps); 0: not asked
   // Which entry of the plan it is: that of a node (of two that are fused, the conv's), or of a conversion of
-  // the tensor that the node produces, by its canonical layouts (ConversionOf, corrections.h).
+  // the tensor that the node produces, by its canonical layouts (ConversionOf, layout_forms.h).
   std::string node;
   std::optional<LayoutPair> conversion = {};
   // Not of the copy of a graph output that lies elsewhere, a graph input say, or a view of another output:

@@ -1,10 +1,10 @@
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 
 #include <algorithm>
 
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
-#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/plan/default_record.h"
 #include "layouts/base/check.h"
 #include "ops/nodes/conv.h"
 #include "ops/nodes/input.h"

@@ -1,4 +1,4 @@
-#include "graph_tuner/heuristic_plan.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"
+#include "tests/graph_tuner/support/liveness.h"
 
 namespace tilesmith {
 namespace {

@@ -1,4 +1,4 @@
-#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/plan/concat_slices.h"
 
 #include "ops/nodes/concat.h"
 
@@ -19,8 +19,8 @@ bool MayOwn(const Graph& graph, Graph::NodeId id) {
 
 }  // namespace
 
-std::vector<std::optional<ConcatSlice>> ConcatSlices(const Graph& graph) {
-  std::vector<std::optional<ConcatSlice>> slices(graph.size());
+Slices ConcatSlices(const Graph& graph) {
+  Slices slices(graph.size());
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     if (!ChannelConcat(graph, id)) continue;
     int64_t offset = 0;
@@ -45,6 +45,12 @@ bool ConcatIsSliceable(const Graph& graph, Graph::NodeId concat, const Layout& l
     offset += shape[1];
   }
   return true;
+}
+
+bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout) {
+  if (!ConcatIsSliceable(graph, input.consumer, layout)) return false;
+  const auto& slice = slices[graph.Inputs(input.consumer)[input.slot]];
+  return !slice || slice->concat != input.consumer || slice->slot != int(input.slot);
 }
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-#include "graph_tuner/problem/concat_slices.h"
+#include "graph_tuner/plan/concat_slices.h"
 
 #include <gtest/gtest.h>
 

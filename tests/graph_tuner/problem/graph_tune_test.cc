@@ -1,4 +1,4 @@
-#include "graph_tuner/problem/weight_limit.h"
+#include "graph_tuner/problem/graph_tune.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,10 +48,12 @@ class WeightLimitTest : public testing::Test {
     return {plan.predicted_seconds, PackedWeightBytes(plan, options_.cpu)};
   }
 
+  NetworkProblem Problem() const { return {graph_, log_, *costs_, options_}; }
+
   Weighed Tune(std::optional<double> limit) {
-    options_.max_weight_bytes.reset();
-    if (limit) options_.max_weight_bytes = int64_t(*limit);
-    return Weigh(GraphTune(graph_, log_, *costs_, options_).plan);
+    std::optional<int64_t> max_bytes;
+    if (limit) max_bytes = int64_t(*limit);
+    return Weigh(GraphTune(Problem(), {}, max_bytes).plan);
   }
 
   std::vector<Weighed> AllPlans() {
@@ -109,8 +111,7 @@ TEST_F(WeightLimitTest, SaysHowSmallWeightsCanBe) {
     EXPECT_THAT(error.what(),
                 testing::ContainsRegex("smallest packed weights .* take 1.2 MiB, allowed are 0.0"));
   }
-  options_.max_weight_bytes = 4096;
-  EXPECT_EQ(PlanIfWeightsFit(graph_, log_, *costs_, options_), std::nullopt);
+  EXPECT_EQ(PlanIfWeightsFit(Problem(), 4096), std::nullopt);
 }
 
 // As far as nothing is padded.

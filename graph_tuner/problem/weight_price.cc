@@ -1,4 +1,4 @@
-#include "graph_tuner/costs/weight_price.h"
+#include "graph_tuner/problem/weight_price.h"
 
 #include "templates/conv_template.h"
 

@@ -1,0 +1,21 @@
+#include "graph_tuner/costs/layout_forms.h"
+
+namespace tilesmith {
+
+Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
+  if (shape.size() > 4) return layout;
+  const Dims4 dims = ToDims4(shape);
+  const int64_t padded = layout.PaddedChannels(dims.c);
+  if (dims.h * dims.w == 1) return padded == dims.c ? Layout::Nchw() : Layout::Blocked(padded);
+  return layout.is_nhwc() ? Layout::Blocked(dims.c) : layout;
+}
+
+bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {
+  return a == b || (shape.size() <= 4 && SameMemory(shape, a, b));
+}
+
+LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to) {
+  return {CanonicalLayout(shape, SameMemory(shape, from, to) ? to : from), CanonicalLayout(shape, to)};
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,12 @@
+// What a plan has for a convolution that was never tuned.
+#pragma once
+
+#include "layouts/base/cpu.h"
+#include "tuner/record.h"
+
+namespace tilesmith {
+
+// The first template's default schedule, unmeasured: seconds is 0, tuner is "default".
+Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads);
+
+}  // namespace tilesmith

@@ -1,0 +1,23 @@
+#include "graph_tuner/plan/plan.h"
+
+#include <algorithm>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+
+bool SameSchedule(const NodePlan& a, const NodePlan& b) {
+  if (a.node != b.node || a.layouts != b.layouts || a.fused_into != b.fused_into) return false;
+  if (a.record.has_value() != b.record.has_value()) return false;
+  return !a.record ||
+         (a.record->workload == b.record->workload && a.record->template_name == b.record->template_name &&
+          a.record->config == b.record->config);
+}
+
+bool SameSchedules(const Plan& a, const Plan& b) {
+  return std::ranges::equal(a.nodes, b.nodes, SameSchedule);
+}
+
+void RefusePlan(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
+
+}  // namespace tilesmith

@@ -1,0 +1,173 @@
+#include "graph_tuner/problem/network_problem.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/plan/price_plan.h"
+#include "layouts/base/check.h"
+#include "tuner/record_groups.h"
+
+namespace tilesmith {
+namespace {
+
+bool IsFused(const std::vector<Record>& records) { return !records.empty() && records[0].workload.fused(); }
+
+void KeepUnfused(Candidates& candidates) {
+  std::erase_if(candidates, [](const auto& entry) { return IsFused(entry.second); });
+}
+
+Candidates AcceptedCandidates(const Graph& graph, const std::vector<Record>& records,
+                              const GraphTuneOptions& options) {
+  FindSolver(options.solver);  // an unknown one is told before minutes of measuring
+  CheckAccuracyLimits(options.accuracy);
+  return FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
+}
+
+// The candidates a uniform schedule may use.
+std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& layout) {
+  auto reads = [&](const Record& r) { return SameForm(r.workload.input_shape(), r.layouts.in, layout); };
+  auto writes = [&](const Record& r) { return SameForm(r.workload.output_shape(), r.layouts.out, layout); };
+  std::vector<Record> both, writing;
+  for (const Record& record : records) {
+    if (!writes(record)) continue;
+    writing.push_back(record);
+    if (reads(record)) both.push_back(record);
+  }
+  if (IsFused(records)) return both;  // the layers can run one by one instead
+  return !both.empty() ? both : !writing.empty() ? writing : records;
+}
+
+Record Fastest(const std::vector<Record>& records) {
+  return *std::min_element(records.begin(), records.end(), IsBetterRecord);
+}
+
+// A conv keeps what it cannot do without.
+void LeaveOut(const std::string& template_name, Candidates& candidates) {
+  const auto is_of_it = [&](const Record& record) { return record.template_name == template_name; };
+  for (auto& [workload, records] : candidates)
+    if (IsFused(records) || !std::ranges::all_of(records, is_of_it)) std::erase_if(records, is_of_it);
+  std::erase_if(candidates, [](const auto& entry) { return entry.second.empty(); });
+}
+
+}  // namespace
+
+NetworkProblem::NetworkProblem(const Graph& graph, const std::vector<Record>& records, CostSource& costs,
+                               GraphTuneOptions options)
+    : NetworkProblem(graph, AcceptedCandidates(graph, records, options), costs, options) {}
+
+NetworkProblem::NetworkProblem(const Graph& graph, Candidates usable, CostSource& costs,
+                               GraphTuneOptions options)
+    : NetworkProblem(graph, MakeUsable(graph, std::move(usable), options), costs, options, {}) {}
+
+std::shared_ptr<const NetworkProblem::Usable> NetworkProblem::MakeUsable(const Graph& graph,
+                                                                         Candidates candidates,
+                                                                         const GraphTuneOptions& options) {
+  Usable usable{std::move(candidates), {}};
+  size_t choosable = 0;
+  for (const auto& [workload, records] : usable.candidates) {
+    if (records.empty()) usable.defaults.push_back(workload);
+    choosable += options.fusion || !IsFused(records);
+  }
+  if (!usable.defaults.empty() && !options.allow_defaults)
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("{}: the log has no usable record, for this machine and {} threads, of {} of {} "
+                            "workloads: {}; `tilesmith tune {} -o LOG` fills it",
+                            graph.name(), options.threads, usable.defaults.size(), choosable,
+                            fmt::join(usable.defaults, ", "), options.model));
+  for (const std::string& workload : usable.defaults)
+    usable.candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
+  return std::make_shared<const Usable>(std::move(usable));
+}
+
+NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable> usable, CostSource& costs,
+                               GraphTuneOptions options, Restriction restriction)
+    : graph_(&graph),
+      costs_(&costs),
+      options_(std::move(options)),
+      usable_(std::move(usable)),
+      restriction_(std::move(restriction)),
+      candidates_(usable_->candidates) {
+  if (!options_.fusion) KeepUnfused(candidates_);
+  if (!restriction_.without_template.empty()) LeaveOut(restriction_.without_template, candidates_);
+  layouts_ = LayoutsOf(candidates_);
+  layouts_.ends = options_.ends;
+  if (restriction_.uniform) {
+    for (auto& [workload, list] : candidates_) list = Uniform(list, *restriction_.uniform);
+    layouts_.all = {Layout::Nchw(), *restriction_.uniform};
+  }
+  if (restriction_.fastest_records)
+    for (auto& [workload, list] : candidates_) list = {Fastest(list)};
+
+  CostQuestions questions;
+  BuildProblem(*graph_, candidates_, layouts_, questions);
+  questions.Ask(*costs_, options_.progress);
+}
+
+NetworkProblem NetworkProblem::Restricted(const Restriction& restriction) const {
+  return {*graph_, usable_, *costs_, options_, restriction};
+}
+
+int64_t NetworkProblem::UsableRecords() const {
+  int64_t records = -int64_t(usable_->defaults.size());
+  for (const auto& [workload, list] : usable_->candidates) records += int64_t(list.size());
+  return records;
+}
+
+PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& prices) const {
+  const WeightPrice weights{prices.seconds_per_weight_byte, options_.cpu};
+  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, weights), corrections, prices};
+}
+
+Solution NetworkProblem::Solve(const LayoutProblem& problem) const {
+  Solution solution = FindSolver(options_.solver).solve(problem, options_.limits);
+  if (!solution.solved())
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("{}: solver \"{}\": {}", graph_->name(), options_.solver, solution.refusal));
+  return solution;
+}
+
+SolvedProblem NetworkProblem::Solve(const Corrections& corrections, const Prices& prices) const {
+  SolvedProblem solved{At(corrections, prices), {}};
+  solved.solution = Solve(solved.priced.built.problem);
+  return solved;
+}
+
+std::string NetworkProblem::Certificate(const std::string& solved) const {
+  std::string text = solved;
+  const size_t defaults = usable_->defaults.size();
+  if (restriction_.fastest_records) text += " with every workload's fastest record";
+  if (restriction_.uniform) text += " among schedules uniformly in " + restriction_.uniform->ToString();
+  if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
+  return text;
+}
+
+Plan NetworkProblem::PlanOf(const PricedProblem& priced, const Solution& solution) const {
+  Plan plan;
+  plan.network = graph_->name();
+  plan.graph_hash = GraphHash(*graph_);
+  plan.target = TargetOf(options_.cpu);
+  plan.threads = options_.threads;
+  plan.ends = options_.ends;
+  plan.accuracy = options_.accuracy;
+  plan.solver = options_.solver;
+  plan.certificate = Certificate(solution.certificate);
+  plan.nodes = ChosenNodes(*graph_, priced.built, solution.assignment);
+  PricePlan(*graph_, *costs_, plan, priced.corrections);
+  double seconds = plan.predicted_seconds;
+  if (const double price = priced.prices.seconds_per_weight_byte; price > 0) {
+    const double bytes = PackedWeightBytes(plan, options_.cpu);
+    plan.certificate +=
+        fmt::format(" among plans with at most {:.1f} MiB of packed weights", bytes / (1 << 20));
+    seconds += price * bytes;
+  }
+  TILESMITH_CHECK(std::abs(seconds - solution.cost) <= kCostRounding * std::abs(solution.cost),
+                  "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph_->name(), seconds,
+                  solution.cost);
+  return plan;
+}
+
+}  // namespace tilesmith
