@@ -59,6 +59,12 @@ std::string Config::ToString() const {
   return text;
 }
 
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> kept;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [&](int64_t v) { return v <= most; });
+  return kept;
+}
+
 ConfigSpace::ConfigSpace(std::vector<Knob> knobs, Validity validity)
     : knobs_(std::move(knobs)), validity_(std::move(validity)), size_(1) {
   std::set<std::string_view> names;

@@ -2,10 +2,10 @@
 
 #include <random>
 
-#include "templates/direct/direct_template.h"
-#include "templates/direct/geometry.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/register_plan.h"
+#include "templates/direct/schedule.h"
+#include "templates/direct/template.h"
 
 namespace tilesmith::direct {
 namespace {
@@ -52,7 +52,7 @@ TEST(RegisterPlan, RolesDoNotOverlap) {
   }
 }
 
-TEST(Geometry, TilesCoverTheRowOnce) {
+TEST(Schedule, TilesCoverTheRowOnce) {
   ConvWorkload w = SquareConv(16, 1, 16, 3);
   for (int64_t width = 1; width <= 40; ++width) {
     for (int64_t tile = 1; tile <= width; ++tile) {
@@ -71,14 +71,14 @@ TEST(Geometry, TilesCoverTheRowOnce) {
   }
 }
 
-TEST(Geometry, PassesCoverTheChannelsOnce) {
+TEST(Schedule, PassesCoverTheChannelsOnce) {
   for (int64_t channels : {1, 3, 15, 16, 17, 100, 386}) {
     for (int64_t block : {0, 1, 8, 16, 32, 64}) {
       for (int64_t per_pass : {0, 16, 64, 128}) {
         DirectConfig config;
         config.ic_block = block;
         config.ic_pass = per_pass;
-        const Geometry g = MakeGeometry(SquareConv(channels, 7, 16, 3), config, 16);
+        const Schedule g = MakeSchedule(SquareConv(channels, 7, 16, 3), config, 16);
         int64_t next = 0;
         for (const Pass& pass : g.passes) {
           EXPECT_EQ(pass.first_channel, next);
@@ -91,14 +91,14 @@ TEST(Geometry, PassesCoverTheChannelsOnce) {
   }
 }
 
-TEST(Geometry, ChunksCoverThePaddedOutputOnce) {
+TEST(Schedule, ChunksCoverThePaddedOutputOnce) {
   for (int64_t outputs : {1, 16, 17, 100, 386}) {
     for (int64_t block : {16, 32, 64}) {
       for (int64_t vectors : {1, 2, 3, 4}) {
         DirectConfig config;
         config.oc_block = block;
         config.oc_vectors = vectors;
-        const Geometry g = MakeGeometry(SquareConv(16, 7, outputs, 3), config, 16);
+        const Schedule g = MakeSchedule(SquareConv(16, 7, outputs, 3), config, 16);
         int64_t next = 0;
         for (const Chunk& chunk : g.chunks) {
           EXPECT_EQ(chunk.first_channel, next);
@@ -111,7 +111,7 @@ TEST(Geometry, ChunksCoverThePaddedOutputOnce) {
   }
 }
 
-TEST(Geometry, KernelRowsAreThoseInsideTheInput) {
+TEST(Schedule, KernelRowsAreThoseInsideTheInput) {
   std::mt19937 random(7);
   for (int i = 0; i < 2000; ++i) {
     const auto below = [&](int n) { return static_cast<int64_t>(random() % n); };
@@ -119,7 +119,7 @@ TEST(Geometry, KernelRowsAreThoseInsideTheInput) {
     w.ph = below(6);
     w.sh = 1 + below(3);
     w.dh = below(3);
-    const Geometry g = MakeGeometry(w, DirectConfig{}, 16);
+    const Schedule g = MakeSchedule(w, DirectConfig{}, 16);
     const int64_t row = below(14);
     std::vector<int64_t> inside;
     for (int64_t k = 0; k < w.kh; ++k) {
@@ -138,9 +138,9 @@ TEST(Geometry, KernelRowsAreThoseInsideTheInput) {
 TEST(Packing, OddChannelsCostOnlyTheirPadding) {
   DirectConfig config;
   config.oc_vectors = 4;
-  const Geometry even = MakeGeometry(SquareConv(192, 13, 384, 3), config, 16);
-  const Geometry odd = MakeGeometry(SquareConv(192, 13, 386, 3), config, 16);
-  const auto floats = [](const Geometry& g) {
+  const Schedule even = MakeSchedule(SquareConv(192, 13, 384, 3), config, 16);
+  const Schedule odd = MakeSchedule(SquareConv(192, 13, 386, 3), config, 16);
+  const auto floats = [](const Schedule& g) {
     int64_t sum = 0;
     for (const Chunk& chunk : g.chunks) {
       for (const Pass& pass : g.passes) sum += PassWeights(g, chunk, pass);
@@ -151,7 +151,7 @@ TEST(Packing, OddChannelsCostOnlyTheirPadding) {
   EXPECT_EQ(floats(odd), 400 * 192 * 9);
 }
 
-TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
+TEST(Space, DefaultsAreValidAndCodeStaysSmall) {
   std::mt19937 random(11);
   for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     const CpuInfo cpu = CpuWith(isa);
@@ -164,7 +164,7 @@ TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
   }
 }
 
-TEST(DirectSpace, RefusesWithReasons) {
+TEST(Space, RefusesWithReasons) {
   const CpuInfo cpu = CpuWith(Isa::kAvx512);
   ConvWorkload depthwise = SquareConv(64, 14, 64, 3);
   depthwise.g = 64;

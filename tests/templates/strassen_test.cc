@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "templates/conv_error.h"
-#include "templates/strassen/geometry.h"
-#include "templates/strassen/strassen_template.h"
+#include "templates/strassen/schedule.h"
+#include "templates/strassen/template.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {
@@ -37,7 +37,7 @@ TEST(StrassenGeometry, BlocksCoverEveryPixel) {
     strassen::StrassenConfig config;
     for (config.row = 1; config.row <= strassen::CountPairs(w); ++config.row) {
       for (config.rows = 1; (config.rows - 1) * config.row < strassen::CountPairs(w); ++config.rows) {
-        const strassen::Geometry g = strassen::MakeGeometry(w, config, 16);
+        const strassen::Schedule g = strassen::MakeSchedule(w, config, 16);
         std::vector<int> covered(2 * width);
         for (int64_t i = 0; i < g.blocks(); ++i) {
           const strassen::Block block = g.BlockAt(i);
