@@ -40,6 +40,8 @@ struct Knob {
 
 // Those of `values` that are at most `most`.
 std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values);
+// The x of NCHW[x]c worth trying for `channels` channels that vectors of `vector` floats fill.
+std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector);
 
 class ConfigSpace {
  public:

@@ -30,11 +30,6 @@ struct Support {
   static Support No(std::string reason) { return {false, std::move(reason)}; }
 };
 
-// The answer of templates that compute the main conv only.
-inline Support SupportsUnfused(const ConvWorkload& workload) {
-  return workload.fused() ? Support::No("computes nothing in front of the conv") : Support::Yes();
-}
-
 // Knobs that are the x of NCHW[x]c use 0 for NHWC and 1 for NCHW.
 inline Layout LayoutOfBlockKnob(int64_t block) {
   return block == 0 ? Layout::Nhwc() : Layout::Blocked(block);

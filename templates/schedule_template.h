@@ -26,6 +26,8 @@ namespace tilesmith {
 template <typename Schedule>
 struct TemplateParts {
   std::string_view name;
+  bool fuses = false;  // computes something in front of the conv
+  // Asked of workloads that pass what `fuses` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const CpuInfo& cpu);
   ConfigSpace (*space)(const ConvWorkload& workload, const CpuInfo& cpu);
   Config (*preset)(const ConvWorkload& workload, const CpuInfo& cpu);
@@ -51,6 +53,7 @@ class ScheduleTemplate final : public ConvTemplate {
 
   std::string_view Name() const override { return parts_.name; }
   Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+    if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
     if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     return parts_.supports(workload, cpu);

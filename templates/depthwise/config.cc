@@ -57,12 +57,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Depthwis
 }  // namespace
 
 std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
-  const int64_t vector = cpu.vector_floats();
-  std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
-    if (block % vector != 0 || (block >= 2 * w.oc && block > vector)) continue;
-    blocks.push_back(block);
-  }
+  std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
   blocks.push_back(0);
   return blocks;
 }
@@ -187,7 +182,6 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
 }
 
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
   if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
   if (Support fits = FitsDisplacements(w); !fits.ok) return fits;

@@ -38,12 +38,8 @@ std::vector<int64_t> RowCounts(PairKind kind, int64_t height) {
 }
 
 // Blocks of the 1x1 conv's own tensor: input or output.
-std::vector<int64_t> PointwiseBlocks(int64_t channels, int64_t least) {
-  std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
-    if (block >= least && (block < 2 * channels || block == std::max<int64_t>(least, 8)))
-      blocks.push_back(block);
-  }
+std::vector<int64_t> PointwiseBlocks(int64_t channels, int64_t vector) {
+  std::vector<int64_t> blocks = BlocksOfVectors(channels, vector);
   blocks.push_back(0);
   return blocks;
 }

@@ -22,6 +22,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo
 
 const ConvTemplate& DepthwisePairTemplate() {
   static const X86Template<depthwise_pair::Schedule> instance({.name = "depthwise_pair",
+                                                               .fuses = true,
                                                                .supports = depthwise_pair::Supports,
                                                                .space = depthwise_pair::Space,
                                                                .preset = depthwise_pair::Default,

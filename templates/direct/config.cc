@@ -44,14 +44,9 @@ std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
 }
 
 std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
-  const int64_t vector = cpu.vector_floats();
   // Groups that end within a vector: only NHWC lets the next one start at any channel.
-  if (w.g > 1 && w.oc / w.g % vector != 0) return {0};
-  std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
-    if (block % vector != 0 || (block >= 2 * w.oc && block > vector)) continue;
-    blocks.push_back(block);
-  }
+  if (w.g > 1 && w.oc / w.g % cpu.vector_floats() != 0) return {0};
+  std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
   blocks.push_back(0);
   return blocks;
 }

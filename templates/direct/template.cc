@@ -17,6 +17,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo
 
 const ConvTemplate& DirectTemplate() {
   static const X86Template<direct::Schedule> instance({.name = "direct",
+                                                       .fuses = true,
                                                        .supports = direct::Supports,
                                                        .space = direct::Space,
                                                        .preset = direct::Default,

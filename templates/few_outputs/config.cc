@@ -65,7 +65,6 @@ FewOutputsConfig ReadConfig(const Config& config) {
 }
 
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g > 1) return Support::No("a grouped convolution");
   if (w.oc > kMostOutputs)
     return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));

@@ -111,7 +111,6 @@ GroupedConfig ReadConfig(const Config& config) {
 }
 
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.ic != w.oc) {
     return Support::No(

@@ -15,10 +15,7 @@ namespace {
 constexpr int64_t kMostBlock = 64;  // tiles; more would leave the second-level cache
 
 std::vector<int64_t> Blocks(int64_t channels, int64_t vector) {
-  std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
-    if (block % vector == 0 && (block < 2 * channels || block == vector)) blocks.push_back(block);
-  }
+  std::vector<int64_t> blocks = BlocksOfVectors(channels, vector);
   if (channels % vector == 0) blocks.push_back(0);
   return blocks;
 }
@@ -69,7 +66,6 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
 }
 
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
   if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));

@@ -105,7 +105,6 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   // Below this the additions cost more than the multiplications they save.
   constexpr int64_t kFewestChannels = 96;
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.kh != 1 || w.kw != 1) return Support::No(fmt::format("a {}x{} kernel, not 1x1", w.kh, w.kw));
   const bool padded = w.ph > 0 || w.pw > 0 || (w.oh - 1) * w.sh >= w.ih || (w.ow - 1) * w.sw >= w.iw;
   if (padded) return Support::No("padding");

@@ -22,11 +22,7 @@ constexpr int64_t kChannelsPerPass = 64;
 
 // Blocks of whole vectors; NHWC where the channels fill vectors.
 std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
-  std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
-    if (block % vector != 0 || (block >= 2 * channels && block > vector)) continue;
-    blocks.push_back(block);
-  }
+  std::vector<int64_t> blocks = BlocksOfVectors(channels, vector);
   if (channels % vector == 0) blocks.push_back(0);
   return blocks;
 }
@@ -168,7 +164,6 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   // Below this the transforms cost more than the multiplications they save.
   constexpr int64_t kFewestChannels = 8;
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
   if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
   if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");

@@ -5,7 +5,6 @@
 
 #include "templates/image_strides.h"
 #include "templates/schedule_template.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith {
 namespace example {
@@ -14,7 +13,6 @@ namespace {
 // 1. The knobs. Names and values are stored in records; layout knobs may have any name.
 
 Support Supports(const ConvWorkload& w, const CpuInfo&) {
-  if (Support unfused = SupportsUnfused(w); !unfused.ok) return unfused;
   return w.g == 1 ? Support::Yes() : Support::No("a grouped convolution");
 }
 
