@@ -93,7 +93,7 @@ class ScheduleTemplate final : public ConvTemplate {
   const TemplateParts<Schedule> parts_;
 };
 
-// Of generated code, for AVX2 and AVX-512.
+// A template of generated code, for AVX2 and AVX-512.
 template <typename Schedule>
 using X86Template = ScheduleTemplate<Schedule, CodeFor::kX86>;
 

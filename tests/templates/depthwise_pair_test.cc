@@ -49,7 +49,7 @@ TEST(DepthwisePair, DefaultsAreValid) {
 }
 
 // Tasks meet: each needs middle rows of its own, all that exist are needed, and parts cover the channels.
-TEST(Schedule, TasksCoverTheMiddleTensor) {
+TEST(DepthwisePairSchedule, TasksCoverTheMiddleTensor) {
   const ConvWorkload w = ParseWorkload("ic24ih30oc144kh1>g144ic144ih30oc144kh5sh2ph2");
   const CpuInfo cpu = CpuWith(Isa::kAvx512);
   for (const int64_t rows : {1, 2, 4, 7, 15}) {

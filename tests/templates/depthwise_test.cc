@@ -79,7 +79,7 @@ TEST(RowGeometry, GroupsCoverTheRowsOnce) {
   }
 }
 
-TEST(Space, DefaultsAreValidAndSupported) {
+TEST(DepthwiseSpace, DefaultsAreValidAndSupported) {
   std::mt19937 random(11);
   for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     for (int i = 0; i < 300; ++i) {
@@ -98,7 +98,7 @@ TEST(Space, DefaultsAreValidAndSupported) {
   }
 }
 
-TEST(Space, RefusesWithReasons) {
+TEST(DepthwiseSpace, RefusesWithReasons) {
   const CpuInfo cpu = CpuWith(Isa::kAvx512);
   const auto reason = [&](std::string_view text, const CpuInfo& on) {
     const Support support = DepthwiseTemplate().Supports(Depthwise(text), on);

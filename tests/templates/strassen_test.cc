@@ -30,7 +30,7 @@ TEST(StrassenTemplate, RefusesWithAReason) {
 }
 
 // Every pixel of an image belongs to a block, one to both halves where the last block has an odd number.
-TEST(StrassenGeometry, BlocksCoverEveryPixel) {
+TEST(StrassenSchedule, BlocksCoverEveryPixel) {
   for (int64_t width = 2; width <= 40; ++width) {
     ConvWorkload w = ParseWorkload("mb2ic128ih1iw2oc128oh1ow2kh1");
     w.iw = w.ow = width;

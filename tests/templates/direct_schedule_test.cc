@@ -52,7 +52,7 @@ TEST(RegisterPlan, RolesDoNotOverlap) {
   }
 }
 
-TEST(Schedule, TilesCoverTheRowOnce) {
+TEST(DirectSchedule, TilesCoverTheRowOnce) {
   ConvWorkload w = SquareConv(16, 1, 16, 3);
   for (int64_t width = 1; width <= 40; ++width) {
     for (int64_t tile = 1; tile <= width; ++tile) {
@@ -71,7 +71,7 @@ TEST(Schedule, TilesCoverTheRowOnce) {
   }
 }
 
-TEST(Schedule, PassesCoverTheChannelsOnce) {
+TEST(DirectSchedule, PassesCoverTheChannelsOnce) {
   for (int64_t channels : {1, 3, 15, 16, 17, 100, 386}) {
     for (int64_t block : {0, 1, 8, 16, 32, 64}) {
       for (int64_t per_pass : {0, 16, 64, 128}) {
@@ -91,7 +91,7 @@ TEST(Schedule, PassesCoverTheChannelsOnce) {
   }
 }
 
-TEST(Schedule, ChunksCoverThePaddedOutputOnce) {
+TEST(DirectSchedule, ChunksCoverThePaddedOutputOnce) {
   for (int64_t outputs : {1, 16, 17, 100, 386}) {
     for (int64_t block : {16, 32, 64}) {
       for (int64_t vectors : {1, 2, 3, 4}) {
@@ -111,7 +111,7 @@ TEST(Schedule, ChunksCoverThePaddedOutputOnce) {
   }
 }
 
-TEST(Schedule, KernelRowsAreThoseInsideTheInput) {
+TEST(DirectSchedule, KernelRowsAreThoseInsideTheInput) {
   std::mt19937 random(7);
   for (int i = 0; i < 2000; ++i) {
     const auto below = [&](int n) { return static_cast<int64_t>(random() % n); };
@@ -151,7 +151,7 @@ TEST(Packing, OddChannelsCostOnlyTheirPadding) {
   EXPECT_EQ(floats(odd), 400 * 192 * 9);
 }
 
-TEST(Space, DefaultsAreValidAndCodeStaysSmall) {
+TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
   std::mt19937 random(11);
   for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     const CpuInfo cpu = CpuWith(isa);
@@ -164,7 +164,7 @@ TEST(Space, DefaultsAreValidAndCodeStaysSmall) {
   }
 }
 
-TEST(Space, RefusesWithReasons) {
+TEST(DirectSpace, RefusesWithReasons) {
   const CpuInfo cpu = CpuWith(Isa::kAvx512);
   ConvWorkload depthwise = SquareConv(64, 14, 64, 3);
   depthwise.g = 64;
