@@ -8,8 +8,8 @@
 
 #include "templates/direct/row_product.h"
 #include "templates/image_strides.h"
-#include "templates/support_checks.h"
 #include "templates/strassen/schedule.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith::strassen {
 namespace {
