@@ -59,6 +59,20 @@ std::string Config::ToString() const {
   return text;
 }
 
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> kept;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(kept), [&](int64_t v) { return v <= most; });
+  return kept;
+}
+
+std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector) {
+  std::vector<int64_t> blocks;
+  for (int64_t block : {8, 16, 32, 64}) {
+    if (block % vector == 0 && (block < 2 * channels || block <= vector)) blocks.push_back(block);
+  }
+  return blocks;
+}
+
 ConfigSpace::ConfigSpace(std::vector<Knob> knobs, Validity validity)
     : knobs_(std::move(knobs)), validity_(std::move(validity)), size_(1) {
   std::set<std::string_view> names;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,11 @@ struct Knob {
   std::vector<int64_t> values;  // distinct, in an order in which neighbours are similar
   std::string help;             // one line for `tilesmith space`
 };
+
+// Those of `values` that are at most `most`.
+std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values);
+// The x of NCHW[x]c worth trying for `channels` channels that vectors of `vector` floats fill.
+std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector);
 
 class ConfigSpace {
  public:

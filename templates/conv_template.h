@@ -1,10 +1,11 @@
 // A template is one way to compute a conv, with knobs. Every question is pure; only Build emits code.
 //
-// A new template is one file that defines a subclass, plus one line in registry.cc: lookup, `tilesmith
-// space`, the parameterised correctness test and the benchmark all read that list.
+// A new template is made of plain functions (schedule_template.h), plus one line in registry.cc: lookup,
+// `tilesmith space`, the parameterised correctness test and the benchmark all read that list.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,11 +29,6 @@ struct Support {
   static Support Yes() { return {}; }
   static Support No(std::string reason) { return {false, std::move(reason)}; }
 };
-
-// The answer of templates that compute the main conv only.
-inline Support SupportsUnfused(const ConvWorkload& workload) {
-  return workload.fused() ? Support::No("computes nothing in front of the conv") : Support::Yes();
-}
 
 // Knobs that are the x of NCHW[x]c use 0 for NHWC and 1 for NCHW.
 inline Layout LayoutOfBlockKnob(int64_t block) {
@@ -90,6 +86,15 @@ class ConvTemplate {
   // A valid config that is decent everywhere: the schedule used before any tuning.
   virtual Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
   virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
+  // The knobs that Layouts depends on; none where all configs have the same layouts.
+  virtual std::vector<std::string_view> LayoutKnobs() const { return {}; }
+  // Every pair of layouts that the knobs of `space` offer, sorted; some may have no valid config. Empty where
+  // there are no layout knobs, and so nothing to choose.
+  std::vector<LayoutPair> LayoutPairs(const ConvWorkload& workload, const ConfigSpace& space) const;
+  // `config` with the layouts of `pair`, its other knobs as they are, which may be invalid together; nullopt
+  // where the space offers no such pair.
+  std::optional<Config> WithLayouts(const ConvWorkload& workload, const ConfigSpace& space,
+                                    const Config& config, const LayoutPair& pair) const;
   // How far a result may be from the exact one, against what a plain sum of floats may be off (RoundingBound
   // in conv_error.h). 1: a plain sum, exact for small integers. Larger: the terms of neighbouring outputs go
   // through a result too, so the magnitude to apply the factor to is the largest of any output.

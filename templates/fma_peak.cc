@@ -1,18 +1,15 @@
 #include "templates/fma_peak.h"
 
+#ifdef TILESMITH_X86
+
+#include <xbyak/xbyak.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "layouts/base/thread_team.h"
 
-#ifdef TILESMITH_X86
-#include <xbyak/xbyak.h>
-#endif
-
 namespace tilesmith {
-
-#ifdef TILESMITH_X86
-
 namespace {
 
 constexpr int kAccumulators = 12;  // latency 4, two per cycle: 8 would do
@@ -57,10 +54,10 @@ double MeasureFmaPeak(const CpuInfo& cpu, int threads) {
   return 2.0 * cpu.vector_floats() * kUnroll * kAccumulators * kIterations * threads / best_seconds;
 }
 
+}  // namespace tilesmith
+
 #else
 
-double MeasureFmaPeak(const CpuInfo&, int) { return 0; }
+double tilesmith::MeasureFmaPeak(const CpuInfo&, int) { return 0; }
 
 #endif  // TILESMITH_X86
-
-}  // namespace tilesmith

@@ -7,6 +7,8 @@
 
 namespace tilesmith {
 
+constexpr int64_t kFloatBytes = sizeof(float);
+
 struct ImageStrides {
   int64_t block = 1;  // channels stored side by side
   int64_t pixel_bytes = 0, row_bytes = 0, block_bytes = 0;
@@ -14,13 +16,13 @@ struct ImageStrides {
   ImageStrides() = default;
   ImageStrides(const Layout& layout, int64_t channels, int64_t height, int64_t width)
       : block(layout.BlockFor(channels)),
-        pixel_bytes(block * static_cast<int64_t>(sizeof(float))),
+        pixel_bytes(block * kFloatBytes),
         row_bytes(width * pixel_bytes),
         block_bytes(height * row_bytes) {}
 
   // Of pixel 0 of `channel`.
   int64_t ChannelOffset(int64_t channel) const {
-    return channel / block * block_bytes + channel % block * static_cast<int64_t>(sizeof(float));
+    return channel / block * block_bytes + channel % block * kFloatBytes;
   }
 };
 

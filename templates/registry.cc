@@ -4,25 +4,23 @@
 #include <array>
 
 #include "layouts/base/error.h"
-#include "templates/depthwise/depthwise_template.h"
-#include "templates/depthwise_pair/depthwise_pair_template.h"
-#include "templates/direct/direct_template.h"
-#include "templates/few_outputs/few_outputs_template.h"
-#include "templates/grouped/grouped_template.h"
-#include "templates/grouped_winograd/grouped_winograd_template.h"
-#include "templates/portable/portable_template.h"
-#include "templates/strassen/strassen_template.h"
-#include "templates/winograd/winograd_template.h"
+#include "templates/depthwise/template.h"
+#include "templates/depthwise_pair/template.h"
+#include "templates/direct/template.h"
+#include "templates/few_outputs/template.h"
+#include "templates/grouped/template.h"
+#include "templates/grouped_winograd/template.h"
+#include "templates/portable/template.h"
+#include "templates/strassen/template.h"
+#include "templates/winograd/template.h"
 
 namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
-  static const PortableTemplate portable;
   static const std::array templates = {
       &DirectTemplate(),          &WinogradTemplate(),      &StrassenTemplate(),
       &DepthwiseTemplate(),       &DepthwisePairTemplate(), &GroupedTemplate(),
-      &GroupedWinogradTemplate(), &FewOutputsTemplate(),    static_cast<const ConvTemplate*>(&portable),
-  };
+      &GroupedWinogradTemplate(), &FewOutputsTemplate(),    &PortableTemplate()};
   return templates;
 }
 

@@ -85,7 +85,7 @@ std::vector<InputRow> InputRowsOf(const ConvWorkload& w, int64_t output_rows) {
 }
 
 uint64_t RowsInside(const std::vector<InputRow>& rows, int64_t top, int64_t ih) {
-  TILESMITH_CHECK(rows.size() <= 64);
+  TILESMITH_CHECK(rows.size() <= kMaxInputRows);
   uint64_t inside = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t row = top + rows[i].offset;

@@ -52,7 +52,8 @@ struct InputRow {
 std::vector<InputRow> InputRowsOf(const ConvWorkload& workload, int64_t output_rows);
 
 // Bit i is set when rows[i] lies inside an input of `ih` rows; `top` is the input row that offset 0 stands
-// for. Precondition: at most 64 rows.
+// for. Precondition: at most kMaxInputRows rows.
+constexpr size_t kMaxInputRows = 64;
 uint64_t RowsInside(const std::vector<InputRow>& rows, int64_t top, int64_t ih);
 
 }  // namespace tilesmith

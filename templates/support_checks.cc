@@ -24,9 +24,8 @@ Support FitsDisplacements(const ConvWorkload& w, int64_t padding_channels) {
   return w.before.empty() ? Support::Yes() : FitsDisplacements(w.before[0], padding_channels);
 }
 
-Support HasValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu) {
-  const std::string reason =
-      conv_template.Space(workload, cpu).WhyInvalid(conv_template.Default(workload, cpu));
+Support HasValidDefault(const ConfigSpace& space, const Config& preset) {
+  const std::string reason = space.WhyInvalid(preset);
   return reason.empty() ? Support::Yes() : Support::No("even its default would need " + reason);
 }
 

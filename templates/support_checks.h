@@ -12,9 +12,12 @@ namespace tilesmith {
 constexpr int64_t kMostPaddingChannels = 64;
 Support FitsDisplacements(const ConvWorkload& workload, int64_t padding_channels = kMostPaddingChannels);
 
-// Yes when the template's default config is valid in the template's own space, as it must be wherever the
-// template supports the workload; otherwise no, with what is invalid about it. Precondition: all else that
-// Supports asks.
-Support HasValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu);
+// Yes when a template's default config is valid in the template's own space, as it must be wherever the
+// template supports the workload; otherwise no, with what is invalid about it.
+Support HasValidDefault(const ConfigSpace& space, const Config& preset);
+
+// Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
+// trial.
+constexpr int64_t kMaxCodeBytes = 48 << 10;
 
 }  // namespace tilesmith

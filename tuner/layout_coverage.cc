@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 namespace tilesmith {
 namespace {
-
-const Knob* FindKnob(const ConfigSpace& space, std::string_view name) {
-  for (const Knob& knob : space.knobs()) {
-    if (knob.name == name) return &knob;
-  }
-  return nullptr;
-}
 
 // The knob's values but `current`, nearest in the knob's order first.
 std::vector<int64_t> OtherValues(const Knob& knob, int64_t current) {
@@ -47,49 +42,21 @@ std::optional<Config> Repair(const ConfigSpace& space, const std::vector<const K
 
 }  // namespace
 
-std::vector<BlockPair> BlockPairs(const ConfigSpace& space) {
-  std::vector<BlockPair> pairs;
-  if (const Knob* both = FindKnob(space, "block")) {
-    for (int64_t block : both->values) pairs.push_back({block, block});
-  }
-  const Knob* ic = FindKnob(space, "ic_block");
-  const Knob* oc = FindKnob(space, "oc_block");
-  if (ic != nullptr && oc != nullptr) {
-    for (int64_t ic_block : ic->values) {
-      for (int64_t oc_block : oc->values) pairs.push_back({ic_block, oc_block});
-    }
-  }
-  std::sort(pairs.begin(), pairs.end());
-  return pairs;
-}
-
-std::optional<Config> Transplant(const ConfigSpace& space, const Config& config, const BlockPair& pair) {
+std::optional<Config> Transplant(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                 const ConfigSpace& space, const Config& config, const LayoutPair& pair) {
   if (!space.IndexOf(config)) return std::nullopt;
-  Config moved = config;
-  if (config.Find("block")) {
-    if (pair.ic_block != pair.oc_block) return std::nullopt;
-    moved.Set("block", pair.ic_block);
-  } else {
-    moved.Set("ic_block", pair.ic_block);
-    moved.Set("oc_block", pair.oc_block);
-  }
-  if (!space.IndexOf(moved)) return std::nullopt;
-  if (space.WhyInvalid(moved).empty()) return moved;
+  std::optional<Config> moved = conv_template.WithLayouts(workload, space, config, pair);
+  if (!moved || space.WhyInvalid(*moved).empty()) return moved;
+  const std::vector<std::string_view> layout_knobs = conv_template.LayoutKnobs();
   std::vector<const Knob*> others;
   for (const Knob& knob : space.knobs()) {
-    if (knob.name != "ic_block" && knob.name != "oc_block" && knob.name != "block") others.push_back(&knob);
+    if (std::find(layout_knobs.begin(), layout_knobs.end(), knob.name) == layout_knobs.end())
+      others.push_back(&knob);
   }
   for (int changes : {1, 2}) {
-    if (auto repaired = Repair(space, others, 0, moved, changes)) return repaired;
+    if (auto repaired = Repair(space, others, 0, *moved, changes)) return repaired;
   }
   return std::nullopt;
-}
-
-std::optional<BlockPair> BlocksOf(const Config& config) {
-  if (const std::optional<int64_t> both = config.Find("block")) return BlockPair{*both, *both};
-  const std::optional<int64_t> ic = config.Find("ic_block"), oc = config.Find("oc_block");
-  if (!ic || !oc) return std::nullopt;
-  return BlockPair{*ic, *oc};
 }
 
 }  // namespace tilesmith

@@ -31,19 +31,17 @@ double WorthHavingSeconds(const ConvWorkload& workload, double best_seconds) {
 LayoutSearch::LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std::vector<Lane> lanes,
                            uint64_t seed)
     : workload_(workload), cpu_(cpu), lanes_(std::move(lanes)), random_(seed) {
-  std::vector<BlockPair> blocks;
+  std::vector<LayoutPair> pairs;
   for (const Lane& lane : lanes_) {
-    const std::vector<BlockPair> of_lane = BlockPairs(*lane.space);
-    blocks.insert(blocks.end(), of_lane.begin(), of_lane.end());
+    const std::vector<LayoutPair> of_lane = lane.conv_template->LayoutPairs(workload_, *lane.space);
+    pairs.insert(pairs.end(), of_lane.begin(), of_lane.end());
   }
   // A chain of layers keeps its layout: what reads and writes the same one comes first.
-  std::sort(blocks.begin(), blocks.end(), [](const BlockPair& a, const BlockPair& b) {
-    return std::make_pair(a.ic_block != a.oc_block, a) < std::make_pair(b.ic_block != b.oc_block, b);
+  std::sort(pairs.begin(), pairs.end(), [](const LayoutPair& a, const LayoutPair& b) {
+    return std::make_pair(a.in != a.out, a) < std::make_pair(b.in != b.out, b);
   });
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  for (const BlockPair& pair : blocks) {
-    pairs_.push_back({pair, {LayoutOfBlockKnob(pair.ic_block), LayoutOfBlockKnob(pair.oc_block)}});
-  }
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  for (const LayoutPair& pair : pairs) pairs_.push_back({.layouts = pair});
 }
 
 LayoutSearch::Need LayoutSearch::NeedOf(const Pair& pair, const Record* best, double worth_seconds) const {
@@ -64,7 +62,8 @@ const LayoutSearch::Lane* LayoutSearch::LaneOf(const std::string& template_name)
 std::optional<LayoutSearch::Candidate> LayoutSearch::MovedHere(const Pair& pair,
                                                                const TrialBook& book) const {
   const auto moved = [&](const Lane& lane, const Config& config) -> std::optional<Candidate> {
-    const std::optional<Config> here = Transplant(*lane.space, config, pair.blocks);
+    const std::optional<Config> here =
+        Transplant(*lane.conv_template, workload_, *lane.space, config, pair.layouts);
     if (!here || book.Knows(lane.conv_template->Name(), *here)) return std::nullopt;
     return Candidate{static_cast<size_t>(&lane - lanes_.data()), *here, pair.layouts, kInfinity};
   };
@@ -84,11 +83,12 @@ std::optional<LayoutSearch::Candidate> LayoutSearch::StepFrom(const Record& best
   const Lane* lane = LaneOf(best.template_name);
   const std::optional<uint64_t> index = lane ? lane->space->IndexOf(best.config) : std::nullopt;
   if (!index) return std::nullopt;
-  const std::optional<BlockPair> blocks = BlocksOf(best.config);
+  const LayoutPair layouts = lane->conv_template->Layouts(workload_, best.config);
   std::vector<Config> steps;
   for (uint64_t neighbour : lane->space->Neighbours(*index)) {
     Config config = lane->space->At(neighbour);
-    if (BlocksOf(config) == blocks && !book.Knows(best.template_name, config)) {
+    if (lane->conv_template->Layouts(workload_, config) == layouts &&
+        !book.Knows(best.template_name, config)) {
       steps.push_back(std::move(config));
     }
   }

@@ -55,7 +55,6 @@ class LayoutSearch {
 
  private:
   struct Pair {
-    BlockPair blocks;
     LayoutPair layouts;
     int trials = 0;
     int barren = 0;  // trials in a row that did not make it faster

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "graph_tuner/explain/node_choices.h"
-#include "tuner/layout_coverage.h"
 #include "tuner/record_groups.h"
 #include "tuner/tune.h"
 
@@ -15,14 +14,14 @@ namespace {
 
 void CountTemplates(const ConvWorkload& workload, const Layout& layout, const LogReader& reader,
                     LayoutTries& tries) {
-  std::set<BlockPair> pairs;
+  std::set<LayoutPair> pairs;
   for (const ConvTemplate* conv_template : TemplatesToTune(workload, reader.cpu, reader.accuracy)) {
     const Config preset = conv_template->Default(workload, reader.cpu);
     bool has = HasLayout(workload, conv_template->Layouts(workload, preset), layout);
-    for (const BlockPair& pair : BlockPairs(conv_template->Space(workload, reader.cpu))) {
+    const ConfigSpace space = conv_template->Space(workload, reader.cpu);
+    for (const LayoutPair& pair : conv_template->LayoutPairs(workload, space)) {
       pairs.insert(pair);
-      has = has ||
-            HasLayout(workload, {LayoutOfBlockKnob(pair.ic_block), LayoutOfBlockKnob(pair.oc_block)}, layout);
+      has = has || HasLayout(workload, pair, layout);
     }
     if (has) tries.templates.emplace_back(conv_template->Name());
   }

@@ -1,7 +1,7 @@
 // The depthwise template's loops in words.
 #include <algorithm>
 
-#include "templates/depthwise/depthwise_geometry.h"
+#include "templates/depthwise/schedule.h"
 
 namespace tilesmith::depthwise {
 namespace {
@@ -20,7 +20,7 @@ const char* WeightsText(Weights weights) {
 
 }  // namespace
 
-LoopPart PlaneLoops(const Geometry& g, int64_t vectors) {
+LoopPart PlaneLoops(const Schedule& g, int64_t vectors) {
   const ConvWorkload& w = g.rows.workload;
   const DepthwiseConfig& c = g.rows.config;
   const int64_t lanes = g.rows.vector_floats;
@@ -40,7 +40,7 @@ LoopPart PlaneLoops(const Geometry& g, int64_t vectors) {
   return part;
 }
 
-LoopNest NestOf(const Geometry& g) {
+LoopNest NestOf(const Schedule& g) {
   const ConvWorkload& w = g.rows.workload;
   const DepthwiseConfig& c = g.rows.config;
   const int64_t lanes = g.rows.vector_floats, width = std::min(c.width_tile, w.ow);

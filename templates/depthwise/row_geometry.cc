@@ -6,6 +6,7 @@
 
 #include "layouts/base/sizes.h"
 #include "templates/depthwise/row_pairs.h"
+#include "templates/support_checks.h"
 
 namespace tilesmith::depthwise {
 namespace {
@@ -147,7 +148,7 @@ std::string WhyNotEmitted(const RowGeometry& g, const std::vector<RowCode>& code
       return fmt::format("register tile {} x {} does not fit {} registers", code.rows, width, g.registers);
   }
   const int64_t bytes = EstimateCodeBytes(g, codes);
-  if (bytes > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", bytes, kMostCodeBytes);
+  if (bytes > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", bytes, kMaxCodeBytes);
   return "";
 }
 

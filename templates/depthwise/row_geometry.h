@@ -11,7 +11,8 @@
 
 #include "layouts/base/cpu.h"
 #include "ops/workload.h"
-#include "templates/depthwise/depthwise_config.h"
+#include "templates/depthwise/config.h"
+#include "templates/image_strides.h"
 #include "templates/row_tiles.h"
 
 namespace tilesmith::depthwise {
@@ -25,7 +26,7 @@ struct RowGeometry {
   int64_t in_pixel_bytes = 0, in_row_bytes = 0;
   int64_t out_pixel_bytes = 0, out_row_bytes = 0;
 
-  int64_t vector_bytes() const { return vector_floats * static_cast<int64_t>(sizeof(float)); }
+  int64_t vector_bytes() const { return vector_floats * kFloatBytes; }
   int64_t taps() const { return workload.kh * workload.kw; }
   // Input row of kernel row 0 for output row `row`; negative within the padding.
   int64_t InputRow(int64_t row) const { return row * workload.sh - workload.ph; }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "templates/depthwise_pair/pair_geometry.h"
+#include "templates/depthwise_pair/schedule.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {
@@ -13,7 +13,7 @@ struct PartSize {
   int64_t chunks = 1, vectors = 1, chunk_vectors = 1;
 };
 
-PartSize LargestPart(const PairGeometry& g) {
+PartSize LargestPart(const Schedule& g) {
   PartSize size;
   for (int64_t part = 0; part < g.config.parts; ++part) {
     const RowRange chunks = g.Chunks(part);
@@ -30,7 +30,7 @@ PartSize LargestPart(const PairGeometry& g) {
 
 }  // namespace
 
-LoopNest NestOf(const PairGeometry& g) {
+LoopNest NestOf(const Schedule& g) {
   const ConvWorkload& depthwise = g.depthwise.rows.workload;
   const bool depthwise_first = g.kind == PairKind::kDepthwiseFirst;
   const int64_t lanes = g.pointwise.vector_floats;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "templates/direct/geometry.h"
+#include "templates/direct/schedule.h"
 
 namespace tilesmith::direct {
 namespace {
@@ -11,12 +11,12 @@ namespace {
 constexpr double kBytes = sizeof(float);
 
 // Widest of the tiles that a row is cut into.
-int64_t WidestTile(const Geometry& g) {
+int64_t WidestTile(const Schedule& g) {
   const int64_t width = g.config.width_tile, tiles = (g.ow + width - 1) / width;
   return g.config.balance_tiles ? (g.ow + tiles - 1) / tiles : std::min(width, g.ow);
 }
 
-int64_t WidestChunk(const Geometry& g) {
+int64_t WidestChunk(const Schedule& g) {
   int64_t vectors = 1;
   for (const Chunk& chunk : g.chunks) vectors = std::max<int64_t>(vectors, chunk.vectors);
   return vectors;
@@ -36,12 +36,12 @@ const char* BroadcastText(Broadcast broadcast) {
 
 }  // namespace
 
-Loop PassLoop(const Geometry& g) {
+Loop PassLoop(const Schedule& g) {
   return LoopOver("ic", g.workload.ic / g.workload.g, g.passes.front().channels(), LoopKind::kLoop,
                   "passes, with the sums stored in the output in between");
 }
 
-std::vector<Loop> RowLoops(const Geometry& g, std::string_view pixels) {
+std::vector<Loop> RowLoops(const Schedule& g, std::string_view pixels) {
   const DirectConfig& c = g.config;
   const Pass& pass = g.passes.front();
   const int64_t block = pass.blocks > 0 ? pass.block_channels : pass.tail_channels;
@@ -60,9 +60,9 @@ std::vector<Loop> RowLoops(const Geometry& g, std::string_view pixels) {
   return loops;
 }
 
-std::string RowBody(const Geometry& g) { return BroadcastText(g.config.broadcast); }
+std::string RowBody(const Schedule& g) { return BroadcastText(g.config.broadcast); }
 
-void SetTileBytes(const Geometry& g, LoopNest& nest) {
+void SetTileBytes(const Schedule& g, LoopNest& nest) {
   const ConvWorkload& w = g.workload;
   const int64_t width = WidestTile(g), lanes = WidestChunk(g) * g.vector_floats;
   const int64_t channels = g.passes.front().channels();
@@ -72,7 +72,7 @@ void SetTileBytes(const Geometry& g, LoopNest& nest) {
   nest.tile_output_bytes = static_cast<double>(lanes * width) * kBytes;
 }
 
-LoopNest NestOf(const Geometry& g) {
+LoopNest NestOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
   const Loop rows = LoopOver("oh", g.oh, c.rows, LoopKind::kTasks, "output rows of a task");

@@ -6,7 +6,7 @@ namespace tilesmith::direct {
 namespace {
 
 // Packs one kernel row of one block: channels [first, first + channels) of the group.
-float* PackRow(const Geometry& g, const Chunk& chunk, const float* rows, int64_t channels, float* to) {
+float* PackRow(const Schedule& g, const Chunk& chunk, const float* rows, int64_t channels, float* to) {
   const ConvWorkload& w = g.workload;
   const int64_t unroll = std::min(g.config.ic_unroll, channels);
   const int64_t lanes = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
@@ -28,15 +28,15 @@ float* PackRow(const Geometry& g, const Chunk& chunk, const float* rows, int64_t
 
 }  // namespace
 
-int64_t RowWeights(const Geometry& g, const Chunk& chunk, int64_t channels) {
+int64_t RowWeights(const Schedule& g, const Chunk& chunk, int64_t channels) {
   return channels * g.workload.kw * chunk.vectors * g.vector_floats;
 }
 
-int64_t PassWeights(const Geometry& g, const Chunk& chunk, const Pass& pass) {
+int64_t PassWeights(const Schedule& g, const Chunk& chunk, const Pass& pass) {
   return g.workload.kh * RowWeights(g, chunk, pass.channels());
 }
 
-PackedWeights PackWeights(const Geometry& g, const ConvWeights& weights) {
+PackedWeights PackWeights(const Schedule& g, const ConvWeights& weights) {
   const ConvWorkload& w = g.workload;
   PackedWeights packed;
   int64_t floats = 0, bias_floats = 0;

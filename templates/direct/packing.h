@@ -9,13 +9,13 @@
 
 #include "layouts/tensor.h"
 #include "templates/conv_template.h"
-#include "templates/direct/geometry.h"
+#include "templates/direct/schedule.h"
 
 namespace tilesmith::direct {
 
 // Floats of one (chunk, pass), and of one kernel row of a block of `channels` channels.
-int64_t PassWeights(const Geometry& geometry, const Chunk& chunk, const Pass& pass);
-int64_t RowWeights(const Geometry& geometry, const Chunk& chunk, int64_t channels);
+int64_t PassWeights(const Schedule& schedule, const Chunk& chunk, const Pass& pass);
+int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channels);
 
 struct PackedWeights {
   AlignedBuffer weights;
@@ -24,6 +24,6 @@ struct PackedWeights {
   std::vector<int64_t> bias_offsets;
 };
 
-PackedWeights PackWeights(const Geometry& geometry, const ConvWeights& weights);
+PackedWeights PackWeights(const Schedule& schedule, const ConvWeights& weights);
 
 }  // namespace tilesmith::direct

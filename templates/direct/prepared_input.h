@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "templates/conv_template.h"
-#include "templates/direct/geometry.h"
+#include "templates/direct/schedule.h"
 
 namespace tilesmith::direct {
 
@@ -20,7 +20,7 @@ struct InputRows {
 
 class PreparedInput {
  public:
-  PreparedInput(const Geometry& geometry, const CpuInfo& cpu, const ConvWeights& weights);
+  PreparedInput(const Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights);
 
   // Memory for one thread's rows: whole cache lines.
   int64_t ThreadFloats() const { return thread_floats_; }
@@ -28,7 +28,7 @@ class PreparedInput {
   InputRows Prepare(const float* image, int64_t first, int64_t last, float* to) const;
 
  private:
-  const Geometry geometry_;
+  const Schedule schedule_;
   const Isa isa_;
   int64_t block_ = 0, blocks_ = 0, most_rows_ = 0, thread_floats_ = 0;
   std::vector<float> scale_, shift_;  // zero for the channels that pad the last block

@@ -2,7 +2,7 @@
 // makes the config invalid before a byte is emitted.
 #pragma once
 
-#include "templates/direct/direct_config.h"
+#include "templates/direct/config.h"
 
 namespace tilesmith::direct {
 

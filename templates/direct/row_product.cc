@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "templates/support_checks.h"
+
 namespace tilesmith::direct {
 
 ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions) {
@@ -41,48 +43,12 @@ DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu) {
 }
 
 std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const CpuInfo& cpu) {
-  constexpr int64_t kMostCodeBytes = 48 << 10;  // as for the direct template
   if (const std::string reason = WhyTileInvalid(c, product.ow, product.oc, cpu); !reason.empty())
     return reason;
   if (c.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", c.ic_unroll);
   const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
-  if (code > kMostCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMostCodeBytes);
+  if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
   return "";
 }
-
-#ifdef TILESMITH_X86
-
-namespace {
-
-Geometry ProductGeometry(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
-                         int vector_floats) {
-  Geometry geometry = MakeGeometry(product, config, vector_floats);
-  geometry.out_block_bytes = m_positions * geometry.out_pixel_bytes;
-  return geometry;
-}
-
-}  // namespace
-
-RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
-                       const CpuInfo& cpu)
-    : geometry_(ProductGeometry(product, config, m_positions, cpu.vector_floats())),
-      kernels_(geometry_, cpu) {}
-
-void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
-  const Chunk& chunk = geometry_.chunks[chunk_index];
-  RowArgs args;
-  args.output = operands.m;
-  args.kernel_rows = 1;
-  args.next_block = operands.v_vector * static_cast<int64_t>(sizeof(float)) - geometry_.in_row_bytes;
-  for (size_t i = 0; i < geometry_.passes.size(); ++i) {
-    const int64_t channel = geometry_.passes[i].first_channel;
-    // Passes are of whole blocks, which are vectors.
-    args.source = operands.v + channel / geometry_.vector_floats * operands.v_vector;
-    args.weights = operands.u + channel * chunk.vectors * geometry_.vector_floats;
-    kernels_.At(chunk_index, i)(&args);
-  }
-}
-
-#endif  // TILESMITH_X86
 
 }  // namespace tilesmith::direct

@@ -1,11 +1,11 @@
 // The few_outputs template's loops in words.
 #include <algorithm>
 
-#include "templates/few_outputs/geometry.h"
+#include "templates/few_outputs/schedule.h"
 
 namespace tilesmith::few_outputs {
 
-LoopNest NestOf(const Geometry& g) {
+LoopNest NestOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const FewOutputsConfig& c = g.config;
   const int64_t width = c.vectors * c.lanes;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "templates/few_outputs/geometry.h"
+#include "templates/few_outputs/schedule.h"
 
 namespace tilesmith::few_outputs {
 
@@ -28,7 +28,7 @@ struct TileSize {
 // Scratch registers that the epilogue needs beside the accumulators.
 constexpr int kEpilogueScratch = 2;
 
-inline RegisterPlan PlanRegisters(const Geometry& g, const TileSize& tile) {
+inline RegisterPlan PlanRegisters(const Schedule& g, const TileSize& tile) {
   constexpr int kMostInputs = 6;  // more loads in flight than any CPU can use
   const bool wide = g.config.lanes == 16;
   RegisterPlan plan;

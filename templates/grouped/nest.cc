@@ -1,7 +1,7 @@
 // The grouped template's loops in words.
 #include <algorithm>
 
-#include "templates/grouped/geometry.h"
+#include "templates/grouped/schedule.h"
 
 namespace tilesmith::grouped {
 namespace {
@@ -35,7 +35,7 @@ const char* HoldText(Hold hold) {
 
 }  // namespace
 
-LoopNest NestOf(const Geometry& g) {
+LoopNest NestOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const GroupedConfig& c = g.config;
   const int64_t lanes = g.vector_floats, width = std::min(c.width_tile, w.ow);

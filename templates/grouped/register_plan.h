@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "templates/grouped/geometry.h"
+#include "templates/grouped/schedule.h"
 
 namespace tilesmith::grouped {
 
@@ -28,7 +28,7 @@ struct RegisterPlan {
 constexpr int kEpilogueScratch = 2;
 
 // `positions` of a row, `rows` of them.
-inline RegisterPlan PlanRegisters(const Geometry& g, int positions, int64_t rows) {
+inline RegisterPlan PlanRegisters(const Schedule& g, int positions, int64_t rows) {
   constexpr int kMostInTurn = 6;            // more loads in flight than any CPU can use
   const bool wide = g.vector_floats == 16;  // AVX-512, which has mask registers of its own
   const int registers = wide ? 32 : 16;

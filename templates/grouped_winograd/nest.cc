@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-#include "templates/grouped_winograd/grouped_winograd_config.h"
+#include "templates/grouped_winograd/schedule.h"
 
 namespace tilesmith::grouped_winograd {
 
-LoopNest NestOf(const winograd::Geometry& g, const GroupedWinogradConfig& c) {
+LoopNest NestOf(const Schedule& g) {
+  const GroupedWinogradConfig& c = g.grouped;
   const ConvWorkload& w = g.workload;
   const int64_t lanes = g.vector_floats, channels = w.ic / w.g;
   const int64_t width = std::min(c.width_tile, g.block_tiles);

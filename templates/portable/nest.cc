@@ -1,16 +1,17 @@
 // The portable template's loops in words.
 #include <algorithm>
 
-#include "templates/portable/portable_conv.h"
-#include "templates/portable/portable_template.h"
+#include "templates/portable/schedule.h"
+#include "templates/portable/tiles.h"
 
-namespace tilesmith {
+namespace tilesmith::portable {
 namespace {
 
 constexpr double kBytes = sizeof(float);
 
-LoopNest OverChannels(const ConvWorkload& w, const Config& config, bool depthwise) {
-  const int64_t rows = std::min(config.Get("rows"), w.oh), width = std::min(config.Get("ow_tile"), w.ow);
+LoopNest OverChannels(const Schedule& s, bool depthwise) {
+  const ConvWorkload& w = s.workload;
+  const int64_t rows = std::min(s.config.rows, w.oh), width = std::min(s.config.ow_tile, w.ow);
   const int64_t channels = depthwise ? 1 : w.ic / w.g, outputs = depthwise ? w.oc : w.oc / w.g;
   LoopNest nest;
   nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks),
@@ -35,8 +36,9 @@ LoopNest OverChannels(const ConvWorkload& w, const Config& config, bool depthwis
   return nest;
 }
 
-LoopNest OverWidth(const ConvWorkload& w, const Config& config) {
-  const int64_t rows = std::min(config.Get("rows"), w.oh), channels = w.ic / w.g, outputs = w.oc / w.g;
+LoopNest OverWidth(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  const int64_t rows = std::min(s.config.rows, w.oh), channels = w.ic / w.g, outputs = w.oc / w.g;
   const int64_t planes = std::min<int64_t>(kPortableMaxPlanes, outputs), lanes = kPortableLanes;
   LoopNest nest;
   nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks), LoopOver("g", w.g, 1, LoopKind::kTasks),
@@ -60,11 +62,10 @@ LoopNest OverWidth(const ConvWorkload& w, const Config& config) {
 
 }  // namespace
 
-LoopNest PortableTemplate::Nest(const ConvWorkload& w, const Config& config, const CpuInfo&) const {
-  if (config.Get("vector_over") != 0) return OverWidth(w, config);
-  const LayoutPair layouts = Layouts(w, config);
-  return OverChannels(w, config,
-                      IsPortableDepthwise(w, layouts.in.BlockFor(w.ic), layouts.out.BlockFor(w.oc)));
+LoopNest NestOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  if (s.config.over_width) return OverWidth(s);
+  return OverChannels(s, IsDepthwise(w, s.in.BlockFor(w.ic), s.out.BlockFor(w.oc)));
 }
 
-}  // namespace tilesmith
+}  // namespace tilesmith::portable

@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "templates/direct/row_product.h"
-#include "templates/strassen/geometry.h"
+#include "templates/strassen/schedule.h"
 
 namespace tilesmith::strassen {
 
-LoopNest NestOf(const Geometry& g) {
-  const direct::Geometry product =
-      direct::MakeGeometry(ProductOf(g.workload, g.config.row), g.config.product, g.vector_floats);
+LoopNest NestOf(const Schedule& g) {
+  const direct::Schedule product =
+      direct::MakeSchedule(ProductOf(g.workload, g.config.row), g.config.product, g.vector_floats);
   const Partition partition = g.config.partition;
   const int64_t pairs = CountPairs(g.workload), half = g.workload.oc / 2;
   int64_t widest = 1;

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "templates/winograd/geometry.h"
+#include "templates/winograd/schedule.h"
 
 namespace tilesmith::winograd {
 namespace {
 
 // A stage of its own: the loop over vectors of channels and the one over rows of tiles are tasks.
-LoopPart TransformStage(const Geometry& g, LoopPart part, std::string_view channels, int64_t vectors) {
+LoopPart TransformStage(const Schedule& g, LoopPart part, std::string_view channels, int64_t vectors) {
   part.loops = {LoopOver(channels, vectors * g.vector_floats, g.vector_floats, LoopKind::kTasks),
                 LoopOver("tiles", g.tiles, g.columns, LoopKind::kTasks, "rows of tiles"),
                 LoopOver("tiles", g.columns, 1, LoopKind::kLoop),
@@ -18,14 +18,14 @@ LoopPart TransformStage(const Geometry& g, LoopPart part, std::string_view chann
 }
 
 // Inside a task that takes a block of tiles through all parts.
-LoopPart TransformBlock(const Geometry& g, LoopPart part, std::string_view channels, int64_t vectors) {
+LoopPart TransformBlock(const Schedule& g, LoopPart part, std::string_view channels, int64_t vectors) {
   part.loops = {LoopOver(channels, vectors * g.vector_floats, g.vector_floats, LoopKind::kLoop),
                 LoopOver("tiles", g.block_tiles, 1, LoopKind::kLoop),
                 LoopOver(channels, g.vector_floats, 1, LoopKind::kVector)};
   return part;
 }
 
-LoopPart Products(const Geometry& g, const direct::Geometry& product) {
+LoopPart Products(const Schedule& g, const direct::Schedule& product) {
   const Partition partition = g.config.partition;
   LoopPart part;
   part.title = "multiply: one matrix product for each element xi of the windows";
@@ -57,8 +57,8 @@ LoopPart Products(const Geometry& g, const direct::Geometry& product) {
 
 }  // namespace
 
-LoopNest NestOf(const Geometry& g) {
-  const direct::Geometry product = direct::MakeGeometry(ProductOf(g.workload, g.block_tiles, g.vector_floats),
+LoopNest NestOf(const Schedule& g) {
+  const direct::Schedule product = direct::MakeSchedule(ProductOf(g.workload, g.block_tiles, g.vector_floats),
                                                         g.config.product, g.vector_floats);
   const std::string window = fmt::format("{0}x{0}", g.window()), tile = fmt::format("{0}x{0}", g.config.tile);
   LoopPart in, out;

@@ -1,10 +1,9 @@
 #include "templates/x86/vector_code.h"
 
-#ifdef TILESMITH_X86
-
 #include <bit>
 
 #include "layouts/base/check.h"
+#include "templates/image_strides.h"
 
 namespace tilesmith::x86 {
 
@@ -20,7 +19,7 @@ VectorCode::VectorCode(const CpuInfo& cpu, size_t buffer_bytes)
     : CodeGenerator(buffer_bytes),
       wide_(cpu.isa == Isa::kAvx512),
       registers_(cpu.vector_registers()),
-      vector_bytes_(cpu.vector_floats() * static_cast<int64_t>(sizeof(float))) {}
+      vector_bytes_(cpu.vector_floats() * kFloatBytes) {}
 
 Xmm VectorCode::Vector(int index) const {
   if (wide_) return Xbyak::Zmm(index);
@@ -143,5 +142,3 @@ void VectorCode::EmitConstants() {
 }
 
 }  // namespace tilesmith::x86
-
-#endif  // TILESMITH_X86

@@ -2,8 +2,6 @@
 // is not full, activations. One generator serves AVX-512 and AVX2: Vector(i) is zmm or ymm register i.
 #pragma once
 
-#ifdef TILESMITH_X86
-
 #include <xbyak/xbyak.h>
 
 #include <cstdint>
@@ -82,5 +80,3 @@ class VectorCode : public Xbyak::CodeGenerator {
 int Offset(int64_t bytes);
 
 }  // namespace tilesmith::x86
-
-#endif  // TILESMITH_X86

@@ -18,6 +18,7 @@
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
+#include "tests/templates/example_template.h"
 
 namespace tilesmith {
 namespace {
@@ -148,7 +149,8 @@ class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
 
 TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
   const ConvTemplate& conv_template = *GetParam();
-  if (&conv_template != ConvTemplates().back() && TestCpu().isa == Isa::kPortable) {
+  const bool any_cpu = &conv_template == ConvTemplates().back() || &conv_template == &ExampleTemplate();
+  if (!any_cpu && TestCpu().isa == Isa::kPortable) {
     GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
   }
   const int cases = SweepLength();
@@ -173,8 +175,13 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
   EXPECT_GT(supported, cases / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, ConvCorrectness,
-                         testing::ValuesIn(ConvTemplates().begin(), ConvTemplates().end()),
+std::vector<const ConvTemplate*> TemplatesToTest() {
+  std::vector<const ConvTemplate*> templates(ConvTemplates().begin(), ConvTemplates().end());
+  templates.push_back(&ExampleTemplate());
+  return templates;
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, ConvCorrectness, testing::ValuesIn(TemplatesToTest()),
                          [](const auto& info) { return std::string(info.param->Name()); });
 
 }  // namespace

@@ -1,8 +1,8 @@
 // What the sweep over random workloads cannot see: reasons, shapes at the limits, and a longer look at pairs.
 #include <gtest/gtest.h>
 
-#include "templates/depthwise_pair/depthwise_pair_template.h"
-#include "templates/depthwise_pair/pair_geometry.h"
+#include "templates/depthwise_pair/schedule.h"
+#include "templates/depthwise_pair/template.h"
 #include "tests/support/random_workload.h"
 #include "tests/templates/exact_conv.h"
 
@@ -49,16 +49,16 @@ TEST(DepthwisePair, DefaultsAreValid) {
 }
 
 // Tasks meet: each needs middle rows of its own, all that exist are needed, and parts cover the channels.
-TEST(PairGeometry, TasksCoverTheMiddleTensor) {
+TEST(DepthwisePairSchedule, TasksCoverTheMiddleTensor) {
   const ConvWorkload w = ParseWorkload("ic24ih30oc144kh1>g144ic144ih30oc144kh5sh2ph2");
   const CpuInfo cpu = CpuWith(Isa::kAvx512);
   for (const int64_t rows : {1, 2, 4, 7, 15}) {
     for (const int64_t parts : {1, 2, 3}) {
-      Config config = PairDefault(w, cpu);
-      PairConfig c = ReadConfig(w, cpu, config);
+      Config config = Default(w, cpu);
+      DepthwisePairConfig c = ReadConfig(w, cpu, config);
       c.rows = c.depthwise.rows = rows;
       c.parts = parts;
-      const PairGeometry g = MakeGeometry(w, c, cpu);
+      const Schedule g = MakeSchedule(w, c, cpu);
       int64_t next = 0, chunk = 0;
       for (int64_t block = 0; block < g.row_blocks(); ++block) {
         const RowRange middle = g.MiddleRows(block);

@@ -6,9 +6,9 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/nodes/conv.h"
-#include "templates/depthwise/depthwise_geometry.h"
-#include "templates/depthwise/depthwise_template.h"
 #include "templates/depthwise/row_pairs.h"
+#include "templates/depthwise/schedule.h"
+#include "templates/depthwise/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::depthwise {
@@ -64,7 +64,7 @@ TEST(RowGeometry, GroupsCoverTheRowsOnce) {
           config.row_tile = tile;
           config.unroll = unroll;
           config.pairs = pairs;
-          const Geometry g = MakeGeometry(w, config, cpu);
+          const Schedule g = MakeSchedule(w, config, cpu);
           int64_t next = 0;
           for (int64_t block = 0; block < g.row_blocks(); ++block) {
             for (const RowGroup& group : g.Groups(block)) {

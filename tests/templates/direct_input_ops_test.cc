@@ -1,8 +1,8 @@
 // Input ops in the direct template: what the random sweep rarely meets.
 #include <gmock/gmock.h>
 
-#include "templates/direct/direct_template.h"
-#include "templates/direct/geometry.h"
+#include "templates/direct/schedule.h"
+#include "templates/direct/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith {

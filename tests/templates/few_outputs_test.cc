@@ -2,9 +2,9 @@
 // their reasons, and the arithmetic of its edges.
 #include <gtest/gtest.h>
 
-#include "templates/few_outputs/few_outputs_template.h"
-#include "templates/few_outputs/geometry.h"
 #include "templates/few_outputs/register_plan.h"
+#include "templates/few_outputs/schedule.h"
+#include "templates/few_outputs/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::few_outputs {
@@ -59,7 +59,7 @@ TEST(FewOutputs, OnlyEdgeTilesHaveLanesOutside) {
         FewOutputsConfig config;
         config.vectors = 1;
         int64_t next = 0;
-        const Geometry g = MakeGeometry(w, config);
+        const Schedule g = MakeSchedule(w, config);
         for (const TileRun& tile : g.tiles) {
           EXPECT_EQ(tile.first, next);
           next += static_cast<int64_t>(tile.width) * tile.count;
@@ -80,7 +80,7 @@ TEST(FewOutputs, RegistersAreWithinBudget) {
     for (int64_t i = 0; i < 4 * 6 * 16; ++i) {
       FewOutputsConfig config;
       config.lanes = lanes;
-      const Geometry g = MakeGeometry(w, config);
+      const Schedule g = MakeSchedule(w, config);
       const RegisterPlan plan = PlanRegisters(g, {i % 4 + 1, i / 4 % 6 + 1, i / 24 + 1});
       if (!plan.fits) continue;
       EXPECT_LE(plan.first_input + plan.inputs, plan.first_weight);

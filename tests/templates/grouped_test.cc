@@ -2,10 +2,10 @@
 // reasons, and the arithmetic of its loop nest.
 #include <gtest/gtest.h>
 
-#include "templates/grouped/geometry.h"
-#include "templates/grouped/grouped_template.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/register_plan.h"
+#include "templates/grouped/schedule.h"
+#include "templates/grouped/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::grouped {
@@ -107,7 +107,7 @@ TEST(Grouped, RegistersAreWithinBudget) {
             config.lanes = registers / 2;
             config.hold = hold;
             config.sums = sums;
-            const Geometry g = MakeGeometry(w, config);
+            const Schedule g = MakeSchedule(w, config);
             const RegisterPlan plan = PlanRegisters(g, positions, rows);
             if (!plan.fits) continue;
             EXPECT_LE(plan.first_input + plan.inputs, plan.first_weight);

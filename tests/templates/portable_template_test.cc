@@ -1,7 +1,5 @@
 // The portable template on shapes meant to break it, on every instruction set this machine can emulate, in
 // every pair of layouts. Data are small integers, so results compare exactly.
-#include "templates/portable/portable_template.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/nodes/conv.h"
+#include "templates/portable/template.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"
@@ -60,7 +59,7 @@ struct Problem {
 
 void Check(const Problem& problem, const Config& config, const CpuInfo& cpu, bool in_place) {
   const ConvWorkload& w = problem.workload;
-  const PortableTemplate portable;
+  const ConvTemplate& portable = PortableTemplate();
   const LayoutPair layouts = portable.Layouts(w, config);
   const auto kernel = portable.Build(
       w, config, cpu, {problem.weights.floats(), w.post.bias ? problem.bias.floats() : nullptr});
@@ -99,7 +98,7 @@ std::vector<Isa> Isas() {
 }
 
 TEST(PortableTemplate, EqualsTheReferenceInEveryPairOfLayouts) {
-  const PortableTemplate portable;
+  const ConvTemplate& portable = PortableTemplate();
   for (const char* text : kWorkloads) {
     const Problem problem(ParseWorkload(text));
     TestRandom random(5);
@@ -121,7 +120,7 @@ TEST(PortableTemplate, EqualsTheReferenceInEveryPairOfLayouts) {
 }
 
 TEST(PortableTemplate, EveryTileWidthAndRowCountIsRight) {
-  const PortableTemplate portable;
+  const ConvTemplate& portable = PortableTemplate();
   const Problem problem(ParseWorkload("mb1ic9ih7iw29oc18oh7ow29kh3ph1+bias+sum+relu"));
   for (Isa isa : Isas()) {
     const CpuInfo cpu = CapIsa(TestCpu(), isa);
@@ -138,7 +137,7 @@ TEST(PortableTemplate, EveryTileWidthAndRowCountIsRight) {
 }
 
 TEST(PortableTemplate, SupportsEverythingWithAValidDefault) {
-  const PortableTemplate portable;
+  const ConvTemplate& portable = PortableTemplate();
   for (const char* text : kWorkloads) {
     const ConvWorkload workload = ParseWorkload(text);
     for (Isa isa : Isas()) {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "templates/conv_error.h"
-#include "templates/strassen/geometry.h"
-#include "templates/strassen/strassen_template.h"
+#include "templates/strassen/schedule.h"
+#include "templates/strassen/template.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {
@@ -30,14 +30,14 @@ TEST(StrassenTemplate, RefusesWithAReason) {
 }
 
 // Every pixel of an image belongs to a block, one to both halves where the last block has an odd number.
-TEST(StrassenGeometry, BlocksCoverEveryPixel) {
+TEST(StrassenSchedule, BlocksCoverEveryPixel) {
   for (int64_t width = 2; width <= 40; ++width) {
     ConvWorkload w = ParseWorkload("mb2ic128ih1iw2oc128oh1ow2kh1");
     w.iw = w.ow = width;
     strassen::StrassenConfig config;
     for (config.row = 1; config.row <= strassen::CountPairs(w); ++config.row) {
       for (config.rows = 1; (config.rows - 1) * config.row < strassen::CountPairs(w); ++config.rows) {
-        const strassen::Geometry g = strassen::MakeGeometry(w, config, 16);
+        const strassen::Schedule g = strassen::MakeSchedule(w, config, 16);
         std::vector<int> covered(2 * width);
         for (int64_t i = 0; i < g.blocks(); ++i) {
           const strassen::Block block = g.BlockAt(i);

@@ -7,8 +7,8 @@
 
 #include "layouts/base/thread_team.h"
 #include "templates/conv_error.h"
+#include "templates/winograd/template.h"
 #include "templates/winograd/transforms.h"
-#include "templates/winograd/winograd_template.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/tuner/support/fake_template.h"
 #include "tests/tuner/support/sample_records.h"
 
 namespace tilesmith {
@@ -23,19 +24,13 @@ ConfigSpace DependentSpace() {
                      });
 }
 
-TEST(BlockPairs, AreAllCombinationsOfTheTwoKnobs) {
-  const std::vector<BlockPair> pairs = BlockPairs(DependentSpace());
-  ASSERT_EQ(pairs.size(), 9u);
-  EXPECT_EQ(pairs.front(), (BlockPair{0, 0}));
-  EXPECT_EQ(pairs.back(), (BlockPair{16, 16}));
-  EXPECT_TRUE(BlockPairs(ConfigSpace({{"ic_block", {8}, ""}}, nullptr)).empty());
-}
-
 TEST(Transplant, ChangesTheBlocksAndAsLittleElseAsItCan) {
+  const FakeTemplate fake;
   const ConfigSpace space = DependentSpace();
   const Config source = ConfigOf({{"ic_block", 8}, {"oc_block", 8}, {"tile", 2}, {"rows", 2}});
   const auto moved = [&](int64_t ic, int64_t oc) {
-    const std::optional<Config> config = Transplant(space, source, {ic, oc});
+    const std::optional<Config> config =
+        Transplant(fake, {}, space, source, {LayoutOfBlockKnob(ic), LayoutOfBlockKnob(oc)});
     return config ? config->ToString() : "none";
   };
   EXPECT_EQ(moved(8, 16), "ic_block=8 oc_block=16 rows=2 tile=2") << "valid as it is";
@@ -43,7 +38,7 @@ TEST(Transplant, ChangesTheBlocksAndAsLittleElseAsItCan) {
   EXPECT_EQ(moved(8, 0), "ic_block=8 oc_block=0 rows=4 tile=8") << "two knobs";
   EXPECT_EQ(moved(0, 0), "none");
   EXPECT_EQ(moved(32, 8), "none") << "not a value of the space";
-  EXPECT_EQ(Transplant(space, ConfigOf({{"x", 1}}), {8, 8}), std::nullopt) << "of another space";
+  EXPECT_EQ(Transplant(fake, {}, space, ConfigOf({{"x", 1}}), {}), std::nullopt) << "of another space";
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ class FakeTemplate : public ConvTemplate {
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
+  std::vector<std::string_view> LayoutKnobs() const override { return {"ic_block", "oc_block"}; }
   LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override { return {}; }
   std::unique_ptr<ConvKernel> Build(const ConvWorkload&, const Config&, const CpuInfo&,
                                     const ConvWeights&) const override {

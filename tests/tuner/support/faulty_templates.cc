@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "templates/portable/portable_template.h"
+#include "templates/portable/template.h"
 
 namespace tilesmith {
 namespace {
@@ -101,7 +101,7 @@ class FaultyTemplate : public ConvTemplate {
     if (fault == Fault::kBuildHangs) HangForever();
     if (fault == Fault::kBuildNeedsTerabytes) std::vector<char>(size_t{1} << 42).data()[1 << 20] = 1;
     if (fault == Fault::kBuildNeeds40Gigabytes) std::vector<char>(size_t{40} << 30).data()[1 << 20] = 1;
-    const PortableTemplate portable;
+    const ConvTemplate& portable = PortableTemplate();
     const CpuInfo cpu = DetectCpu();
     auto conv = portable.Build(workload, portable.Default(workload, cpu), cpu, weights);
     return std::make_unique<FaultyKernel>(fault, workload, std::move(conv));

@@ -1,0 +1,191 @@
+#include "templates/depthwise/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "templates/depthwise/schedule.h"
+#include "templates/support_checks.h"
+
+namespace tilesmith::depthwise {
+namespace {
+
+// `values` up to `most`, and `most` with its half and quarter.
+std::vector<int64_t> Counts(int64_t most, std::initializer_list<int64_t> values) {
+  std::vector<int64_t> counts = UpTo(most, values);
+  for (int64_t v : {(most + 3) / 4, (most + 1) / 2, most}) counts.push_back(v);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+// Of the widths that cut a row into as many tiles, the smallest.
+std::vector<int64_t> Widths(int64_t row, int64_t most) {
+  std::vector<int64_t> widths;
+  for (int64_t width = 1; width <= std::min(row, most); ++width) {
+    const int64_t tiles = (row + width - 1) / width;
+    if ((row + tiles - 1) / tiles == width) widths.push_back(width);
+  }
+  return widths;
+}
+
+// Weights in memory load a vector for every multiplication: for few registers, and kernels too wide for any.
+std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
+  constexpr int64_t kLeastSums = 4;
+  std::vector<int64_t> places;
+  if (w.kh * w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(0);
+  if (w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(1);
+  if (places.size() < 2 || cpu.isa != Isa::kAvx512) places.push_back(2);
+  return places;
+}
+
+// Neighbouring output rows share input rows one kernel row apart, and there are two.
+bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
+  if (c.row_tile > c.rows)
+    return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
+  if (std::string reason = WhyTileInvalid(w, c); !reason.empty()) return reason;
+  const Schedule schedule = MakeSchedule(w, c, cpu);
+  return WhyNotEmitted(schedule.rows, schedule.codes);
+}
+
+}  // namespace
+
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
+  std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
+  blocks.push_back(0);
+  return blocks;
+}
+
+std::vector<Knob> TileKnobs(const ConvWorkload& w, const CpuInfo& cpu, std::string_view prefix) {
+  const auto name = [&](std::string_view knob) { return std::string(prefix) + std::string(knob); };
+  return {
+      {name("row_tile"), UpTo(w.oh, {1, 2, 3, 4, 5, 7}), "register tile: output rows"},
+      {name("width_tile"), Widths(w.ow, cpu.vector_registers() - 1), "register tile: output positions"},
+      {name("weights"), WeightPlaces(w, cpu),
+       "0: all in registers, 1: a kernel row in registers, 2: memory operands"},
+      {name("unroll"), {0, 1}, "1: kernel rows unrolled, 0: a loop (of pairs: at the image's edges)"},
+      {name("pairs"), UpTo(CanPair(w) ? 1 : 0, {0, 1}),
+       "1: two output rows together, with fewer multiplications"},
+  };
+}
+
+DepthwiseConfig ReadTile(const Config& config, std::string_view prefix) {
+  const auto get = [&](std::string_view knob) { return config.Get(std::string(prefix) + std::string(knob)); };
+  DepthwiseConfig c;
+  c.row_tile = get("row_tile");
+  c.width_tile = get("width_tile");
+  c.weights = static_cast<Weights>(get("weights"));
+  c.unroll = get("unroll") != 0;
+  c.pairs = get("pairs") != 0;
+  return c;
+}
+
+void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config) {
+  const auto set = [&](std::string_view knob, int64_t value) {
+    config.Set(std::string(prefix) + std::string(knob), value);
+  };
+  set("row_tile", tile.row_tile);
+  set("width_tile", tile.width_tile);
+  set("weights", static_cast<int64_t>(tile.weights));
+  set("unroll", tile.unroll ? 1 : 0);
+  set("pairs", tile.pairs ? 1 : 0);
+}
+
+std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
+  // Before anyone lists the pieces of code that so large a kernel would be cut into.
+  constexpr int64_t kLeastTapBytes = 6, kMostTaps = kMaxCodeBytes / kLeastTapBytes;
+  const int64_t rows = c.unroll || c.pairs ? std::min(w.kh, w.ih) : 1;
+  if (rows > kMostTaps || w.kw > kMostTaps || rows * w.kw > kMostTaps)
+    return fmt::format("a kernel of {}x{} makes more than {} bytes of code", w.kh, w.kw, kMaxCodeBytes);
+  if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
+  if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
+    return "weights in registers need unrolled kernel rows";
+  if (c.unroll && w.kh == 1 && c.weights != Weights::kRegisters)
+    return "there is one kernel row: no unrolling";
+  return "";
+}
+
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& cpu) {
+  struct Mode {
+    bool pairs;
+    Weights weights;
+    bool unroll;
+  };
+  constexpr Mode kModes[] = {{true, Weights::kRegisters, true}, {true, Weights::kRow, true},
+                             {true, Weights::kRow, false},      {false, Weights::kRegisters, true},
+                             {false, Weights::kRow, false},     {false, Weights::kMemory, false}};
+  constexpr int64_t kLeastSums = 4, kMostSums = 16;
+  std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
+  std::reverse(widths.begin(), widths.end());
+  std::vector<DepthwiseConfig> tiles;
+  DepthwiseConfig tile;
+  for (const Mode& mode : kModes) {
+    // Few registers leave pairs too narrow a tile.
+    if (mode.pairs && (!CanPair(w) || cpu.isa != Isa::kAvx512)) continue;
+    tile.pairs = mode.pairs;
+    tile.weights = mode.weights;
+    tile.unroll = mode.unroll;
+    for (const int64_t rows : {2, 1}) {
+      tile.row_tile = rows;
+      for (const int64_t width : widths) {
+        if (rows * width > kMostSums || (rows * width < kLeastSums && w.ow >= kLeastSums)) continue;
+        tile.width_tile = width;
+        tiles.push_back(tile);
+      }
+    }
+  }
+  return tiles;
+}
+
+DepthwiseConfig ReadConfig(const Config& config) {
+  DepthwiseConfig c = ReadTile(config, "");
+  c.block = config.Get("block");
+  c.rows = config.Get("rows");
+  c.vectors = config.Get("vectors");
+  return c;
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t vector = cpu.vector_floats();
+  std::vector<Knob> knobs = TileKnobs(w, cpu, "");
+  knobs.insert(knobs.begin(),
+               {"block", DepthwiseBlocks(w, cpu), "x of the layout NCHW[x]c, input and output; 0 is NHWC"});
+  knobs.push_back({"rows", Counts(w.oh, {}), "output rows per task"});
+  knobs.push_back(
+      {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 4, 8}), "vectors of channels per task"});
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  Config config;
+  config.Set("block", cpu.vector_floats());
+  config.Set("rows", w.oh);
+  // As few tasks as there are cores.
+  for (const int64_t vectors : space.knobs().back().values) {
+    if (vectors == 1 ||
+        vectors * cpu.cores <= (w.oc + cpu.vector_floats() - 1) / cpu.vector_floats() + cpu.cores - 1)
+      config.Set("vectors", vectors);
+  }
+  for (const DepthwiseConfig& tile : DefaultTiles(w, cpu)) {
+    SetTile(tile, "", config);
+    if (space.WhyInvalid(config).empty()) break;
+  }
+  return config;
+}
+
+Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
+  if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
+  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+}
+
+}  // namespace tilesmith::depthwise

@@ -1,0 +1,56 @@
+// The depthwise template's knobs, read once from a Config into a plain struct.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "ops/workload.h"
+#include "templates/conv_template.h"
+
+namespace tilesmith::depthwise {
+
+// Where the weights of a register tile live while they are multiplied.
+enum class Weights {
+  kRegisters = 0,  // all kernel taps in registers, for as long as a vector of channels lasts
+  kRow = 1,        // one kernel row at a time in registers
+  kMemory = 2,     // operands of the FMAs
+};
+
+struct DepthwiseConfig {
+  int64_t block = 16;      // x of NCHW[x]c, in and out; 0 is NHWC
+  int64_t row_tile = 1;    // register tile: output rows ...
+  int64_t width_tile = 7;  // ... by output positions in a row; tiles of a row are equally wide, or almost
+  Weights weights = Weights::kMemory;
+  bool unroll = false;  // kernel rows unrolled, which takes code for every kind of edge
+  bool pairs = false;   // output rows two by two, with fewer multiplications (row_pairs.h)
+  int64_t rows = 1;     // output rows per task ...
+  int64_t vectors = 1;  // ... of this many vectors of channels
+};
+
+DepthwiseConfig ReadConfig(const Config& config);
+
+// Block sizes x of NCHW[x]c that whole vectors fill, and 0 for NHWC.
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& workload, const CpuInfo& cpu);
+
+// The knobs of the register tile, named with a prefix where they are among others: row_tile, width_tile,
+// weights, unroll, pairs.
+std::vector<Knob> TileKnobs(const ConvWorkload& workload, const CpuInfo& cpu, std::string_view prefix);
+// Reads them; the rest stays default.
+DepthwiseConfig ReadTile(const Config& config, std::string_view prefix);
+void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config);
+// Why they contradict each other; "" if they do not. Whether the tile fits is another question.
+std::string WhyTileInvalid(const ConvWorkload& workload, const DepthwiseConfig& config);
+// Tiles worth a try without tuning, largest first; the last one fits where any does.
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const CpuInfo& cpu);
+
+Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+
+// A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
+// the kernel is too large for every config.
+Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+
+}  // namespace tilesmith::depthwise

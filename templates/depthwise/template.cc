@@ -1,0 +1,34 @@
+#include "templates/depthwise/template.h"
+
+#include "templates/depthwise/config.h"
+#include "templates/depthwise/row_pairs.h"
+#include "templates/depthwise/schedule.h"
+#include "templates/schedule_template.h"
+
+namespace tilesmith {
+namespace depthwise {
+namespace {
+
+double ErrorFactor(const ConvWorkload&, const Config& config) {
+  return config.Get("pairs") != 0 ? kPairErrorFactor : 1;
+}
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+  return MakeSchedule(w, ReadConfig(config), cpu);
+}
+
+}  // namespace
+}  // namespace depthwise
+
+const ConvTemplate& DepthwiseTemplate() {
+  static const X86Template<depthwise::Schedule> instance({.name = "depthwise",
+                                                          .supports = depthwise::Supports,
+                                                          .space = depthwise::Space,
+                                                          .preset = depthwise::Default,
+                                                          .read = depthwise::ReadSchedule,
+                                                          .layout_knobs = {"block"},
+                                                          .error_factor = depthwise::ErrorFactor});
+  return instance;
+}
+
+}  // namespace tilesmith

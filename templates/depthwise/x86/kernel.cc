@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <utility>
+
+#include "templates/depthwise/schedule.h"
+#include "templates/depthwise/x86/planes.h"
+
+namespace tilesmith::depthwise {
+namespace {
+
+// A task computes the rows of one row block for `vectors` vectors of channels of one image. Tasks are in the
+// order of the output's memory, so that a thread's share is memory side by side.
+class DepthwiseKernel : public ConvKernel {
+ public:
+  DepthwiseKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+      : schedule_(std::move(schedule)), planes_(schedule_, cpu, weights) {}
+
+  int64_t Tasks(int) const override {
+    return schedule_.rows.workload.mb * schedule_.vector_blocks() * schedule_.row_blocks();
+  }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const int64_t row_blocks = schedule_.row_blocks(), vector_blocks = schedule_.vector_blocks();
+    const int64_t vectors = schedule_.rows.config.vectors;
+    const bool rows_outside = schedule_.rows.config.block == 0;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t n = task / row_blocks / vector_blocks;
+      const int64_t rows = rows_outside ? task / vector_blocks % row_blocks : task % row_blocks;
+      const int64_t first =
+          (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
+      Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
+                             args.output.data + n * args.output.batch_stride};
+      if (schedule_.rows.workload.post.sum)
+        image.residual = args.inputs[1].data + n * args.inputs[1].batch_stride;
+      planes_.Run(image, first, std::min(vectors, schedule_.vectors - first), rows);
+    }
+  }
+
+  std::vector<CodeBlob> Code() const override {
+    return {{"depthwise " + WorkloadToString(schedule_.rows.workload), planes_.Code()}};
+  }
+  std::span<const float> PackedWeights() const override { return planes_.PackedWeights(); }
+
+ private:
+  Schedule schedule_;
+  Planes planes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+  return std::make_unique<DepthwiseKernel>(std::move(schedule), cpu, weights);
+}
+
+}  // namespace tilesmith::depthwise

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <utility>
+
+#include "templates/depthwise/x86/planes.h"
+#include "templates/depthwise_pair/schedule.h"
+#include "templates/depthwise_pair/x86/pointwise_rows.h"
+#include "templates/image_strides.h"
+
+namespace tilesmith::depthwise_pair {
+namespace {
+
+// A task is one row block and one part of the 1x1 conv's output channels of one image.
+struct Task {
+  int64_t part, row_block;
+};
+
+class PairKernel : public ConvKernel {
+ public:
+  PairKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+      : schedule_(std::move(schedule)),
+        planes_(schedule_.depthwise, cpu, depthwise_first() ? Before(weights) : Main(weights)),
+        pointwise_(schedule_.pointwise, cpu, depthwise_first() ? Main(weights) : Before(weights)) {}
+
+  int64_t Tasks(int) const override {
+    return schedule_.depthwise.rows.workload.mb * schedule_.config.parts * schedule_.row_blocks();
+  }
+  int64_t ScratchFloats(int threads) const override { return threads * schedule_.scratch_floats(); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    float* scratch = args.scratch + range.thread * schedule_.scratch_floats();
+    const int64_t row_blocks = schedule_.row_blocks(), parts = schedule_.config.parts;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t n = task / row_blocks / parts;
+      depthwise::Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
+                                        args.output.data + n * args.output.batch_stride};
+      if (args.inputs.size() > 1) image.residual = args.inputs[1].data + n * args.inputs[1].batch_stride;
+      const Task now = {task / row_blocks % parts, task % row_blocks};
+      depthwise_first() ? RunDepthwiseFirst(image, now, scratch) : RunPointwiseFirst(image, now, scratch);
+    }
+  }
+
+  std::vector<CodeBlob> Code() const override {
+    return {{"depthwise_pair, depthwise", planes_.Code()}, {"depthwise_pair, 1x1", pointwise_.Code()}};
+  }
+  // Those of the 1x1 conv, the bulk.
+  std::span<const float> PackedWeights() const override { return pointwise_.PackedWeights(); }
+
+ private:
+  bool depthwise_first() const { return schedule_.kind == PairKind::kDepthwiseFirst; }
+  static ConvWeights Before(const ConvWeights& weights) {
+    return {.weights = weights.before_weights, .bias = weights.before_bias};
+  }
+  static ConvWeights Main(const ConvWeights& weights) {
+    return {.weights = weights.weights, .bias = weights.bias};
+  }
+
+  void RunDepthwiseFirst(const depthwise::Planes::Image& image, const Task& task, float* scratch) const {
+    const depthwise::RowGeometry& rows = schedule_.depthwise.rows;
+    const int64_t first_row = schedule_.MiddleRows(task.row_block).first;
+    float* middle = BytesPast(scratch, -first_row * rows.out_row_bytes);
+    planes_.Run({image.source, middle, nullptr}, 0, schedule_.depthwise.vectors, task.row_block);
+    const int64_t offset = first_row * rows.workload.ow * schedule_.pointwise.out_pixel_bytes;
+    const PointwiseRows::Row row = {scratch, BytesPast(image.output, offset),
+                                    BytesPast(image.residual, offset)};
+    const RowRange chunks = schedule_.Chunks(task.part);
+    for (int64_t chunk = chunks.first; chunk < chunks.last; ++chunk) pointwise_.Run(row, chunk);
+  }
+
+  void RunPointwiseFirst(const depthwise::Planes::Image& image, const Task& task, float* scratch) const {
+    const depthwise::RowGeometry& rows = schedule_.depthwise.rows;
+    const direct::Schedule& pointwise = schedule_.pointwise;
+    const RowRange chunks = schedule_.Chunks(task.part);
+    if (chunks.size() == 0) return;
+    const RowRange middle_rows = schedule_.MiddleRows(task.row_block);
+    const int64_t first_vector = pointwise.chunks[chunks.first].first_channel / pointwise.vector_floats;
+    // Vector 0 of row 0, so that channels and rows count as in the whole middle tensor.
+    float* middle = BytesPast(
+        scratch, -first_vector * schedule_.depthwise.in.block_bytes - middle_rows.first * rows.in_row_bytes);
+    const int64_t source_row_bytes = rows.workload.iw * pointwise.in_pixel_bytes;
+    int64_t vectors = 0;
+    for (int64_t chunk = chunks.first; chunk < chunks.last; ++chunk) {
+      vectors += pointwise.chunks[chunk].vectors;
+      for (int64_t row = middle_rows.first; row < middle_rows.last; row += schedule_.config.mid_rows) {
+        // The last call may overlap the one before.
+        const int64_t now = std::min(row, middle_rows.last - schedule_.config.mid_rows);
+        pointwise_.Run({BytesPast(image.source, now * source_row_bytes),
+                        BytesPast(middle, now * rows.in_row_bytes), nullptr},
+                       chunk);
+      }
+    }
+    planes_.Run({middle, image.output, image.residual}, first_vector, vectors, task.row_block);
+  }
+
+  Schedule schedule_;
+  depthwise::Planes planes_;
+  PointwiseRows pointwise_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+  return std::make_unique<PairKernel>(std::move(schedule), cpu, weights);
+}
+
+}  // namespace tilesmith::depthwise_pair

@@ -1,0 +1,258 @@
+#include "templates/direct/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "layouts/base/check.h"
+#include "templates/direct/register_plan.h"
+#include "templates/direct/schedule.h"
+#include "templates/image_strides.h"
+#include "templates/row_tiles.h"
+#include "templates/support_checks.h"
+
+namespace tilesmith::direct {
+namespace {
+
+// Input that a task prepares should stay in a second-level cache. One row is always allowed.
+constexpr int64_t kMostPreparedBytes = 1 << 20;
+
+void AddOnce(std::vector<int64_t>& values, int64_t value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+// Whether every group starts on a block boundary, or lies inside one block.
+bool GroupsFitBlock(int64_t channels_per_group, int64_t groups, int64_t block) {
+  if (groups == 1 || block == 0) return true;
+  return channels_per_group % block == 0 || block % channels_per_group == 0;
+}
+
+std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
+  constexpr int64_t kFewChannels = 16;  // few enough that reading planes directly can pay
+  std::vector<int64_t> blocks;
+  for (int64_t block : {1, 8, 16, 32, 64}) {
+    if (block == 1 && w.ic > kFewChannels) continue;
+    if (block >= 2 * w.ic && block > 8) continue;
+    if (GroupsFitBlock(w.ic / w.g, w.g, block)) blocks.push_back(block);
+  }
+  blocks.push_back(0);
+  return blocks;
+}
+
+std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
+  // Groups that end within a vector: only NHWC lets the next one start at any channel.
+  if (w.g > 1 && w.oc / w.g % cpu.vector_floats() != 0) return {0};
+  std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
+  blocks.push_back(0);
+  return blocks;
+}
+
+std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
+  if (!CanFlatten(w)) return {0};
+  constexpr int64_t kNarrowest = 7, kMost = 12;
+  const int64_t pixels = w.ih * w.iw;
+  std::vector<int64_t> widths = {0};
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d * d <= pixels; ++d) {
+    if (pixels % d != 0) continue;
+    for (const int64_t divisor : {d, pixels / d}) {
+      if (divisor >= kNarrowest && divisor < pixels) AddOnce(divisors, divisor);
+    }
+  }
+  std::sort(divisors.begin(), divisors.end());
+  const size_t step = divisors.size() / kMost + 1;
+  for (size_t i = 0; i < divisors.size(); i += step) widths.push_back(divisors[i]);
+  if (w.iw != pixels) AddOnce(widths, pixels);
+  return widths;
+}
+
+std::vector<int64_t> RowCounts(int64_t most) {
+  std::vector<int64_t> rows = UpTo(most, {1, 2, 3, 4, 5, 7, 8, 14, 16, 28});
+  AddOnce(rows, (most + 1) / 2);
+  AddOnce(rows, most);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectConfig& c) {
+  const int64_t width = c.flat_width > 0 ? c.flat_width : w.ow;
+  const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
+  const int64_t channels = w.ic / w.g;
+  const int64_t block = c.ic_block == 0 ? channels : std::min(c.ic_block, channels);
+  if (c.flat_width == w.iw && c.flat_width > 0) return "flat_width is the row's own width";
+  if (c.rows > height) return fmt::format("rows {} exceeds the {} there are", c.rows, height);
+  if (const std::string reason = WhyTileInvalid(c, width, w.oc / w.g, cpu); !reason.empty()) return reason;
+  if (c.broadcast == Broadcast::kEmbedded && cpu.isa != Isa::kAvx512)
+    return "embedded broadcast needs AVX-512";
+  if (c.ic_unroll > block && c.ic_unroll > 1)
+    return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
+  if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
+  if (c.ic_pass > 0 && c.ic_block > 0 && c.ic_pass % c.ic_block != 0) return "ic_pass splits a block";
+  const int64_t prepared = w.pre.any() && c.rows > 1 ? PreparedFloats(w, c) * kFloatBytes : 0;
+  if (prepared > kMostPreparedBytes) {
+    return fmt::format("prepares {} KiB of input per task (at most {})", prepared >> 10,
+                       kMostPreparedBytes >> 10);
+  }
+  const int64_t code = EstimateCodeBytes(w, c, cpu.vector_floats());
+  if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
+  return "";
+}
+
+}  // namespace
+
+std::string WhyTileInvalid(const DirectConfig& c, int64_t width, int64_t outputs, const CpuInfo& cpu) {
+  if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
+  if (c.balance_tiles && width % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
+  if (c.oc_vectors * cpu.vector_floats() >= outputs + cpu.vector_floats()) {
+    return fmt::format("oc_vectors {} exceeds the output channels", c.oc_vectors);
+  }
+  if (c.broadcast == Broadcast::kMixed && c.oc_vectors == 1)
+    return "mixed broadcast needs two weight vectors";
+  const RegisterPlan plan = PlanRegisters(static_cast<int>(c.oc_vectors), static_cast<int>(c.width_tile),
+                                          c.broadcast, cpu.vector_registers());
+  if (!plan.fits) {
+    return fmt::format("register tile {} x {} does not fit {} registers", c.oc_vectors, c.width_tile,
+                       cpu.vector_registers());
+  }
+  return "";
+}
+
+DirectConfig ReadTile(const Config& config) {
+  DirectConfig c;
+  c.oc_vectors = config.Get("oc_vectors");
+  c.width_tile = config.Get("width_tile");
+  c.balance_tiles = config.Get("balance_tiles") != 0;
+  c.broadcast = static_cast<Broadcast>(config.Get("broadcast"));
+  c.ic_unroll = config.Get("ic_unroll");
+  c.prefetch = config.Get("prefetch");
+  return c;
+}
+
+DirectConfig ReadConfig(const Config& config) {
+  DirectConfig c = ReadTile(config);
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.ic_pass = config.Get("ic_pass");
+  c.rows = config.Get("rows");
+  c.oc_inner = config.Get("oc_inner") != 0;
+  c.flat_width = config.Get("flat_width");
+  return c;
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t registers = cpu.vector_registers();
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const std::vector<int64_t> flat_widths = FlatWidths(w);
+  const int64_t widest = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
+  const int64_t tallest = flat_widths.size() > 1 ? std::max(w.oh, w.ih * w.iw / flat_widths[1]) : w.oh;
+  std::vector<int64_t> passes = {0};
+  for (int64_t channels : {16, 32, 64, 128, 256, 512}) {
+    if (channels < w.ic / w.g) passes.push_back(channels);
+  }
+  std::vector<Knob> knobs = {
+      {"ic_block", InputBlocks(w), "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
+      {"oc_block", OutputBlocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
+      {"oc_vectors", UpTo(8, {1, 2, 3, 4, 6}), "register tile: vectors of output channels"},
+      {"width_tile",
+       UpTo(std::min(widest, registers - 2), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}),
+       "register tile: output positions"},
+      {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
+      {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
+       "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
+      {"ic_unroll", UpTo(std::max<int64_t>(w.ic / w.g, 1), {1, 2, 4, 8, 16}), "input channels unrolled"},
+      {"ic_pass", passes, "input channels per accumulation pass; 0 is all"},
+      {"rows", RowCounts(tallest), "output rows per task"},
+      {"oc_inner", w.pre.any() ? std::vector<int64_t>{1} : std::vector<int64_t>{0, 1},
+       "1: neighbouring tasks share rows, 0: weights"},
+      {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
+      {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
+  };
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+}
+
+namespace {
+
+std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  const auto pick = [&](std::string_view knob, int64_t wanted) {
+    for (const Knob& k : space.knobs()) {
+      if (k.name != knob) continue;
+      return std::find(k.values.begin(), k.values.end(), wanted) != k.values.end() ? wanted
+                                                                                   : k.values.front();
+    }
+    return wanted;
+  };
+  const int64_t vector = cpu.vector_floats();
+  const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
+  Config config;
+  config.Set("ic_block", pick("ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector));
+  config.Set("oc_block", pick("oc_block", vector));
+  config.Set("balance_tiles", 0);
+  config.Set("broadcast", static_cast<int64_t>(Broadcast::kRegister));
+  config.Set("ic_pass", 0);
+  config.Set("oc_inner", w.pre.any() ? 1 : 0);
+  config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
+  config.Set("prefetch", 0);
+  const auto is_valid = [&](int64_t vectors, int64_t width, int64_t unroll) {
+    config.Set("oc_vectors", vectors);
+    config.Set("width_tile", width);
+    config.Set("ic_unroll", unroll);
+    return space.WhyInvalid(config).empty();
+  };
+  // Wide tiles first.
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const int64_t more_rows = config.Get("flat_width") > 0 ? 1 : pick("rows", std::min<int64_t>(4, w.oh));
+  for (int64_t rows : {more_rows, int64_t{1}}) {
+    config.Set("rows", rows);
+    for (int64_t unroll : {4, 2, 1}) {
+      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 3, 2, 1}) {
+          if (vectors * width >= (wide ? 12 : 6) && is_valid(vectors, width, unroll)) return config;
+        }
+      }
+    }
+    for (int64_t unroll : {4, 2, 1}) {
+      for (int64_t width : {8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {2, 1}) {
+          if (is_valid(vectors, width, unroll)) return config;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string WhyNoDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+  constexpr int64_t kLeastTapBytes = 14;  // a load and a multiplication
+  // A lower bound first, which takes no time however large the sizes are.
+  const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kLeastTapBytes;
+  if (code <= kMaxCodeBytes && FindDefault(w, cpu)) return "";
+  return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  std::optional<Config> config = FindDefault(w, cpu);
+  TILESMITH_CHECK(config.has_value(), "{} has no default", WorkloadToString(w));
+  return *std::move(config);
+}
+
+Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+  if (!w.before.empty()) return Support::No("computes no other conv in front of the conv");
+  const int64_t out_per_group = w.oc / w.g;
+  if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {
+    return Support::No(fmt::format("groups of {} output channels fill no more than half a vector of {}",
+                                   out_per_group, cpu.vector_floats()));
+  }
+  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+  const std::string reason = WhyNoDefault(w, cpu);
+  return reason.empty() ? Support::Yes() : Support::No(reason);
+}
+
+}  // namespace tilesmith::direct

@@ -1,0 +1,150 @@
+#include "templates/direct/schedule.h"
+
+#include <algorithm>
+
+#include "layouts/base/sizes.h"
+#include "templates/conv_template.h"
+#include "templates/image_strides.h"
+
+namespace tilesmith::direct {
+namespace {
+
+// A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
+std::vector<Pass> CutChannels(int64_t channels, int64_t block, int64_t per_pass) {
+  std::vector<Pass> passes;
+  if (per_pass == 0 || per_pass > channels) per_pass = channels;
+  const bool one_block = block >= channels;
+  if (!one_block) per_pass = std::max(block, per_pass / block * block);
+  for (int64_t c = 0; c < channels; c += per_pass) {
+    const int64_t count = std::min(per_pass, channels - c);
+    Pass pass;
+    pass.first_channel = c;
+    pass.block_channels = one_block ? count : block;
+    pass.blocks = count / pass.block_channels;
+    pass.tail_channels = count % pass.block_channels;
+    passes.push_back(pass);
+  }
+  return passes;
+}
+
+std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, int most_vectors, int floats) {
+  std::vector<Chunk> chunks;
+  const int64_t per_group = w.oc / w.g;
+  const int64_t vectors = CeilDiv(per_group, floats);
+  const int64_t count = CeilDiv(vectors, most_vectors);
+  for (int64_t g = 0; g < w.g; ++g) {
+    int64_t v = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      Chunk chunk;
+      chunk.group = g;
+      chunk.first_channel = g * per_group + v * floats;
+      chunk.vectors = static_cast<int>(vectors / count + (i < vectors % count));
+      v += chunk.vectors;
+      if (v == vectors) chunk.partial_lanes = static_cast<int>(per_group % floats);
+      chunks.push_back(chunk);
+    }
+  }
+  const int64_t written = CeilDiv(w.oc, floats) * floats;
+  if (!out.is_nhwc())
+    chunks.back().zero_vectors = static_cast<int>((out.PaddedChannels(w.oc) - written) / floats);
+  return chunks;
+}
+
+}  // namespace
+
+Schedule MakeSchedule(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
+  Schedule g;
+  g.workload = w;
+  g.config = config;
+  g.in = LayoutOfBlockKnob(config.ic_block);
+  g.out = LayoutOfBlockKnob(config.oc_block);
+  g.vector_floats = vector_floats;
+  const bool flat = config.flat_width > 0;
+  g.iw = flat ? config.flat_width : w.iw;
+  g.ih = flat ? w.ih * w.iw / config.flat_width : w.ih;
+  g.ow = flat ? g.iw : w.ow;
+  g.oh = flat ? g.ih : w.oh;
+  g.in_pixel_bytes = g.in.BlockFor(w.ic) * kFloatBytes;
+  g.in_row_bytes = g.iw * g.in_pixel_bytes;
+  g.in_block_bytes = g.ih * g.in_row_bytes;
+  g.out_pixel_bytes = g.out.BlockFor(w.oc) * kFloatBytes;
+  g.out_row_bytes = g.ow * g.out_pixel_bytes;
+  g.out_block_bytes = g.oh * g.out_row_bytes;
+  g.tiles = CutRow(w, {g.iw, g.ow, config.width_tile, config.balance_tiles});
+  g.passes = CutChannels(w.ic / w.g, g.in.BlockFor(w.ic), config.ic_pass);
+  g.chunks = CutOutputChannels(w, g.out, static_cast<int>(config.oc_vectors), vector_floats);
+  return g;
+}
+
+int64_t Schedule::OutChannelOffset(int64_t channel) const {
+  const int64_t block = out.BlockFor(workload.oc);
+  return channel / block * out_block_bytes + channel % block * kFloatBytes;
+}
+
+void Schedule::KernelRows(int64_t row, int64_t* first, int64_t* last) const {
+  const int64_t top = row * workload.sh - workload.ph;
+  const int64_t step = workload.dh + 1;
+  *first = top < 0 ? CeilDiv(-top, step) : 0;
+  *last = std::clamp<int64_t>(top >= ih ? 0 : CeilDiv(ih - top, step), 0, workload.kh);
+  *first = std::min(*first, *last);
+}
+
+int64_t InputRowsOfTask(const ConvWorkload& w, const DirectConfig& config) {
+  const int64_t height = config.flat_width > 0 ? w.ih * w.iw / config.flat_width : w.ih;
+  return std::min(height, (config.rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
+}
+
+int64_t PreparedFloats(const ConvWorkload& w, const DirectConfig& config) {
+  const int64_t width = config.flat_width > 0 ? config.flat_width : w.iw;
+  return InputRowsOfTask(w, config) * width * LayoutOfBlockKnob(config.ic_block).PaddedChannels(w.ic);
+}
+
+LoopFeatures FeaturesOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  const DirectConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = w.ic / w.g * w.kh * w.kw;
+  int64_t vectors = 0;
+  for (const Chunk& chunk : g.chunks) vectors += chunk.vectors;
+  const double chunk_lanes = static_cast<double>(c.oc_vectors * g.vector_floats);
+  const auto tile = static_cast<double>(c.oc_vectors * c.width_tile);
+  double loads = static_cast<double>(c.oc_vectors + c.width_tile);
+  if (c.broadcast == Broadcast::kEmbedded) loads = static_cast<double>(c.oc_vectors) + tile;
+  if (c.broadcast == Broadcast::kMixed) loads += static_cast<double>(c.width_tile - 1);
+  LoopFeatures f;
+  f.flops =
+      2.0 * static_cast<double>(w.mb * g.oh * g.ow) * static_cast<double>(vectors * g.vector_floats * taps);
+  f.fma_per_load = tile / loads;
+  f.accumulators = tile;
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(w, c, g.vector_floats));
+  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * kBytes;
+  f.tasks = static_cast<double>(w.mb * static_cast<int64_t>(g.chunks.size()) * g.row_blocks());
+  f.task_input_bytes = c.flat_width > 0 ? static_cast<double>(c.rows * g.iw * w.ic) * kBytes
+                                        : InputBytes(w, c.rows, w.ic / w.g);
+  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * kBytes;
+  f.task_output_bytes = chunk_lanes * static_cast<double>(c.rows * g.ow) * kBytes;
+  f.output_passes = static_cast<double>(g.passes.size());
+  if (w.pre.any()) f.scratch_bytes = static_cast<double>(PreparedFloats(w, c)) * kBytes;
+  return f;
+}
+
+int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
+  const int64_t iw = config.flat_width > 0 ? config.flat_width : w.iw;
+  const int64_t ow = config.flat_width > 0 ? config.flat_width : w.ow;
+  const int64_t in_block = config.ic_block == 0 ? w.ic / w.g : std::min(config.ic_block, w.ic / w.g);
+  const int64_t unroll = std::min(config.ic_unroll, in_block);
+  // Unrolled copies of the channel body: the loop, its rest, and both again for a partial last block.
+  const int64_t tail = w.ic / w.g % in_block;
+  const int64_t channels = unroll + in_block % unroll + std::min(tail, unroll) + tail % unroll;
+  const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
+  const int64_t load_bytes = 8;
+  int64_t bytes = 0;
+  for (const TileRun& run : CutRow(w, {iw, ow, config.width_tile, config.balance_tiles})) {
+    const int64_t body =
+        run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
+    bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;
+  }
+  return bytes;
+}
+
+}  // namespace tilesmith::direct

@@ -1,0 +1,82 @@
+// The direct template's loop nest as numbers: how a workload and a config become rows, tiles, passes and
+// chunks. Pure arithmetic, shared by the generator, the weight packing, the code-size estimate and the run
+// loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layouts/layout.h"
+#include "ops/workload.h"
+#include "templates/direct/config.h"
+#include "templates/loop_features.h"
+#include "templates/loop_nest.h"
+#include "templates/row_tiles.h"
+
+namespace tilesmith::direct {
+
+// Input channels accumulated together: `blocks` blocks of `block_channels`, then `tail_channels` of one more.
+struct Pass {
+  int64_t first_channel = 0;  // within the group
+  int64_t blocks = 0;
+  int64_t block_channels = 0;
+  int64_t tail_channels = 0;
+  bool operator==(const Pass&) const = default;
+  int64_t channels() const { return blocks * block_channels + tail_channels; }
+};
+
+// Output channels computed together: `vectors` of them real, followed by `zero_vectors` of block padding.
+struct Chunk {
+  int64_t group = 0;
+  int64_t first_channel = 0;  // within the whole output
+  int vectors = 0;
+  int zero_vectors = 0;
+  int partial_lanes = 0;  // real lanes of the last vector when it is not full, else 0
+};
+
+struct Schedule {
+  ConvWorkload workload;
+  DirectConfig config;
+  Layout in, out;
+  int vector_floats = 16;
+
+  // Rows and columns after flattening.
+  int64_t ih, iw, oh, ow;
+  // Bytes.
+  int64_t in_pixel_bytes, in_row_bytes, in_block_bytes;
+  int64_t out_pixel_bytes, out_row_bytes, out_block_bytes;
+
+  std::vector<TileRun> tiles;
+  std::vector<Pass> passes;
+  std::vector<Chunk> chunks;
+
+  int64_t row_blocks() const { return (oh + config.rows - 1) / config.rows; }
+  // Byte offset of output channel `channel` from pixel 0 of the image.
+  int64_t OutChannelOffset(int64_t channel) const;
+  // Kernel rows [first, last) that read inside the input for output row `row`.
+  void KernelRows(int64_t row, int64_t* first, int64_t* last) const;
+};
+
+Schedule MakeSchedule(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+// With input ops: input rows that a task reads at most, and the floats of them in the input's layout.
+int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
+int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
+
+LoopFeatures FeaturesOf(const Schedule& schedule);
+
+LoopNest NestOf(const Schedule& schedule);
+
+// Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights);
+// Its parts, for templates that run rows of this one: the loop over passes, those of one row of a pass, whose
+// positions are called `pixels`, what they do, and the tile's bytes.
+Loop PassLoop(const Schedule& schedule);
+std::vector<Loop> RowLoops(const Schedule& schedule, std::string_view pixels);
+std::string RowBody(const Schedule& schedule);
+void SetTileBytes(const Schedule& schedule, LoopNest& nest);
+
+// Machine code of the largest kernel variant, in bytes, within some 20%.
+int64_t EstimateCodeBytes(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+
+}  // namespace tilesmith::direct

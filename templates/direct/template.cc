@@ -1,0 +1,28 @@
+#include "templates/direct/template.h"
+
+#include "templates/direct/config.h"
+#include "templates/direct/schedule.h"
+#include "templates/schedule_template.h"
+
+namespace tilesmith {
+namespace direct {
+namespace {
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+  return MakeSchedule(w, ReadConfig(config), cpu.vector_floats());
+}
+
+}  // namespace
+}  // namespace direct
+
+const ConvTemplate& DirectTemplate() {
+  static const X86Template<direct::Schedule> instance({.name = "direct",
+                                                       .fuses = true,
+                                                       .supports = direct::Supports,
+                                                       .space = direct::Space,
+                                                       .preset = direct::Default,
+                                                       .read = direct::ReadSchedule});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,267 @@
+#include "templates/direct/x86/generator.h"
+
+#include "layouts/base/check.h"
+#include "templates/image_strides.h"
+
+namespace tilesmith::direct {
+namespace {
+
+using x86::Offset;
+using Xbyak::Address;
+using Xbyak::Reg64;
+using Xbyak::Xmm;
+
+// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
+const Reg64 kArgs(Xbyak::Operand::RDI);
+const Reg64 kWeights(Xbyak::Operand::RDX);
+const Reg64 kOutput(Xbyak::Operand::RCX);
+const Reg64 kResidual(Xbyak::Operand::R8);
+const Reg64 kRowsLeft(Xbyak::Operand::R9);
+const Reg64 kBlocksLeft(Xbyak::Operand::R10);
+const Reg64 kSourceNow(Xbyak::Operand::R11);
+const Reg64 kWeightsNow(Xbyak::Operand::R12);
+const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
+const Reg64 kKernelRows(Xbyak::Operand::R14);
+const Reg64 kTilesLeft(Xbyak::Operand::R15);
+const Reg64 kSource(Xbyak::Operand::RBX);
+const Reg64 kBias(Xbyak::Operand::RSI);
+const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
+const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
+                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
+
+// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this
+// register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
+constexpr int64_t kUnit = 1024;
+
+}  // namespace
+
+RowGenerator::RowGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+    : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
+
+Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {
+  return ptr[base + Offset(variant_->vector_offsets[v] + w * schedule_.out_pixel_bytes)];
+}
+
+Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
+  constexpr int64_t kReach = kUnit / 2;
+  for (int scale : {1, 2, 4}) {
+    const int64_t rest = offset - scale * kUnit;
+    if (!wide() || rest < -kReach || rest >= kReach) continue;
+    const auto address = kSourceNow + kDisplacementUnit * scale + Offset(rest);
+    return embedded ? ptr_b[address] : ptr[address];
+  }
+  const auto address = kSourceNow + Offset(offset);
+  return embedded ? ptr_b[address] : ptr[address];
+}
+
+size_t RowGenerator::Emit(const RowVariant& variant) {
+  variant_ = &variant;
+  align(64);
+  const size_t start = getSize();
+  for (const Reg64& reg : kSaved) push(reg);
+  mov(kSource, ptr[kArgs + offsetof(RowArgs, source)]);
+  mov(kWeights, ptr[kArgs + offsetof(RowArgs, weights)]);
+  mov(kOutput, ptr[kArgs + offsetof(RowArgs, output)]);
+  mov(kResidual, ptr[kArgs + offsetof(RowArgs, residual)]);
+  mov(kBias, ptr[kArgs + offsetof(RowArgs, bias)]);
+  mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
+  mov(kDisplacementUnit, kUnit);
+  if (wide() && variant.chunk.partial_lanes > 0) LoadMask(variant.chunk.partial_lanes, Vector(0));
+  EmitRow();
+  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
+  vzeroupper();
+  ret();
+  variant_ = nullptr;
+  return start;
+}
+
+void RowGenerator::EmitRow() {
+  const int64_t stride = schedule_.workload.sw;
+  for (const TileRun& tile : schedule_.tiles) {
+    Repeat(tile.count, kTilesLeft, [&] {
+      EmitTile(tile);
+      add(kSource, Offset(tile.width * stride * schedule_.in_pixel_bytes));
+      add(kOutput, Offset(tile.width * schedule_.out_pixel_bytes));
+      if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out_pixel_bytes));
+    });
+  }
+}
+
+void RowGenerator::EmitTile(const TileRun& tile) {
+  positions_ = tile.width;
+  plan_ = PlanRegisters(variant_->chunk.vectors, positions_,
+                        variant_->chunk.vectors == 1 && schedule_.config.broadcast == Broadcast::kMixed
+                            ? Broadcast::kRegister
+                            : schedule_.config.broadcast,
+                        registers());
+  TILESMITH_CHECK(plan_.fits);
+  next_broadcast_ = 0;
+  EmitStart();
+  mov(kSourceNow, kSource);
+  mov(kWeightsNow, kWeights);
+  Xbyak::Label done;
+  test(kKernelRows, kKernelRows);
+  jz(done, T_NEAR);
+  EmitBlocks(tile);
+  L(done);
+  EmitFinish();
+}
+
+void RowGenerator::EmitStart() {
+  const Xmm mask = Vector(plan_.first_broadcast);
+  const bool add_residual = variant_->first && schedule_.workload.post.sum;
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = schedule_.out.is_nhwc() && add_residual && IsPartial(v);
+    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (variant_->first && schedule_.workload.post.bias) {
+        vmovups(acc, ptr[kBias + Offset(v * vector_bytes())]);
+      } else {
+        Zero(acc);
+      }
+      if (add_residual) AddStored(acc, OutputAt(kResidual, v, w), partial);
+    }
+  }
+}
+
+void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
+  if (!partial) return vaddps(acc, acc, stored);
+  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+  LoadPartial(loaded, stored, mask);
+  vaddps(acc, acc, loaded);
+}
+
+void RowGenerator::EmitBlocks(const TileRun& tile) {
+  const Pass& pass = variant_->pass;
+  if (pass.blocks > 0) {
+    Xbyak::Label next;
+    const bool more = pass.blocks > 1 || pass.tail_channels > 0;
+    if (pass.blocks > 1) {
+      mov(kBlocksLeft, pass.blocks);
+      align(32);
+      L(next);
+    }
+    EmitBlock(tile, pass.block_channels);
+    if (more) {
+      add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
+      add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
+    }
+    if (pass.blocks > 1) {
+      dec(kBlocksLeft);
+      jnz(next, T_NEAR);
+    }
+  }
+  if (pass.tail_channels > 0) {
+    if (pass.blocks > 0) add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, tail_weights)]);
+    EmitBlock(tile, pass.tail_channels);
+  }
+}
+
+// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the
+// weights.
+void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
+  const ConvWorkload& w = schedule_.workload;
+  const int64_t unroll = std::min(schedule_.config.ic_unroll, channels);
+  const int64_t times = channels / unroll, rest = channels % unroll;
+  const int64_t channel_bytes = sizeof(float);
+  const int64_t weights_per_channel = w.kw * variant_->chunk.vectors * vector_bytes();
+  Xbyak::Label next_row, next_unroll;
+  if (w.kh > 1) {
+    mov(kRowsLeft, kKernelRows);
+    align(32);
+    L(next_row);
+  }
+  if (times > 1) {
+    mov(kUnrollsLeft, times);
+    align(32);
+    L(next_unroll);
+  }
+  EmitChannels(tile, unroll);
+  add(kWeightsNow, Offset(unroll * weights_per_channel));
+  if (times > 1) {
+    add(kSourceNow, Offset(unroll * channel_bytes));
+    dec(kUnrollsLeft);
+    jnz(next_unroll, T_NEAR);
+  } else if (rest > 0) {
+    add(kSourceNow, Offset(unroll * channel_bytes));
+  }
+  if (rest > 0) {
+    EmitChannels(tile, rest);
+    add(kWeightsNow, Offset(rest * weights_per_channel));
+  }
+  const int64_t moved = times > 1 || rest > 0 ? times * unroll * channel_bytes : 0;
+  add(kSourceNow, Offset((w.dh + 1) * schedule_.in_row_bytes - moved));
+  if (w.kh > 1) {
+    dec(kRowsLeft);
+    jnz(next_row, T_NEAR);
+  }
+}
+
+void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
+  const ConvWorkload& w = schedule_.workload;
+  const int vectors = variant_->chunk.vectors;
+  const int64_t ahead = schedule_.config.prefetch;
+  for (int64_t column = 0; column < w.kw; ++column) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t base = (column * channels + c) * vectors * vector_bytes();
+      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes())]; };
+      for (int v = 0; v < plan_.weights; ++v) vmovups(Vector(plan_.first_weight + v), weights_at(v));
+      for (int v = 0; ahead > 0 && v < vectors; ++v) {
+        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * vector_bytes())]);
+      }
+      for (int position = 0; position < positions_; ++position) {
+        const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
+        const int64_t absolute = tile.first * w.sw + in_column;
+        if (tile.edge && (absolute < 0 || absolute >= schedule_.iw)) continue;
+        const int64_t offset = in_column * schedule_.in_pixel_bytes + c * kFloatBytes;
+        if (plan_.broadcasts == 0) {
+          for (int v = 0; v < vectors; ++v) {
+            vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
+          }
+          continue;
+        }
+        const Xmm element = Vector(plan_.first_broadcast + next_broadcast_);
+        next_broadcast_ = (next_broadcast_ + 1) % plan_.broadcasts;
+        vbroadcastss(element, SourceAt(offset, false));
+        for (int v = 0; v < plan_.weights; ++v) {
+          vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), element);
+        }
+        for (int v = plan_.weights; v < vectors; ++v)
+          vfmadd231ps(Accumulator(v, position), element, weights_at(v));
+      }
+    }
+  }
+}
+
+void RowGenerator::EmitFinish() {
+  const Activation& activation = schedule_.workload.post.activation;
+  const bool nhwc = schedule_.out.is_nhwc();
+  const Xmm mask = Vector(plan_.first_broadcast);
+  const int held = plan_.first_broadcast + kEpilogueScratch;
+  if (variant_->last) HoldConstants(activation, held, registers() - held);
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = IsPartial(v);
+    if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (!variant_->first) AddStored(acc, OutputAt(kOutput, v, w), partial && nhwc);
+      if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
+      if (partial && nhwc) {
+        StorePartial(OutputAt(kOutput, v, w), acc, mask);
+        continue;
+      }
+      // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
+      if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
+      vmovups(OutputAt(kOutput, v, w), acc);
+    }
+  }
+  if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
+  const Xmm zero = Vector(plan_.first_broadcast);
+  Zero(zero);
+  for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
+    for (int w = 0; w < positions_; ++w) vmovups(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero);
+  }
+}
+
+}  // namespace tilesmith::direct

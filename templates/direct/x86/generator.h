@@ -1,0 +1,78 @@
+// The direct kernel's code generator: one output row, one chunk of output channels, one accumulation pass.
+//
+// For each register tile of the row:  acc = first ? bias (+ residual) : 0
+//   for block in pass, for kernel row, for channel, for kernel column:
+//     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
+//   acc += first ? 0 : out
+//   out = last ? activation(acc) : acc
+// Passes are summed apart, so rounding errors grow with the longest of them rather than with all channels.
+// Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
+// rows are a range given at run time. So there is no padded copy of the input.
+#pragma once
+
+#include <vector>
+
+#include "templates/direct/register_plan.h"
+#include "templates/direct/schedule.h"
+#include "templates/x86/vector_code.h"
+
+namespace tilesmith::direct {
+
+// What a kernel is given. Offsets and sizes are in bytes.
+struct RowArgs {
+  const float* source = nullptr;    // first valid kernel row's input row, column 0, first channel of the pass
+  const float* weights = nullptr;   // packed, of the first valid kernel row
+  float* output = nullptr;          // first channel of the chunk, column 0
+  const float* residual = nullptr;  // like output
+  const float* bias = nullptr;      // first channel of the chunk, padded to whole vectors
+  int64_t kernel_rows = 0;          // valid ones; may be 0
+  int64_t next_block = 0;           // from the input row after the last valid one to the next block's first
+  int64_t skipped_weights = 0;      // of the kernel rows that are not valid, in one full block
+  int64_t tail_weights = 0;         // correction from a full block's to the tail block's first valid row
+};
+using RowKernel = void (*)(const RowArgs*);
+
+// One kernel: what distinguishes it from the others of the same conv.
+struct RowVariant {
+  Chunk chunk;  // group and first_channel are irrelevant but for vector_offsets
+  Pass pass;    // first_channel is irrelevant
+  bool first = true, last = true;
+  std::vector<int64_t> vector_offsets;  // of each vector, zero vectors included, from the chunk's first
+};
+
+// All kernels of one conv, in one code buffer.
+class RowGenerator : public x86::VectorCode {
+ public:
+  RowGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes);
+
+  // Emits a kernel and returns its offset in the code.
+  size_t Emit(const RowVariant& variant);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
+
+ private:
+  Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
+  bool IsPartial(int v) const {
+    return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
+  }
+  Xbyak::Address OutputAt(const Xbyak::Reg64& base, int v, int w) const;
+  Xbyak::Address SourceAt(int64_t offset, bool embedded) const;
+
+  void EmitRow();
+  void EmitTile(const TileRun& tile);
+  void EmitStart();
+  // acc += a stored vector, of which only the chunk's partial_lanes exist where `partial`.
+  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
+  void EmitBlocks(const TileRun& tile);
+  void EmitBlock(const TileRun& tile, int64_t channels);
+  void EmitChannels(const TileRun& tile, int64_t channels);
+  void EmitFinish();
+
+  const Schedule& schedule_;
+  const RowVariant* variant_ = nullptr;  // while emitting
+  int positions_ = 0;                    // of the tile being emitted
+  RegisterPlan plan_;
+  int next_broadcast_ = 0;
+};
+
+}  // namespace tilesmith::direct

@@ -1,0 +1,28 @@
+#include "templates/few_outputs/template.h"
+
+#include "templates/few_outputs/config.h"
+#include "templates/few_outputs/schedule.h"
+#include "templates/schedule_template.h"
+
+namespace tilesmith {
+namespace few_outputs {
+namespace {
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo&) {
+  return MakeSchedule(w, ReadConfig(config));
+}
+
+}  // namespace
+}  // namespace few_outputs
+
+const ConvTemplate& FewOutputsTemplate() {
+  static const X86Template<few_outputs::Schedule> instance({.name = "few_outputs",
+                                                            .supports = few_outputs::Supports,
+                                                            .space = few_outputs::Space,
+                                                            .preset = few_outputs::Default,
+                                                            .read = few_outputs::ReadSchedule,
+                                                            .layout_knobs = {}});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,45 @@
+// The two kernels of the portable template, and what they share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "templates/portable/schedule.h"
+#include "templates/portable/tiles.h"
+
+namespace tilesmith::portable {
+
+// A workload placed in memory: what both kernels derive from layouts.
+struct Placement {
+  ConvWorkload workload;
+  CpuInfo cpu;
+  int64_t in_block = 1, out_block = 1;           // BlockFor of the channels
+  std::vector<int64_t> in_offsets, out_offsets;  // of each channel at pixel (0, 0), in floats
+  int64_t zero_channels = 0;                     // padding channels behind the last one of the output
+  int64_t rows = 1;                              // output rows per task
+  int64_t row_groups() const { return (workload.oh + rows - 1) / rows; }
+};
+Placement PlaceInMemory(const Schedule& schedule, const CpuInfo& cpu);
+
+// Indices [begin, end) of the taps (or outputs) that stay inside the input; empty when end <= begin.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end > begin ? end - begin : 0; }
+};
+// Taps t with 0 <= first + t * step < size.
+Range TapsInside(int64_t first, int64_t step, int64_t taps, int64_t size);
+
+// The activation as the ISA builds know it. Precondition: it is fusable.
+void SetActivation(const Activation& activation, PortableFinish& finish);
+// Zeros the padding channels of output pixels [0, ow) of the row at `row`.
+void ZeroPaddingChannels(const Placement& placement, float* row);
+
+// Vectorised over output channels (over channels of a depthwise conv whose blocks are equal and vectors).
+std::unique_ptr<ConvKernel> MakeChannelKernel(const Placement& placement, int64_t ow_tile,
+                                              const ConvWeights& weights);
+
+// Vectorised over width: input rows are first gathered per group into planar, padded rows, which suits few
+// channels per group. Uses PlaneScratchFloats of scratch per thread.
+std::unique_ptr<ConvKernel> MakePlaneKernel(const Placement& placement, const ConvWeights& weights);
+
+}  // namespace tilesmith::portable

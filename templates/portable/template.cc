@@ -1,0 +1,27 @@
+#include "templates/portable/template.h"
+
+#include "templates/portable/config.h"
+#include "templates/portable/schedule.h"
+#include "templates/schedule_template.h"
+
+namespace tilesmith {
+namespace portable {
+namespace {
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+  return MakeSchedule(w, ReadConfig(config), cpu.vector_floats());
+}
+
+}  // namespace
+}  // namespace portable
+
+const ConvTemplate& PortableTemplate() {
+  static const ScheduleTemplate<portable::Schedule> instance({.name = "portable",
+                                                              .supports = portable::Supports,
+                                                              .space = portable::Space,
+                                                              .preset = portable::Default,
+                                                              .read = portable::ReadSchedule});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,180 @@
+#include "templates/winograd/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "templates/direct/row_product.h"
+#include "templates/image_strides.h"
+#include "templates/support_checks.h"
+#include "templates/winograd/schedule.h"
+
+namespace tilesmith::winograd {
+namespace {
+
+constexpr int64_t kMostBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
+constexpr int64_t kMostStageScratchBytes = 256LL << 20;  // whatever the batch
+// Summing channels in passes of this many keeps rounding errors no larger than those of oneDNN's products,
+// for some 1% of the time with 128 channels, 3% with 256.
+constexpr int64_t kChannelsPerPass = 64;
+
+// Blocks of whole vectors; NHWC where the channels fill vectors.
+std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
+  std::vector<int64_t> blocks = BlocksOfVectors(channels, vector);
+  if (channels % vector == 0) blocks.push_back(0);
+  return blocks;
+}
+
+// Blocks near what first- and second-level caches hold, and those that cut the batch evenly among a few
+// threads.
+std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
+  constexpr int64_t kMost = 256;
+  std::set<int64_t> values = {0};
+  for (int64_t tile : TileValues(w)) {
+    const int64_t tiles = CountTiles(w, tile);
+    for (int64_t block : {7, 10, 12, 14, 16, 20, 24, 28, 32, 42, 48, 56, 64, 84, 98, 112, 128, 196, 256}) {
+      if (block <= tiles) values.insert(block);
+    }
+    for (int64_t blocks : {1, 2, 4, 6, 8, 12, 16}) {
+      const int64_t block = (tiles + blocks - 1) / blocks;
+      if (block <= kMost) values.insert(block);
+    }
+  }
+  return {values.begin(), values.end()};
+}
+
+// Whether what one run writes is gone from the caches before anyone can read it. Narrower vectors than a
+// cache line cannot be streamed.
+bool CanStream(const ConvWorkload& w, const CpuInfo& cpu) {
+  return cpu.isa == Isa::kAvx512 && cpu.l3_bytes > 0 &&
+         w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
+}
+
+std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
+  const bool blocks = c.partition == Partition::kTileBlocks;
+  if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
+  const int64_t tiles = CountTiles(w, c.tile);
+  if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
+  const int64_t scratch =
+      ScratchFor(w, c.tile, blocks ? c.tile_block : tiles, cpu.vector_floats()) * kFloatBytes;
+  const int64_t most = blocks ? kMostBlockScratchBytes : kMostStageScratchBytes;
+  if (scratch > most) return fmt::format("{} MiB of scratch (at most {})", scratch >> 20, most >> 20);
+  return direct::WhyProductInvalid(ProductOf(w, blocks ? c.tile_block : tiles, cpu.vector_floats()),
+                                   c.product, cpu);
+}
+
+// The tile with the least work; errors and scratch speak against 6.
+int64_t DefaultTile(const ConvWorkload& w) {
+  const auto work = [&](int64_t tile) {
+    return CountTiles(w, tile) * WindowOf(tile, w.sh) * WindowOf(tile, w.sh);
+  };
+  const std::vector<int64_t> tiles = TileValues(w);
+  return std::count(tiles.begin(), tiles.end(), 4) > 0 && work(4) <= work(2) ? 4 : 2;
+}
+
+// Whole-batch stages (0) for few tiles and weights so large that they had better be read once; otherwise the
+// block that spreads most evenly over the cores among those whose scratch fits the second-level cache.
+int64_t DefaultTileBlock(const ConvWorkload& w, const CpuInfo& cpu, int64_t tile) {
+  constexpr int64_t kFewTiles = 64, kManyWeightBytes = 4 << 20;
+  const int64_t tiles = CountTiles(w, tile);
+  const int64_t window = WindowOf(tile, w.sh);
+  const int64_t weight_bytes = window * window * w.ic * w.oc * kFloatBytes;
+  if (tiles <= kFewTiles && weight_bytes > kManyWeightBytes) return 0;
+  int64_t best = 0, least = 0;
+  for (int64_t block : TileBlockValues(w)) {
+    if (block == 0 || block > tiles) continue;
+    const int64_t bytes = ScratchFor(w, tile, block, cpu.vector_floats()) * kFloatBytes;
+    const int64_t blocks = (tiles + block - 1) / block;
+    const int64_t slowest = (blocks + cpu.cores - 1) / cpu.cores * block;  // tiles of the busiest core
+    if (best > 0 && (bytes > cpu.l2_bytes || slowest > least)) continue;
+    best = block;
+    least = slowest;
+  }
+  return best;
+}
+
+}  // namespace
+
+WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
+  WinogradConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.tile = config.Get("tile");
+  c.partition = static_cast<Partition>(config.Get("partition"));
+  c.tile_block = config.Get("tile_block");
+  c.stream = config.Get("stream") != 0;
+  c.product = direct::ReadProductConfig(config, cpu);
+  c.product.ic_pass = kChannelsPerPass;
+  return c;
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+  const int64_t vector = cpu.vector_floats();
+  std::vector<Knob> knobs = {
+      {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
+      {"oc_block", BlockValues(w.oc, vector), "x of the output layout NCHW[x]c; 0 is NHWC"},
+      {"tile", TileValues(w), "m of F(m x m, 3 x 3): fewer multiplications, larger rounding errors"},
+      {"partition", {0, 1, 2}, "tasks: 0 blocks of tiles, 1 elements of the tiles, 2 output channels"},
+      {"tile_block", TileBlockValues(w), "partition 0: tiles per task"},
+  };
+  for (Knob& knob : direct::ProductKnobs(cpu, CountTiles(w, 2), "tile")) knobs.push_back(std::move(knob));
+  knobs.push_back({"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+                   "1: outputs larger than the caches bypass them"});
+  return ConfigSpace(std::move(knobs),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
+}
+
+Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+  const ConfigSpace space = Space(w, cpu);
+  const bool wide = cpu.isa == Isa::kAvx512;
+  const auto make = [&](int64_t tile, int64_t tile_block, int64_t vectors, int64_t width) {
+    Config config;
+    config.Set("ic_block", cpu.vector_floats());
+    config.Set("oc_block", cpu.vector_floats());
+    config.Set("tile", tile);
+    config.Set("tile_block", tile_block);
+    config.Set("partition",
+               static_cast<int64_t>(tile_block > 0 ? Partition::kTileBlocks : Partition::kElements));
+    config.Set("oc_vectors", vectors);
+    config.Set("width_tile", width);
+    config.Set("balance_tiles", (tile_block > 0 ? tile_block : CountTiles(w, tile)) % width != 0);
+    config.Set("broadcast", static_cast<int64_t>(direct::Broadcast::kRegister));
+    config.Set("ic_unroll", wide ? 8 : 4);
+    config.Set("prefetch", tile_block > 0 ? 0 : 64);
+    config.Set("stream", CanStream(w, cpu));
+    return config;
+  };
+  // Wide register tiles first; the narrowest is valid for every workload, in blocks of any size.
+  for (int64_t tile : {DefaultTile(w), int64_t{2}}) {
+    for (int64_t tile_block :
+         {DefaultTileBlock(w, cpu, tile), std::min<int64_t>(7, CountTiles(w, tile)), int64_t{1}}) {
+      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
+        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 2, 1}) {
+          Config config = make(tile, tile_block, vectors, width);
+          if (space.WhyInvalid(config).empty()) return config;
+        }
+      }
+    }
+  }
+  return make(2, 0, 1, 1);
+}
+
+Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+  // Below this the transforms cost more than the multiplications they save.
+  constexpr int64_t kFewestChannels = 8;
+  if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
+  if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
+  if (w.dh != 0 || w.dw != 0) return Support::No("a dilated kernel");
+  if (w.g != 1) return Support::No(fmt::format("{} groups, not 1", w.g));
+  if (std::min(w.ic, w.oc) < kFewestChannels) {
+    return Support::No(
+        fmt::format("{} -> {} channels: with fewer than {} the transforms cost more than they save", w.ic,
+                    w.oc, kFewestChannels));
+  }
+  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
+  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+}
+
+}  // namespace tilesmith::winograd

@@ -1,0 +1,38 @@
+// The Winograd template's knobs, read once from a Config into a plain struct.
+#pragma once
+
+#include <cstdint>
+
+#include "layouts/base/cpu.h"
+#include "ops/workload.h"
+#include "templates/conv_template.h"
+#include "templates/direct/config.h"
+
+namespace tilesmith::winograd {
+
+// What a task is. The products of one element xi of the T x T transformed windows are one matrix product.
+enum class Partition {
+  kTileBlocks = 0,   // one block of tiles from input to output, in scratch of its thread's own
+  kElements = 1,     // three stages over the whole batch; products spread by xi
+  kOutChannels = 2,  // three stages; products spread by chunks of output channels
+};
+
+struct WinogradConfig {
+  int64_t ic_block = 16;  // x of the input's NCHW[x]c; 0 is NHWC
+  int64_t oc_block = 16;  // x of the output's; 0 is NHWC
+  int64_t tile = 4;       // outputs of a tile along each axis
+  Partition partition = Partition::kTileBlocks;
+  int64_t tile_block = 0;        // tiles per task with kTileBlocks; 0 otherwise
+  bool stream = false;           // outputs bypass the caches
+  direct::DirectConfig product;  // register tile, unroll, prefetch of the matrix products
+};
+
+WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu);
+
+Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+
+// A config without tuning.
+Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+
+}  // namespace tilesmith::winograd

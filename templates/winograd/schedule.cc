@@ -1,0 +1,170 @@
+#include "templates/winograd/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "layouts/base/sizes.h"
+#include "templates/conv_template.h"
+#include "templates/direct/row_product.h"
+#include "templates/image_strides.h"
+
+namespace tilesmith::winograd {
+namespace {
+
+AxisKinds SortTiles(int64_t tiles, const std::function<Span(int64_t)>& span_of) {
+  AxisKinds axis;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const Span span = span_of(t);
+    const auto found = std::find(axis.kinds.begin(), axis.kinds.end(), span);
+    axis.of_tile.push_back(static_cast<int>(found - axis.kinds.begin()));
+    if (found == axis.kinds.end()) axis.kinds.push_back(span);
+  }
+  axis.run_end.assign(tiles, static_cast<int>(tiles));
+  for (int64_t t = tiles - 2; t >= 0; --t) {
+    const bool same = axis.of_tile[t] == axis.of_tile[t + 1];
+    axis.run_end[t] = same ? axis.run_end[t + 1] : static_cast<int>(t + 1);
+  }
+  return axis;
+}
+
+struct InputAxis {
+  int64_t step, window, pad, size;
+};
+
+AxisKinds InputKinds(int64_t tiles, const InputAxis& axis) {
+  return SortTiles(tiles, [=](int64_t t) {
+    const auto [step, window, pad, size] = axis;
+    const int64_t start = t * step - pad;
+    const int64_t first = std::clamp<int64_t>(-start, 0, window);
+    return Span{static_cast<int>(first), static_cast<int>(std::clamp(size - start, first, window))};
+  });
+}
+
+AxisKinds OutputKinds(int64_t tiles, int64_t tile, int64_t size) {
+  return SortTiles(tiles, [=](int64_t t) {
+    return Span{0, static_cast<int>(std::min(tile, size - t * tile))};
+  });
+}
+
+// An odd number of vectors, so that the T * T elements of a tile do not share a few cache sets.
+int64_t ElementFloats(int64_t vectors, int64_t block_tiles, int vector_floats) {
+  return (vectors * block_tiles | 1) * vector_floats;
+}
+
+}  // namespace
+
+std::vector<int64_t> TileValues(const ConvWorkload& w) {
+  std::vector<int64_t> tiles = {2};
+  const std::vector<int64_t> larger = w.sh == 2 ? std::vector<int64_t>{3, 4} : std::vector<int64_t>{4, 6};
+  for (int64_t tile : larger) {
+    if (std::max(w.oh, w.ow) > tile - 2) tiles.push_back(tile);
+  }
+  return tiles;
+}
+
+int64_t CountTiles(const ConvWorkload& w, int64_t tile) {
+  return w.mb * CeilDiv(w.oh, tile) * CeilDiv(w.ow, tile);
+}
+
+int64_t ScratchFor(const ConvWorkload& w, int64_t tile, int64_t block_tiles, int vector_floats) {
+  constexpr int64_t kLineFloats = 16;
+  const int64_t window = WindowOf(tile, w.sh);
+  const int64_t floats = window * window *
+                         (ElementFloats(CeilDiv(w.ic, vector_floats), block_tiles, vector_floats) +
+                          ElementFloats(CeilDiv(w.oc, vector_floats), block_tiles, vector_floats));
+  return CeilDiv(floats, kLineFloats) * kLineFloats;
+}
+
+ConvWorkload ProductOf(const ConvWorkload& w, int64_t tiles, int vector_floats) {
+  return direct::ProductWorkload(w.ic, CeilDiv(w.oc, vector_floats) * vector_floats, tiles);
+}
+
+Schedule MakeSchedule(const ConvWorkload& w, const WinogradConfig& config, int vector_floats) {
+  Schedule g;
+  g.workload = w;
+  g.config = config;
+  g.in = LayoutOfBlockKnob(config.ic_block);
+  g.out = LayoutOfBlockKnob(config.oc_block);
+  g.vector_floats = vector_floats;
+  g.rows = CeilDiv(w.oh, config.tile);
+  g.columns = CeilDiv(w.ow, config.tile);
+  g.tiles = w.mb * g.rows * g.columns;
+  g.block_tiles = config.partition == Partition::kTileBlocks ? config.tile_block : g.tiles;
+  g.in_vectors = CeilDiv(w.ic, vector_floats);
+  g.out_vectors = CeilDiv(w.oc, vector_floats);
+  g.zero_vectors = g.out.PaddedChannels(w.oc) / vector_floats - g.out_vectors;
+  g.in_rows = InputKinds(g.rows, {g.input_step(), g.window(), w.ph, w.ih});
+  g.in_columns = InputKinds(g.columns, {g.input_step(), g.window(), w.pw, w.iw});
+  g.out_rows = OutputKinds(g.rows, config.tile, w.oh);
+  g.out_columns = OutputKinds(g.columns, config.tile, w.ow);
+  g.in_element = ElementFloats(g.in_vectors, g.block_tiles, vector_floats);
+  g.out_element = ElementFloats(g.out_vectors, g.block_tiles, vector_floats);
+  g.scratch = ScratchFor(w, config.tile, g.block_tiles, vector_floats);
+  return g;
+}
+
+void MergeProducts(Schedule& g) {
+  g.merged = MergeProducts(g.transforms());
+  const std::vector<int>& sum_of = g.merged.sum_of;
+  std::vector<int64_t> sorted(g.elements());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+    const int64_t window = g.window();
+    return std::pair(sum_of[a / window], sum_of[a % window]) <
+           std::pair(sum_of[b / window], sum_of[b % window]);
+  });
+  g.places.resize(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) g.places[sorted[i]] = static_cast<int64_t>(i);
+}
+
+int64_t Schedule::InVectorOffset(int64_t vector) const {
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
+}
+
+int64_t Schedule::OutVectorOffset(int64_t vector) const {
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats) /
+         kFloatBytes;
+}
+
+LoopFeatures FeaturesOf(const Schedule& g) {
+  constexpr double kBytes = sizeof(float);
+  const bool blocks = g.config.partition == Partition::kTileBlocks;
+  const ConvWorkload product = ProductOf(g.workload, g.block_tiles, g.vector_floats);
+  const auto elements = static_cast<double>(g.elements());
+  const auto task_tiles = static_cast<double>(g.block_tiles);
+  const auto in_floats = static_cast<double>(g.in_vectors * g.vector_floats);
+  const auto out_floats = static_cast<double>(g.out_vectors * g.vector_floats);
+  LoopFeatures f = direct::FeaturesOf(direct::MakeSchedule(product, g.config.product, g.vector_floats));
+  // A transform adds and multiplies each element of a window some `window` times along either axis.
+  const double transforms = 2.0 * elements * g.window() * (in_floats + out_floats);
+  f.flops = static_cast<double>(g.tiles) * (2.0 * elements * in_floats * out_floats + transforms);
+  f.weight_bytes = elements * in_floats * out_floats * kBytes;
+  f.scratch_bytes = static_cast<double>(g.scratch) * kBytes;
+  if (blocks) {
+    f.tasks = std::ceil(static_cast<double>(g.tiles) / task_tiles);
+    f.task_input_bytes = task_tiles * elements * in_floats * kBytes;
+    f.task_weight_bytes = f.weight_bytes;
+    f.task_output_bytes =
+        task_tiles * static_cast<double>(g.config.tile * g.config.tile) * out_floats * kBytes;
+  } else if (g.config.partition == Partition::kElements) {
+    f.tasks *= elements;
+  } else {
+    f.task_input_bytes *= elements;
+    f.task_weight_bytes *= elements;
+    f.task_output_bytes *= elements;
+  }
+  return f;
+}
+
+// A plain sum's bound counts `terms` roundings in a row, which random ones stay below by far: by sqrt(terms)
+// / 12 at twelve standard deviations. That leaves 4 / terms of the amplification to allow for.
+double ErrorFactor(const ConvWorkload& w, const Config& config) {
+  const auto terms = static_cast<double>(w.ic / w.g * w.kh * w.kw);
+  return 1 + 4 * ErrorAmplification(TransformsOf(config.Get("tile"), w.sh)) / terms;
+}
+
+}  // namespace tilesmith::winograd

@@ -1,0 +1,28 @@
+#include "templates/winograd/template.h"
+
+#include "templates/schedule_template.h"
+#include "templates/winograd/config.h"
+#include "templates/winograd/schedule.h"
+
+namespace tilesmith {
+namespace winograd {
+namespace {
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+  return MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats());
+}
+
+}  // namespace
+}  // namespace winograd
+
+const ConvTemplate& WinogradTemplate() {
+  static const X86Template<winograd::Schedule> instance({.name = "winograd",
+                                                         .supports = winograd::Supports,
+                                                         .space = winograd::Space,
+                                                         .preset = winograd::Default,
+                                                         .read = winograd::ReadSchedule,
+                                                         .error_factor = winograd::ErrorFactor});
+  return instance;
+}
+
+}  // namespace tilesmith

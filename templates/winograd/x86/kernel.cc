@@ -1,0 +1,173 @@
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "templates/direct/x86/row_product.h"
+#include "templates/winograd/schedule.h"
+#include "templates/winograd/weights.h"
+#include "templates/winograd/x86/tile_transforms.h"
+
+namespace tilesmith::winograd {
+
+namespace {
+
+using direct::RowProduct;
+
+class WinogradKernel : public ConvKernel {
+ public:
+  WinogradKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+      : g_(std::move(schedule)),
+        product_(ProductOf(g_.workload, std::min(g_.block_tiles, g_.tiles), g_.vector_floats),
+                 g_.config.product, g_.block_tiles, cpu),
+        transforms_(g_, cpu, weights.bias) {
+    const int64_t rest = g_.tiles % g_.block_tiles;
+    if (rest > 0 && rest != product_.positions()) {
+      rest_ = std::make_unique<RowProduct>(ProductOf(g_.workload, rest, g_.vector_floats), g_.config.product,
+                                           g_.block_tiles, cpu);
+    }
+    PackWeights(cpu, weights);
+  }
+
+  int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }
+
+  int64_t Tasks(int stage) const override {
+    const auto chunks = static_cast<int64_t>(product_.chunks().size());
+    switch (g_.config.partition) {
+      case Partition::kTileBlocks:
+        return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles;
+      case Partition::kElements:
+        if (stage == 1) return g_.elements() * chunks;
+        break;
+      case Partition::kOutChannels:
+        if (stage == 1) return chunks;
+        break;
+    }
+    return (stage == 0 ? g_.in_vectors : g_.out_vectors) * g_.workload.mb * g_.rows;
+  }
+
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
+    if (g_.config.partition == Partition::kTileBlocks) {
+      float* scratch = args.scratch + range.thread * g_.scratch;
+      for (int64_t block = range.begin; block < range.end; ++block) RunBlock(args, block, scratch);
+    } else if (stage == 1) {
+      RunProducts(args.scratch, range);
+    } else {
+      const int64_t rows = g_.workload.mb * g_.rows;
+      for (int64_t task = range.begin; task < range.end; ++task) {
+        const int64_t row = task % rows, vector = task / rows;
+        const RowPart part = {row / g_.rows, row % g_.rows, 0, g_.columns};
+        stage == 0
+            ? transforms_.TransformInput(args, vector, part, V(args.scratch, vector, row * g_.columns))
+            : transforms_.TransformOutput(args, vector, part, M(args.scratch, vector, row * g_.columns));
+      }
+    }
+    if (g_.config.stream) __builtin_ia32_sfence();  // other threads are to see what was streamed
+  }
+
+  int64_t ScratchFloats(int threads) const override {
+    return g_.config.partition == Partition::kTileBlocks ? threads * g_.scratch : g_.scratch;
+  }
+
+  std::vector<CodeBlob> Code() const override {
+    std::vector<CodeBlob> blobs = {{"winograd input transform", transforms_.input_code()},
+                                   {"winograd products", product_.code()},
+                                   {"winograd output transform", transforms_.output_code()}};
+    if (rest_ == nullptr) return blobs;
+    CodeBlob& rest = blobs.emplace_back();  // not a temporary: GCC 12 sees its string moved out of bounds
+    rest.name = "winograd products of the last block";
+    rest.bytes = rest_->code();
+    return blobs;
+  }
+  std::span<const float> PackedWeights() const override {
+    return {weights_.floats(), weights_.bytes() / sizeof(float)};
+  }
+
+ private:
+  float* V(float* scratch, int64_t vector, int64_t tile) const {
+    return scratch + (vector * g_.block_tiles + tile) * g_.vector_floats;
+  }
+  float* M(float* scratch, int64_t vector, int64_t tile) const {
+    return V(scratch + g_.elements() * g_.in_element, vector, tile);
+  }
+
+  void PackWeights(const CpuInfo& cpu, const ConvWeights& weights) {
+    const ConvWorkload& w = g_.workload;
+    const int64_t padded = g_.out_vectors * g_.vector_floats;
+    element_weights_ = padded * w.ic;
+    weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float));
+    const Transforms& transforms = g_.transforms();
+    std::vector<double> matrix;
+    for (int i = 0; i < transforms.window; ++i) {
+      for (int k = 0; k < kTaps; ++k) matrix.push_back(transforms.weights(i, k));
+    }
+    for (const direct::Chunk& chunk : product_.chunks()) {
+      ChunkWeights part;
+      part.weights = weights.weights + chunk.first_channel * w.ic * kTaps * kTaps;
+      part.input_channels = w.ic;
+      part.lanes = static_cast<int64_t>(chunk.vectors) * g_.vector_floats;
+      part.outputs = std::min(part.lanes, w.oc - chunk.first_channel);
+      part.transform = matrix.data();
+      part.window = transforms.window;
+      part.packed = weights_.floats() + chunk.first_channel * w.ic;
+      part.element_stride = element_weights_;
+      TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
+    }
+  }
+
+  void RunBlock(const KernelArgs& args, int64_t block, float* scratch) const {
+    const int64_t first = block * g_.block_tiles;
+    const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
+    const RowProduct& product = last - first == product_.positions() ? product_ : *rest_;
+    for (int64_t vector = 0; vector < g_.in_vectors; ++vector) {
+      transforms_.ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
+        transforms_.TransformInput(args, vector, part, V(scratch, vector, tile));
+      });
+    }
+    for (int64_t element = 0; element < g_.elements(); ++element) {
+      for (size_t chunk = 0; chunk < product.chunks().size(); ++chunk) {
+        Multiply(product, scratch, element, chunk);
+      }
+    }
+    for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
+      transforms_.ForEachRow(first, last, [&](const RowPart& part, int64_t tile) {
+        transforms_.TransformOutput(args, vector, part, M(scratch, vector, tile));
+      });
+    }
+  }
+
+  void RunProducts(float* scratch, TaskRange range) const {
+    const auto chunks = static_cast<int64_t>(product_.chunks().size());
+    if (g_.config.partition == Partition::kElements) {
+      for (int64_t task = range.begin; task < range.end; ++task)
+        Multiply(product_, scratch, task / chunks, task % chunks);
+      return;
+    }
+    // V[xi] stays in cache for all chunks of this thread.
+    for (int64_t element = 0; element < g_.elements(); ++element) {
+      for (int64_t chunk = range.begin; chunk < range.end; ++chunk)
+        Multiply(product_, scratch, element, chunk);
+    }
+  }
+
+  void Multiply(const RowProduct& product, float* scratch, int64_t element, size_t chunk) const {
+    const int64_t channel = product.chunks()[chunk].first_channel;
+    product.Run(chunk, {.v = V(scratch, 0, 0) + element * g_.in_element,
+                        .v_vector = g_.block_tiles * g_.vector_floats,
+                        .u = weights_.floats() + element * element_weights_ + channel * g_.workload.ic,
+                        .m = M(scratch, channel / g_.vector_floats, 0) + element * g_.out_element});
+  }
+
+  Schedule g_;
+  RowProduct product_;
+  std::unique_ptr<RowProduct> rest_;  // for the last block, where it is smaller
+  TileTransforms transforms_;
+  AlignedBuffer weights_;
+  int64_t element_weights_ = 0;  // floats of U[xi]
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+  return std::make_unique<WinogradKernel>(std::move(schedule), cpu, weights);
+}
+
+}  // namespace tilesmith::winograd

@@ -1,0 +1,152 @@
+#include "tests/templates/example_template.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "templates/image_strides.h"
+#include "templates/schedule_template.h"
+
+namespace tilesmith {
+namespace example {
+namespace {
+
+// 1. The knobs. Names and values are stored in records; layout knobs may have any name.
+
+Support Supports(const ConvWorkload& w, const CpuInfo&) {
+  return w.g == 1 ? Support::Yes() : Support::No("a grouped convolution");
+}
+
+ConfigSpace Space(const ConvWorkload& w, const CpuInfo&) {
+  return ConfigSpace({{"in", {1, 8, 16, 0}, "x of the input layout NCHW[x]c; 0 is NHWC"},
+                      {"out", {1, 8, 16, 0}, "x of the output layout NCHW[x]c; 0 is NHWC"},
+                      {"rows", {1, 2, 4, 8}, "output rows per task"}},
+                     [oh = w.oh](const Config& config) {
+                       return config.Get("rows") <= std::max<int64_t>(oh, 1) ? ""
+                                                                             : "more rows than there are";
+                     });
+}
+
+Config Default(const ConvWorkload&, const CpuInfo&) {
+  Config config;
+  for (const char* knob : {"in", "out", "rows"}) config.Set(knob, 1);
+  return config;
+}
+
+// 2. The schedule: all that follows from a workload and a config, read once.
+
+struct Schedule {
+  ConvWorkload workload;
+  ImageStrides in, out;
+  int64_t padded_outputs = 0;  // with the padding channels of the last block
+  int64_t rows = 1;            // of a task
+  int64_t row_blocks() const { return (workload.oh + rows - 1) / rows; }
+};
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo&) {
+  const Layout in = LayoutOfBlockKnob(config.Get("in")), out = LayoutOfBlockKnob(config.Get("out"));
+  return {w, ImageStrides(in, w.ic, w.ih, w.iw), ImageStrides(out, w.oc, w.oh, w.ow),
+          out.PaddedChannels(w.oc), config.Get("rows")};
+}
+
+LoopFeatures FeaturesOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  LoopFeatures f;
+  f.flops = w.flops();
+  f.accumulators = 1;
+  f.weight_bytes = f.task_weight_bytes = static_cast<double>(w.oc * w.ic * w.kh * w.kw * kFloatBytes);
+  f.tasks = static_cast<double>(w.mb * s.row_blocks());
+  f.task_input_bytes = InputBytes(w, s.rows, w.ic);
+  f.task_output_bytes = static_cast<double>(s.rows * w.ow * w.oc * kFloatBytes);
+  return f;
+}
+
+LoopNest NestOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  LoopNest nest;
+  nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks), LoopOver("oh", w.oh, s.rows, LoopKind::kTasks)};
+  LoopPart part;
+  for (const auto& [dim, size] :
+       {std::pair("oh", s.rows), {"ow", w.ow}, {"oc", w.oc}, {"ic", w.ic}, {"kh", w.kh}, {"kw", w.kw}})
+    part.loops.push_back(LoopOver(dim, size, 1, LoopKind::kLoop));
+  part.body = "sum += weight * input";
+  nest.parts = {std::move(part)};
+  return nest;
+}
+
+// 3. The kernel: packed weights, and tasks that may run in any order.
+
+class ExampleKernel : public ConvKernel {
+ public:
+  ExampleKernel(Schedule schedule, const ConvWeights& weights)
+      : s_(std::move(schedule)),
+        weights_(weights.weights, weights.weights + ElementCount(s_.workload.weights_shape())),
+        bias_(s_.workload.oc) {
+    if (weights.bias != nullptr) std::copy_n(weights.bias, bias_.size(), bias_.data());
+  }
+
+  int64_t Tasks(int) const override { return s_.workload.mb * s_.row_blocks(); }
+  std::span<const float> PackedWeights() const override { return weights_; }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const ConvWorkload& w = s_.workload;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t n = task / s_.row_blocks(), first = task % s_.row_blocks() * s_.rows;
+      for (int64_t y = first; y < std::min(first + s_.rows, w.oh); ++y) {
+        for (int64_t x = 0; x < w.ow; ++x) RunPixel(args, n, y, x);
+      }
+    }
+  }
+
+ private:
+  void RunPixel(const KernelArgs& args, int64_t n, int64_t y, int64_t x) const {
+    const ConvWorkload& w = s_.workload;
+    const float* image = args.inputs[0].data + n * args.inputs[0].batch_stride;
+    for (int64_t o = 0; o < s_.padded_outputs; ++o) {
+      const int64_t offset = s_.out.ChannelOffset(o) + y * s_.out.row_bytes + x * s_.out.pixel_bytes;
+      float value = 0;  // of a padding channel
+      if (o < w.oc) {
+        value = SumAt(image, o, y, x);
+        if (w.post.sum) value += *BytesPast(args.inputs[1].data + n * args.inputs[1].batch_stride, offset);
+        value = w.post.activation.Apply(value);
+      }
+      *BytesPast(args.output.data + n * args.output.batch_stride, offset) = value;
+    }
+  }
+
+  float SumAt(const float* image, int64_t o, int64_t y, int64_t x) const {
+    const ConvWorkload& w = s_.workload;
+    float sum = bias_[o];
+    for (int64_t tap = 0; tap < w.ic * w.kh * w.kw; ++tap) {
+      const int64_t c = tap / (w.kh * w.kw), i = tap / w.kw % w.kh, j = tap % w.kw;
+      const int64_t iy = y * w.sh - w.ph + i * (w.dh + 1), ix = x * w.sw - w.pw + j * (w.dw + 1);
+      if (iy < 0 || iy >= w.ih || ix < 0 || ix >= w.iw) continue;
+      const int64_t offset = s_.in.ChannelOffset(c) + iy * s_.in.row_bytes + ix * s_.in.pixel_bytes;
+      sum += weights_[o * w.ic * w.kh * w.kw + tap] * *BytesPast(image, offset);
+    }
+    return sum;
+  }
+
+  const Schedule s_;
+  std::vector<float> weights_, bias_;
+};
+
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo&, const ConvWeights& weights) {
+  return std::make_unique<ExampleKernel>(std::move(schedule), weights);
+}
+
+}  // namespace
+}  // namespace example
+
+// 4. The template. In the product, ConvTemplates() in templates/registry.cc would list it.
+
+const ConvTemplate& ExampleTemplate() {
+  static const ScheduleTemplate<example::Schedule> instance({.name = "example",
+                                                             .supports = example::Supports,
+                                                             .space = example::Space,
+                                                             .preset = example::Default,
+                                                             .read = example::ReadSchedule,
+                                                             .layout_knobs = {"in", "out"}});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,11 @@
+// The worked example of a template: plain loops with three knobs. Registered nowhere; the tests that all
+// templates go through take it as one more.
+#pragma once
+
+#include "templates/conv_template.h"
+
+namespace tilesmith {
+
+const ConvTemplate& ExampleTemplate();
+
+}  // namespace tilesmith
