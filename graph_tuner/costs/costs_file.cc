@@ -11,8 +11,8 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tuner/json_fields.h"
-#include "tuner/record.h"
+#include "tuner/records/json_fields.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {

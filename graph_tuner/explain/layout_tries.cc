@@ -7,7 +7,7 @@
 
 #include "graph_tuner/explain/node_choices.h"
 #include "tuner/layout_coverage.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 #include "tuner/tune.h"
 
 namespace tilesmith {

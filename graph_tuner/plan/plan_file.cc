@@ -7,7 +7,7 @@
 #include "graph_tuner/problem/fused_nodes.h"
 #include "layouts/base/text_file.h"
 #include "ops/nodes/conv.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {
@@ -90,13 +90,6 @@ json NodeToJson(const NodePlan& node) {
     object["fused_into"] = node.fused_into;
   object["predicted_seconds"] = node.predicted_seconds;
   return object;
-}
-
-LayoutPair LayoutsFromJson(const json& list) {
-  if (!list.is_array() || list.size() != 2)
-    throw Error(ErrorCode::kUsage, "field \"layouts\" is not a list of two layouts");
-  return {Layout::Parse(JsonValue<std::string>(list[0], "layouts")),
-          Layout::Parse(JsonValue<std::string>(list[1], "layouts"))};
 }
 
 Record RecordOf(json object) {

@@ -7,8 +7,8 @@
 #include "layouts/base/check.h"
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
-#include "tuner/record_groups.h"
-#include "tuner/still_builds.h"
+#include "tuner/records/record_groups.h"
+#include "tuner/records/still_builds.h"
 
 namespace tilesmith {
 namespace {

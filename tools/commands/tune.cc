@@ -23,10 +23,10 @@
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"
 #include "tools/tune/user_database.h"
-#include "tuner/best_records.h"
 #include "tuner/cost_model/training_history.h"
-#include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
+#include "tuner/records/log.h"
+#include "tuner/records/record_key.h"
 #include "tuner/search/searcher.h"
 
 namespace tilesmith {
@@ -56,7 +56,7 @@ class TuneCommand : public Command {
         "--trials", &trials_,
         fmt::format("Configs to try per task; of a network on average, spent where they help most and "
                     "left out where none would (default {}; with --time-budget, as many as fit)",
-                    TuneOptions().trials));
+                    NetworkTuneOptions().trials));
     args.Duration("--time-budget", &time_budget_, "For all tasks together, such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
@@ -178,7 +178,7 @@ class TuneCommand : public Command {
   // A time budget without a number of trials is not limited by any.
   int PlannedTrials() const {
     if (trials_ > 0) return int(std::min<int64_t>(trials_, kMostTrials));
-    return std::isfinite(time_budget_) ? 0 : TuneOptions().trials;
+    return std::isfinite(time_budget_) ? 0 : NetworkTuneOptions().trials;
   }
 
   NetworkTask MakeTask(TuneRow& row, LogWriter& log) {
@@ -194,7 +194,6 @@ class TuneCommand : public Command {
     request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
     request.conditions = {machine_.threads, true, row.cold_weights};
     request.options = options_;
-    request.options.trials = std::max(1, PlannedTrials());
     request.options.seed = uint64_t(seed_);
     std::ranges::copy_if(records_, std::back_inserter(request.resume),
                          [&](const Record& record) { return record.workload == workload; });
@@ -209,10 +208,10 @@ class TuneCommand : public Command {
     const KnownTask known = FindKnown(*database_, request, WantedTrials());
     row.known = task.known = known.enough;
     std::set<std::string> logged;
-    for (const Record& record : request.resume) logged.insert(RecordKey(record));
+    for (const Record& record : request.resume) logged.insert(RecordKey(record).ToString());
     for (const Record& record : known.records) {
       history_->Add(record);
-      if (!logged.insert(RecordKey(record)).second) continue;
+      if (!logged.insert(RecordKey(record).ToString()).second) continue;
       log.Append(record);
       request.resume.push_back(record);
     }
@@ -228,7 +227,7 @@ class TuneCommand : public Command {
     }
     if (database_) WarnOfDatabase(database_->WarningsOfUseless());
     LinkAlternatives(rows_, tasks);
-    NetworkOptions options;
+    NetworkTuneOptions options;
     options.trials = PlannedTrials();
     if (!is_network_) options.most_share = 1;
     options.seconds_budget = std::max(0.0, time_budget_ - (NowSeconds() - begin_));
@@ -264,12 +263,11 @@ class TuneCommand : public Command {
     }
     if (tuned == 0) return;
     const int given = counted() ? PlannedTrials() : int(trials / tuned);
-    std::vector<Record> distilled;
+    std::vector<Record> records;
     for (const TuneRow& row : rows_) {
-      if (row.known) continue;
-      std::ranges::move(Distilled(row.result.records, given), std::back_inserter(distilled));
+      if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
     }
-    if (!database_->Add(distilled)) view_.Say("warning: database " + database_->warnings().back());
+    if (!database_->Add(records, given)) view_.Say("warning: database " + database_->warnings().back());
   }
 
   int Finish() {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tuner/cost_model/cost_model.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

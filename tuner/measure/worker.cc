@@ -8,8 +8,8 @@
 #include <list>
 #include <string>
 
-#include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

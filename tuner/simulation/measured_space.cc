@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "layouts/base/text_file.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "templates/config.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 
