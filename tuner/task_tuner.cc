@@ -210,7 +210,7 @@ int TaskTuner::Search(const Turn& turn) {
   return made;
 }
 
-// Of one template, up to so many trials; none when it has no more configs.
+// Up to so many trials of one template; none when it has no more configs.
 std::vector<TrialOutcome> TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
   Lane& lane = lanes_[runner];
   std::vector<TrialOutcome> outcomes;

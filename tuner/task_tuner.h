@@ -60,7 +60,7 @@ class TaskTuner {
   // So many should be tried whatever the trials or the time: the likeliest and the most general.
   size_t LeastTemplates() const { return std::min<size_t>(lanes_.size(), 2); }
   int layout_pairs() const { return layouts_->pairs(); }
-  // Of `trials` for the whole task, how many belong to CoverLayouts.
+  // How many of `trials` for the whole task belong to CoverLayouts.
   int LayoutShare(int trials) const;
   // What Retime is going to take, in trials: about.
   int RetimingTrials() const;

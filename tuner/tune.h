@@ -62,7 +62,7 @@ struct TuneResult {
 std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu,
                                                  const AccuracyLimits& accuracy = {});
 
-// Of an option: throws Error(kUsage) saying what it is called, where it is less.
+// Throws Error(kUsage) naming an option whose value is less.
 void RequireAtLeast(double least, const char* what, double value);
 
 }  // namespace tilesmith

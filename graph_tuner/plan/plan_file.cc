@@ -20,7 +20,7 @@ double SecondsIn(const json& object, const char* field) {
   const double seconds = JsonGet<double>(object, field);
   if (!IsPlausibleTime(seconds)) {
     throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g} seconds)",
-                                               field, seconds, kLeastSeconds, kMostSeconds));
+                                               field, seconds, kMinSeconds, kMaxSeconds));
   }
   return seconds;
 }
@@ -56,9 +56,9 @@ Plan HeaderFromJson(const json& object) {
   plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
   plan.target = TargetFromJson(JsonField(object, "target"));
   plan.threads = JsonGet<int>(object, "threads");
-  if (plan.threads < 1 || plan.threads > kMostThreads) {
+  if (plan.threads < 1 || plan.threads > kMaxThreads) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("field \"threads\" is {} (allowed: 1 to {})", plan.threads, kMostThreads));
+                fmt::format("field \"threads\" is {} (allowed: 1 to {})", plan.threads, kMaxThreads));
   }
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");

@@ -24,12 +24,12 @@ struct ImportedRecord {
   bool same_tiles = false;  // its config has all of TVM's tiles, not only the ones nearest to them
 };
 
-// Of conv2d_NCHWc.x86 a record of the direct template, of depthwise_conv2d_NCHWc.x86 one of the depthwise
-// template. The tiles become ic_block, oc_block, oc_vectors (block), width_tile and rows; what has no equal
-// is lost on the valid config nearest to them, and `detail` says so. The timings stay, under a target named
-// by the text of TVM's, which is no machine of ours: such records are kept apart and never win. `tuner` is
-// "autotvm", `origin` the line's input and config. Where TVM does not say how many threads it took, 1.
-// Throws Error(kUsage) saying what is malformed or not understood: another format version, task or dtype.
+// A record of the direct template for conv2d_NCHWc.x86, of the depthwise one for depthwise_conv2d_NCHWc.x86.
+// The tiles become ic_block, oc_block, oc_vectors (block), width_tile and rows; what has no equal is lost on
+// the valid config nearest to them, and `detail` says so. The timings stay, under a target named by the text
+// of TVM's, which is no machine of ours: such records are kept apart and never win. `tuner` is "autotvm",
+// `origin` the line's input and config. Where TVM does not say how many threads it took, 1. Throws
+// Error(kUsage) saying what is malformed or not understood: another format version, task or dtype.
 ImportedRecord RecordFromAutotvm(std::string_view line);
 
 // The inverse: exact for imported records, but for all_cost (their sum of samples) and the timestamp (whole

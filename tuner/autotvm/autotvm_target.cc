@@ -36,7 +36,7 @@ int CoresOfAutotvmTarget(std::string_view target) {
   const std::string_view text = Option(target, "-num-cores=");
   int cores = 1;
   std::from_chars(text.data(), text.data() + text.size(), cores);
-  return std::clamp(cores, 1, kMostThreads);
+  return std::clamp(cores, 1, kMaxThreads);
 }
 
 std::string AutotvmTargetText(Isa isa) {

@@ -17,7 +17,7 @@ namespace tilesmith {
 
 namespace {
 
-// Of a CPU: "amd_epyc_9b45_avx512".
+// What file names begin with: "amd_epyc_9b45_avx512".
 std::string MachineName(const Target& target) {
   std::string name;
   for (char c : target.cpu_model) {

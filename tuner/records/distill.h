@@ -24,7 +24,7 @@ struct DistillOptions {
   int64_t top = 1;  // of each pair; at least 1
 };
 
-// Of the records of each task that stand (record_groups.h) those that are of use. In the order of the log;
+// Those records of use that stand (record_groups.h), for each task on its own. In the order of the log;
 // for tuning task by task, then by template and layouts.
 std::vector<const Record*> Distill(std::span<const Record> records, const DistillOptions& options = {});
 

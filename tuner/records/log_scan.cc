@@ -25,11 +25,11 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 // larger than the memory.
 constexpr size_t kLongestLine = size_t{16} << 20;
 // Passing over more than that is no use: it may be a device that never ends.
-constexpr size_t kMostPassedOver = size_t{1} << 30;
+constexpr size_t kMaxPassedOver = size_t{1} << 30;
 // A reason quotes what it found, which may be most of such a line.
 constexpr size_t kLongestProblem = 400;
 
-[[noreturn]] void Fail(const std::string& path, const char* what) {
+[[noreturn]] void FailToRead(const std::string& path, const char* what) {
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
 }
 
@@ -37,7 +37,7 @@ constexpr size_t kLongestProblem = 400;
 class BlockReader {
  public:
   explicit BlockReader(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) Fail(path_, "cannot open");
+    if (fd_ < 0) FailToRead(path_, "cannot open");
   }
   ~BlockReader() { close(fd_); }
   BlockReader(const BlockReader&) = delete;
@@ -70,7 +70,7 @@ class BlockReader {
   bool AtEnd() const { return ended_ && carry_.empty(); }
 
  private:
-  // Of a block that is nothing but the beginning of a line. What follows the line is carried.
+  // The block is nothing but the beginning of a line. What follows the line is carried.
   void CutLine(std::string& block) {
     block.resize(kLongestLine);
     size_t newline = std::string::npos, passed_over = 0;
@@ -79,7 +79,7 @@ class BlockReader {
       Fill(carry_);
       newline = carry_.find('\n');
       passed_over += carry_.size();
-      if (passed_over > kMostPassedOver) {
+      if (passed_over > kMaxPassedOver) {
         throw Error(ErrorCode::kUsage, fmt::format("{}: not a tuning log: it has a line longer than {} MiB",
                                                    path_, passed_over >> 20));
       }
@@ -94,7 +94,7 @@ class BlockReader {
     block.resize(wanted);
     while (filled < wanted && !ended_) {
       const ssize_t got = read(fd_, block.data() + filled, wanted - filled);
-      if (got < 0 && errno != EINTR) Fail(path_, "cannot read");
+      if (got < 0 && errno != EINTR) FailToRead(path_, "cannot read");
       if (got == 0) ended_ = true;
       if (got > 0) filled += static_cast<size_t>(got);
     }

@@ -50,8 +50,8 @@ std::string WhyNoTiming(const Record& record) {
   if (record.status == TrialStatus::kOk && !(record.seconds > 0))
     return fmt::format("field \"seconds\" is {} in a record that is ok (allowed: > 0)", record.seconds);
   const auto why = [](const char* field, double seconds) {
-    return fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g})", field, seconds, kLeastSeconds,
-                       kMostSeconds);
+    return fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g})", field, seconds, kMinSeconds,
+                       kMaxSeconds);
   };
   if (!IsPlausibleTime(record.seconds)) return why("seconds", record.seconds);
   for (const double sample : record.sample_seconds) {

@@ -83,7 +83,7 @@ struct Record {
   std::string tuner;    // who chose the config
   uint64_t seed = 0;
   std::string time;  // UTC, ISO 8601
-  // Of an imported record: what it was made from, in its own format (tuner/autotvm/autotvm.h).
+  // What an imported record was made from, in its own format (tuner/autotvm/autotvm.h).
   std::string origin = "";
 };
 
@@ -91,11 +91,11 @@ constexpr int kRecordFormat = 1;
 
 // Time is given in seconds that a machine can have taken: none, or between these. Far outside of what anyone
 // measures, and close enough together that sums and ratios of such times are finite.
-constexpr double kLeastSeconds = 1e-12, kMostSeconds = 1e6;
+constexpr double kMinSeconds = 1e-12, kMaxSeconds = 1e6;
 inline bool IsPlausibleTime(double seconds) {
-  return seconds == 0 || (seconds >= kLeastSeconds && seconds <= kMostSeconds);
+  return seconds == 0 || (seconds >= kMinSeconds && seconds <= kMaxSeconds);
 }
-constexpr int kMostThreads = 1 << 16;
+constexpr int kMaxThreads = 1 << 16;
 
 // Why the figures cannot have been measured: a count that is not positive, a time that is not plausible; ""
 // when they can.

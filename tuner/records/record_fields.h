@@ -49,7 +49,7 @@ inline constexpr std::tuple<> kFields = {};
 template <>
 inline constexpr auto kFields<Target> =
     std::tuple(RecordField{"cpu", &Target::cpu_model}, RecordField{"isa", &Target::isa},
-               RecordField{"cores", &Target::cores, Presence::kRequired, FieldRange{1, kMostThreads}},
+               RecordField{"cores", &Target::cores, Presence::kRequired, FieldRange{1, kMaxThreads}},
                RecordField{"l1d_bytes", &Target::l1d_bytes, Presence::kRequired, kCacheRange},
                RecordField{"l2_bytes", &Target::l2_bytes, Presence::kRequired, kCacheRange},
                RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
@@ -57,7 +57,7 @@ inline constexpr auto kFields<Target> =
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(
-    RecordField{"threads", &MeasureConditions::threads, Presence::kRequired, FieldRange{1, kMostThreads}},
+    RecordField{"threads", &MeasureConditions::threads, Presence::kRequired, FieldRange{1, kMaxThreads}},
     RecordField{"pinned", &MeasureConditions::pinned},
     RecordField{"cold_weights", &MeasureConditions::cold_weights});
 

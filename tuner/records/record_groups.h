@@ -9,7 +9,7 @@
 
 namespace tilesmith {
 
-// Of every config the record that counts, in the order of the log. The last one does, since it was taken with
+// The record that counts of every config, in the order of the log. The last one does, since it was taken with
 // more care (re-timed beside the other good ones), but a full measurement is never replaced by an
 // early-stopped one; a later crash, timeout or wrong answer takes the config out. Configs are told apart by
 // their RecordKey: the same one on another machine or under other conditions is another config.

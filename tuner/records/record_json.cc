@@ -9,43 +9,47 @@ using nlohmann::json;
 
 // One pair of functions for each type of member.
 template <typename T>
-json ToJson(const T& value) {
+json ValueToJson(const T& value) {
   return value;
 }
-json ToJson(Isa isa) { return IsaName(isa); }
-json ToJson(TrialStatus status) { return TrialStatusName(status); }
-json ToJson(const ConvWorkload& workload) { return WorkloadToString(workload); }
-json ToJson(const Config& config) { return ConfigToJson(config); }
-json ToJson(const LayoutPair& layouts) { return LayoutsToJson(layouts); }
-json ToJson(const Target& target) { return TargetToJson(target); }
-json ToJson(const MeasureConditions& conditions) { return ConditionsToJson(conditions); }
-json ToJson(const std::optional<double>& value) { return value.value(); }
+json ValueToJson(Isa isa) { return IsaName(isa); }
+json ValueToJson(TrialStatus status) { return TrialStatusName(status); }
+json ValueToJson(const ConvWorkload& workload) { return WorkloadToString(workload); }
+json ValueToJson(const Config& config) { return ConfigToJson(config); }
+json ValueToJson(const LayoutPair& layouts) { return LayoutsToJson(layouts); }
+json ValueToJson(const Target& target) { return TargetToJson(target); }
+json ValueToJson(const MeasureConditions& conditions) { return ConditionsToJson(conditions); }
+json ValueToJson(const std::optional<double>& value) { return value.value(); }
 
 template <typename T>
-void FromJson(const json& value, const char* name, T& member) {
+void ValueFromJson(const json& value, const char* name, T& member) {
   member = JsonValue<T>(value, name);
 }
-void FromJson(const json& value, const char* name, Isa& isa) {
+void ValueFromJson(const json& value, const char* name, Isa& isa) {
   isa = ParseIsa(JsonValue<std::string>(value, name));
 }
-void FromJson(const json& value, const char* name, TrialStatus& status) {
+void ValueFromJson(const json& value, const char* name, TrialStatus& status) {
   status = ParseTrialStatus(JsonValue<std::string>(value, name));
 }
-void FromJson(const json& value, const char* name, ConvWorkload& workload) {
+void ValueFromJson(const json& value, const char* name, ConvWorkload& workload) {
   workload = ParseWorkload(JsonValue<std::string>(value, name));
 }
-void FromJson(const json& value, const char* /*name*/, Config& config) { config = ConfigFromJson(value); }
-void FromJson(const json& value, const char* /*name*/, LayoutPair& layouts) {
+void ValueFromJson(const json& value, const char* /*name*/, Config& config) {
+  config = ConfigFromJson(value);
+}
+void ValueFromJson(const json& value, const char* /*name*/, LayoutPair& layouts) {
   layouts = LayoutsFromJson(value);
 }
-void FromJson(const json& value, const char* /*name*/, Target& target) { target = TargetFromJson(value); }
-void FromJson(const json& value, const char* /*name*/, MeasureConditions& conditions) {
+void ValueFromJson(const json& value, const char* /*name*/, Target& target) {
+  target = TargetFromJson(value);
+}
+void ValueFromJson(const json& value, const char* /*name*/, MeasureConditions& conditions) {
   conditions = ConditionsFromJson(value);
 }
-void FromJson(const json& value, const char* name, std::optional<double>& member) {
+void ValueFromJson(const json& value, const char* name, std::optional<double>& member) {
   member = JsonValue<double>(value, name);
 }
-void FromJson(const json& list, const char* name, std::vector<double>& values) {
+void ValueFromJson(const json& list, const char* name, std::vector<double>& values) {
   if (!list.is_array()) throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is not a list", name));
   values.reserve(list.size());
   for (const json& value : list) values.push_back(JsonValue<double>(value, name));
@@ -55,7 +59,7 @@ template <typename Struct, typename Value>
 void Write(const Struct& from, const RecordField<Struct, Value>& field, json& object) {
   const Value& value = from.*field.member;
   if (field.presence == Presence::kOptional && value == Value()) return;
-  object[field.name] = ToJson(value);
+  object[field.name] = ValueToJson(value);
 }
 void Write(const Record& /*from*/, const FormatField& field, json& object) {
   object[field.name] = kRecordFormat;
@@ -64,7 +68,7 @@ void Write(const Record& /*from*/, const FormatField& field, json& object) {
 template <typename Struct, typename Value>
 void Read(const json& object, const RecordField<Struct, Value>& field, Struct& into) {
   if (field.presence == Presence::kRequired || object.contains(field.name))
-    FromJson(JsonField(object, field.name), field.name, into.*field.member);
+    ValueFromJson(JsonField(object, field.name), field.name, into.*field.member);
 }
 void Read(const json& object, const FormatField& field, Record& /*into*/) {
   const int format = JsonGet<int>(object, field.name);

@@ -286,7 +286,7 @@ class ModelSearcher : public Searcher {
   std::unordered_set<uint64_t> taken_;
   std::unordered_set<std::string> transferred_;  // configs of other tasks
   std::map<uint64_t, double> known_;             // index to seconds; 0: failed
-  // Of a small space: all of it, with what does not change from batch to batch.
+  // A small space: all of it, with what does not change from batch to batch.
   std::vector<uint64_t> listed_;
   FeatureMatrix listed_features_;
   std::shared_ptr<const CostModel> listed_base_;

@@ -11,7 +11,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kWantedStep = 4, kOtherStep = 1;
-constexpr size_t kMostVisits = 4'000;
+constexpr size_t kMaxVisits = 4'000;
 
 // By ratio, since knobs are sizes; 0 stands for something else and is only near itself.
 int64_t NearestValue(const Knob& knob, int64_t wanted) {
@@ -40,7 +40,7 @@ std::optional<Config> NearestConfig(const ConfigSpace& space, const Config& base
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   std::unordered_set<uint64_t> done;
   open.emplace(0, *from);
-  while (!open.empty() && done.size() < kMostVisits) {
+  while (!open.empty() && done.size() < kMaxVisits) {
     const auto [distance, index] = open.top();
     open.pop();
     if (!done.insert(index).second) continue;

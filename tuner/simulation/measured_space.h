@@ -19,7 +19,7 @@
 namespace tilesmith {
 
 // As many configs as anyone would measure.
-constexpr uint64_t kMostSpaceCombinations = 1 << 24;
+constexpr uint64_t kMaxSpaceCombinations = 1 << 24;
 
 struct MeasuredSpace {
   Target target;
