@@ -1,7 +1,5 @@
 #include "tuner/cost_model/training_history.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
