@@ -105,7 +105,7 @@ bool TuningDatabase::Add(std::span<const Record> records, int trials) {
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder);
     LogWriter writer(path_);
-    for (const Record* best : Distill(records, {.of = DistilledFor::kTuner})) {
+    for (const Record* best : Distill(records, {.use = RecordUse::kTuning})) {
       Record record = *best;
       record.task_trials = std::max(trials, record.task_trials);
       writer.Append(record);

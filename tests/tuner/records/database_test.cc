@@ -87,7 +87,6 @@ TEST(Database, WhatBuildsInAFileOfTheFormerNameIsAStart) {
 TEST(Database, KeepsTheBestOfEachTemplateAndPair) {
   std::vector<Record> records = {SampleRecord(3e-3), SampleRecord(2e-3), SampleRecord(1e-3, "NHWC"),
                                  SampleRecord(5e-3)};
-  records[1].config = ConfigOf({{"rows", 1}});
   records[3].template_name = "winograd";
   Record failed = SampleRecord(1e-9);
   failed.status = TrialStatus::kWrongAnswer;
@@ -95,6 +94,7 @@ TEST(Database, KeepsTheBestOfEachTemplateAndPair) {
   early.early_stopped = true;
   records.push_back(failed);
   records.push_back(early);
+  for (size_t i = 0; i < records.size(); ++i) records[i].config.Set("rows", static_cast<int64_t>(i));
   const TemporaryDirectory directory;
   const std::string path = directory.File("db.jsonl");
   EXPECT_TRUE(TuningDatabase(path).Add(records, 50));
