@@ -13,7 +13,7 @@ namespace {
 
 class TransformKernel : public Kernel {
  public:
-  TransformKernel(TransformPlan plan, Isa isa)
+  TransformKernel(MovePlan plan, Isa isa)
       : plan_(std::move(plan)),
         interleave_(TILESMITH_DISPATCH(isa, Interleave)),
         deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave)),
@@ -103,7 +103,7 @@ class TransformKernel : public Kernel {
     }
   }
 
-  const TransformPlan plan_;
+  const MovePlan plan_;
   void (*const interleave_)(const PlaneMove&);
   void (*const deinterleave_)(const PlaneMove&);
   void (*const copy_runs_)(const RunMove&);

@@ -103,16 +103,16 @@ std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t 
 
 }  // namespace
 
-int64_t TransformPlan::ChunkBegin(int64_t chunk) const {
+int64_t MovePlan::ChunkBegin(int64_t chunk) const {
   if (chunk == chunks) return pixels;
   const int64_t lines = pixels / kLineFloats;
   return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * kLineFloats;
 }
 
-TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {
+MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {
   const Problem problem = ToProblem(shape, from, to);
   const int64_t task_floats = TaskFloats(problem);
-  TransformPlan plan;
+  MovePlan plan;
   plan.images = problem.images;
   if (problem.images * problem.channels * problem.pixels == 0) {
     plan.images = 0;

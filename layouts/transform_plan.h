@@ -33,7 +33,7 @@ struct ChannelMove {
 
 // A task is one image, one chunk of pixels and one group of adjacent moves; every output float belongs to
 // exactly one task.
-struct TransformPlan {
+struct MovePlan {
   MoveKind kind = MoveKind::kFlat;
   int64_t images = 0;
   int64_t pixels = 1;
@@ -51,6 +51,6 @@ struct TransformPlan {
 };
 
 // Precondition: rank <= 4 or both layouts NCHW. Pure.
-TransformPlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to);
+MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to);
 
 }  // namespace tilesmith

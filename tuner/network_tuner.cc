@@ -55,9 +55,11 @@ std::vector<int> KindsOf(const std::vector<NetworkTask>& tasks) {
 
 class NetworkRun {
  public:
-  NetworkRun(const std::vector<NetworkTask>& tasks, const NetworkOptions& options, Measurer& measurer,
+  NetworkRun(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options, Measurer& measurer,
              const NetworkSinks& sinks)
       : options_(options), sinks_(sinks), scheduler_({}, {}) {
+    RequireAtLeast(0, "trials", options.trials);
+    RequireAtLeast(0, "time budget", options.seconds_budget);
     std::vector<ScheduledTask> scheduled;
     const std::vector<int> kinds = KindsOf(tasks);
     for (size_t i = 0; i < tasks.size(); ++i) {
@@ -75,7 +77,6 @@ class NetworkRun {
     for (const RunningTask& task : tasks_) {
       result.tasks.push_back(task.tuner.Result());
       result.tasks.back().search_seconds = task.seconds;
-      result.tasks.back().interrupted = interrupted_;
     }
     result.network_seconds = TotalSeconds();
     result.interrupted = interrupted_;
@@ -312,7 +313,7 @@ class NetworkRun {
     return SearchTrialsLeft() * each + FinishSeconds();
   }
 
-  const NetworkOptions options_;
+  const NetworkTuneOptions options_;
   const NetworkSinks& sinks_;
   const Clock::time_point start_ = Clock::now();
   std::deque<RunningTask> tasks_;
@@ -343,7 +344,7 @@ std::string_view TaskStageName(TaskStage stage) {
   return "unknown";
 }
 
-NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkOptions& options,
+NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options,
                           Measurer& measurer, const NetworkSinks& sinks) {
   return NetworkRun(tasks, options, measurer, sinks).Run();
 }

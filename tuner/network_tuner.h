@@ -7,6 +7,7 @@
 // them.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -15,16 +16,18 @@
 namespace tilesmith {
 
 struct NetworkTask {
-  TuneRequest request;  // of its options, trials and seconds_budget are not looked at
-  double weight = 1;    // how often the network contains it
+  TuneRequest request;
+  double weight = 1;  // how often the network contains it
   // A fused task: the tasks it is an alternative to, and what else it replaces (ScheduledTask).
   std::vector<size_t> replaces = {};
   double replaced_seconds = 0;
   bool known = false;  // what `resume` holds is enough: nothing is measured
 };
 
-struct NetworkOptions {
-  int trials = 256;  // per task on average, counted as TuneOptions::trials; 0: as many as fit in the time
+struct NetworkTuneOptions {
+  // Per task on average: distinct configs, those known from `resume` and those for other layouts included. 0:
+  // as many as fit in the time.
+  int trials = 256;
   double most_share = 4;  // a single task gets at most so many times the average
   double seconds_budget = std::numeric_limits<double>::infinity();
   bool stop_when_flat = true;  // a task whose curve is flat leaves its trials to others, or unspent
@@ -50,11 +53,11 @@ struct NetworkProgress {
   double left_seconds = 0;  // estimated
 };
 
-// As TuneSinks.
+// Called on the tuning thread and never while a sample is taken. Any may be empty.
 struct NetworkSinks {
-  std::function<void(const Record&)> on_record = {};
-  std::function<void(const NetworkProgress&)> on_progress = {};
-  std::function<bool()> should_stop = {};
+  std::function<void(const Record&)> on_record = {};             // each new record, at once
+  std::function<void(const NetworkProgress&)> on_progress = {};  // between turns
+  std::function<bool()> should_stop = {};                        // asked before every trial
 };
 
 struct NetworkResult {
@@ -64,8 +67,9 @@ struct NetworkResult {
   bool out_of_time = false;  // the budget ended the search
 };
 
-// Throws as TuneTask does.
-NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkOptions& options,
+// Every record reaches the sink as soon as it is known, so a killed process loses only the trial in flight.
+// Throws Error(kUsage) for senseless options, and as TaskTuner does.
+NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options,
                           Measurer& measurer, const NetworkSinks& sinks);
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 
 #include "tuner/layout_search.h"
 #include "tuner/measure/estimator.h"
+#include "tuner/records/record_key.h"
 
 namespace tilesmith {
 
@@ -12,8 +13,7 @@ std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& bo
   std::vector<Record> contenders;
   std::set<std::string> chosen = done;
   const auto add = [&](const Record& record) {
-    if (chosen.insert(TrialBook::Key(record.template_name, record.config)).second)
-      contenders.push_back(record);
+    if (chosen.insert(ScheduleText(record)).second) contenders.push_back(record);
   };
   const Record* best = book.Best();
   if (best == nullptr) return contenders;

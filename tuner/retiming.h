@@ -16,18 +16,13 @@
 
 namespace tilesmith {
 
-struct RetimingPlan {
-  int top = 12;    // configs, beside the best of every pair of layouts worth having
-  int rounds = 3;  // 0: none
-};
-
 struct Retimed {
   Record record;  // as it was known
   TrialResult result;
 };
 
 // The configs to time again: those of `book` that are best over all and best of each pair, without those that
-// already were by this run (`done`, by TrialBook::Key).
+// already were by this run (`done`, by ScheduleText).
 std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& book, int top,
                                const std::set<std::string>& done);
 

@@ -8,8 +8,9 @@
 #include "layouts/base/check.h"
 #include "tuner/cost_model/training_history.h"
 #include "tuner/measure/estimator.h"
+#include "tuner/records/record_key.h"
+#include "tuner/records/utc_time.h"
 #include "tuner/retiming.h"
-#include "tuner/utc_time.h"
 
 namespace tilesmith {
 namespace {
@@ -33,15 +34,9 @@ void CheckRequest(const TuneRequest& request) {
     throw Error(ErrorCode::kNoCandidate,
                 fmt::format("no template to tune {}", WorkloadToString(request.workload)));
   }
-  const auto check = [](const char* what, double value, double least) {
-    if (value >= least) return;
-    throw Error(ErrorCode::kUsage, fmt::format("{} is {} (allowed: at least {})", what, value, least));
-  };
-  check("trials", options.trials, 1);
-  check("batch", options.batch, 1);
-  check("threads", request.conditions.threads, 1);
-  check("early stop factor", options.early_stop_factor, 1);
-  check("time budget", options.seconds_budget, 0);
+  RequireAtLeast(1, "batch", options.batch);
+  RequireAtLeast(1, "threads", request.conditions.threads);
+  RequireAtLeast(1, "early stop factor", options.early_stop_factor);
 }
 
 double Fastest(std::span<const TrialOutcome> outcomes) {
@@ -115,11 +110,9 @@ std::vector<TrialOutcome> TaskTuner::OutcomesOf(const Lane& lane) const {
 
 void TaskTuner::Resume() {
   const Target target = TargetOf(request_.cpu);
+  const TaskKey task(target, request_.workload, request_.conditions);
   for (const Record& record : request_.resume) {
-    if (!(record.workload == request_.workload) || !SameMachine(record.target, target) ||
-        record.conditions != request_.conditions || record.status == TrialStatus::kWorkerLost) {
-      continue;
-    }
+    if (TaskKey(record) != task || record.status == TrialStatus::kWorkerLost) continue;
     for (const Lane& lane : lanes_) {
       if (lane.conv_template->Name() == record.template_name && IsOf(lane, record)) Enter(record);
     }
@@ -217,7 +210,7 @@ int TaskTuner::Search(const Turn& turn) {
   return made;
 }
 
-// Of one template, up to so many trials; none when it has no more configs.
+// Up to so many trials of one template; none when it has no more configs.
 std::vector<TrialOutcome> TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
   Lane& lane = lanes_[runner];
   std::vector<TrialOutcome> outcomes;
@@ -298,7 +291,7 @@ bool TaskTuner::Retime(const std::function<bool()>& stopped) {
       const bool measured = !one.result.sample_seconds.empty() || one.result.status != TrialStatus::kOk;
       if (!measured) continue;
       any = true;
-      done.insert(TrialBook::Key(one.record.template_name, one.record.config));
+      done.insert(ScheduleText(one.record));
       LogRetimed(one.record, one.result);
     }
     Teach();
@@ -325,8 +318,6 @@ TuneResult TaskTuner::Result() const {
   result.failures = failures_;
   result.trials_measured = trials_measured_;
   for (const auto& [layouts, trials] : layouts_->trials()) result.layout_trials += trials;
-  result.trials_of_layouts = layouts_->trials();
-  result.curve = curve_;
   return result;
 }
 

@@ -1,8 +1,7 @@
 // One task being tuned, a turn at a time, so that turns of several tasks can alternate.
 //
-// A task's life: Search as often as wanted, CoverLayouts once or more, Retime at the end. The loops over that
-// are TuneTask (tune.h) for one task and TuneNetwork (network_tuner.h) for many; they decide about trials and
-// time.
+// A task's life: Search as often as wanted, CoverLayouts once or more, Retime at the end. The loop over that
+// is TuneNetwork (network_tuner.h), which decides about trials and time.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +27,9 @@ struct Turn {
 
 class TaskTuner {
  public:
-  // Takes in what `request.resume` knows. Throws as TuneTask does. `measurer` outlives it; of `sinks` only
-  // on_record is used. request.options.trials is what is planned for the task, not a limit.
+  // Takes in what `request.resume` knows. `on_record`, which may be empty, is given each new record at once.
+  // `measurer` outlives it. Throws Error(kUsage) for senseless options and unknown searchers,
+  // Error(kNoCandidate) when no template is given. The turns throw what the measurer throws.
   TaskTuner(TuneRequest request, Measurer& measurer, std::function<void(const Record&)> on_record);
   ~TaskTuner();
   TaskTuner(const TaskTuner&) = delete;
@@ -60,7 +60,7 @@ class TaskTuner {
   // So many should be tried whatever the trials or the time: the likeliest and the most general.
   size_t LeastTemplates() const { return std::min<size_t>(lanes_.size(), 2); }
   int layout_pairs() const { return layouts_->pairs(); }
-  // Of `trials` for the whole task, how many belong to CoverLayouts.
+  // How many of `trials` for the whole task belong to CoverLayouts.
   int LayoutShare(int trials) const;
   // What Retime is going to take, in trials: about.
   int RetimingTrials() const;

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 
-std::string TrialBook::Key(std::string_view template_name, const Config& config) {
-  return std::string(template_name) + ' ' + config.ToString();
-}
-
 void TrialBook::Enter(const Record& record) {
-  const auto [place, added] = by_key_.try_emplace(Key(record.template_name, record.config), records_.size());
+  const auto [place, added] = by_schedule_.try_emplace(ScheduleText(record), records_.size());
   if (added) {
     records_.push_back(record);
   } else {
@@ -20,7 +16,7 @@ void TrialBook::Enter(const Record& record) {
 }
 
 bool TrialBook::Knows(std::string_view template_name, const Config& config) const {
-  return by_key_.contains(Key(template_name, config));
+  return by_schedule_.contains(ScheduleKey(template_name, config).ToString());
 }
 
 const Record* TrialBook::Best() const {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/accuracy.h"
-#include "tuner/record.h"
+#include "tuner/records/accuracy.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 
@@ -16,7 +16,6 @@ class TrialBook {
   explicit TrialBook(AccuracyLimits limits = {}) : limits_(std::move(limits)) {}
   // Replaces what was known of the same config.
   void Enter(const Record& record);
-  static std::string Key(std::string_view template_name, const Config& config);
   bool Knows(std::string_view template_name, const Config& config) const;
 
   int size() const { return static_cast<int>(records_.size()); }
@@ -35,7 +34,7 @@ class TrialBook {
   }
   AccuracyLimits limits_;
   std::vector<Record> records_;
-  std::map<std::string, size_t> by_key_;
+  std::map<std::string, size_t> by_schedule_;
 };
 
 }  // namespace tilesmith

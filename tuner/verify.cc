@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "tuner/measure/estimator.h"
-#include "tuner/nearest_config.h"
-#include "tuner/utc_time.h"
+#include "tuner/records/utc_time.h"
+#include "tuner/search/nearest_config.h"
 
 namespace tilesmith {
 namespace {
@@ -92,9 +92,7 @@ class Verifier {
     std::vector<std::vector<Verification*>> sessions;
     for (Verification* v : open) {
       const auto mine = std::find_if(sessions.begin(), sessions.end(), [&](const auto& session) {
-        const Record& other = session.front()->now;
-        return other.workload == v->now.workload && other.conditions == v->now.conditions &&
-               other.target.isa == v->now.target.isa;
+        return TaskKey(session.front()->now) == TaskKey(v->now);
       });
       if (mine == sessions.end()) {
         sessions.push_back({v});
@@ -159,8 +157,7 @@ class Verifier {
 }  // namespace
 
 bool Verification::comparable() const {
-  return measured && now.status == TrialStatus::kOk && SameMachine(old.target, now.target) &&
-         old.config == now.config && old.conditions == now.conditions;
+  return measured && now.status == TrialStatus::kOk && RecordKey(old) == RecordKey(now);
 }
 
 std::vector<Record> FastestRecords(std::span<const Record> records, int64_t top) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/measure/measurer.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 

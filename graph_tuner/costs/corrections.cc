@@ -1,7 +1,7 @@
 #include "graph_tuner/costs/corrections.h"
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {

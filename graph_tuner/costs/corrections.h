@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "ops/graph.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -11,8 +11,8 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tuner/json_fields.h"
-#include "tuner/record.h"
+#include "tuner/records/json_fields.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {
@@ -59,7 +59,7 @@ void CostFile::ReadLine(const std::string& line) {
   const auto seconds = JsonGet<double>(json, "seconds");
   if (!IsPlausibleTime(seconds)) {
     throw Error(ErrorCode::kUsage, fmt::format("field \"seconds\" is {} (allowed: 0, and {:g} to {:g})",
-                                               seconds, kLeastSeconds, kMostSeconds));
+                                               seconds, kMinSeconds, kMaxSeconds));
   }
   const bool ours = JsonGet<std::string>(json, "cpu") == cpu_model_ &&
                     JsonGet<std::string>(json, "isa") == isa_ &&

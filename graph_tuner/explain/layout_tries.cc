@@ -6,7 +6,7 @@
 #include <set>
 
 #include "graph_tuner/explain/node_choices.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 #include "tuner/tune.h"
 
 namespace tilesmith {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/accuracy.h"
-#include "tuner/record.h"
+#include "tuner/records/accuracy.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

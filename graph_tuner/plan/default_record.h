@@ -2,7 +2,7 @@
 #pragma once
 
 #include "layouts/base/cpu.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -9,8 +9,8 @@
 #include "graph_tuner/costs/corrections.h"
 #include "layouts/measure/core_placement.h"
 #include "ops/end_layouts.h"
-#include "tuner/accuracy.h"
-#include "tuner/record.h"
+#include "tuner/records/accuracy.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -7,7 +7,7 @@
 #include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/text_file.h"
 #include "ops/nodes/conv.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {
@@ -20,7 +20,7 @@ double SecondsIn(const json& object, const char* field) {
   const double seconds = JsonGet<double>(object, field);
   if (!IsPlausibleTime(seconds)) {
     throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is {} (allowed: 0, and {:g} to {:g} seconds)",
-                                               field, seconds, kLeastSeconds, kMostSeconds));
+                                               field, seconds, kMinSeconds, kMaxSeconds));
   }
   return seconds;
 }
@@ -56,9 +56,9 @@ Plan HeaderFromJson(const json& object) {
   plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
   plan.target = TargetFromJson(JsonField(object, "target"));
   plan.threads = JsonGet<int>(object, "threads");
-  if (plan.threads < 1 || plan.threads > kMostThreads) {
+  if (plan.threads < 1 || plan.threads > kMaxThreads) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("field \"threads\" is {} (allowed: 1 to {})", plan.threads, kMostThreads));
+                fmt::format("field \"threads\" is {} (allowed: 1 to {})", plan.threads, kMaxThreads));
   }
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
@@ -90,13 +90,6 @@ json NodeToJson(const NodePlan& node) {
     object["fused_into"] = node.fused_into;
   object["predicted_seconds"] = node.predicted_seconds;
   return object;
-}
-
-LayoutPair LayoutsFromJson(const json& list) {
-  if (!list.is_array() || list.size() != 2)
-    throw Error(ErrorCode::kUsage, "field \"layouts\" is not a list of two layouts");
-  return {Layout::Parse(JsonValue<std::string>(list[0], "layouts")),
-          Layout::Parse(JsonValue<std::string>(list[1], "layouts"))};
 }
 
 Record RecordOf(json object) {

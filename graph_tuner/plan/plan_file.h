@@ -10,7 +10,7 @@
 // One whose prediction was measured on several threads says "barrier_seconds" and "arithmetic_seconds"
 // (layouts/measure/core_placement.h).
 // A transform whose seconds are an estimate carries "interpolated":true. A conv's node line is a tuning
-// record (tuner/record.h) with the node's three fields added. One that was never measured carries
+// record (tuner/records/record.h) with the node's three fields added. One that was never measured carries
 // "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv behind it computes as well
 // names it instead of layouts, and that conv's workload is the fused one:
 //   {"node":"bn1","op":"ScaleShift","fused_into":"conv2","predicted_seconds":0}

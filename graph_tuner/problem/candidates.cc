@@ -6,8 +6,8 @@
 #include "graph_tuner/costs/layout_forms.h"
 #include "ops/fusion.h"
 #include "ops/nodes/conv.h"
-#include "tuner/record_groups.h"
-#include "tuner/still_builds.h"
+#include "tuner/records/record_groups.h"
+#include "tuner/records/still_builds.h"
 
 namespace tilesmith {
 namespace {

@@ -9,7 +9,7 @@
 #include "graph_tuner/plan/default_record.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "layouts/base/check.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {

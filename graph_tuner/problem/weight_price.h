@@ -7,7 +7,7 @@
 
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/cpu.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

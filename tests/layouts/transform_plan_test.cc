@@ -7,7 +7,7 @@
 namespace tilesmith {
 namespace {
 
-TEST(TransformPlan, KindsFollowTheBlocks) {
+TEST(MovePlan, KindsFollowTheBlocks) {
   const Shape shape = {1, 64, 7, 7};
   const Layout nchw = Layout::Nchw(), nhwc = Layout::Nhwc();
   EXPECT_EQ(PlanTransform(shape, nchw, Layout::Blocked(16)).kind, MoveKind::kInterleave);
@@ -20,8 +20,8 @@ TEST(TransformPlan, KindsFollowTheBlocks) {
   EXPECT_EQ(PlanTransform({1, 63, 7, 7}, Layout::Blocked(16), Layout::Blocked(16)).kind, MoveKind::kRuns);
 }
 
-TEST(TransformPlan, RegroupingJoinsEqualRuns) {
-  const TransformPlan plan = PlanTransform({1, 128, 10, 10}, Layout::Blocked(16), Layout::Blocked(64));
+TEST(MovePlan, RegroupingJoinsEqualRuns) {
+  const MovePlan plan = PlanTransform({1, 128, 10, 10}, Layout::Blocked(16), Layout::Blocked(64));
   ASSERT_EQ(plan.moves.size(), 2u);
   const ChannelMove want = {.in_offset = 64 * 100,
                             .out_offset = 64 * 100,
@@ -33,8 +33,8 @@ TEST(TransformPlan, RegroupingJoinsEqualRuns) {
   EXPECT_EQ(plan.moves[1], want);
 }
 
-TEST(TransformPlan, CutsWhereEitherSideStartsABlock) {
-  const TransformPlan plan = PlanTransform({1, 10, 4, 4}, Layout::Blocked(3), Layout::Blocked(8));
+TEST(MovePlan, CutsWhereEitherSideStartsABlock) {
+  const MovePlan plan = PlanTransform({1, 10, 4, 4}, Layout::Blocked(3), Layout::Blocked(8));
   const std::vector<std::pair<int64_t, int64_t>> want = {{3, 3}, {2, 2}, {1, 1}, {1, 7}};  // 3 3 2 | 1 1+6
   ASSERT_EQ(plan.moves.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
@@ -44,11 +44,10 @@ TEST(TransformPlan, CutsWhereEitherSideStartsABlock) {
   EXPECT_EQ(plan.moves[0].runs, 2);
 }
 
-TEST(TransformPlan, ChunksCoverThePixelsInWholeLines) {
+TEST(MovePlan, ChunksCoverThePixelsInWholeLines) {
   for (int64_t side : {1, 2, 5, 7, 14, 28, 57, 112}) {
     for (int64_t channels : {3, 64, 512}) {
-      const TransformPlan plan =
-          PlanTransform({1, channels, side, side}, Layout::Nchw(), Layout::Blocked(16));
+      const MovePlan plan = PlanTransform({1, channels, side, side}, Layout::Nchw(), Layout::Blocked(16));
       EXPECT_EQ(plan.ChunkBegin(0), 0);
       EXPECT_EQ(plan.ChunkBegin(plan.chunks), plan.pixels);
       for (int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
@@ -60,7 +59,7 @@ TEST(TransformPlan, ChunksCoverThePixelsInWholeLines) {
 }
 
 // Tasks are worth starting, and where there is work for many threads there are tasks for them.
-TEST(TransformPlan, TaskSizesSuitManyThreads) {
+TEST(MovePlan, TaskSizesSuitManyThreads) {
   const Layout nchw = Layout::Nchw(), nhwc = Layout::Nhwc(), c8 = Layout::Blocked(8),
                c16 = Layout::Blocked(16);
   for (const Shape& shape : {Shape{1, 64, 56, 56}, Shape{1, 512, 7, 7}, Shape{1, 2048, 7, 7},
@@ -74,7 +73,7 @@ TEST(TransformPlan, TaskSizesSuitManyThreads) {
                                    {c8, c16},
                                    {c16, c8},
                                    {nchw, nchw}}) {
-      const TransformPlan plan = PlanTransform(shape, from, to);
+      const MovePlan plan = PlanTransform(shape, from, to);
       const int64_t tasks = plan.images * plan.TasksPerImage();
       const int64_t bytes = PaddedElementCount(shape, to) * 4;
       EXPECT_GE(bytes / tasks, 2048) << ShapeToString(shape) << " " << from.ToString() << " "
@@ -85,7 +84,7 @@ TEST(TransformPlan, TaskSizesSuitManyThreads) {
   }
 }
 
-TEST(TransformPlan, HigherRanksOnlyInNchw) {
+TEST(MovePlan, HigherRanksOnlyInNchw) {
   const Shape shape = {2, 3, 2, 2, 2};
   EXPECT_EQ(PlanTransform(shape, Layout::Nchw(), Layout::Nchw()).images, 2);
   EXPECT_THROW(PlanTransform(shape, Layout::Nchw(), Layout::Nhwc()), Error);

@@ -7,8 +7,8 @@
 #include "templates/conv_template.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
-#include "tuner/database.h"
-#include "tuner/log.h"
+#include "tuner/records/database.h"
+#include "tuner/records/log.h"
 #include "tuner/simulation/measured_space.h"
 
 namespace tilesmith {

@@ -11,7 +11,7 @@
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"
-#include "tuner/log.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

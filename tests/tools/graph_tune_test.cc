@@ -8,7 +8,7 @@
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"
-#include "tuner/log.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

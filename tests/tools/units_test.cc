@@ -61,8 +61,6 @@ TEST(ArgsTest, ValuesReachTheirVariables) {
   EXPECT_EQ(seed, 0);
   EXPECT_EQ(budget, 3723);
   EXPECT_TRUE(json);
-  EXPECT_TRUE(args.Given("--seed"));
-  EXPECT_FALSE(args.Given("--trials"));
 }
 
 TEST(ArgsTest, RepeatedOptionsAreRefused) {

@@ -9,8 +9,8 @@
 
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/faulty_config.h"
+#include "tests/tuner/support/tune_one.h"
 #include "tuner/measure/process_measurer.h"
-#include "tuner/tune.h"
 
 namespace tilesmith {
 namespace {
@@ -28,14 +28,13 @@ TEST(Faults, EveryFaultCostsItsTrialAndIsNamed) {
   request.templates = {&FindFaultyTemplate("faulty")};
   request.limits = {.build_seconds = 0.5, .run_seconds = 0.5, .memory_bytes = int64_t{16} << 30};
   request.options.searcher = "grid";
-  request.options.trials = 100;
   std::map<Fault, Record> by_fault;
-  TuneSinks sinks;
+  NetworkSinks sinks;
   sinks.on_record = [&](const Record& record) {
     by_fault.emplace(static_cast<Fault>(record.config.Get("fault")), record);
   };
   ProcessMeasurer measurer({TILESMITH_TEST_WORKER});
-  const TuneResult result = TuneTask(request, measurer, sinks);
+  const TuneResult result = TuneOne(request, 100, measurer, sinks);
   const std::map<Fault, TrialStatus> expected = {{Fault::kNone, TrialStatus::kOk},
                                                  {Fault::kBuildThrows, TrialStatus::kBuildError},
                                                  {Fault::kBuildCrashes, TrialStatus::kBuildError},

@@ -44,7 +44,7 @@ class NetworkTunerTest : public ::testing::Test {
 
   std::deque<FakeTemplate> fakes_;
   std::vector<NetworkTask> tasks_;
-  NetworkOptions options_;
+  NetworkTuneOptions options_;
   NetworkSinks sinks_;
   std::optional<FakeMeasurer> measurer_;
   std::vector<Record> logged_;

@@ -4,7 +4,7 @@
 
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/fake_template.h"
-#include "tuner/tune.h"
+#include "tests/tuner/support/tune_one.h"
 
 namespace tilesmith {
 namespace {
@@ -35,8 +35,7 @@ TEST(Retiming, ASlowDriftDoesNotDecideWhoWins) {
     request.workload = ParseWorkload("mb1ic64ih14oc64oh14kh3ph1");
     request.cpu = TestCpu();
     request.templates = {&fake};
-    request.options.trials = 180;
-    const TuneResult result = TuneTask(request, measurer, {});
+    const TuneResult result = TuneOne(request, 180, measurer);
     ASSERT_TRUE(result.best.has_value());
     EXPECT_EQ(result.best->purpose, kPurposeRetime) << drift;
     EXPECT_LE(fake.Seconds(result.best->config), 1.011e-3) << result.best->config.ToString();

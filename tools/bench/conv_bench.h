@@ -11,7 +11,7 @@
 #include "templates/conv_error.h"
 #include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

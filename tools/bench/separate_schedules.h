@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/bench/our_conv.h"
-#include "tuner/best_records.h"
+#include "tuner/records/best_records.h"
 
 namespace tilesmith {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tools/cli/args.h"
-#include "tuner/accuracy.h"
+#include "tuner/records/accuracy.h"
 
 namespace tilesmith {
 

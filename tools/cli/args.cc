@@ -188,8 +188,6 @@ void Args::Parse(const std::vector<std::string>& arguments) {
   }
 }
 
-bool Args::Given(const std::string& name) const { return impl_->app.count(name) > 0; }
-
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
 std::string Args::Help(const std::string& command) const { return impl_->app.help(command); }

@@ -41,7 +41,6 @@ class Args {
 
   // The arguments after the command's name.
   void Parse(const std::vector<std::string>& arguments);
-  bool Given(const std::string& name) const;  // "--resume", after Parse
   bool help_asked() const;
   // The list of arguments and options, for below the command's purpose.
   std::string Help(const std::string& command) const;

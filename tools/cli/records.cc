@@ -7,8 +7,8 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/streams.h"
-#include "tuner/log.h"
-#include "tuner/still_builds.h"
+#include "tuner/records/log.h"
+#include "tuner/records/still_builds.h"
 
 namespace tilesmith {
 

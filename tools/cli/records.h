@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/cli/machine.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

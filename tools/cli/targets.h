@@ -8,7 +8,7 @@
 #include "tools/cli/model.h"
 #include "tools/cli/suite.h"
 #include "tools/cli/tasks.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -26,7 +26,7 @@
 #include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/peer_bench.h"
-#include "tuner/best_records.h"
+#include "tuner/records/best_records.h"
 
 namespace tilesmith {
 namespace {

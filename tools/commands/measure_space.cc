@@ -68,10 +68,10 @@ class MeasureSpaceCommand : public Command {
  private:
   static void CheckSize(const std::vector<Knob>& knobs) {
     const uint64_t size = ConfigSpace(knobs, nullptr).size();
-    if (size <= kMostSpaceCombinations) return;
+    if (size <= kMaxSpaceCombinations) return;
     throw Error(ErrorCode::kUsage, fmt::format("{} combinations are too many (at most {}): give --keep, see "
                                                "`tilesmith space` for the knobs",
-                                               size, kMostSpaceCombinations));
+                                               size, kMaxSpaceCombinations));
   }
 
   ExhaustiveSinks Sinks() {

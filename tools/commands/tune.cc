@@ -38,7 +38,7 @@ class TuneCommand : public Command {
         "--trials", &request_.trials,
         fmt::format("Configs to try per task; of a network on average, spent where they help most and "
                     "left out where none would (default {}; with --time-budget, as many as fit)",
-                    TuneOptions().trials));
+                    NetworkTuneOptions().trials));
     args.Duration("--time-budget", &request_.time_budget, "For all tasks together, such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);

@@ -1,9 +1,9 @@
-#include "tuner/distill.h"
+#include "tuner/records/distill.h"
 
 #include "tools/cli/records.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/replace_log.h"
+#include "tuner/records/replace_log.h"
 
 namespace tilesmith {
 namespace {
@@ -30,7 +30,7 @@ class LogDistillCommand : public Command {
   int Run() override {
     CheckOutput(output_, paths_);
     const std::vector<Record> records = LoadRecords(paths_);
-    const std::vector<const Record*> kept = Distill(records, top_);
+    const std::vector<const Record*> kept = Distill(records, {.top = top_});
     ReplaceLog(output_, kept);
     Report report;
     report.Fact("records", "records", CountCell(int64_t(records.size())));

@@ -6,8 +6,8 @@
 #include "tools/cli/records.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/autotvm.h"
-#include "tuner/replace_log.h"
+#include "tuner/autotvm/autotvm.h"
+#include "tuner/records/replace_log.h"
 
 namespace tilesmith {
 namespace {

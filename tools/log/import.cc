@@ -11,9 +11,9 @@
 #include "tools/cli/tasks.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/adopt_post_ops.h"
-#include "tuner/autotvm.h"
-#include "tuner/replace_log.h"
+#include "tuner/autotvm/adopt_post_ops.h"
+#include "tuner/autotvm/autotvm.h"
+#include "tuner/records/replace_log.h"
 
 namespace tilesmith {
 namespace {

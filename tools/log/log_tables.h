@@ -7,7 +7,7 @@
 
 #include "tools/cli/args.h"
 #include "tools/cli/report.h"
-#include "tuner/record_groups.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 

@@ -4,9 +4,9 @@
 #include "tools/cli/progress.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/log_scan.h"
-#include "tuner/merge_logs.h"
-#include "tuner/replace_log.h"
+#include "tuner/records/log_scan.h"
+#include "tuner/records/merge_logs.h"
+#include "tuner/records/replace_log.h"
 
 namespace tilesmith {
 namespace {

@@ -11,7 +11,7 @@
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
 #include "tools/log/shown_schedule.h"
-#include "tuner/log_scan.h"
+#include "tuner/records/log_scan.h"
 
 namespace tilesmith {
 namespace {

@@ -7,7 +7,7 @@
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/log_stats.h"
+#include "tuner/records/log_stats.h"
 
 namespace tilesmith {
 namespace {

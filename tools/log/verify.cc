@@ -16,8 +16,8 @@
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

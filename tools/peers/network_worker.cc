@@ -4,8 +4,8 @@
 #include "layouts/measure/quantile.h"
 #include "layouts/measure/sampling.h"
 #include "tools/cli/system_files.h"
-#include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

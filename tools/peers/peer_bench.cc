@@ -17,8 +17,8 @@
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/scratch_folder.h"
-#include "tuner/json_fields.h"
 #include "tuner/measure/child_process.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

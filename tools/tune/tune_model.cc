@@ -18,10 +18,10 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"
 #include "tools/tune/user_database.h"
-#include "tuner/best_records.h"
 #include "tuner/cost_model/training_history.h"
-#include "tuner/log.h"
 #include "tuner/measure/process_measurer.h"
+#include "tuner/records/log.h"
+#include "tuner/records/record_key.h"
 
 namespace tilesmith {
 namespace {
@@ -137,7 +137,7 @@ class ModelTuner {
   // A time budget without a number of trials is not limited by any.
   int PlannedTrials() const {
     if (request_.trials > 0) return int(std::min<int64_t>(request_.trials, kMaxTrials));
-    return std::isfinite(request_.time_budget) ? 0 : TuneOptions().trials;
+    return std::isfinite(request_.time_budget) ? 0 : NetworkTuneOptions().trials;
   }
 
   NetworkTask MakeTask(TuneRow& row, LogWriter& log) {
@@ -153,7 +153,6 @@ class ModelTuner {
     request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
     request.conditions = {machine_.threads, true, row.cold_weights};
     request.options = request_.options;
-    request.options.trials = std::max(1, PlannedTrials());
     request.options.seed = request_.seed;
     std::ranges::copy_if(records_, std::back_inserter(request.resume),
                          [&](const Record& record) { return record.workload == workload; });
@@ -168,10 +167,10 @@ class ModelTuner {
     const KnownTask known = FindKnown(*database_, request, WantedTrials());
     row.known = task.known = known.enough;
     std::set<std::string> logged;
-    for (const Record& record : request.resume) logged.insert(RecordKey(record));
+    for (const Record& record : request.resume) logged.insert(RecordKey(record).ToString());
     for (const Record& record : known.records) {
       history_->Add(record);
-      if (!logged.insert(RecordKey(record)).second) continue;
+      if (!logged.insert(RecordKey(record).ToString()).second) continue;
       log.Append(record);
       request.resume.push_back(record);
     }
@@ -187,7 +186,7 @@ class ModelTuner {
     }
     if (database_) WarnOfDatabase(database_->WarningsOfUseless());
     LinkAlternatives(rows_, tasks);
-    NetworkOptions options;
+    NetworkTuneOptions options;
     options.trials = PlannedTrials();
     if (!is_network_) options.most_share = 1;
     options.seconds_budget = std::max(0.0, request_.time_budget - (NowSeconds() - begin_));
@@ -222,12 +221,11 @@ class ModelTuner {
     }
     if (tuned == 0) return;
     const int given = counted() ? PlannedTrials() : int(trials / tuned);
-    std::vector<Record> distilled;
+    std::vector<Record> records;
     for (const TuneRow& row : rows_) {
-      if (row.known) continue;
-      std::ranges::move(Distilled(row.result.records, given), std::back_inserter(distilled));
+      if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
     }
-    if (!database_->Add(distilled)) Warn("database " + database_->warnings().back());
+    if (!database_->Add(records, given)) Warn("database " + database_->warnings().back());
   }
 
   TuneModelRequest request_;

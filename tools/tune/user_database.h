@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/database.h"
+#include "tuner/records/database.h"
 #include "tuner/tune.h"
 
 namespace tilesmith {

@@ -43,7 +43,7 @@ std::shared_ptr<void> MakeBooster(const Matrix& data) {
   return booster;
 }
 
-// Of a column. Knobs have fewer values than that; exact splits take twice as long and order no better.
+// For each column. Knobs have fewer values than that; exact splits take twice as long and order no better.
 constexpr int kBins = 64;
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "layouts/base/stable_hash.h"
 #include "layouts/base/text_file.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

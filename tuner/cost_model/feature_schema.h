@@ -8,7 +8,7 @@
 
 #include "layouts/base/cpu.h"
 #include "templates/conv_template.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

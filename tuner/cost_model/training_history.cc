@@ -1,7 +1,5 @@
 #include "tuner/cost_model/training_history.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,17 +7,13 @@
 #include <utility>
 
 #include "layouts/base/error.h"
+#include "tuner/records/record_key.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr size_t kLeastRows = 32;
 constexpr double kGrowth = 1.5;
-
-std::string TaskKey(const Record& record) {
-  return fmt::format("{}|{}|{}|{}|{}", WorkloadToString(record.workload), record.target.cpu_model,
-                     IsaName(record.target.isa), record.conditions.threads, record.conditions.cold_weights);
-}
 
 // A worker that was killed from outside, or an unlucky build, teaches nothing about the config.
 bool Teaches(TrialStatus status) {
@@ -46,13 +40,13 @@ double Distance(const ConvWorkload& a, const ConvWorkload& b) {
 void TrainingHistory::Add(const Record& record) {
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr || !Teaches(record.status)) return;
-  Task& task = tasks_[TaskKey(record)];
+  Task& task = tasks_[TaskKey(record).ToString()];
   if (task.spaces.empty()) {
     task.workload = record.workload;
     task.cpu = CpuOf(record.target);
     task.conditions = record.conditions;
   }
-  const std::string key = record.template_name + ' ' + record.config.ToString();
+  const std::string key = ScheduleText(record);
   const auto known = task.by_config.find(key);
   const double seconds = record.status == TrialStatus::kOk ? record.seconds : 0;
   if (known != task.by_config.end()) {

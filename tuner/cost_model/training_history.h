@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tuner/cost_model/cost_model.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 
@@ -51,7 +51,7 @@ class TrainingHistory {
     std::map<const ConvTemplate*, ConfigSpace> spaces;
     std::vector<Row> rows;
     std::map<std::string, size_t> by_config;
-    // Of each template's rows that worked: seconds and which row, the fastest first.
+    // For each template the rows that worked: seconds and which row, the fastest first.
     std::map<const ConvTemplate*, std::set<std::pair<double, size_t>>> by_seconds;
   };
   struct Trained {

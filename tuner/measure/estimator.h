@@ -18,7 +18,7 @@ inline double Estimate(std::span<const double> samples) {
 
 // One standard error of Estimate, relative to it; 0 (unknown) for fewer than two samples.
 //
-// Of n samples, a q-quantile has the variance q (1 - q) / (n f^2), f being the density there. Disturbances
+// A q-quantile of n samples has the variance q (1 - q) / (n f^2), f being the density there. Disturbances
 // only stretch the upper half, so f is that of a normal whose sigma is the distance from the lower quartile
 // to the median / 0.674: at the quartile f = 0.318 / sigma, hence 1.36 sigma / sqrt(n). To it comes, in
 // quadrature, what differs from one trial of a config to the next even where the samples of each agree: where

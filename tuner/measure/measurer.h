@@ -10,7 +10,7 @@
 
 #include "layouts/base/cpu.h"
 #include "layouts/measure/sampling.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -1,7 +1,7 @@
 #include "tuner/measure/process_measurer.h"
 
 #include "layouts/base/check.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cmath>
 
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 
@@ -59,9 +59,7 @@ MeasureSession SessionFromJson(const json& object) {
 }
 
 json TrialToJson(const TrialRequest& request) {
-  json config = json::object();
-  for (const auto& [name, value] : request.config.knobs()) config[name] = value;
-  json object = {{"template", request.template_name}, {"config", config}};
+  json object = {{"template", request.template_name}, {"config", ConfigToJson(request.config)}};
   if (std::isfinite(request.stop_above_seconds)) object["stop_above_seconds"] = request.stop_above_seconds;
   return object;
 }
@@ -69,9 +67,7 @@ json TrialToJson(const TrialRequest& request) {
 TrialRequest TrialFromJson(const json& object) {
   TrialRequest request;
   request.template_name = JsonGet<std::string>(object, "template");
-  for (const auto& [name, value] : JsonField(object, "config").items()) {
-    request.config.Set(name, JsonValue<int64_t>(value, name.c_str()));
-  }
+  request.config = ConfigFromJson(JsonField(object, "config"));
   request.stop_above_seconds = JsonGetOr<double>(object, "stop_above_seconds", request.stop_above_seconds);
   return request;
 }

@@ -22,7 +22,7 @@ class TrialRunner {
 
   // Takes the threads back after other runners had them.
   void Continue();
-  // Of the data it holds.
+  // Size of the data it holds.
   int64_t bytes() const { return data_.bytes() + static_cast<int64_t>(scratch_.bytes()); }
 
   // Builds, checks the answer, and times one config. `before_run` is called once, when building is over and

@@ -8,8 +8,8 @@
 #include <list>
 #include <string>
 
-#include "tuner/json_fields.h"
 #include "tuner/measure/protocol.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {
@@ -89,10 +89,10 @@ class Worker {
 
   // The session longest unused goes first.
   void MakeRoom() {
-    constexpr int64_t kMostBytes = int64_t{1} << 30;
+    constexpr int64_t kMaxBytes = int64_t{1} << 30;
     int64_t bytes = 0;
     auto session = sessions_.begin();
-    while (session != sessions_.end() && (bytes += session->runner.bytes()) <= kMostBytes) ++session;
+    while (session != sessions_.end() && (bytes += session->runner.bytes()) <= kMaxBytes) ++session;
     sessions_.erase(session, sessions_.end());
   }
 

@@ -8,8 +8,8 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kPopulation = 32;   // the best configs seen, who breed
-constexpr size_t kFirstRandom = 24;  // configs drawn at random before breeding starts
+constexpr size_t kPopulation = 32;       // the best configs seen, who breed
+constexpr size_t kFirstGeneration = 24;  // configs drawn at random before breeding starts
 constexpr size_t kTournament = 3;
 constexpr double kCrossover = 0.5;   // else the child is a copy of one parent, mutated
 constexpr double kFreshBlood = 0.1;  // share of random configs, against premature convergence
@@ -46,7 +46,7 @@ class GeneticSearcher : public Searcher {
   std::optional<uint64_t> Choose() {
     const std::optional<uint64_t> first = std::exchange(first_, std::nullopt);
     if (first && !taken_.contains(*first)) return first;
-    if (taken_.size() >= kFirstRandom && population_.size() >= 2 && !random_.Chance(kFreshBlood)) {
+    if (taken_.size() >= kFirstGeneration && population_.size() >= 2 && !random_.Chance(kFreshBlood)) {
       for (int attempt = 0; attempt < kBreedAttempts; ++attempt) {
         const uint64_t child = Breed();
         if (!taken_.contains(child) && space_.IsValid(child)) return child;

@@ -15,8 +15,8 @@
 #include <unordered_set>
 
 #include "tuner/cost_model/training_history.h"
-#include "tuner/nearest_config.h"
 #include "tuner/search/mutation.h"
+#include "tuner/search/nearest_config.h"
 #include "tuner/search/searcher.h"
 #include "tuner/search/valid_sampler.h"
 
@@ -286,7 +286,7 @@ class ModelSearcher : public Searcher {
   std::unordered_set<uint64_t> taken_;
   std::unordered_set<std::string> transferred_;  // configs of other tasks
   std::map<uint64_t, double> known_;             // index to seconds; 0: failed
-  // Of a small space: all of it, with what does not change from batch to batch.
+  // A small space: all of it, with what does not change from batch to batch.
   std::vector<uint64_t> listed_;
   FeatureMatrix listed_features_;
   std::shared_ptr<const CostModel> listed_base_;

@@ -36,15 +36,4 @@ uint64_t CrossKnobs(const ConfigSpace& space, uint64_t a, uint64_t b, RandomSour
   return child;
 }
 
-int KnobDistance(const ConfigSpace& space, uint64_t a, uint64_t b) {
-  int distance = 0;
-  for (const Knob& knob : space.knobs()) {
-    const uint64_t count = knob.values.size();
-    distance += a % count != b % count;
-    a /= count;
-    b /= count;
-  }
-  return distance;
-}
-
 }  // namespace tilesmith

@@ -13,7 +13,4 @@ uint64_t MutateKnob(const ConfigSpace& space, uint64_t index, RandomSource& rand
 // Every knob from either parent.
 uint64_t CrossKnobs(const ConfigSpace& space, uint64_t a, uint64_t b, RandomSource& random);
 
-// Knobs in which two configs differ.
-int KnobDistance(const ConfigSpace& space, uint64_t a, uint64_t b);
-
 }  // namespace tilesmith

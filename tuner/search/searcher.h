@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "templates/conv_template.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

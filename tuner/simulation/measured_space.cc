@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "layouts/base/text_file.h"
-#include "tuner/json_fields.h"
+#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {
@@ -28,28 +28,29 @@ json HeaderOf(const MeasuredSpace& measured) {
           {"knobs", std::move(knobs)}};
 }
 
-[[noreturn]] void Refuse(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
+[[noreturn]] void RefuseSpace(const std::string& why) { throw Error(ErrorCode::kUsage, why); }
 
 // Far more than any template's, and few enough to compare each with each.
-constexpr size_t kMostKnobs = 64, kMostValues = 1024;
+constexpr size_t kMaxKnobs = 64, kMaxValues = 1024;
 
 const json& ListIn(const json& object, const char* name, size_t most) {
   const json& list = JsonField(object, name);
-  if (!list.is_array()) Refuse(fmt::format("field \"{}\" is a {}, not a list", name, list.type_name()));
-  if (list.size() > most) Refuse(fmt::format("field \"{}\" lists {} (at most {})", name, list.size(), most));
+  if (!list.is_array()) RefuseSpace(fmt::format("field \"{}\" is a {}, not a list", name, list.type_name()));
+  if (list.size() > most)
+    RefuseSpace(fmt::format("field \"{}\" lists {} (at most {})", name, list.size(), most));
   return list;
 }
 
 Knob KnobFromJson(const json& object) {
   Knob knob;
   knob.name = JsonGet<std::string>(object, "name");
-  for (const json& item : ListIn(object, "values", kMostValues)) {
+  for (const json& item : ListIn(object, "values", kMaxValues)) {
     const auto value = JsonValue<int64_t>(item, "values");
     if (std::ranges::count(knob.values, value) > 0)
-      Refuse(fmt::format("knob \"{}\" lists {} twice", knob.name, value));
+      RefuseSpace(fmt::format("knob \"{}\" lists {} twice", knob.name, value));
     knob.values.push_back(value);
   }
-  if (knob.values.empty()) Refuse(fmt::format("knob \"{}\" has no values", knob.name));
+  if (knob.values.empty()) RefuseSpace(fmt::format("knob \"{}\" has no values", knob.name));
   return knob;
 }
 
@@ -59,9 +60,9 @@ std::vector<Knob> KnobsFromJson(const json& list) {
   for (const json& item : list) {
     Knob knob = KnobFromJson(item);
     if (std::ranges::find(knobs, knob.name, &Knob::name) != knobs.end())
-      Refuse(fmt::format("two knobs are named \"{}\"", knob.name));
-    if (knob.values.size() > kMostSpaceCombinations / size)
-      Refuse(fmt::format("the knobs have more than {} combinations", kMostSpaceCombinations));
+      RefuseSpace(fmt::format("two knobs are named \"{}\"", knob.name));
+    if (knob.values.size() > kMaxSpaceCombinations / size)
+      RefuseSpace(fmt::format("the knobs have more than {} combinations", kMaxSpaceCombinations));
     size *= knob.values.size();
     knobs.push_back(std::move(knob));
   }
@@ -74,22 +75,22 @@ void CheckKnobs(const MeasuredSpace& measured) {
   const CpuInfo cpu = CpuOf(measured.target);
   const Support support = conv_template.Supports(measured.workload, cpu);
   if (!support.ok) {
-    Refuse(fmt::format("template {} does not compute {}: {}", measured.template_name,
-                       WorkloadToString(measured.workload), support.reason));
+    RefuseSpace(fmt::format("template {} does not compute {}: {}", measured.template_name,
+                            WorkloadToString(measured.workload), support.reason));
   }
   const ConfigSpace space = conv_template.Space(measured.workload, cpu);
   for (const Knob& knob : space.knobs()) {
     if (std::ranges::find(measured.knobs, knob.name, &Knob::name) == measured.knobs.end())
-      Refuse(fmt::format("knob \"{}\" of template {} is missing", knob.name, measured.template_name));
+      RefuseSpace(fmt::format("knob \"{}\" of template {} is missing", knob.name, measured.template_name));
   }
   for (const Knob& knob : measured.knobs) {
     const auto known = std::ranges::find(space.knobs(), knob.name, &Knob::name);
     if (known == space.knobs().end())
-      Refuse(fmt::format("template {} has no knob \"{}\"", measured.template_name, knob.name));
+      RefuseSpace(fmt::format("template {} has no knob \"{}\"", measured.template_name, knob.name));
     for (const int64_t value : knob.values) {
       if (std::ranges::count(known->values, value) > 0) continue;
-      Refuse(fmt::format("knob \"{}\" is never {} (its values: {})", knob.name, value,
-                         fmt::join(known->values, ", ")));
+      RefuseSpace(fmt::format("knob \"{}\" is never {} (its values: {})", knob.name, value,
+                              fmt::join(known->values, ", ")));
     }
   }
 }
@@ -97,13 +98,13 @@ void CheckKnobs(const MeasuredSpace& measured) {
 MeasuredSpace FromHeader(const json& header) {
   const int format = JsonGet<int>(header, "tilesmith_space");
   if (format != kSpaceFormat)
-    Refuse(fmt::format("space format {} (this version reads {})", format, kSpaceFormat));
+    RefuseSpace(fmt::format("space format {} (this version reads {})", format, kSpaceFormat));
   MeasuredSpace measured;
   measured.target = TargetFromJson(JsonField(header, "target"));
   measured.workload = ParseWorkload(JsonGet<std::string>(header, "workload"));
   measured.template_name = JsonGet<std::string>(header, "template");
   measured.conditions = ConditionsFromJson(JsonField(header, "conditions"));
-  measured.knobs = KnobsFromJson(ListIn(header, "knobs", kMostKnobs));
+  measured.knobs = KnobsFromJson(ListIn(header, "knobs", kMaxKnobs));
   CheckKnobs(measured);
   return measured;
 }
@@ -119,11 +120,11 @@ class PointReader {
     const char* const end = line.data() + line.size();
     const auto after_index = std::from_chars(line.data(), end, index);
     if (after_index.ec != std::errc() || after_index.ptr == end || *after_index.ptr != ' ')
-      Refuse(fmt::format("\"{}\" is not an index and a time", line));
-    if (index >= size_) Refuse(fmt::format("index {} in a space of {}", index, size_));
+      RefuseSpace(fmt::format("\"{}\" is not an index and a time", line));
+    if (index >= size_) RefuseSpace(fmt::format("index {} in a space of {}", index, size_));
     const std::string_view rest(after_index.ptr + 1, end);
     if (!measured_.seconds.emplace(index, SecondsIn(rest)).second)
-      Refuse(fmt::format("index {} comes twice", index));
+      RefuseSpace(fmt::format("index {} comes twice", index));
   }
 
  private:
@@ -134,7 +135,7 @@ class PointReader {
     const auto after = std::from_chars(text.data(), end, microseconds);
     if (after.ec != std::errc() || after.ptr != end || !(microseconds > 0) ||
         !IsPlausibleTime(microseconds * 1e-6)) {
-      Refuse(fmt::format("\"{}\" is not a time in microseconds", text));
+      RefuseSpace(fmt::format("\"{}\" is not a time in microseconds", text));
     }
     return microseconds * 1e-6;
   }
@@ -203,17 +204,17 @@ MeasuredSpace ReadMeasuredSpace(const std::string& path) {
         continue;
       }
       const json header = ParseJson(line);
-      if (header.is_discarded()) Refuse("not a measured space");
+      if (header.is_discarded()) RefuseSpace("not a measured space");
       measured = FromHeader(header);
       points.emplace(measured);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}:{}: {}", path, number, error.what()));
     }
   }
-  if (!points) Refuse(fmt::format("{}: not a measured space (it is empty)", path));
+  if (!points) RefuseSpace(fmt::format("{}: not a measured space (it is empty)", path));
   const auto worked = [](const auto& point) { return point.second.has_value(); };
   if (std::ranges::none_of(measured.seconds, worked))
-    Refuse(fmt::format("{}: it has no config that worked", path));
+    RefuseSpace(fmt::format("{}: it has no config that worked", path));
   return measured;
 }
 

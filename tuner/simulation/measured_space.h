@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "templates/config.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 
 // As many configs as anyone would measure.
-constexpr uint64_t kMostSpaceCombinations = 1 << 24;
+constexpr uint64_t kMaxSpaceCombinations = 1 << 24;
 
 struct MeasuredSpace {
   Target target;

@@ -1,13 +1,13 @@
 // A line of an AutoTVM log, imported and exported again.
-#include "tuner/autotvm.h"
+#include "tuner/autotvm/autotvm.h"
 
 #include <nlohmann/json.hpp>
 
 #include "layouts/base/error.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/json_fields.h"
-#include "tuner/record_line.h"
+#include "tuner/records/json_fields.h"
+#include "tuner/records/record_line.h"
 
 namespace tilesmith::fuzz {
 namespace {

@@ -1,9 +1,9 @@
 // The user's database of earlier tunings.
-#include "tuner/database.h"
+#include "tuner/records/database.h"
 
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/log.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith::fuzz {
 namespace {
@@ -17,7 +17,7 @@ void Run(const std::string& input) {
     TrialsBehind(known);
     DatabaseFileName(record.target);
   }
-  database.Add(Distilled(records, 16));
+  database.Add(records, 16);
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/best_records.h"
-#include "tuner/distill.h"
-#include "tuner/log.h"
-#include "tuner/log_scan.h"
-#include "tuner/log_stats.h"
-#include "tuner/merge_logs.h"
+#include "tuner/records/best_records.h"
+#include "tuner/records/distill.h"
+#include "tuner/records/log.h"
+#include "tuner/records/log_scan.h"
+#include "tuner/records/log_stats.h"
+#include "tuner/records/merge_logs.h"
 
 namespace tilesmith::fuzz {
 namespace {
@@ -28,6 +28,7 @@ void Run(const std::string& input) {
   SpanOf(records);
   CountTargets(records);
   if (!records.empty()) BestRecords(records, records[0].target);
+  Distill(records);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include "templates/conv_template.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/json_fields.h"
-#include "tuner/record_line.h"
+#include "tuner/records/json_fields.h"
+#include "tuner/records/record_line.h"
 
 namespace tilesmith::fuzz {
 namespace {

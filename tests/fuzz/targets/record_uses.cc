@@ -1,16 +1,15 @@
 #include "tests/fuzz/targets/record_uses.h"
 
 #include "tests/fuzz/target.h"
-#include "tuner/adopt_post_ops.h"
-#include "tuner/best_records.h"
-#include "tuner/nearest_config.h"
-#include "tuner/record_groups.h"
+#include "tuner/autotvm/adopt_post_ops.h"
+#include "tuner/records/best_records.h"
+#include "tuner/records/record_key.h"
+#include "tuner/search/nearest_config.h"
 
 namespace tilesmith::fuzz {
 
 void UseRecord(const Record& record) {
-  RecordKey(record);
-  ScheduleText(record);
+  RecordKey(record).ToString();
   const ConvTemplate* const conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr) return;
   const CpuInfo cpu = CpuOf(record.target);

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith::fuzz {
 

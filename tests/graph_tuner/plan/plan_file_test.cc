@@ -11,7 +11,7 @@
 #include "ops/fusion.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
-#include "tuner/log.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

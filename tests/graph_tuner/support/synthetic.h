@@ -22,7 +22,7 @@
 #include "ops/nodes/pool.h"
 #include "ops/nodes/view.h"
 #include "tests/support/random.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

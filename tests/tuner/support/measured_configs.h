@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 #include "tuner/search/valid_sampler.h"
 
 namespace tilesmith {

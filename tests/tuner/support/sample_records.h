@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

@@ -1,0 +1,40 @@
+// Tuning logs of Apache TVM's AutoTVM, format 0.2: one JSON object a line.
+//
+//     {"input": [target, task, [data, kernel, strides, padding, dilation, layout, out_layout, dtype], {}],
+//      "config": {"index": n, "code_hash": null, "entity": [[knob, "sp", [outer, inner]], [knob, "ot",
+//      value]]}, "result": [[seconds...], error_no, all_cost, timestamp], "version": 0.2, "tvm_version":
+//      "..."}
+//
+// Tensors are ["TENSOR", shape, dtype]; kernels OIHW, of depthwise convs (channels, multiplier, H, W); while
+// a network is compiled they may also be packed, NCHWc. Padding is top, left, bottom, right; dilation 1 is
+// none. The schedule of both tasks is a register tile of tile_oc (inner) channels by tile_ow (inner)
+// positions over blocks of tile_ic (inner) input channels, those being the x of the layouts; 1x1 convs have
+// tile_oh rows, the others unroll_kw. Cost 1e9 with a non-zero error_no is a failure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tuner/records/record.h"
+
+namespace tilesmith {
+
+struct ImportedRecord {
+  Record record;
+  bool same_tiles = false;  // its config has all of TVM's tiles, not only the ones nearest to them
+};
+
+// A record of the direct template for conv2d_NCHWc.x86, of the depthwise one for depthwise_conv2d_NCHWc.x86.
+// The tiles become ic_block, oc_block, oc_vectors (block), width_tile and rows; what has no equal is lost on
+// the valid config nearest to them, and `detail` says so. The timings stay, under a target named by the text
+// of TVM's, which is no machine of ours: such records are kept apart and never win. `tuner` is "autotvm",
+// `origin` the line's input and config. Where TVM does not say how many threads it took, 1. Throws
+// Error(kUsage) saying what is malformed or not understood: another format version, task or dtype.
+ImportedRecord RecordFromAutotvm(std::string_view line);
+
+// The inverse: exact for imported records, but for all_cost (their sum of samples) and the timestamp (whole
+// seconds). Others are written with their own tiles, those of ours that TVM has a name for, and their CPU as
+// target. Throws Error(kUsage) for records of other templates, of fused convs, and of groups.
+std::string RecordToAutotvm(const Record& record);
+
+}  // namespace tilesmith

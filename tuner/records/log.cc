@@ -1,0 +1,118 @@
+#include "tuner/records/log.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "tuner/records/json_fields.h"
+#include "tuner/records/log_scan.h"
+
+namespace tilesmith {
+namespace {
+
+[[noreturn]] void Fail(const std::string& path, const char* what, int error) {
+  throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(error)));
+}
+
+class FileLock {
+ public:
+  FileLock(int fd, const std::string& path) : fd_(fd) {
+    while (flock(fd_, LOCK_EX) != 0) {
+      if (errno != EINTR) Fail(path, "cannot lock", errno);
+    }
+  }
+  ~FileLock() { flock(fd_, LOCK_UN); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+bool EndsInNewline(int fd, off_t size) {
+  char last = '\n';
+  return size == 0 || (pread(fd, &last, 1, size - 1) == 1 && last == '\n');
+}
+
+}  // namespace
+
+LogWriter::LogWriter(std::string path) : path_(std::move(path)) { Open(); }
+
+void LogWriter::Open() {
+  fd_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) Fail(path_, "cannot write to it", errno);
+}
+
+LogWriter::~LogWriter() { Close(); }
+
+void LogWriter::Close() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+// Whether the open file is still the one at the path.
+bool LogWriter::HasPath() const {
+  struct stat opened, named;
+  return fstat(fd_, &opened) == 0 && stat(path_.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
+void LogWriter::Append(const Record& record) {
+  const std::string line = JsonLine(RecordToJson(record)) + '\n';
+  if (fd_ < 0) Open();  // a reopening failed before
+  for (;;) {
+    {
+      const FileLock lock(fd_, path_);
+      if (HasPath()) return AppendLocked(line);
+    }
+    ++times_lost_;
+    Close();
+    Open();
+  }
+}
+
+void LogWriter::AppendLocked(std::string line) {
+  struct stat status;
+  if (fstat(fd_, &status) != 0) Fail(path_, "cannot stat", errno);
+  // Devices and pipes have neither an end to look at nor one to go back to.
+  const bool regular = S_ISREG(status.st_mode);
+  if (regular && !EndsInNewline(fd_, status.st_size)) line.insert(line.begin(), '\n');
+  ssize_t written;
+  do {
+    written = write(fd_, line.data(), line.size());
+  } while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(line.size())) return;
+  const int error = written < 0 ? errno : ENOSPC;
+  if (written > 0 && regular && ftruncate(fd_, status.st_size) != 0)
+    Fail(path_, "cannot undo a torn write", errno);
+  Fail(path_, "cannot write a record", error);
+}
+
+LogContents ReadLog(const std::string& path) {
+  constexpr size_t kGuessFrom = 1024;  // records; their lines say how long the others will be
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  const double bytes = unknown ? 0 : static_cast<double>(size);
+  double seen = 0;
+  LogContents contents;
+  std::vector<Record>& records = contents.records;
+  ScanLog(path, [&](LogLine& line) {
+    seen += static_cast<double>(line.text.size() + 1);
+    if (!line.problem.empty()) return contents.problems.push_back({line.number, std::move(line.problem)});
+    // Growing by doubling would move all records time and again.
+    if (records.size() >= kGuessFrom && records.size() == records.capacity()) {
+      const double guess = static_cast<double>(records.size()) * bytes / seen * 1.02;
+      records.reserve(std::max(records.size() * 3 / 2, static_cast<size_t>(guess)));
+    }
+    records.push_back(std::move(line.record));
+  });
+  return contents;
+}
+
+}  // namespace tilesmith
