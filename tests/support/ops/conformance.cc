@@ -180,7 +180,7 @@ void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunG
   }
 }
 
-// Why no way of importing the case works; "" where one does.
+// Why no way of importing the case works, without the names of node and file; "" where one does.
 std::string WhyRefused(const Case& test) {
   std::string reason;
   for (const bool weights : {true, false}) {
@@ -193,8 +193,10 @@ std::string WhyRefused(const Case& test) {
       if (reason.empty()) reason = error.what();
     }
   }
-  const size_t node = reason.find("): ");  // `Op (node "name"): reason`
-  return node == std::string::npos ? reason : reason.substr(node + 3);
+  if (reason.find("its elements are ") != std::string::npos || reason.ends_with(" is no tensor"))
+    return "inputs that are no tensors of floats";
+  if (const size_t node = reason.find("): "); node != std::string::npos) return reason.substr(node + 3);
+  return reason.substr(std::min(reason.find(": ") + 2, reason.size()));  // behind the source
 }
 
 std::string OneLine(std::string text) {
