@@ -3,8 +3,8 @@
 // Virtual cores need not stay where they are: a host moves them into one core complex or apart, and whatever
 // passes from core to core then, tensors as well as signals, takes two to four times as long; or it has two
 // of them share one core for a while, whose arithmetic each gets half of. On such a machine the same network
-// takes one time now and another a few seconds later (figures in README.md). What was seen on cores placed
-// one way is not to be compared with what was seen on cores placed another. Source: original.
+// takes one time now and another a few seconds later (figures in tuner/README.md). What was seen on cores
+// placed one way is not to be compared with what was seen on cores placed another. Source: original.
 #pragma once
 
 namespace tilesmith {

@@ -106,7 +106,11 @@ TEST(NetworkTest, BenchTable) {
   const ProgramResult result = Tilesmith(Small({"bench", "squeezenet1_1", "--time", "1ms", "--csv", csv}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
-  EXPECT_EQ(size_t(Lines(ReadFile(csv))), json["rows"].size() + 1);
+  const std::string rows = ReadFile(csv);
+  EXPECT_THAT(rows, testing::StartsWith("# title: "));
+  for (const char* key : {"machine", "date", "commit", "command: tilesmith bench squeezenet1_1"})
+    EXPECT_THAT(rows, testing::HasSubstr(std::string("\n# ") + key));
+  EXPECT_EQ(size_t(Lines(rows.substr(rows.find("\nworkload,") + 1))), json["rows"].size() + 1);
   for (const Json& row : json["rows"]) {
     EXPECT_GT(row["ours_seconds"], 0);
     EXPECT_GT(row["onednn_seconds"], 0);

@@ -1,7 +1,12 @@
-// Every command line of README.md works: each line of its ```sh blocks that starts with tilesmith is run, in
-// the order of the page, in one directory. What makes them slow is scaled down, nothing else is changed.
+// The pages, README.md in every folder that has one and the pages of results, say what is so: each line of
+// their
+// ```sh blocks that starts with tilesmith is run, in the order of the page, in a directory for the page; what
+// they name in the tree is there, and their links lead somewhere. What makes commands slow is scaled down,
+// nothing else is changed.
+#include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/support/temporary_files.h"
@@ -12,33 +17,84 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Other programs in the page's blocks, which this test does not run: tools/check runs this very test,
-// tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one, and
-// tools/bench-networks has a test of its own (scripts_test.cc).
-const std::vector<std::string> kNotRun{
-    "git ",  "cd ",        "tools/quickstart", "tools/check", "tools/bench-networks", "tools/install-deps",
-    "cmake", "ninja ",     "objdump ",         "perf ",       "tools/fetch-models",   "tools/fetch-peers",
-    "ctest", "export PATH"};
+const fs::path kRoot = TILESMITH_SOURCE_DIR;
 
-struct CommandLine {
-  int line = 0;
+// Other programs in the pages' blocks, which this test does not run: tools/check runs this very test,
+// tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
+// tools/bench-networks and tools/results/pages have tests of their own (scripts_test.cc), and so has the
+// fuzzer.
+const std::vector<std::string> kNotRun{"git ",
+                                       "cd ",
+                                       "tools/quickstart",
+                                       "tools/check",
+                                       "tools/bench-networks",
+                                       "tools/install-deps",
+                                       "cmake",
+                                       "ninja ",
+                                       "objdump ",
+                                       "perf ",
+                                       "tools/fetch-models",
+                                       "tools/fetch-peers",
+                                       "ctest",
+                                       "export PATH",
+                                       "tools/results/pages",
+                                       "tools/fuzz",
+                                       "build-fuzz/"};
+
+// Top-level folders that are not of the tree: builds, and what scripts leave.
+bool IsLeftBehind(const std::string& folder) {
+  return folder.starts_with(".") || folder.starts_with("build") || folder == "models" || folder == "peers" ||
+         folder == "tilesmith-out";
+}
+
+// Relative to the root, sorted.
+std::vector<std::string> Pages() {
+  std::vector<std::string> pages;
+  for (fs::recursive_directory_iterator entry(kRoot), end; entry != end; ++entry) {
+    const std::string path = fs::relative(entry->path(), kRoot).string(), name = entry->path().filename();
+    if (entry.depth() == 0 && entry->is_directory() && IsLeftBehind(name)) entry.disable_recursion_pending();
+    const bool of_results = path.starts_with("tools/results/") && name.ends_with(".md");
+    if (name == "README.md" || of_results) pages.push_back(path);
+  }
+  std::ranges::sort(pages);
+  return pages;
+}
+
+struct Line {
+  int number = 0;
   std::string text;
+  std::string block;  // "```sh" inside of such a block, "```" without language; "" outside of blocks
 };
 
-std::vector<CommandLine> CommandLines() {
-  std::vector<CommandLine> commands;
-  std::istringstream page(ReadFile(TILESMITH_SOURCE_DIR "/README.md"));
-  bool inside = false;
+std::vector<Line> LinesOf(const std::string& page) {
+  std::vector<Line> lines;
+  std::istringstream text(ReadFile(kRoot / page));
+  std::string block;
   int number = 0;
-  for (std::string line; std::getline(page, line);) {
+  for (std::string line; std::getline(text, line);) {
     ++number;
     if (line.starts_with("```")) {
-      inside = line == "```sh";
-    } else if (inside && !line.empty() && line[0] != '#') {
-      commands.push_back({number, line.substr(0, line.find("  #"))});
+      block = block.empty() ? line : "";
+    } else {
+      lines.push_back({number, line, block});
     }
   }
+  return lines;
+}
+
+// What the ```sh blocks have the reader type.
+std::vector<Line> CommandLines(const std::string& page) {
+  std::vector<Line> commands;
+  for (Line& line : LinesOf(page)) {
+    if (line.block != "```sh" || line.text.empty() || line.text[0] == '#') continue;
+    line.text = line.text.substr(0, line.text.find("  #"));
+    commands.push_back(std::move(line));
+  }
   return commands;
+}
+
+bool IsOurs(const std::string& command) {
+  return command.starts_with("tilesmith ") || command.starts_with("build/tilesmith ");
 }
 
 std::string ScaledDown(std::string text) {
@@ -63,39 +119,227 @@ std::string ScaledDown(std::string text) {
   return text;
 }
 
-TEST(ReadmeTest, EveryCommandLineWorks) {
-  const TemporaryDirectory directory;
-  const fs::path root = TILESMITH_SOURCE_DIR, here = directory.path();
-  fs::create_directories(here / "build");
-  fs::create_directories(here / "tools/suites");
-  fs::create_symlink(TILESMITH_BINARY, here / "build/tilesmith");
-  fs::create_directory_symlink(root / "tools/measured_spaces", here / "tools/measured_spaces");
-  WriteFile(here / "tools/suites/two.txt", "ic16ih14oc16oh14kh3ph1+bias+relu\nn\"odd\"ic16ih7oc17kh3ph1\n");
-  const bool has_models = fs::exists(root / "models");
-  if (has_models) fs::create_directory_symlink(root / "models", here / "models");
-
-  int ran = 0;
-  for (const CommandLine& command : CommandLines()) {
-    SCOPED_TRACE("README.md:" + std::to_string(command.line) + ": " + command.text);
-    const bool ours = command.text.starts_with("tilesmith ") || command.text.starts_with("build/tilesmith ");
-    if (!ours) {
-      const bool known = std::any_of(kNotRun.begin(), kNotRun.end(), [&](const std::string& start) {
-        return command.text.starts_with(start);
-      });
-      EXPECT_TRUE(known) << "neither tilesmith nor a documented exception";
-      continue;
-    }
-    if (command.text.find("models/") != std::string::npos && !has_models) {
-      std::printf("skipped, tools/fetch-models has not run: %s\n", command.text.c_str());
-      continue;
-    }
-    const std::string text = ScaledDown(command.text);
-    const ProgramResult result = RunProgram({"bash", "-c", "PATH=$PWD/build:$PATH; " + text},
-                                            {here.string(), {"XDG_DATA_HOME=" + here.string()}});
-    EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
-    ++ran;
+// A directory as a reader of the page has it: the binary, the tree's files that commands read, and, for pages
+// other than the first, what the walk of the first has left.
+class PageTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    fs::create_directories(here_ / "build");
+    fs::create_directories(here_ / "tools/suites");
+    fs::create_symlink(TILESMITH_BINARY, here_ / "build/tilesmith");
+    fs::create_directory_symlink(kRoot / "tools/measured_spaces", here_ / "tools/measured_spaces");
+    WriteFile(here_ / "tools/suites/two.txt",
+              "ic16ih14oc16oh14kh3ph1+bias+relu\nn\"odd\"ic16ih7oc17kh3ph1\n");
+    if (has_models_) fs::create_directory_symlink(kRoot / "models", here_ / "models");
+    if (GetParam() != "README.md") LeaveWalk();
   }
-  EXPECT_GT(ran, 10);
+
+  void LeaveWalk() {
+    const std::vector<Line> commands = CommandLines(GetParam());
+    for (const std::string file : {"resnet50.jsonl", "resnet50.plan.jsonl"}) {
+      const auto mentions = [&](const Line& line) { return line.text.find(file) != std::string::npos; };
+      const auto makes_it = [&](const Line& line) {
+        return line.text.find("-o " + file) != std::string::npos;
+      };
+      if (std::ranges::none_of(commands, mentions) || std::ranges::any_of(commands, makes_it)) continue;
+      const std::vector<Line> walk = CommandLines("README.md");
+      const auto makes = std::ranges::find_if(walk, makes_it);
+      ASSERT_NE(makes, walk.end()) << "README.md does not make " << file;
+      Run(makes->text);
+    }
+  }
+
+  void Run(const std::string& command) {
+    const std::string text = ScaledDown(command);
+    const ProgramResult result = RunProgram({"bash", "-c", "PATH=$PWD/build:$PATH; " + text},
+                                            {here_.string(), {"XDG_DATA_HOME=" + here_.string()}});
+    EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
+  }
+
+  const TemporaryDirectory directory_;
+  const fs::path here_ = directory_.path();
+  const bool has_models_ = fs::exists(kRoot / "models");
+};
+
+TEST_P(PageTest, EveryCommandLineWorks) {
+  for (const Line& command : CommandLines(GetParam())) {
+    SCOPED_TRACE(GetParam() + ":" + std::to_string(command.number) + ": " + command.text);
+    if (!IsOurs(command.text)) {
+      const bool known = std::ranges::any_of(
+          kNotRun, [&](const std::string& start) { return command.text.starts_with(start); });
+      EXPECT_TRUE(known) << "neither tilesmith nor a documented exception";
+    } else if (command.text.find("models/") != std::string::npos && !has_models_) {
+      std::printf("skipped, tools/fetch-models has not run: %s\n", command.text.c_str());
+    } else {
+      Run(command.text);
+    }
+  }
+}
+
+std::string PageName(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, PageTest, testing::ValuesIn(Pages()), PageName);
+
+TEST(PagesTest, AreAllThere) {
+  const std::vector<std::string> pages = Pages();
+  for (const char* folder : {"", "layouts/", "ops/", "templates/", "tuner/", "graph_tuner/", "tools/",
+                             "tools/api/", "tools/results/", "tests/fuzz/"})
+    EXPECT_THAT(pages, testing::Contains(std::string(folder) + "README.md"));
+  int ours = 0;
+  for (const std::string& page : pages)
+    ours += std::ranges::count_if(CommandLines(page), IsOurs, &Line::text);
+  EXPECT_GT(ours, 40);
+}
+
+TEST(PagesTest, FirstPageIsShort) { EXPECT_LE(fs::file_size(kRoot / "README.md"), 10240U); }
+
+// The lines of a page from a heading to the next one of its level or above.
+std::vector<Line> Section(const std::string& page, const std::string& heading) {
+  const size_t level = heading.find(' ');
+  std::vector<Line> section;
+  bool inside = false;
+  for (const Line& line : LinesOf(page)) {
+    const bool is_heading = line.block.empty() && line.text.starts_with("#");
+    if (inside && is_heading && line.text.find(' ') <= level) break;
+    if (line.text == heading) inside = true;
+    if (inside) section.push_back(line);
+  }
+  return section;
+}
+
+std::string TextOf(const std::vector<Line>& lines) {
+  std::string text;
+  for (const Line& line : lines) text += line.text + "\n";
+  return text;
+}
+
+TEST(PagesTest, HowToAddATemplateIsAPage) {
+  const std::vector<Line> section = Section("templates/README.md", "## How to add a template");
+  ASSERT_FALSE(section.empty());
+  EXPECT_LE(section.back().number - section.front().number + 1, 150);
+}
+
+// A heading's anchor, as GitHub makes it.
+std::string Anchor(std::string_view heading) {
+  std::string anchor;
+  for (const char c : heading.substr(heading.find(' ') + 1)) {
+    if (c == ' ') anchor += '-';
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
+      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return anchor;
+}
+
+bool HasAnchor(const std::string& page, const std::string& anchor) {
+  return std::ranges::any_of(LinesOf(page), [&](const Line& line) {
+    return line.block.empty() && line.text.starts_with("#") && Anchor(line.text) == anchor;
+  });
+}
+
+// What is in parentheses behind [...] on lines outside of blocks, or between backquotes, by `pattern`.
+std::vector<std::pair<Line, std::string>> Found(const std::string& page, const char* pattern) {
+  const std::regex expression(pattern);
+  std::vector<std::pair<Line, std::string>> found;
+  for (const Line& line : LinesOf(page)) {
+    if (!line.block.empty()) continue;
+    for (std::sregex_iterator match(line.text.begin(), line.text.end(), expression), end; match != end;
+         ++match)
+      found.emplace_back(line, (*match)[1]);
+  }
+  return found;
+}
+
+TEST(PagesTest, LinksLeadSomewhere) {
+  for (const std::string& page : Pages()) {
+    for (const auto& [line, link] : Found(page, R"(\]\(([^)]+)\))")) {
+      SCOPED_TRACE(page + ":" + std::to_string(line.number) + ": " + link);
+      const size_t hash = std::min(link.find('#'), link.size());
+      const fs::path target = fs::path(page).parent_path() / link.substr(0, hash);
+      const std::string file = hash == 0 ? page : target.lexically_normal().string();
+      ASSERT_TRUE(fs::exists(kRoot / file));
+      if (hash < link.size()) {
+        EXPECT_TRUE(HasAnchor(file, link.substr(hash + 1)));
+      }
+    }
+  }
+}
+
+// Paths from the root, and names of files and folders beside the page.
+TEST(PagesTest, WhatTheyNameIsThere) {
+  std::set<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(kRoot)) {
+    if (entry.is_directory() && !IsLeftBehind(entry.path().filename()))
+      folders.insert(entry.path().filename());
+  }
+  for (const std::string& page : Pages()) {
+    std::vector<std::pair<Line, std::string>> names = Found(page, "`([A-Za-z0-9_./-]+)[^`]*`");
+    for (const Line& command : CommandLines(page))
+      names.emplace_back(command, command.text.substr(0, command.text.find(' ')));
+    for (const auto& [line, name] : names) {
+      SCOPED_TRACE(page + ":" + std::to_string(line.number) + ": " + name);
+      const size_t slash = name.find('/');
+      const bool from_root = slash != std::string::npos && folders.contains(name.substr(0, slash));
+      const bool is_source = name.ends_with(".cc") || name.ends_with(".h");
+      const bool is_there =
+          fs::exists(kRoot / name) || fs::exists(kRoot / fs::path(page).parent_path() / name);
+      if (from_root || is_source) {
+        EXPECT_TRUE(is_there);
+      }
+    }
+  }
+}
+
+std::set<std::string> Options(const std::string& text, const char* pattern = "(--[a-z][a-z-]+)") {
+  const std::regex expression(pattern);
+  std::set<std::string> options;
+  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match)
+    options.insert((*match)[1]);
+  options.erase("--help");
+  return options;
+}
+
+// The names that a menu of commands lists.
+std::vector<std::string> CommandNames(const std::vector<std::string>& menu) {
+  std::vector<std::string> names;
+  std::istringstream text(Tilesmith(menu).out);
+  for (std::string line; std::getline(text, line);)
+    if (std::smatch match; std::regex_search(line, match, std::regex("^  ([a-z][a-z-]*) +[A-Z]")))
+      names.push_back(match[1]);
+  return names;
+}
+
+// The page says of each command what it takes, no more and no less.
+void ExpectDocumented(const std::vector<std::string>& command, const std::string& documented) {
+  std::vector<std::string> arguments = command;
+  arguments.push_back("--help");
+  const std::string help = Tilesmith(arguments).out;
+  std::string shared = "--json";
+  const std::string options = help.substr(0, help.find("\nExamples:"));
+  EXPECT_THAT(Options(documented), testing::ContainerEq(Options(options, "\n *(?:-[a-z],)?(--[a-z][a-z-]+)")))
+      << testing::PrintToString(command);
+}
+
+TEST(PagesTest, ToolsPageHasEveryCommandAndOption) {
+  const std::string page = "tools/README.md";
+  const std::vector<std::string> commands = CommandNames({"--help"});
+  EXPECT_GT(commands.size(), 10U);
+  for (const std::string& command : commands) {
+    const std::vector<Line> section = Section(page, "### " + command);
+    ASSERT_FALSE(section.empty()) << command;
+    if (command != "log") ExpectDocumented({command}, TextOf(section));
+  }
+  const std::vector<Line> section = Section(page, "### log");
+  for (const std::string& command : CommandNames({"log", "--help"})) {
+    const auto row = std::ranges::find_if(
+        section, [&](const Line& line) { return line.text.starts_with("| `log " + command + " "); });
+    ASSERT_NE(row, section.end()) << command;
+    ExpectDocumented({"log", command}, row->text + TextOf({section.end() - 2, section.end()}));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The scripts: they parse, explain themselves, and refuse what they do not know.
+#include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
@@ -18,8 +20,8 @@ TEST(ScriptsTest, AllParse) {
 }
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
-  for (const char* name :
-       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks", "tools/fuzz"}) {
+  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
+                           "tools/fuzz", "tools/results/pages"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
@@ -38,6 +40,32 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
               testing::HasSubstr("resnet51 is neither a built-in network"));
+}
+
+// The lines of a file of results without those that begin with #.
+std::vector<std::string> Table(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream file(ReadFile(path));
+  for (std::string line; std::getline(file, line);)
+    if (!line.starts_with("#")) lines.push_back(line);
+  return lines;
+}
+
+// The same columns, as many values in each row, and a heading that says where they are from.
+void ExpectResultsLike(const std::string& path, const std::string& example) {
+  SCOPED_TRACE(path);
+  for (const char* key : {"title", "machine", "date", "commit", "command"})
+    EXPECT_THAT(ReadFile(path), testing::ContainsRegex(std::string("# ") + key + ": [^\n]"));
+  const std::vector<std::string> table = Table(path);
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[0], Table(example).at(0));
+  EXPECT_EQ(std::ranges::count(table[1], ','), std::ranges::count(table[0], ','));
+  EXPECT_TRUE(table[1].starts_with("small,1,,"));
+}
+
+TEST(ScriptsTest, PagesAreWhatTheResultsSay) {
+  const ProgramResult result = RunProgram({Script("tools/results/pages"), "--check"});
+  EXPECT_EQ(result.exit_code, 0) << "run tools/results/pages; it would change:\n" << result.out << result.err;
 }
 
 TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
@@ -59,6 +87,8 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
                                          "1",
                                          "--out",
                                          out,
+                                         "--csv",
+                                         out,
                                          model};
   const ProgramResult result = RunProgram(command);
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -66,6 +96,8 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
   EXPECT_THAT(result.out, testing::HasSubstr("Geometric means: "));
   EXPECT_THAT(result.out, testing::ContainsRegex("\\| small \\| [0-9.]+e-[0-9]+ of [3-7] plans \\| "));
   EXPECT_EQ(result.out, ReadFile(out + "/tables.t1.md"));
+  for (const std::string name : {"plans.csv", "networks.csv", "outputs.csv"})
+    ExpectResultsLike(out + "/" + name, TILESMITH_SOURCE_DIR "/tools/results/" + name);
   const ProgramResult again = RunProgram(command);
   EXPECT_EQ(again.out, result.out);
   EXPECT_THAT(again.err, testing::Not(testing::HasSubstr("tune ...")));

@@ -114,6 +114,7 @@ TEST_F(StreamsTest, FilesThatCannotBeWrittenAreNoticedBeforeTheWork) {
                                              {"export", wrong, "-o"},
                                              {"measure-space", wrong, "-o"},
                                              {"simulate", wrong, "--csv"},
+                                             {"simulate", wrong, "--summary"},
                                              {"cost-model", "--log", wrong, "-o"}}) {
     std::vector<std::string> with = arguments;
     with.push_back(nowhere);

@@ -41,6 +41,14 @@ const BenchRow* WorstRow(const SuiteBench& bench) {
 
 Cell GoalCell(double goal) { return goal > 0 ? RatioCell(goal) : NoCell(); }
 
+// Of fused workloads: the same, one kernel after the other.
+std::vector<Cell> SeparateCells(const ConvBench& bench) {
+  if (bench.separate_seconds == 0) return {NoCell(), NoCell(), NoCell(), NoCell()};
+  const PairedRatio& ratio = bench.separate_ratio;
+  return {MillisecondsCell(bench.separate_seconds), RatioCell(ratio.median), RatioCell(ratio.p10),
+          RatioCell(ratio.p90)};
+}
+
 Table SummaryTable(const std::vector<SuiteBench>& suites) {
   Table table("suites", "Suites",
               {{"suite", "suite"},
@@ -116,6 +124,10 @@ Table SuiteRowsTable(const std::vector<SuiteBench>& suites) {
   columns.insert(columns.begin(), {"suite", "suite"});
   columns.push_back({"ratio_goal", "goal"});
   columns.push_back({"peak_goal", "peak goal"});
+  columns.push_back({"separate_seconds", "separate ms"});
+  columns.push_back({"separate_ratio", "ratio"});
+  columns.push_back({"separate_ratio_p10", "p10"});
+  columns.push_back({"separate_ratio_p90", "p90"});
   Table table("rows", "", std::move(columns));
   for (const SuiteBench& bench : suites) {
     for (size_t i = 0; i < bench.rows.size(); ++i) {
@@ -123,6 +135,7 @@ Table SuiteRowsTable(const std::vector<SuiteBench>& suites) {
       cells.insert(cells.begin(), TextCell(bench.suite.name));
       cells.push_back(GoalCell(bench.suite.rows[i].ratio_goal));
       cells.push_back(GoalCell(bench.suite.rows[i].peak_goal));
+      for (Cell& cell : SeparateCells(bench.rows[i].bench)) cells.push_back(std::move(cell));
       table.AddRow(std::move(cells));
     }
   }

@@ -17,7 +17,7 @@ struct SuiteBench {
 // Adds a table per suite, one line for each suite, and every row below its goal.
 void AddSuites(Report& report, const std::vector<SuiteBench>& suites);
 
-// All rows of all suites, with the suite's name in front and the goal behind.
+// All rows of all suites, with the suite's name in front, the goals behind, and what fused ones take unfused.
 Table SuiteRowsTable(const std::vector<SuiteBench>& suites);
 
 // Over the rows of all suites that oneDNN can do; 0 when there are none.

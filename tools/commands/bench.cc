@@ -19,6 +19,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/commands/commands.h"
 #include "tools/network/network_bench.h"
@@ -53,7 +54,7 @@ class BenchCommand : public Command {
               "ONNX Runtime's library, to run the MODEL beside (default: what tools/fetch-peers fetched)");
     args.Duration("--time", &seconds_, "For each convolution (default 500ms)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
-    args.Text("--csv", &csv_path_, "Write the table as CSV");
+    args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
     DeclareAccuracy(args, &accuracy_);
     DeclareConditions(args, &conditions_);
@@ -103,7 +104,7 @@ class BenchCommand : public Command {
     const Table table = TransformTable(machine_);
     report.AddTable(table);
     report.Print(json_);
-    if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
+    WriteCsv(table, "Layout transforms beside memcpy");
     return 0;
   }
 
@@ -114,7 +115,8 @@ class BenchCommand : public Command {
     report.Fact("weights", "weights", TextCell(cold ? "cold" : "warm"));
     const std::vector<BenchRow> rows = Measure(targets.is_network() ? TasksOf(plan_) : targets.tasks, cold);
     const BenchTotals totals = AddBenchRows(report, rows, view);
-    if (!csv_path_.empty()) WriteTextFile(csv_path_, BenchTable(rows, view).ToCsv());
+    WriteCsv(BenchTable(rows, view),
+             fmt::format("Convolutions beside oneDNN, weights {}", cold ? "cold" : "warm"));
     if (targets.is_network() && !Interrupted()) AddNetwork(report, *targets.graph, rows);
     if (targets.is_network() && !Interrupted()) AddPeer(report);
     return totals.geomean;
@@ -132,8 +134,16 @@ class BenchCommand : public Command {
       if (Interrupted()) break;
     }
     AddSuites(report, results);
-    if (!csv_path_.empty()) WriteTextFile(csv_path_, SuiteRowsTable(results).ToCsv());
+    WriteCsv(SuiteRowsTable(results), "Classes of convolution beside oneDNN");
     return GeometricMeanRatio(results);
+  }
+
+  void WriteCsv(const Table& table, std::string_view title) const {
+    if (csv_path_.empty()) return;
+    const std::string peak = peak_ > 0 ? fmt::format("; FMA peak {:.0f} GFLOP/s", peak_ * 1e-9) : "";
+    WriteResults(csv_path_, table, title,
+                 fmt::format("{}; {} threads, oneDNN {}{}", MachineText(TargetOf(machine_.cpu)),
+                             machine_.threads, OneDnnVersion(), peak));
   }
 
   BestByWorkload BestOf(bool cold, const AccuracyLimits& limits) const {

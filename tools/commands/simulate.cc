@@ -12,6 +12,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/tasks.h"
 #include "tools/commands/commands.h"
 #include "tuner/search/searcher.h"
@@ -50,22 +51,31 @@ class SimulateCommand : public Command {
     args.Texts("--history", &histories_, "Logs and measured spaces the models may learn from beforehand");
     args.Flag("--curve", &curve_, "Print the median regret after so many trials, too");
     args.Text("--csv", &csv_path_, "Write the regret curves here");
+    args.Text("--summary", &summary_path_,
+              "Write the table as CSV, behind # lines that say where it is from");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     RequireWritable(csv_path_);
+    RequireWritable(summary_path_);
     for (const std::string& path : paths_) spaces_.push_back(ReadMeasuredSpace(path));
     PlanSeries();
     Replays();
     Report report;
-    AddSummary(report);
+    report.Fact("seeds", "seeds", CountCell(seeds_));
+    const Table summary = SummaryTable();
+    report.AddTable(summary);
     if (curve_) AddCurves(report.AddTable(CurveTable()));
     report.Print(json_);
     if (!csv_path_.empty()) {
       Table curves = CurveTable();
       AddCurves(curves);
       WriteTextFile(csv_path_, curves.ToCsv());
+    }
+    if (!summary_path_.empty()) {
+      WriteResults(summary_path_, summary, "Trials until a searcher is near the best of a measured space",
+                   fmt::format("{}, which measured the first space", MachineText(spaces_.front().target)));
     }
     return 0;
   }
@@ -164,20 +174,18 @@ class SimulateCommand : public Command {
     return nullptr;
   }
 
-  void AddSummary(Report& report) const {
-    report.Fact("seeds", "seeds", CountCell(seeds_));
-    Table& table = report.AddTable({"searchers",
-                                    "",
-                                    {{"workload", "workload"},
-                                     {"template", "template"},
-                                     {"configs", "configs"},
-                                     {"share_within_5", "within 5%"},
-                                     {"tuner", "tuner"},
-                                     {"trials_to_5", "trials to 5%"},
-                                     {"trials_to_2", "to 2%"},
-                                     {"of_random", "of random's"},
-                                     {"regret_100", "regret at 100"},
-                                     {"regret_end", "at the end"}}});
+  Table SummaryTable() const {
+    Table table("searchers", "",
+                {{"workload", "workload"},
+                 {"template", "template"},
+                 {"configs", "configs"},
+                 {"share_within_5", "within 5%"},
+                 {"tuner", "tuner"},
+                 {"trials_to_5", "trials to 5%"},
+                 {"trials_to_2", "to 2%"},
+                 {"of_random", "of random's"},
+                 {"regret_100", "regret at 100"},
+                 {"regret_end", "at the end"}});
     for (const Series& series : series_) {
       const MeasuredSpace& space = spaces_[series.space];
       const double near = MedianTrials(series, kNear);
@@ -189,6 +197,7 @@ class SimulateCommand : public Command {
                     random ? PercentCell(near / MedianTrials(*random, kNear)) : NoCell(),
                     RegretCell(series, 100), RegretCell(series, int(trials_))});
     }
+    return table;
   }
 
   Cell RegretCell(const Series& series, int trials) const {
@@ -227,7 +236,7 @@ class SimulateCommand : public Command {
   std::vector<std::string> paths_, tuners_, histories_;
   int64_t seeds_ = 20, trials_ = 300, batch_ = 16;
   bool curve_ = false, json_ = false;
-  std::string csv_path_;
+  std::string csv_path_, summary_path_;
   std::vector<MeasuredSpace> spaces_;
   std::vector<Series> series_;
 };

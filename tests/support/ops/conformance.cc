@@ -7,11 +7,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 
 #include "layouts/base/error.h"
 #include "ops/onnx_import.h"
+#include "ops/op_registry.h"
 
 namespace tilesmith {
 namespace {
@@ -122,7 +124,9 @@ struct Case {
   std::vector<fs::path> data_sets;
 };
 
-std::optional<Case> LoadCase(const fs::path& folder) {
+// None where it is no case, or has operators that are not of `Wanted`.
+template <typename Wanted>
+std::optional<Case> LoadCase(const fs::path& folder, const Wanted& wanted) {
   Case result;
   result.name = folder.lexically_relative(kRoot).string();
   result.model = ReadAll(folder / "model.onnx");
@@ -131,9 +135,8 @@ std::optional<Case> LoadCase(const fs::path& folder) {
   } catch (const Error&) {
     return std::nullopt;  // sequences and the like
   }
-  const bool in_scope = std::ranges::all_of(
-      result.summary.op_types, [](const std::string& type) { return kOperators.contains(type); });
-  if (!in_scope || result.summary.op_types.empty()) return std::nullopt;
+  if (result.summary.op_types.empty() || !std::ranges::all_of(result.summary.op_types, wanted))
+    return std::nullopt;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.is_directory()) result.data_sets.push_back(entry.path());
   }
@@ -141,11 +144,9 @@ std::optional<Case> LoadCase(const fs::path& folder) {
   return result;
 }
 
-// Appends to report.failures what differs. Throws Error(kBadModel) when the importer refuses.
-void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunGraph& run,
-                ConformanceReport& report) {
-  std::vector<Tensor> inputs = LoadTensors(data, "input");
-  const std::vector<Tensor> expected = LoadTensors(data, "output");
+// With all inputs as activations, or with all but the first as weights, which then are taken out of `inputs`.
+// Throws Error(kBadModel) when the importer refuses.
+Graph ImportCase(const Case& test, bool weights, std::vector<Tensor>& inputs) {
   ImportOptions options;
   for (size_t i = 0; i < inputs.size() && i < test.summary.inputs.size(); ++i) {
     const std::string& name = test.summary.inputs[i];
@@ -156,7 +157,15 @@ void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunG
     }
   }
   if (weights) inputs.resize(1);
-  const Graph graph = ImportOnnxBytes(test.model, test.name, options);
+  return ImportOnnxBytes(test.model, test.name, options);
+}
+
+// Appends to report.failures what differs. Throws as ImportCase.
+void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunGraph& run,
+                ConformanceReport& report) {
+  std::vector<Tensor> inputs = LoadTensors(data, "input");
+  const std::vector<Tensor> expected = LoadTensors(data, "output");
+  const Graph graph = ImportCase(test, weights, inputs);
   const std::string label = weights ? test.name + " with constant operands" : test.name;
   const std::vector<Tensor> actual = run(graph, inputs);
   if (actual.size() > expected.size() || expected.empty()) {
@@ -169,6 +178,25 @@ void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunG
     if (!difference.empty())
       report.failures.push_back(fmt::format("{}, output {}: {}", label, i, difference));
   }
+}
+
+// Why no way of importing the case works, without the names of node and file; "" where one does.
+std::string WhyRefused(const Case& test) {
+  std::string reason;
+  for (const bool weights : {true, false}) {
+    if (weights && test.summary.inputs.size() < 2) continue;
+    try {
+      std::vector<Tensor> inputs = LoadTensors(test.data_sets.front(), "input");
+      ImportCase(test, weights, inputs);
+      return "";
+    } catch (const Error& error) {
+      if (reason.empty()) reason = error.what();
+    }
+  }
+  if (reason.find("its elements are ") != std::string::npos || reason.ends_with(" is no tensor"))
+    return "inputs that are no tensors of floats";
+  if (const size_t node = reason.find("): "); node != std::string::npos) return reason.substr(node + 3);
+  return reason.substr(std::min(reason.find(": ") + 2, reason.size()));  // behind the source
 }
 
 std::string OneLine(std::string text) {
@@ -212,13 +240,41 @@ ConformanceReport RunConformance(const RunGraph& run) {
   }
   std::ranges::sort(folders);
   for (const fs::path& folder : folders) {
-    if (const std::optional<Case> test = LoadCase(folder)) {
+    const auto in_scope = [](const std::string& type) { return kOperators.contains(type); };
+    if (const std::optional<Case> test = LoadCase(folder, in_scope)) {
       RunCase(*test, run, report);
     } else {
       ++report.out_of_scope;
     }
   }
   return report;
+}
+
+size_t CountNodeCases() {
+  const fs::directory_iterator cases(kRoot / "node");
+  return static_cast<size_t>(std::distance(begin(cases), end(cases)));
+}
+
+std::map<std::string, OperatorCoverage> CoverOperators() {
+  std::map<std::string, OperatorCoverage> coverage;
+  for (const auto& entry : fs::directory_iterator(kRoot / "node")) {
+    std::string op_type;
+    const auto alone = [&op_type](const std::string& type) {
+      if (op_type.empty()) op_type = type;
+      return type == op_type && FindOpImporter(type) != nullptr;
+    };
+    const std::optional<Case> test = LoadCase(entry.path(), alone);
+    if (!test || test->data_sets.empty()) continue;
+    OperatorCoverage& of = coverage[op_type];
+    ++of.cases;
+    const std::string reason = OneLine(WhyRefused(*test));
+    if (reason.empty()) {
+      ++of.taken;
+    } else {
+      of.refusals.insert(reason);
+    }
+  }
+  return coverage;
 }
 
 std::string DescribeConformance(const ConformanceReport& report) {

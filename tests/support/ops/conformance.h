@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,5 +32,18 @@ ConformanceReport RunConformance(const RunGraph& run);
 
 // The report as text: how many ran, and each skipped case with its reason.
 std::string DescribeConformance(const ConformanceReport& report);
+
+// How many cases of single nodes there are, which tells versions of the package apart.
+size_t CountNodeCases();
+
+// What becomes of the cases that consist of one operator's nodes.
+struct OperatorCoverage {
+  int taken = 0, cases = 0;  // how many are imported, of how many
+  std::set<std::string>
+      refusals;  // the importer's reasons for not taking the others, without the node's name
+};
+// Of every operator that has such a case and an importer. A case is taken if it is in one of RunConformance's
+// ways.
+std::map<std::string, OperatorCoverage> CoverOperators();
 
 }  // namespace tilesmith

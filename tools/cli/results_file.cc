@@ -1,0 +1,56 @@
+#include "tools/cli/results_file.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "layouts/base/text_file.h"
+#include "layouts/base/visible.h"
+#include "tuner/utc_time.h"
+
+namespace tilesmith {
+namespace {
+
+// An argument as a shell takes it.
+std::string Quoted(const std::string& argument) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The command that this process was started with, however its binary was found.
+std::string OwnCommand() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string arguments{std::istreambuf_iterator<char>(file), {}};
+  std::string command = "tilesmith";
+  for (size_t begin = arguments.find('\0') + 1; begin != 0 && begin < arguments.size();) {
+    const size_t end = std::min(arguments.find('\0', begin), arguments.size());
+    command += " " + Quoted(arguments.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return VisibleLine(command);
+}
+
+}  // namespace
+
+std::string MachineText(const Target& target) {
+  return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores", target.cpu_model,
+                     IsaName(target.isa), target.l1d_bytes >> 10, target.l2_bytes >> 10,
+                     target.l3_bytes >> 10, target.cores);
+}
+
+std::string ResultsText(const Table& table, std::string_view title, std::string_view machine) {
+  return fmt::format("# title: {}\n# machine: {}\n# date: {}\n# commit: {}\n# command: {}\n{}", title,
+                     machine, UtcNow().substr(0, 10), CommitOfBuild(), OwnCommand(), table.ToCsv());
+}
+
+void WriteResults(const std::string& path, const Table& table, std::string_view title,
+                  std::string_view machine) {
+  WriteTextFile(path, ResultsText(table, title, machine));
+}
+
+}  // namespace tilesmith
