@@ -299,7 +299,7 @@ Corrections RandomCorrections(const Plan& plan, uint64_t seed) {
   for (const NodePlan& node : plan.nodes)
     if (node.record)
       corrections.LearnConv(node.node, *node.record,
-                            node.record->seconds * (0.5 + HashFraction(node.node, seed)));
+                            node.record->seconds * (0.25 + 4 * HashFraction(node.node, seed)));
   return corrections;
 }
 
