@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMovedConfigs = 3;      // best configs of the task that every pair is offered
 constexpr int kRecordTrials = 4;      // that may fail or stop early before a pair is given up
-constexpr int kLeastTrials = 4;       // before a pair is judged
+constexpr int kMinTrials = 4;         // before a pair is judged
 constexpr int kPatience = 6;          // barren trials in a row that end a pair's search
 constexpr double kSearchGain = 1.25;  // a search in a pair seldom makes it faster than by this
 constexpr double kStopEarlyFactor = 1.1;
@@ -48,7 +48,7 @@ LayoutSearch::Need LayoutSearch::NeedOf(const Pair& pair, const Record* best, do
   if (pair.exhausted) return Need::kNothing;
   if (!IsFull(best)) return pair.trials < kRecordTrials ? Need::kRecord : Need::kNothing;
   // What was moved here first may have been no good anywhere.
-  const bool promising = best->seconds <= kSearchGain * worth_seconds || pair.trials < kLeastTrials;
+  const bool promising = best->seconds <= kSearchGain * worth_seconds || pair.trials < kMinTrials;
   return promising && pair.barren < kPatience ? Need::kSearch : Need::kNothing;
 }
 

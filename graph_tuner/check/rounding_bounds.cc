@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "layouts/base/check.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/functions.h"
-#include "ops/nodes/gemm.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/softmax.h"
+#include "ops/dense/gemm.h"
+#include "ops/dense/softmax.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
+#include "ops/pool/pool.h"
 
 namespace tilesmith {
 namespace {

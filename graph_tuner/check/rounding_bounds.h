@@ -5,7 +5,7 @@
 #include <span>
 
 #include "graph_tuner/executor/schedule.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 

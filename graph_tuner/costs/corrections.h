@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {

@@ -10,7 +10,7 @@
 
 #include "layouts/base/cpu.h"
 #include "layouts/layout.h"
-#include "ops/op.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 

@@ -26,7 +26,7 @@ CostKey KeyOf(const Shape& shape, const Layout& from, const Layout& to) {
 
 // "1x64x56x56" -> its four sizes; none when that is not what the text is, or no tensor is so large.
 Shape ParseShape(const std::string& text) {
-  constexpr double kMostElements = 1e15;
+  constexpr double kMaxElements = 1e15;
   Shape shape;
   double elements = 1;
   std::istringstream sizes(text);
@@ -35,7 +35,7 @@ Shape ParseShape(const std::string& text) {
     elements *= double(size);
     shape.push_back(size);
   }
-  return shape.size() == 4 && elements <= kMostElements ? shape : Shape();
+  return shape.size() == 4 && elements <= kMaxElements ? shape : Shape();
 }
 
 // The value of a key's field, "" where a damaged file lacks it.

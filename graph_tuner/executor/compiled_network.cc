@@ -11,8 +11,8 @@
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/planned_conversions.h"
 #include "layouts/transform.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {
 namespace {

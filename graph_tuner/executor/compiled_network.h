@@ -10,7 +10,7 @@
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

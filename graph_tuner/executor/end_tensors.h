@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "layouts/transform.h"
-#include "ops/end_layouts.h"
+#include "ops/graph/end_layouts.h"
 
 namespace tilesmith {
 

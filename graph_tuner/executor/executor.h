@@ -14,7 +14,7 @@
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/stop_flag.h"
 #include "layouts/tensor.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

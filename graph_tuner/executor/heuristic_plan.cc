@@ -6,8 +6,8 @@
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/default_record.h"
 #include "layouts/base/check.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/cpu.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

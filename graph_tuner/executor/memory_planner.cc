@@ -102,14 +102,14 @@ std::vector<Slot> FillSlots(std::span<const BufferRequest> requests) {
 }  // namespace
 
 MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads) {
-  constexpr double kMostForSlots = 1.5;  // times the packed plan's bytes
+  constexpr double kMaxForSlots = 1.5;  // times the packed plan's bytes
   // No arena is larger, so all that follows fits.
   Checked all = 0;
   for (const BufferRequest& request : requests) all += RoundUp(request.bytes, kPage) + Checked(kPage);
   MemoryPlan packed = PackMemory(requests);
   if (threads == 1) return packed;
   MemoryPlan in_slots = PlaceInSlots(requests);
-  return double(in_slots.bytes) <= kMostForSlots * double(packed.bytes) ? in_slots : packed;
+  return double(in_slots.bytes) <= kMaxForSlots * double(packed.bytes) ? in_slots : packed;
 }
 
 MemoryPlan PackMemory(std::span<const BufferRequest> requests) {

@@ -6,9 +6,9 @@
 
 #include "graph_tuner/plan/concat_slices.h"
 #include "layouts/transform.h"
-#include "ops/end_layouts.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/graph/end_layouts.h"
 
 namespace tilesmith {
 namespace {

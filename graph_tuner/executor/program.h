@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph_tuner/executor/schedule.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

@@ -8,8 +8,8 @@
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/check.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 namespace {

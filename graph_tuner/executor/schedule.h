@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
-#include "templates/conv_template.h"
+#include "ops/graph/graph.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

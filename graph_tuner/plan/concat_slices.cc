@@ -1,6 +1,6 @@
 #include "graph_tuner/plan/concat_slices.h"
 
-#include "ops/nodes/concat.h"
+#include "ops/movement/concat.h"
 
 namespace tilesmith {
 namespace {

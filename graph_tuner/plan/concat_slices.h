@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

@@ -1,7 +1,7 @@
 #include "graph_tuner/plan/default_record.h"
 
 #include "layouts/base/check.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

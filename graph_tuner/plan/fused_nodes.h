@@ -4,7 +4,7 @@
 #include <map>
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/fusion.h"
+#include "ops/conv/fusion.h"
 
 namespace tilesmith {
 

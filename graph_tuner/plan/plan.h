@@ -8,7 +8,7 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "layouts/measure/core_placement.h"
-#include "ops/end_layouts.h"
+#include "ops/graph/end_layouts.h"
 #include "tuner/records/accuracy.h"
 #include "tuner/records/record.h"
 

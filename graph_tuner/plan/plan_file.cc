@@ -6,7 +6,7 @@
 
 #include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/text_file.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

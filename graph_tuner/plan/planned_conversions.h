@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

@@ -5,7 +5,7 @@
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

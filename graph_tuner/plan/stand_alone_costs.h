@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph_tuner/costs/costs.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

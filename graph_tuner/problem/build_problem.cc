@@ -6,8 +6,8 @@
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
-#include "ops/fusion.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/fusion.h"
 
 namespace tilesmith {
 namespace {

@@ -7,11 +7,11 @@
 // read and give NCHW and cost nothing. Constants have no variable: they are brought into the right layout at
 // load time. Tensors that are not 4-D are NCHW.
 //
-// A pair of nodes that fused candidates exist for (ops/fusion.h) may be computed together: the first gets an
-// option "fused" for each layout f that they read, and so does the input of the conv behind it; between the
-// two only the same fused options, or none, go together. With them the tensor in between has no layout and no
-// transforms, the first node reads f at no cost of its own, and the conv costs the whole fused candidate from
-// f to its output's layout.
+// A pair of nodes that fused candidates exist for (ops/conv/fusion.h) may be computed together: the first
+// gets an option "fused" for each layout f that they read, and so does the input of the conv behind it;
+// between the two only the same fused options, or none, go together. With them the tensor in between has no
+// layout and no transforms, the first node reads f at no cost of its own, and the conv costs the whole fused
+// candidate from f to its output's layout.
 //
 // A tensor read in a layout other than its own is charged one transform per distinct layout, however many
 // consumers share it (AddConversions, layout_problem.h). A concat over channels costs nothing by itself in a
@@ -31,8 +31,8 @@
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/problem/weight_price.h"
 #include "graph_tuner/solvers/layout_problem.h"
-#include "ops/end_layouts.h"
-#include "ops/graph.h"
+#include "ops/graph/end_layouts.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

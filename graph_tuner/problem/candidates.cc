@@ -4,8 +4,8 @@
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "ops/fusion.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/fusion.h"
 #include "tuner/records/record_groups.h"
 #include "tuner/records/still_builds.h"
 

@@ -15,7 +15,7 @@
 #include "graph_tuner/problem/build_problem.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/solvers/solver.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

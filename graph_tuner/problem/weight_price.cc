@@ -1,6 +1,6 @@
 #include "graph_tuner/problem/weight_price.h"
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

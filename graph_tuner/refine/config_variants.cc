@@ -20,12 +20,10 @@ size_t Differences(const Record& a, const Record& b) {
 // What a conv may be computed by instead of `own`, the fastest first.
 std::vector<const Record*> Alternatives(const Record& own, const std::vector<const Record*>& ranked,
                                         const CpuInfo& cpu, const VariantOptions& options) {
-  constexpr size_t kLeastDifferences = 2;
+  constexpr size_t kMinDifferences = 2;
   std::vector<const Record*> chosen;
   const auto is_new = [&](const Record& record) {
-    const auto differs = [&](const Record* other) {
-      return Differences(record, *other) >= kLeastDifferences;
-    };
+    const auto differs = [&](const Record* other) { return Differences(record, *other) >= kMinDifferences; };
     return differs(&own) && std::ranges::all_of(chosen, differs);
   };
   for (const Record* record : ranked) {

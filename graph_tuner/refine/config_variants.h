@@ -12,7 +12,7 @@
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/refine/plan_measurement.h"
 #include "layouts/base/cpu.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

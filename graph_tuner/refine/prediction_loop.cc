@@ -217,10 +217,10 @@ class Refinement {
   }
 
   void Challenge() {
-    constexpr int kMostReplaced = 2;
+    constexpr int kMaxReplaced = 2;
     for (int replaced = 0;; ++replaced) {
       const std::optional<Plan> faster = loop_.challenge(refined_);
-      if (!faster || known_.empty() || replaced == kMostReplaced) return;
+      if (!faster || known_.empty() || replaced == kMaxReplaced) return;
       const size_t index = Find(*faster);
       TILESMITH_CHECK(index < known_.size(), "a plan that never ran");
       Choose(known_[index]);

@@ -30,7 +30,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/refine/plan_measurement.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

@@ -8,8 +8,8 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kMostRounds = 200;
-constexpr double kLeastGain = 1e-7;  // of a round, relative; below it more rounds are not worth their time
+constexpr int kMaxRounds = 200;
+constexpr double kMinGain = 1e-7;  // of a round, relative; below it more rounds are not worth their time
 
 double LeastOf(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
@@ -84,11 +84,11 @@ double SumOfLeast(const PairwiseCosts& costs) {
 void Reparametrise(PairwiseCosts& costs) {
   Passes passes(costs);
   double before = SumOfLeast(costs);
-  for (int round = 0; round < kMostRounds && !std::isinf(before); ++round) {
+  for (int round = 0; round < kMaxRounds && !std::isinf(before); ++round) {
     passes.Run(true);
     passes.Run(false);
     const double after = SumOfLeast(costs);
-    if (after - before <= kLeastGain * std::abs(after)) return;
+    if (after - before <= kMinGain * std::abs(after)) return;
     before = after;
   }
 }

@@ -100,10 +100,10 @@ std::string ReadTextFile(const std::string& path) {
   std::string text;
   while (file) {
     const size_t before = text.size();
-    if (endless && before > kMostStreamBytes) {
+    if (endless && before > kMaxStreamBytes) {
       throw Error(ErrorCode::kEnvironment,
                   fmt::format("cannot read {}: it is no file, and gives more than {} MiB", path,
-                              kMostStreamBytes >> 20));
+                              kMaxStreamBytes >> 20));
     }
     text.resize(before + kPieceBytes);
     file.read(text.data() + before, kPieceBytes);

@@ -39,7 +39,7 @@ void RequireWritableDirectory(const std::string& path);
 void WriteTextFile(const std::string& path, std::string_view text);
 
 // As much as is read from a device or a pipe, which may never end.
-constexpr size_t kMostStreamBytes = size_t{256} << 20;
+constexpr size_t kMaxStreamBytes = size_t{256} << 20;
 
 // Throws Error(kEnvironment) naming the path and the cause, also when a device or pipe gives more than that.
 std::string ReadTextFile(const std::string& path);

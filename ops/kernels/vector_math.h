@@ -2,7 +2,7 @@
 #pragma once
 
 #include "layouts/base/simd.h"
-#include "ops/activation.h"
+#include "ops/base/activation.h"
 
 namespace tilesmith::TILESMITH_ISA {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op_registry.h"
+#include "ops/base/op_registry.h"
 
 namespace tilesmith {
 

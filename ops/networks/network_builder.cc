@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "layouts/base/check.h"
-#include "ops/nodes/input.h"
+#include "ops/base/input.h"
 
 namespace tilesmith {
 namespace {

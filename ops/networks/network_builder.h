@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/base/op_registry.h"
+#include "ops/graph/graph.h"
 #include "ops/networks/model_listing.h"
-#include "ops/op_registry.h"
 
 namespace tilesmith {
 

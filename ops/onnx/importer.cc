@@ -11,12 +11,12 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/view.h"
+#include "ops/base/input.h"
+#include "ops/base/op_registry.h"
+#include "ops/movement/view.h"
 #include "ops/onnx/input_shape.h"
 #include "ops/onnx/node_spec.h"
 #include "ops/onnx/tensor_proto.h"
-#include "ops/op_registry.h"
 
 namespace tilesmith {
 namespace {

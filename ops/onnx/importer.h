@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 
 namespace tilesmith {
 

@@ -3,7 +3,7 @@
 
 #include <onnx/onnx_pb.h>
 
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 
 namespace tilesmith {
 

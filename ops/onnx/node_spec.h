@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op_registry.h"
+#include "ops/base/op_registry.h"
 
 namespace tilesmith {
 

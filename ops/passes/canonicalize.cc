@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/prelu.h"
-#include "ops/nodes/transpose.h"
-#include "ops/nodes/view.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/prelu.h"
+#include "ops/movement/transpose.h"
+#include "ops/movement/view.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -1,6 +1,6 @@
 #include <map>
 
-#include "ops/nodes/concat.h"
+#include "ops/movement/concat.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

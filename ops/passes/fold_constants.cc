@@ -1,4 +1,4 @@
-#include "ops/nodes/input.h"
+#include "ops/base/input.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

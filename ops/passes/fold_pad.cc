@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/pad.h"
-#include "ops/nodes/pool.h"
+#include "ops/conv/conv.h"
+#include "ops/movement/pad.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
+#include "ops/pool/pool.h"
 
 namespace tilesmith {
 namespace {

@@ -1,7 +1,7 @@
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/conv_transpose.h"
-#include "ops/nodes/gemm.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/dense/gemm.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

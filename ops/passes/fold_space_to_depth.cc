@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <set>
 
-#include "ops/nodes/concat.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/indexing.h"
+#include "ops/conv/conv.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/indexing.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -1,7 +1,7 @@
 #include <set>
 
-#include "ops/nodes/binary.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/binary.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/conv_transpose.h"
-#include "ops/nodes/depth_to_space.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/movement/depth_to_space.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

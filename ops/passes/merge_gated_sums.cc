@@ -1,5 +1,5 @@
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

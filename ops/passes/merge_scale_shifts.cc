@@ -1,4 +1,4 @@
-#include "ops/nodes/batch_norm.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/conv_transpose.h"
-#include "ops/nodes/gemm.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/pad.h"
-#include "ops/nodes/prelu.h"
-#include "ops/nodes/transpose.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/dense/gemm.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/prelu.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/pad.h"
+#include "ops/movement/transpose.h"
 
 namespace tilesmith {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

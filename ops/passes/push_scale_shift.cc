@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/pad.h"
+#include "ops/base/input.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/pad.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 

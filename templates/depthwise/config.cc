@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "templates/base/support_checks.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::depthwise {
 namespace {
@@ -35,10 +35,10 @@ std::vector<int64_t> Widths(int64_t row, int64_t most) {
 
 // Weights in memory load a vector for every multiplication: for few registers, and kernels too wide for any.
 std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
-  constexpr int64_t kLeastSums = 4;
+  constexpr int64_t kMinSums = 4;
   std::vector<int64_t> places;
-  if (w.kh * w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(0);
-  if (w.kw + kLeastSums <= cpu.vector_registers()) places.push_back(1);
+  if (w.kh * w.kw + kMinSums <= cpu.vector_registers()) places.push_back(0);
+  if (w.kw + kMinSums <= cpu.vector_registers()) places.push_back(1);
   if (places.size() < 2 || cpu.isa != Isa::kAvx512) places.push_back(2);
   return places;
 }
@@ -99,9 +99,9 @@ void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& confi
 
 std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
   // Before anyone lists the pieces of code that so large a kernel would be cut into.
-  constexpr int64_t kLeastTapBytes = 6, kMostTaps = kMaxCodeBytes / kLeastTapBytes;
+  constexpr int64_t kMinTapBytes = 6, kMaxTaps = kMaxCodeBytes / kMinTapBytes;
   const int64_t rows = c.unroll || c.pairs ? std::min(w.kh, w.ih) : 1;
-  if (rows > kMostTaps || w.kw > kMostTaps || rows * w.kw > kMostTaps)
+  if (rows > kMaxTaps || w.kw > kMaxTaps || rows * w.kw > kMaxTaps)
     return fmt::format("a kernel of {}x{} makes more than {} bytes of code", w.kh, w.kw, kMaxCodeBytes);
   if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
   if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
@@ -120,7 +120,7 @@ std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& 
   constexpr Mode kModes[] = {{true, Weights::kRegisters, true}, {true, Weights::kRow, true},
                              {true, Weights::kRow, false},      {false, Weights::kRegisters, true},
                              {false, Weights::kRow, false},     {false, Weights::kMemory, false}};
-  constexpr int64_t kLeastSums = 4, kMostSums = 16;
+  constexpr int64_t kMinSums = 4, kMaxSums = 16;
   std::vector<int64_t> widths = Widths(w.ow, cpu.vector_registers() - 1);
   std::reverse(widths.begin(), widths.end());
   std::vector<DepthwiseConfig> tiles;
@@ -134,7 +134,7 @@ std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& 
     for (const int64_t rows : {2, 1}) {
       tile.row_tile = rows;
       for (const int64_t width : widths) {
-        if (rows * width > kMostSums || (rows * width < kLeastSums && w.ow >= kLeastSums)) continue;
+        if (rows * width > kMaxSums || (rows * width < kMinSums && w.ow >= kMinSums)) continue;
         tile.width_tile = width;
         tiles.push_back(tile);
       }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
-#include "ops/workload.h"
-#include "templates/conv_template.h"
+#include "ops/conv/workload.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::depthwise {
 

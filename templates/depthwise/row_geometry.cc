@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "layouts/base/sizes.h"
+#include "templates/base/support_checks.h"
 #include "templates/depthwise/row_pairs.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::depthwise {
 namespace {

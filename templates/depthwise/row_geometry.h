@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
+#include "templates/base/image_strides.h"
+#include "templates/base/row_tiles.h"
 #include "templates/depthwise/config.h"
-#include "templates/image_strides.h"
-#include "templates/row_tiles.h"
 
 namespace tilesmith::depthwise {
 

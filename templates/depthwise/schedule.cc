@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "templates/conv_template.h"
-#include "templates/image_strides.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::depthwise {
 namespace {

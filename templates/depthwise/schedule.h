@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "layouts/layout.h"
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
 #include "templates/depthwise/row_geometry.h"
-#include "templates/loop_features.h"
-#include "templates/loop_nest.h"
 
 namespace tilesmith::depthwise {
 

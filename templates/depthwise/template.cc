@@ -1,9 +1,9 @@
 #include "templates/depthwise/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/depthwise/config.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace depthwise {

@@ -3,7 +3,7 @@
 // that reads it; weights in registers where they fit. Original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

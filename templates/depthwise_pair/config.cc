@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "templates/base/image_strides.h"
+#include "templates/base/row_tiles.h"
+#include "templates/base/support_checks.h"
 #include "templates/depthwise_pair/schedule.h"
 #include "templates/direct/register_plan.h"
-#include "templates/image_strides.h"
-#include "templates/row_tiles.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {

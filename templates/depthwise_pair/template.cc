@@ -1,9 +1,9 @@
 #include "templates/depthwise_pair/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise_pair/config.h"
 #include "templates/depthwise_pair/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace depthwise_pair {

@@ -5,7 +5,7 @@
 // are zero, not what the first conv would make of zeros. Original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

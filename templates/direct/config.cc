@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
+#include "templates/base/row_tiles.h"
+#include "templates/base/support_checks.h"
 #include "templates/direct/register_plan.h"
 #include "templates/direct/schedule.h"
-#include "templates/image_strides.h"
-#include "templates/row_tiles.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::direct {
 namespace {
 
 // Input that a task prepares should stay in a second-level cache. One row is always allowed.
-constexpr int64_t kMostPreparedBytes = 1 << 20;
+constexpr int64_t kMaxPreparedBytes = 1 << 20;
 
 void AddOnce(std::vector<int64_t>& values, int64_t value) {
   if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
@@ -93,9 +93,9 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
   if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
   if (c.ic_pass > 0 && c.ic_block > 0 && c.ic_pass % c.ic_block != 0) return "ic_pass splits a block";
   const int64_t prepared = w.pre.any() && c.rows > 1 ? PreparedFloats(w, c) * kFloatBytes : 0;
-  if (prepared > kMostPreparedBytes) {
+  if (prepared > kMaxPreparedBytes) {
     return fmt::format("prepares {} KiB of input per task (at most {})", prepared >> 10,
-                       kMostPreparedBytes >> 10);
+                       kMaxPreparedBytes >> 10);
   }
   const int64_t code = EstimateCodeBytes(w, c, cpu.vector_floats());
   if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
@@ -230,9 +230,9 @@ std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
 }  // namespace
 
 std::string WhyNoDefault(const ConvWorkload& w, const CpuInfo& cpu) {
-  constexpr int64_t kLeastTapBytes = 14;  // a load and a multiplication
+  constexpr int64_t kMinTapBytes = 14;  // a load and a multiplication
   // A lower bound first, which takes no time however large the sizes are.
-  const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kLeastTapBytes;
+  const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kMinTapBytes;
   if (code <= kMaxCodeBytes && FindDefault(w, cpu)) return "";
   return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
 }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "layouts/base/cpu.h"
-#include "ops/workload.h"
-#include "templates/conv_template.h"
+#include "ops/conv/workload.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::direct {
 

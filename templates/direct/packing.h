@@ -8,7 +8,7 @@
 #pragma once
 
 #include "layouts/tensor.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "templates/direct/schedule.h"
 
 namespace tilesmith::direct {

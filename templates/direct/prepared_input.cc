@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
-#include "ops/kernels/elementwise_loops.h"
-#include "templates/image_strides.h"
+#include "ops/elementwise/elementwise_loops.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::direct {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "templates/direct/schedule.h"
 
 namespace tilesmith::direct {

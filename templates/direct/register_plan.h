@@ -23,7 +23,7 @@ struct RegisterPlan {
 constexpr int kEpilogueScratch = 2;
 
 inline RegisterPlan PlanRegisters(int vectors, int positions, Broadcast broadcast, int registers) {
-  constexpr int kMostBroadcasts = 4;
+  constexpr int kMaxBroadcasts = 4;
   RegisterPlan plan;
   plan.accumulators = vectors * positions;
   plan.weights = broadcast == Broadcast::kMixed ? vectors - 1 : vectors;
@@ -32,7 +32,7 @@ inline RegisterPlan PlanRegisters(int vectors, int positions, Broadcast broadcas
   const int room = plan.first_weight - plan.accumulators;
   const int needed = broadcast == Broadcast::kEmbedded ? 0 : 1;
   plan.fits = room >= needed && plan.accumulators + kEpilogueScratch <= registers;
-  plan.broadcasts = needed == 0 || room < 0 ? 0 : room < kMostBroadcasts ? room : kMostBroadcasts;
+  plan.broadcasts = needed == 0 || room < 0 ? 0 : room < kMaxBroadcasts ? room : kMaxBroadcasts;
   return plan;
 }
 

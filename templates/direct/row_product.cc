@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "templates/support_checks.h"
+#include "templates/base/support_checks.h"
 
 namespace tilesmith::direct {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "layouts/base/sizes.h"
-#include "templates/conv_template.h"
-#include "templates/image_strides.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::direct {
 namespace {

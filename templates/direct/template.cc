@@ -1,8 +1,8 @@
 #include "templates/direct/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/direct/config.h"
 #include "templates/direct/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace direct {

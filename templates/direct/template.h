@@ -4,7 +4,7 @@
 // Deep Learning Convolutions on SIMD Architectures", 2018); the tiling of edges and tails is original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

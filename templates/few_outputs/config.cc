@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
+#include "templates/base/support_checks.h"
 #include "templates/few_outputs/register_plan.h"
 #include "templates/few_outputs/schedule.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::few_outputs {
 namespace {
 
-constexpr int64_t kMostOutputs = 8;
-constexpr int64_t kLeastTapBytes = 17;  // a load and a multiplication
+constexpr int64_t kMaxOutputs = 8;
+constexpr int64_t kMinTapBytes = 17;  // a load and a multiplication
 
 std::string WhyInvalid(const ConvWorkload& workload, const FewOutputsConfig& c) {
   const ConvWorkload w = Flattened(workload, c.flat_width);
@@ -66,14 +66,14 @@ FewOutputsConfig ReadConfig(const Config& config) {
 
 Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   if (w.g > 1) return Support::No("a grouped convolution");
-  if (w.oc > kMostOutputs)
-    return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMostOutputs));
+  if (w.oc > kMaxOutputs)
+    return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMaxOutputs));
   if (w.sw > 1) return Support::No("a horizontal stride: vectors of a row would need every other element");
   if (Support fits = FitsDisplacements(w, 0); !fits.ok) return fits;
   if (w.kh > static_cast<int64_t>(kMaxInputRows))
     return Support::No(fmt::format("{} kernel rows (at most {})", w.kh, kMaxInputRows));
   // A lower bound, at once: telling exactly takes memory for every tile at an edge.
-  const int64_t code = EdgePositions(w) / cpu.vector_floats() * w.kh * w.kw * kLeastTapBytes;
+  const int64_t code = EdgePositions(w) / cpu.vector_floats() * w.kh * w.kw * kMinTapBytes;
   if (w.kw > kMaxCodeBytes || code > kMaxCodeBytes)
     return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
   const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(cpu, {1, 1, 1})));

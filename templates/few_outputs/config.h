@@ -2,7 +2,7 @@
 #pragma once
 
 #include "layouts/base/cpu.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::few_outputs {
 

@@ -29,7 +29,7 @@ struct TileSize {
 constexpr int kEpilogueScratch = 2;
 
 inline RegisterPlan PlanRegisters(const Schedule& g, const TileSize& tile) {
-  constexpr int kMostInputs = 6;  // more loads in flight than any CPU can use
+  constexpr int kMaxInputs = 6;  // more loads in flight than any CPU can use
   const bool wide = g.config.lanes == 16;
   RegisterPlan plan;
   size_t most_taps = 0;
@@ -40,7 +40,7 @@ inline RegisterPlan PlanRegisters(const Schedule& g, const TileSize& tile) {
   plan.mask = wide ? 32 : 15;
   plan.first_weight = plan.mask - plan.weights;
   plan.first_input = plan.accumulators;
-  plan.inputs = std::min(plan.first_weight - plan.first_input, kMostInputs);
+  plan.inputs = std::min(plan.first_weight - plan.first_input, kMaxInputs);
   plan.fits = plan.inputs >= 1 && plan.accumulators + kEpilogueScratch <= plan.mask;
   return plan;
 }

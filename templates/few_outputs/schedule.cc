@@ -1,6 +1,6 @@
 #include "templates/few_outputs/schedule.h"
 
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::few_outputs {
 

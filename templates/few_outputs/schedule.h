@@ -7,12 +7,12 @@
 #include <memory>
 #include <vector>
 
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
+#include "templates/base/image_strides.h"
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
+#include "templates/base/row_tiles.h"
 #include "templates/few_outputs/config.h"
-#include "templates/image_strides.h"
-#include "templates/loop_features.h"
-#include "templates/loop_nest.h"
-#include "templates/row_tiles.h"
 
 namespace tilesmith::few_outputs {
 

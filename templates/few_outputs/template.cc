@@ -1,8 +1,8 @@
 #include "templates/few_outputs/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/few_outputs/config.h"
 #include "templates/few_outputs/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace few_outputs {

@@ -3,7 +3,7 @@
 // empty. Any kernel, padding, dilation and vertical stride; horizontal stride 1. Source: original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
+#include "templates/base/support_checks.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/register_plan.h"
 #include "templates/grouped/schedule.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::grouped {
 namespace {
 
-constexpr int64_t kLeastTapBytes = 6;  // of an input channel
-constexpr int64_t kMostChannels = 32;
+constexpr int64_t kMinTapBytes = 6;  // of an input channel
+constexpr int64_t kMaxChannels = 32;
 
 // Vector widths in which groups are whole vectors or whole fractions of one, the widest first.
 std::vector<int64_t> LaneCounts(const ConvWorkload& w, const CpuInfo& cpu) {
@@ -119,8 +119,8 @@ Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   const int64_t channels = w.ic / w.g;
   const int64_t vector = cpu.vector_floats();
   if (channels == 1) return Support::No("one channel a group is a depthwise convolution");
-  if (channels > kMostChannels)
-    return Support::No(fmt::format("{} channels a group (at most {})", channels, kMostChannels));
+  if (channels > kMaxChannels)
+    return Support::No(fmt::format("{} channels a group (at most {})", channels, kMaxChannels));
   if (LaneCounts(w, cpu).empty()) {
     return Support::No(
         fmt::format("groups of {} channels neither divide nor fill vectors of {}", channels, vector));
@@ -129,7 +129,7 @@ Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   if (w.kh > static_cast<int64_t>(kMaxInputRows))
     return Support::No(fmt::format("{} kernel rows (at most {})", w.kh, kMaxInputRows));
   // A lower bound, at once: telling exactly takes memory for every tap.
-  const int64_t code = EdgePositions(w) * w.kh * w.kw * channels * kLeastTapBytes;
+  const int64_t code = EdgePositions(w) * w.kh * w.kw * channels * kMinTapBytes;
   if (w.kw > kMaxCodeBytes || code > kMaxCodeBytes)
     return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
   const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing})));

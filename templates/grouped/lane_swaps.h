@@ -14,15 +14,15 @@
 namespace tilesmith::grouped {
 
 // The most ways (s) to swap inputs: within 128 bits, where any permute takes a constant pattern.
-constexpr int64_t kMostSwaps = 4;
+constexpr int64_t kMaxSwaps = 4;
 // Of such permutes: lane i of four becomes lane i ^ s, for s from 0.
-constexpr uint8_t kSwapPattern[kMostSwaps] = {0xE4, 0xB1, 0x4E, 0x1B};
+constexpr uint8_t kSwapPattern[kMaxSwaps] = {0xE4, 0xB1, 0x4E, 0x1B};
 
 // 1 (no swaps: inputs are spread), and those that leave few enough ways. Precondition: channels > 1.
 inline std::vector<int64_t> SumCounts(int64_t channels) {
   std::vector<int64_t> counts = {1};
   for (int64_t sums : {2, 4, 8, 16}) {
-    if (channels % sums == 0 && channels <= kMostSwaps * sums) counts.push_back(sums);
+    if (channels % sums == 0 && channels <= kMaxSwaps * sums) counts.push_back(sums);
   }
   return counts;
 }

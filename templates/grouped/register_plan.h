@@ -29,7 +29,7 @@ constexpr int kEpilogueScratch = 2;
 
 // `positions` of a row, `rows` of them.
 inline RegisterPlan PlanRegisters(const Schedule& g, int positions, int64_t rows) {
-  constexpr int kMostInTurn = 6;            // more loads in flight than any CPU can use
+  constexpr int kMaxInTurn = 6;             // more loads in flight than any CPU can use
   const bool wide = g.vector_floats == 16;  // AVX-512, which has mask registers of its own
   const int registers = wide ? 32 : 16;
   RegisterPlan plan;
@@ -40,14 +40,14 @@ inline RegisterPlan PlanRegisters(const Schedule& g, int positions, int64_t rows
   plan.first_input = plan.accumulators;
   if (g.config.hold == Hold::kInputs) {
     plan.inputs = static_cast<int>(InputColumnsOf(g.workload, {.width = positions}).size());
-    plan.weights = std::min(plan.index - plan.first_input - plan.inputs, kMostInTurn);
+    plan.weights = std::min(plan.index - plan.first_input - plan.inputs, kMaxInTurn);
   } else {
     size_t most_taps = 0;
     for (const InputRow& row : InputRowsOf(g.workload, rows))
       most_taps = std::max(most_taps, row.taps.size());
     const auto weights = static_cast<int>(most_taps * g.workload.kw * g.config.sums);
     plan.weights = g.config.hold == Hold::kWeights ? weights : 0;
-    plan.inputs = std::min(plan.index - plan.weights - plan.first_input, kMostInTurn);
+    plan.inputs = std::min(plan.index - plan.weights - plan.first_input, kMaxInTurn);
   }
   plan.first_weight = plan.index - plan.weights;
   plan.fits = plan.inputs >= 1 && (plan.weights >= 1 || g.config.hold == Hold::kNothing) &&

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::grouped {
 namespace {

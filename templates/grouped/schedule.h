@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "layouts/layout.h"
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
+#include "templates/base/image_strides.h"
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
+#include "templates/base/row_tiles.h"
 #include "templates/grouped/config.h"
-#include "templates/image_strides.h"
-#include "templates/loop_features.h"
-#include "templates/loop_nest.h"
-#include "templates/row_tiles.h"
 
 namespace tilesmith::grouped {
 

@@ -1,8 +1,8 @@
 #include "templates/grouped/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/grouped/config.h"
 #include "templates/grouped/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace grouped {

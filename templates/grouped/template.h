@@ -4,7 +4,7 @@
 // and dilation. Source: original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

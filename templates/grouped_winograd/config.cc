@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <set>
 
+#include "templates/base/support_checks.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/support_checks.h"
 #include "templates/winograd/schedule.h"
 
 namespace tilesmith::grouped_winograd {
 namespace {
 
-constexpr int64_t kMostBlock = 64;  // tiles; more would leave the second-level cache
+constexpr int64_t kMaxBlock = 64;  // tiles; more would leave the second-level cache
 
 std::vector<int64_t> Blocks(int64_t channels, int64_t vector) {
   std::vector<int64_t> blocks = BlocksOfVectors(channels, vector);
@@ -22,7 +22,7 @@ std::vector<int64_t> Blocks(int64_t channels, int64_t vector) {
 
 std::vector<int64_t> TileBlocks(const ConvWorkload& w) {
   std::set<int64_t> values = {1};
-  const int64_t most = std::min(kMostBlock, winograd::CountTiles(w, 2));
+  const int64_t most = std::min(kMaxBlock, winograd::CountTiles(w, 2));
   for (int64_t block : {2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 20, 24, 28, 32, 42, 49, 56, 64}) {
     if (block <= most) values.insert(block);
   }

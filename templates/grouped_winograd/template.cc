@@ -1,8 +1,8 @@
 #include "templates/grouped_winograd/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/grouped_winograd/config.h"
 #include "templates/grouped_winograd/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace grouped_winograd {

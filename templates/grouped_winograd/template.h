@@ -3,7 +3,7 @@
 // groups at a time, so that all of a block of tiles stays in the first-level cache. Source: original.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

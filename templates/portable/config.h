@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "layouts/base/cpu.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::portable {
 

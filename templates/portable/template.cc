@@ -1,8 +1,8 @@
 #include "templates/portable/template.h"
 
+#include "templates/base/schedule_template.h"
 #include "templates/portable/config.h"
 #include "templates/portable/schedule.h"
-#include "templates/schedule_template.h"
 
 namespace tilesmith {
 namespace portable {

@@ -49,7 +49,8 @@ struct PortablePlaneTile {
   int vectors = 1;              // 1 or 2
 };
 
-// The piecewise activations as min(max(x, low), high) and friends; see ops/activation.h for the formulas.
+// The piecewise activations as min(max(x, low), high) and friends; see ops/base/activation.h for the
+// formulas.
 enum class PortableActivation { kNone, kRelu, kClip, kLeakyRelu, kHardSigmoid, kHardSwish };
 
 // out[channel_offsets[v] + p * position_stride] = act(acc + residual at the same place).

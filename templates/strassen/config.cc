@@ -6,16 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "templates/base/image_strides.h"
+#include "templates/base/support_checks.h"
 #include "templates/direct/row_product.h"
-#include "templates/image_strides.h"
 #include "templates/strassen/schedule.h"
-#include "templates/support_checks.h"
 
 namespace tilesmith::strassen {
 namespace {
 
-constexpr int64_t kMostBlockBytes = 16LL << 20;   // V of a block
-constexpr int64_t kMostStageBytes = 256LL << 20;  // V of the whole batch
+constexpr int64_t kMaxBlockBytes = 16LL << 20;   // V of a block
+constexpr int64_t kMaxStageBytes = 256LL << 20;  // V of the whole batch
 
 // A block lies in one half of the channels; NHWC always does.
 std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
@@ -43,7 +43,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Strassen
   const Schedule g = MakeSchedule(w, c, cpu.vector_floats());
   const bool staged = c.partition == Partition::kOutChannels;
   const int64_t bytes = g.v_floats() * kFloatBytes * (staged ? g.blocks() : 1);
-  const int64_t most = staged ? kMostStageBytes : kMostBlockBytes;
+  const int64_t most = staged ? kMaxStageBytes : kMaxBlockBytes;
   if (bytes > most) return fmt::format("{} MiB of scratch (at most {})", bytes >> 20, most >> 20);
   return direct::WhyProductInvalid(ProductOf(w, c.row), c.product, cpu);
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "layouts/base/sizes.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/image_strides.h"
 #include "templates/direct/row_product.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::strassen {
 namespace {

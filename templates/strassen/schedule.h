@@ -18,10 +18,10 @@
 #include <cstdint>
 
 #include "layouts/layout.h"
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
 #include "templates/direct/schedule.h"
-#include "templates/loop_features.h"
-#include "templates/loop_nest.h"
 #include "templates/strassen/config.h"
 
 namespace tilesmith::strassen {

@@ -1,6 +1,6 @@
 #include "templates/strassen/template.h"
 
-#include "templates/schedule_template.h"
+#include "templates/base/schedule_template.h"
 #include "templates/strassen/config.h"
 #include "templates/strassen/schedule.h"
 

@@ -3,7 +3,7 @@
 // additions of vectors that the input or output channels share.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

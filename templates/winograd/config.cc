@@ -6,16 +6,16 @@
 #include <set>
 #include <vector>
 
+#include "templates/base/image_strides.h"
+#include "templates/base/support_checks.h"
 #include "templates/direct/row_product.h"
-#include "templates/image_strides.h"
-#include "templates/support_checks.h"
 #include "templates/winograd/schedule.h"
 
 namespace tilesmith::winograd {
 namespace {
 
-constexpr int64_t kMostBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
-constexpr int64_t kMostStageScratchBytes = 256LL << 20;  // whatever the batch
+constexpr int64_t kMaxBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
+constexpr int64_t kMaxStageScratchBytes = 256LL << 20;  // whatever the batch
 // Summing channels in passes of this many keeps rounding errors no larger than those of oneDNN's products,
 // for some 1% of the time with 128 channels, 3% with 256.
 constexpr int64_t kChannelsPerPass = 64;
@@ -59,7 +59,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Winograd
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
   const int64_t scratch =
       ScratchFor(w, c.tile, blocks ? c.tile_block : tiles, cpu.vector_floats()) * kFloatBytes;
-  const int64_t most = blocks ? kMostBlockScratchBytes : kMostStageScratchBytes;
+  const int64_t most = blocks ? kMaxBlockScratchBytes : kMaxStageScratchBytes;
   if (scratch > most) return fmt::format("{} MiB of scratch (at most {})", scratch >> 20, most >> 20);
   return direct::WhyProductInvalid(ProductOf(w, blocks ? c.tile_block : tiles, cpu.vector_floats()),
                                    c.product, cpu);

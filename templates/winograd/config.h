@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "layouts/base/cpu.h"
-#include "ops/workload.h"
-#include "templates/conv_template.h"
+#include "ops/conv/workload.h"
+#include "templates/base/conv_template.h"
 #include "templates/direct/config.h"
 
 namespace tilesmith::winograd {

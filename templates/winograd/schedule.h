@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
 #include "templates/direct/schedule.h"
-#include "templates/loop_features.h"
-#include "templates/loop_nest.h"
 #include "templates/winograd/config.h"
 #include "templates/winograd/transforms.h"
 

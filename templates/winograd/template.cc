@@ -1,6 +1,6 @@
 #include "templates/winograd/template.h"
 
-#include "templates/schedule_template.h"
+#include "templates/base/schedule_template.h"
 #include "templates/winograd/config.h"
 #include "templates/winograd/schedule.h"
 

@@ -3,7 +3,7 @@
 // transforms. With stride 2, tiles of 2, 3 and 4: 1.44, 1.65 and 1.78 times fewer.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

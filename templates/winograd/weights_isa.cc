@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kLanes = 8;  // output channels at a time
 constexpr int kTaps = 3;
-constexpr int kMostWindow = 9;
+constexpr int kMaxWindow = 9;
 
 typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
@@ -29,7 +29,7 @@ void LoadTaps(const winograd::ChunkWeights& c, int64_t channel, int64_t first,
 void TransformWinogradWeights(const winograd::ChunkWeights& c) {
   for (int64_t channel = 0; channel < c.input_channels; ++channel) {
     for (int64_t first = 0; first < c.lanes; first += kLanes) {
-      Doubles taps[kTaps][kTaps], rows[kMostWindow][kTaps];
+      Doubles taps[kTaps][kTaps], rows[kMaxWindow][kTaps];
       LoadTaps(c, channel, first, taps);
       for (int64_t i = 0; i < c.window; ++i) {
         const double* g = c.transform + i * kTaps;

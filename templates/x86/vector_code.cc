@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "layouts/base/check.h"
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::x86 {
 

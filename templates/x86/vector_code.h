@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
-#include "ops/activation.h"
+#include "ops/base/activation.h"
 
 namespace tilesmith::x86 {
 

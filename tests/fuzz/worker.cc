@@ -45,7 +45,7 @@ class Worker {
   int Run() {
     const int64_t begin = SteadyNanoseconds();
     for (const std::string& input : options_.inputs) {
-      if (!Execute(input.substr(0, kMostInputBytes))) return kExitFound;
+      if (!Execute(input.substr(0, kMaxInputBytes))) return kExitFound;
     }
     if (corpus_.empty()) corpus_.emplace_back();
     state_.corpus = static_cast<int64_t>(corpus_.size());
@@ -79,7 +79,7 @@ class Worker {
     Mutation mutation{random_, other, target_.words};
     do {
       input = target_.mutate(std::move(input), mutation);
-      input.resize(std::min(input.size(), kMostInputBytes));
+      input.resize(std::min(input.size(), kMaxInputBytes));
     } while (!mutation.OneIn(3));
     return input;
   }

@@ -11,7 +11,7 @@
 
 namespace tilesmith::fuzz {
 
-constexpr size_t kMostInputBytes = size_t{1} << 14;
+constexpr size_t kMaxInputBytes = size_t{1} << 14;
 
 // Memory that outlives the worker: what it was doing when it died.
 struct SharedState {
@@ -20,7 +20,7 @@ struct SharedState {
   std::atomic<int64_t> began_clock_ns;  // likewise, steady clock; 0 between inputs
   std::atomic<int64_t> features, corpus;
   size_t bytes;
-  char input[kMostInputBytes];
+  char input[kMaxInputBytes];
   char problem[1024];  // an exception, in words
 };
 

@@ -1,4 +1,4 @@
-#include "ops/activation.h"
+#include "ops/base/activation.h"
 
 #include <gmock/gmock.h>
 

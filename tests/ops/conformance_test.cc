@@ -5,8 +5,8 @@
 
 #include <iostream>
 
+#include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
 
 namespace tilesmith {
 namespace {

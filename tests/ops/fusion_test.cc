@@ -1,12 +1,12 @@
-#include "ops/fusion.h"
+#include "ops/conv/fusion.h"
 
 #include <gtest/gtest.h>
 
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/networks/networks.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
 #include "ops/passes/passes.h"
 
 namespace tilesmith {

@@ -1,14 +1,14 @@
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/input.h"
-#include "ops/reference_run.h"
+#include "ops/base/input.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/binary.h"
+#include "ops/graph/reference_run.h"
+#include "ops/movement/concat.h"
 
 namespace tilesmith {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "layouts/base/error.h"
+#include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
 #include "tests/ops/onnx_model.h"
 
 namespace tilesmith {

@@ -1,7 +1,7 @@
 // The kernels that cut, shuffle and resize images, against their op's Reference.
-#include "ops/nodes/depth_to_space.h"
-#include "ops/nodes/indexing.h"
-#include "ops/nodes/resize.h"
+#include "ops/movement/depth_to_space.h"
+#include "ops/movement/indexing.h"
+#include "ops/resize/resize.h"
 #include "tests/ops/kernel_check.h"
 
 namespace tilesmith {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
-#include "ops/op.h"
+#include "ops/base/op.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"

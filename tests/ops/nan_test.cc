@@ -1,13 +1,13 @@
-// What every op makes of a NaN (ops/activation.h), in its reference and in its kernels.
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/functions.h"
-#include "ops/nodes/gemm.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/prelu.h"
-#include "ops/nodes/reduce.h"
-#include "ops/nodes/softmax.h"
+// What every op makes of a NaN (ops/base/activation.h), in its reference and in its kernels.
+#include "ops/dense/gemm.h"
+#include "ops/dense/softmax.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
+#include "ops/elementwise/prelu.h"
+#include "ops/pool/pool.h"
+#include "ops/reduce/reduce.h"
 #include "tests/ops/kernel_check.h"
 #include "tests/ops/test_node.h"
 

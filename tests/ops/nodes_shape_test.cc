@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ops/nodes/pool.h"
+#include "ops/pool/pool.h"
 #include "tests/ops/test_node.h"
 
 namespace tilesmith {

@@ -1,10 +1,10 @@
 // Importers and references: small cases checked by hand, and the refusals.
 #include <gmock/gmock.h>
 
-#include "ops/conv_data.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/pool.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_data.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/pool/pool.h"
 #include "tests/ops/test_node.h"
 #include "tests/support/random.h"
 

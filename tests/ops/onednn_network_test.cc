@@ -1,5 +1,5 @@
 // The chain of twins must compute the network, or the baseline of whole networks would be another network's.
-#include "ops/onednn_network.h"
+#include "ops/onednn/onednn_network.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,16 +7,16 @@
 #include <cmath>
 #include <random>
 
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/binary.h"
+#include "ops/graph/reference_run.h"
+#include "ops/movement/depth_to_space.h"
+#include "ops/movement/transpose.h"
 #include "ops/networks/networks.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/depth_to_space.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/transpose.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
+#include "ops/pool/pool.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {

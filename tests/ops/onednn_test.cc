@@ -1,6 +1,6 @@
 // The twins must compute what the project's own formulas say, or the baseline would be timed on another
 // problem.
-#include "ops/onednn.h"
+#include "ops/onednn/onednn.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <random>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/onnx_export.h"
+#include "ops/onnx/onnx_export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "layouts/base/error.h"
+#include "ops/graph/reference_run.h"
 #include "ops/networks/networks.h"
-#include "ops/onnx_import.h"
-#include "ops/reference_run.h"
+#include "ops/onnx/onnx_import.h"
 
 namespace tilesmith {
 namespace {

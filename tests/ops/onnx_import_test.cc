@@ -1,4 +1,4 @@
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "layouts/base/error.h"
-#include "ops/reference_run.h"
+#include "ops/graph/reference_run.h"
 #include "tests/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 
 namespace tilesmith {
 

@@ -5,8 +5,8 @@
 
 #include <functional>
 
-#include "ops/nodes/conv_transpose.h"
-#include "ops/nodes/indexing.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/movement/indexing.h"
 #include "ops/passes/passes.h"
 #include "tests/ops/test_net.h"
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "ops/onnx_import.h"
+#include "ops/graph/reference_run.h"
+#include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "ops/nodes/gemm.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/prelu.h"
-#include "ops/nodes/transpose.h"
+#include "ops/dense/gemm.h"
+#include "ops/elementwise/prelu.h"
+#include "ops/movement/transpose.h"
+#include "ops/pool/pool.h"
 #include "tests/ops/test_net.h"
 
 namespace tilesmith {

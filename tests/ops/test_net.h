@@ -7,15 +7,15 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/pad.h"
-#include "ops/nodes/view.h"
-#include "ops/reference_run.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/graph/reference_run.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/pad.h"
+#include "ops/movement/view.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {

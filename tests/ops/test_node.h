@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "layouts/base/error.h"
-#include "ops/op_registry.h"
+#include "ops/base/op_registry.h"
 
 namespace tilesmith {
 

@@ -1,4 +1,4 @@
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
 
 #include <gmock/gmock.h>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "layouts/base/error.h"
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {

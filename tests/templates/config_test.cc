@@ -1,4 +1,4 @@
-#include "templates/config.h"
+#include "templates/base/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

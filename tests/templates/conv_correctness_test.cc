@@ -11,10 +11,10 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/conv_data.h"
-#include "ops/nodes/conv.h"
-#include "templates/conv_error.h"
-#include "templates/conv_template.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_data.h"
+#include "templates/base/conv_error.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -42,8 +42,8 @@ int SweepLength() {
 }
 
 std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& random) {
-  constexpr int kMostTries = 20000;
-  for (int i = 0; i < kMostTries; ++i) {
+  constexpr int kMaxTries = 20000;
+  for (int i = 0; i < kMaxTries; ++i) {
     const uint64_t index = random.Next() % space.size();
     if (space.IsValid(index)) return space.At(index);
   }
@@ -52,8 +52,8 @@ std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& ra
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
-  constexpr int kMostTries = 1000, kOneFusedIn = 4;
-  for (int i = 0; i < kMostTries; ++i) {
+  constexpr int kMaxTries = 1000, kOneFusedIn = 4;
+  for (int i = 0; i < kMaxTries; ++i) {
     c.workload = random.Integer(1, kOneFusedIn) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
     if (c.conv_template->Supports(c.workload, c.cpu).ok) return true;
   }

@@ -5,7 +5,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
 #include "templates/depthwise/template.h"

@@ -6,8 +6,8 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/conv_data.h"
-#include "templates/conv_template.h"
+#include "ops/conv/conv_data.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"
 

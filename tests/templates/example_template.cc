@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "templates/image_strides.h"
-#include "templates/schedule_template.h"
+#include "templates/base/image_strides.h"
+#include "templates/base/schedule_template.h"
 
 namespace tilesmith {
 namespace example {

@@ -2,7 +2,7 @@
 // templates go through take it as one more.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/templates/example_template.h"
 
 namespace tilesmith {

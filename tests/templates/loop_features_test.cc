@@ -1,11 +1,11 @@
-#include "templates/loop_features.h"
+#include "templates/base/loop_features.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 

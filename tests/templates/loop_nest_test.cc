@@ -1,4 +1,4 @@
-#include "templates/loop_nest.h"
+#include "templates/base/loop_nest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 

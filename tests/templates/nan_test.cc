@@ -8,9 +8,9 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/conv_data.h"
-#include "ops/nodes/conv.h"
-#include "templates/conv_template.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_data.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 

@@ -10,7 +10,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "templates/portable/template.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"

@@ -1,4 +1,4 @@
-#include "templates/row_tiles.h"
+#include "templates/base/row_tiles.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "templates/space_fingerprint.h"
+#include "templates/base/space_fingerprint.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "templates/conv_error.h"
+#include "templates/base/conv_error.h"
 #include "templates/strassen/schedule.h"
 #include "templates/strassen/template.h"
 #include "tests/support/test_cpu.h"

@@ -1,5 +1,5 @@
 // What templates promise of the workloads that they support, for every workload there can be.
-#include "templates/support_checks.h"
+#include "templates/base/support_checks.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

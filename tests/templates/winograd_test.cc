@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
-#include "templates/conv_error.h"
+#include "templates/base/conv_error.h"
 #include "templates/winograd/template.h"
 #include "templates/winograd/transforms.h"
 #include "tests/support/random.h"

@@ -8,7 +8,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/reference_run.h"
+#include "ops/graph/reference_run.h"
 #include "tests/support/allocations/counting_allocator.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_files.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"

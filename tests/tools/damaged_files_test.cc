@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "layouts/base/text_file.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tuner/records/database.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "layouts/base/cpu.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/op_registry.h"
+#include "ops/base/op_registry.h"
 #include "tests/support/ops/conformance.h"
 #include "tests/support/temporary_files.h"
 

@@ -10,7 +10,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
-#include "ops/fusion.h"
+#include "ops/conv/fusion.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"

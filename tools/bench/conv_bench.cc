@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "layouts/base/check.h"
-#include "ops/conv_data.h"
+#include "ops/conv/conv_data.h"
 #include "tools/bench/onednn_side.h"
 #include "tools/bench/random_tensor.h"
 

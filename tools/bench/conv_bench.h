@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "layouts/measure/duel.h"
-#include "ops/onednn.h"
-#include "templates/conv_error.h"
+#include "ops/onednn/onednn.h"
+#include "templates/base/conv_error.h"
 #include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
 #include "tuner/records/record.h"

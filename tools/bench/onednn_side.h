@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/conv_data.h"
-#include "ops/onednn.h"
+#include "ops/conv/conv_data.h"
+#include "ops/onednn/onednn.h"
 
 namespace tilesmith {
 

@@ -5,7 +5,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/kernels/elementwise.h"
+#include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
 

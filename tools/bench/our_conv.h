@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/conv_data.h"
-#include "templates/conv_template.h"
+#include "ops/conv/conv_data.h"
+#include "templates/base/conv_template.h"
 #include "tools/cli/machine.h"
 
 namespace tilesmith {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

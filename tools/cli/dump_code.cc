@@ -1,6 +1,6 @@
 #include "tools/cli/dump_code.h"
 
-#include "ops/conv_data.h"
+#include "ops/conv/conv_data.h"
 
 namespace tilesmith {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "layouts/base/cpu.h"
-#include "ops/workload.h"
-#include "templates/code_sink.h"
+#include "ops/conv/workload.h"
+#include "templates/base/code_sink.h"
 
 namespace tilesmith {
 

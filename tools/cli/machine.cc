@@ -6,7 +6,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
-#include "ops/onednn.h"
+#include "ops/onednn/onednn.h"
 
 namespace tilesmith {
 

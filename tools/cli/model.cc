@@ -8,8 +8,8 @@
 
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
-#include "ops/onnx_export.h"
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_export.h"
+#include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
 #include "tools/cli/system_files.h"
 

@@ -8,7 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 namespace {
@@ -34,11 +34,11 @@ bool OneOf(std::string_view value, std::string_view no, std::string_view yes) {
 }
 
 double Goal(std::string_view value) {
-  constexpr double kMostGoal = 1e6;
+  constexpr double kMaxGoal = 1e6;
   const std::string text(value);
   char* end = nullptr;
   const double goal = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(goal >= 0 && goal <= kMostGoal))
+  if (text.empty() || *end != '\0' || !(goal >= 0 && goal <= kMaxGoal))
     throw Error(ErrorCode::kUsage, fmt::format("\"{}\" is not a goal such as 1.05", text));
   return goal;
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/fusion.h"
-#include "ops/nodes/conv.h"
-#include "templates/conv_template.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/fusion.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 namespace {

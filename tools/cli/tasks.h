@@ -6,8 +6,8 @@
 
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/cpu.h"
-#include "ops/graph.h"
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

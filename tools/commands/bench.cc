@@ -7,7 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "templates/fma_peak.h"
+#include "templates/base/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/bench/separate_schedules.h"

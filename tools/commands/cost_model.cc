@@ -13,7 +13,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kMostRowsShown = 20;
+constexpr size_t kMaxRowsShown = 20;
 
 class CostModelCommand : public Command {
  public:
@@ -106,7 +106,7 @@ class CostModelCommand : public Command {
     Table& table = report.AddTable(
         {"importance", "What it looks at:", {{"feature", "feature"}, {"gain_share", "gain"}, {"bar", ""}}});
     for (const CostModel::ColumnGain& gain : model.Importance()) {
-      if (table.rows().size() == kMostRowsShown) break;
+      if (table.rows().size() == kMaxRowsShown) break;
       table.AddRow({TextCell(gain.column), PercentCell(gain.share),
                     TextCell(std::string(size_t(60 * gain.share), '#'))});
     }

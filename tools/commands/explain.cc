@@ -11,7 +11,7 @@
 #include "graph_tuner/explain/layout_tries.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/error.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "tools/cli/close_names.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
@@ -26,11 +26,11 @@ namespace {
 using NodeId = Graph::NodeId;
 
 constexpr size_t kShownTerms = 12;  // and changes of a plan, as text
-constexpr int64_t kMostPlans = 1000;
+constexpr int64_t kMaxPlans = 1000;
 
 // A node that has a layout of its own. Throws Error(kUsage) naming those with a similar name.
 NodeId FindNode(const Graph& graph, const std::string& name) {
-  constexpr size_t kMostNames = 5;
+  constexpr size_t kMaxNames = 5;
   std::vector<std::string> names;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::string_view type = graph.node(id).op->Type();
@@ -38,7 +38,7 @@ NodeId FindNode(const Graph& graph, const std::string& name) {
     if (graph.node(id).name == name) return id;
     names.push_back(graph.node(id).name);
   }
-  const std::vector<std::string> close = CloseNames(name, names, kMostNames);
+  const std::vector<std::string> close = CloseNames(name, names, kMaxNames);
   const std::string hint = close.empty() ? fmt::format("without a NODE, all {} are listed", names.size())
                                          : fmt::format("close: {}", fmt::join(close, ", "));
   throw Error(ErrorCode::kUsage, fmt::format("{} has no node \"{}\" ({})", graph.name(), name, hint));
@@ -100,8 +100,7 @@ class ExplainCommand : public Command {
       AddLayoutSummary(report, network, *layout, records, show);
     } else {
       AddSummary(report, network, show);
-      if (plans_ > 0)
-        AddPlans(report, network, BestPlans(solved, int(std::min<int64_t>(plans_, kMostPlans))));
+      if (plans_ > 0) AddPlans(report, network, BestPlans(solved, int(std::min<int64_t>(plans_, kMaxPlans))));
     }
     progress.Clear();
     report.Print(json_);

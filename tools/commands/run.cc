@@ -5,7 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
-#include "templates/code_sink.h"
+#include "templates/base/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"

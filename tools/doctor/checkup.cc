@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "layouts/measure/quantile.h"
-#include "ops/onednn.h"
-#include "templates/fma_peak.h"
+#include "ops/onednn/onednn.h"
+#include "templates/base/fma_peak.h"
 #include "tools/cli/system_files.h"
 #include "tools/doctor/measurements.h"
 

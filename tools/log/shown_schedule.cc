@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
-#include "ops/conv_data.h"
+#include "ops/conv/conv_data.h"
 #include "tools/cli/disassembly.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_tables.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
 #include "tools/log/log_tables.h"
 #include "tools/network/explain_text.h"
 

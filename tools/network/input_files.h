@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layouts/measure/duel.h"
-#include "ops/onednn_network.h"
+#include "ops/onednn/onednn_network.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"
 

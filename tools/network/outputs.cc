@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "graph_tuner/check/compare.h"
-#include "ops/reference_run.h"
+#include "ops/graph/reference_run.h"
 #include "tools/cli/interrupt.h"
 
 namespace tilesmith {

@@ -9,10 +9,10 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kLeastTurns = 3, kMostTurns = 11;
-constexpr int kLeastInAll = 12;                           // turns of all plans: of few plans each has more
-constexpr size_t kLeastRuns = 1, kMostProfiledRuns = 50;  // in a turn
-constexpr int kLeastRounds = 4;                           // of a duel
+constexpr int kMinTurns = 3, kMaxTurns = 11;
+constexpr int kMinInAll = 12;                          // turns of all plans: of few plans each has more
+constexpr size_t kMinRuns = 1, kMaxProfiledRuns = 50;  // in a turn
+constexpr int kMinRounds = 4;                          // of a duel
 
 // What one plan showed in one turn.
 struct Turn {
@@ -40,10 +40,9 @@ Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement&
   const double begin = NowSeconds();
   const auto plain = TakePlacedSamples(
       placement, [&] { return SecondsOf([&] { run.Run(); }); },
-      [&](size_t taken) { return taken < kLeastRuns || NowSeconds() - begin < seconds / 2; });
+      [&](size_t taken) { return taken < kMinRuns || NowSeconds() - begin < seconds / 2; });
   Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
-  const double profiled =
-      std::clamp(seconds / 2 / turn.seconds, double(kLeastRuns), double(kMostProfiledRuns));
+  const double profiled = std::clamp(seconds / 2 / turn.seconds, double(kMinRuns), double(kMaxProfiledRuns));
   const auto profiles = TakePlacedSamples(
       placement, [&] { return run.Profile(1); }, [&](size_t taken) { return taken < size_t(profiled); });
   turn.profile = StepQuantiles(ComparableSamples(profiles, preferred, seen), 0.25);
@@ -81,15 +80,15 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
   double slowest = 0;
   for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
-  const double least_turn = 2 * double(kLeastRuns) * slowest;
-  const int least_turns = std::clamp(kLeastInAll / int(plans.size()), kLeastTurns, kMostTurns);
-  const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMostTurns)));
+  const double least_turn = 2 * double(kMinRuns) * slowest;
+  const int least_turns = std::clamp(kMinInAll / int(plans.size()), kMinTurns, kMaxTurns);
+  const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMaxTurns)));
   const auto is_over = [&](size_t taken, int times) { return int(taken) >= times * turns; };
   const auto turn = [&](size_t plan, PlacementRange& seen) {
     return TakeTurn(runs[plan], seconds / turns, machine.threads, preferred, seen);
   };
   const Rounds<Turn> comparable = Comparable(
-      TakeRounds<Turn>(runs.size(), preferred, size_t(turns) / 2 + 1, is_over, turn), preferred, kLeastTurns);
+      TakeRounds<Turn>(runs.size(), preferred, size_t(turns) / 2 + 1, is_over, turn), preferred, kMinTurns);
   const CorePlacement seen = MedianPlacement(comparable.placements);
   std::vector<PlanMeasurement> measurements;
   for (size_t plan = 0; plan < plans.size(); ++plan) {
@@ -110,13 +109,13 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
     contestants.reserve(runs.size());
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
     DuelOptions options = NetworkDuel(seconds * double(plans.size()), machine.threads, preferred);
-    options.min_rounds = kLeastRounds;
+    options.min_rounds = kMinRounds;
     options.stop = &InterruptFlag();
     const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
-  return Comparable(duel, preferred, kLeastRounds);
+  return Comparable(duel, preferred, kMinRounds);
 }
 
 }  // namespace tilesmith

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 namespace {

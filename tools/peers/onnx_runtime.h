@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npz.h"
 

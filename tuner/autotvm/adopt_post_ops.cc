@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tuner/search/nearest_config.h"
 
 namespace tilesmith {

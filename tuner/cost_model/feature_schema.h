@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {

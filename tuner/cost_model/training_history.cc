@@ -12,7 +12,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kLeastRows = 32;
+constexpr size_t kMinRows = 32;
 constexpr double kGrowth = 1.5;
 
 // A worker that was killed from outside, or an unlucky build, teaches nothing about the config.
@@ -120,7 +120,7 @@ void TrainingHistory::Start(CostModel model) {
 
 std::shared_ptr<const CostModel> TrainingHistory::Model(Objective objective) const {
   if (const auto started = started_.find(objective); started != started_.end()) return started->second;
-  if (rows_ < kLeastRows) return nullptr;
+  if (rows_ < kMinRows) return nullptr;
   Trained& trained = trained_[objective];
   if (!trained.model || static_cast<double>(rows_) >= kGrowth * static_cast<double>(trained.rows)) {
     trained = {rows_, std::make_shared<const CostModel>(TrainCostModel(*this, objective))};

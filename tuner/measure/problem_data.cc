@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "layouts/transform.h"
-#include "templates/conv_error.h"
+#include "templates/base/conv_error.h"
 
 namespace tilesmith {
 namespace {

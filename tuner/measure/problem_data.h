@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layouts/tensor.h"
-#include "ops/conv_data.h"
+#include "ops/conv/conv_data.h"
 
 namespace tilesmith {
 

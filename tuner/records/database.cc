@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "layouts/base/error.h"
-#include "templates/space_fingerprint.h"
+#include "templates/base/space_fingerprint.h"
 #include "tuner/records/distill.h"
 #include "tuner/records/log.h"
 #include "tuner/records/record_key.h"

@@ -24,7 +24,7 @@ namespace tilesmith {
 namespace {
 
 constexpr size_t kFirstRandom = 8;       // configs before there is a model, without a history
-constexpr size_t kLeastBatch = 4;        // while little is known, batches are small: the model learns fast
+constexpr size_t kMinBatch = 4;          // while little is known, batches are small: the model learns fast
 constexpr size_t kBatchShare = 3;        // and then up to a third of what is known
 constexpr uint64_t kListed = 1 << 16;    // combinations of a space that is listed
 constexpr double kRandomShare = 0.08;    // of a batch
@@ -55,7 +55,7 @@ class ModelSearcher : public Searcher {
     if (known_.size() < kFirstRandom && !base_) {
       n = std::min(n, kFirstRandom);
     } else if (batch.size() < n) {
-      n = std::min(n, std::max(kLeastBatch, known_.size() / kBatchShare));
+      n = std::min(n, std::max(kMinBatch, known_.size() / kBatchShare));
       Train();
       Choose(n, batch);
     }

@@ -1,7 +1,7 @@
 // Steps from config to config, on indices of a space: what genetic and model-guided search breed with.
 #pragma once
 
-#include "templates/config.h"
+#include "templates/base/config.h"
 #include "tuner/search/random_source.h"
 
 namespace tilesmith {

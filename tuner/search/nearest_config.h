@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "templates/config.h"
+#include "templates/base/config.h"
 
 namespace tilesmith {
 

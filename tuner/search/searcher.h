@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {

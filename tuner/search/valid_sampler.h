@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "templates/config.h"
+#include "templates/base/config.h"
 #include "tuner/search/random_source.h"
 
 namespace tilesmith {

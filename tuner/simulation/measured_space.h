@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/config.h"
+#include "templates/base/config.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {

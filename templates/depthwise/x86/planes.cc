@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "templates/base/image_strides.h"
 #include "templates/depthwise/row_pairs.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::depthwise {
 namespace {

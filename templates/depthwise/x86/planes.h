@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "layouts/base/cpu.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "templates/depthwise/schedule.h"
 #include "templates/depthwise/x86/generator.h"
 

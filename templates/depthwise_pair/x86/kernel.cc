@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "templates/base/image_strides.h"
 #include "templates/depthwise/x86/planes.h"
 #include "templates/depthwise_pair/schedule.h"
 #include "templates/depthwise_pair/x86/pointwise_rows.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {

@@ -1,7 +1,7 @@
 #include "templates/depthwise_pair/x86/pointwise_rows.h"
 
 #include "layouts/base/check.h"
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::depthwise_pair {
 

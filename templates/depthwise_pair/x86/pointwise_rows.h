@@ -4,7 +4,7 @@
 #include <span>
 
 #include "layouts/base/cpu.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/schedule.h"
 #include "templates/direct/x86/row_kernels.h"

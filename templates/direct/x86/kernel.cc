@@ -2,11 +2,11 @@
 #include <optional>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/prepared_input.h"
 #include "templates/direct/schedule.h"
 #include "templates/direct/x86/row_kernels.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::direct {
 

@@ -1,6 +1,6 @@
 #include "templates/direct/x86/row_product.h"
 
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::direct {
 namespace {

@@ -1,7 +1,7 @@
 #include "templates/few_outputs/x86/generator.h"
 
 #include "layouts/base/check.h"
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::few_outputs {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/few_outputs/schedule.h"
 #include "templates/few_outputs/x86/generator.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::few_outputs {
 

@@ -1,8 +1,8 @@
 #include "templates/grouped/x86/generator.h"
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::grouped {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "templates/base/image_strides.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/image_strides.h"
 
 namespace tilesmith::grouped_winograd {
 namespace {

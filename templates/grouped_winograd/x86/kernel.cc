@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped_winograd/schedule.h"
 #include "templates/grouped_winograd/x86/generator.h"
-#include "templates/image_strides.h"
 #include "templates/winograd/weights.h"
 #include "templates/winograd/x86/tile_transforms.h"
 

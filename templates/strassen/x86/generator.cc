@@ -1,6 +1,6 @@
 #include "templates/strassen/x86/generator.h"
 
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::strassen {
 namespace {

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/x86/row_product.h"
-#include "templates/image_strides.h"
 #include "templates/strassen/schedule.h"
 #include "templates/strassen/x86/generator.h"
 

@@ -1,6 +1,6 @@
 #include "templates/winograd/x86/input_generator.h"
 
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::winograd {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "templates/image_strides.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::winograd {
 namespace {

@@ -1,6 +1,6 @@
 // Configs as text and JSON. The first line is a template, the second a workload; the third is a config:
 // an object as in records, or "knob=value,..." as `measure-space --knobs` takes it.
-#include "templates/config.h"
+#include "templates/base/config.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -1,7 +1,7 @@
 // One line of a tuning log, by both of its readers, and what commands then ask of the record.
 #include <nlohmann/json.hpp>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
 #include "tuner/records/json_fields.h"

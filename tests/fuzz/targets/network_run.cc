@@ -9,8 +9,8 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr double kMostElements = 1 << 20;
-constexpr double kMostFlops = 2e8;
+constexpr double kMaxElements = 1 << 20;
+constexpr double kMaxFlops = 2e8;
 
 Tensor MakeInput(const Node& node, const Layout& layout) {
   Tensor plain(node.shape, Layout::Nchw(), node.type);
@@ -30,7 +30,7 @@ bool IsSmall(const Graph& graph) {
     elements += product;
     if (node.op != nullptr) flops += node.op->Flops(graph.InputShapes(id));
   }
-  return elements <= kMostElements && flops <= kMostFlops;
+  return elements <= kMaxElements && flops <= kMaxFlops;
 }
 
 void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu) {

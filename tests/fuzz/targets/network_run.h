@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith::fuzz {
 

@@ -1,6 +1,6 @@
 // An ONNX file: imported, optimized, planned by default and run once on one thread.
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
 #include "tests/fuzz/targets/network_run.h"
 #include "tests/fuzz/targets/onnx_proto.h"

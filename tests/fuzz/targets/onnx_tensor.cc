@@ -1,5 +1,5 @@
 // A serialized TensorProto, as ONNX's test data has them.
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 #include "tests/fuzz/targets/onnx_proto.h"
 #include "tests/fuzz/targets/targets.h"
 

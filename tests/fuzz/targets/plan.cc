@@ -1,6 +1,6 @@
 // A plan for one small network: read, checked, and run when it fits.
 #include "graph_tuner/plan/plan_file.h"
-#include "ops/onnx_import.h"
+#include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
 #include "tests/fuzz/targets/network_run.h"
 #include "tests/fuzz/targets/onnx_proto.h"

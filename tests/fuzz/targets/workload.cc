@@ -1,8 +1,8 @@
 // A workload's text, and what every template says about it.
-#include "ops/workload.h"
+#include "ops/conv/workload.h"
 
 #include "layouts/base/error.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
 

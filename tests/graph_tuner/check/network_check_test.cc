@@ -9,10 +9,10 @@
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/pool.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/pool/pool.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 
 namespace tilesmith {

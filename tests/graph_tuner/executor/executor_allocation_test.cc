@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/softmax.h"
-#include "ops/nodes/view.h"
+#include "ops/dense/softmax.h"
+#include "ops/elementwise/activations.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/view.h"
+#include "ops/pool/pool.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/support/allocations/counting_allocator.h"
 

@@ -4,18 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/depth_to_space.h"
-#include "ops/nodes/indexing.h"
-#include "ops/nodes/input.h"
-#include "ops/nodes/pool.h"
-#include "ops/nodes/resize.h"
-#include "ops/nodes/softmax.h"
-#include "ops/nodes/view.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/dense/softmax.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/depth_to_space.h"
+#include "ops/movement/indexing.h"
+#include "ops/movement/view.h"
+#include "ops/pool/pool.h"
+#include "ops/resize/resize.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 
 namespace tilesmith {

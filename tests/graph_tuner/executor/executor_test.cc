@@ -7,10 +7,10 @@
 
 #include "graph_tuner/executor/placement.h"
 #include "layouts/base/error.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/concat.h"
-#include "ops/nodes/view.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/binary.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/view.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 
 namespace tilesmith {

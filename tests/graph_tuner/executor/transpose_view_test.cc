@@ -7,9 +7,9 @@
 #include "graph_tuner/executor/executor.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
-#include "ops/nodes/transpose.h"
+#include "ops/graph/reference_run.h"
+#include "ops/movement/transpose.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {

@@ -8,7 +8,7 @@
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/text_file.h"
-#include "ops/fusion.h"
+#include "ops/conv/fusion.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 #include "tuner/records/log.h"

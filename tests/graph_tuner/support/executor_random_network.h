@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph_tuner/plan/plan.h"
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {

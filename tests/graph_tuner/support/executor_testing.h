@@ -11,9 +11,9 @@
 
 #include "graph_tuner/executor/executor.h"
 #include "layouts/transform.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/input.h"
-#include "ops/reference_run.h"
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/graph/reference_run.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"
 

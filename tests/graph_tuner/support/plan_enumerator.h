@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "graph_tuner/problem/build_problem.h"
-#include "ops/fusion.h"
-#include "ops/nodes/conv.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/fusion.h"
 
 namespace tilesmith {
 

@@ -10,14 +10,14 @@
 #include <random>
 
 #include "layouts/base/error.h"
-#include "ops/nodes/activations.h"
-#include "ops/nodes/batch_norm.h"
-#include "ops/nodes/binary.h"
-#include "ops/nodes/conv.h"
-#include "ops/nodes/conv_transpose.h"
-#include "ops/nodes/gemm.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/dense/gemm.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
-#include "ops/reference_run.h"
 
 namespace tilesmith {
 namespace {

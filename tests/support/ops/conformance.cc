@@ -12,8 +12,8 @@
 #include <set>
 
 #include "layouts/base/error.h"
-#include "ops/onnx_import.h"
-#include "ops/op_registry.h"
+#include "ops/base/op_registry.h"
+#include "ops/onnx/onnx_import.h"
 
 namespace tilesmith {
 namespace {

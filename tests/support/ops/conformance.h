@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/graph.h"
+#include "ops/graph/graph.h"
 
 namespace tilesmith {
 

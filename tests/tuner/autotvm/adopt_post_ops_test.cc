@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {

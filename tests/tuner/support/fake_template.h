@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "layouts/base/check.h"
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 #include "tuner/measure/measurer.h"
 
 namespace tilesmith {

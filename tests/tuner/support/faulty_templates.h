@@ -1,7 +1,7 @@
 // Templates that misbehave on purpose. They exist only in the tests' own measuring worker.
 #pragma once
 
-#include "templates/conv_template.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 

@@ -1,0 +1,87 @@
+// An Op says what one node of a network computes: its shapes, its meaning, and how it may be laid out. Ops
+// are immutable and own their parameters (weights, scales), so that edges of a graph carry only activations.
+//
+// A new op is a file in the folder of its family that defines a subclass and its importer, plus one line in
+// op_list.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
+#include "layouts/tensor.h"
+
+namespace tilesmith {
+
+struct KernelRequest {
+  std::vector<Shape> inputs;
+  Shape output;
+  Layout layout;  // of every input and of the output
+  CpuInfo cpu;
+};
+
+// How the input and the output of a view lie.
+struct ViewLayouts {
+  Layout in = Layout::Nchw(), out = Layout::Nchw();
+  friend bool operator==(const ViewLayouts&, const ViewLayouts&) = default;
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+
+  // ONNX's name for it: "MaxPool".
+  virtual std::string_view Type() const = 0;
+  // Type and attributes in one canonical line; equal signatures compute the same function of their inputs
+  // (weights apart). Key of measured costs and part of the network's hash.
+  virtual std::string Signature() const = 0;
+  // Throws Error(kBadModel) when the inputs do not fit.
+  virtual Shape InferShape(std::span<const Shape> inputs) const = 0;
+  // Throws Error(kBadModel) when the types do not fit. The default takes floats only and gives floats.
+  virtual DataType OutputType(std::span<const DataType> inputs) const;
+
+  // The meaning: plain layout in and out, accumulating in double. Slow; the oracle for everything else.
+  virtual Tensor Reference(std::span<const Tensor* const> inputs) const = 0;
+
+  // Multiplications and additions, for reports.
+  virtual double Flops(std::span<const Shape> inputs) const {
+    (void)inputs;
+    return 0;
+  }
+
+  // Whether MakeKernel works with all inputs and the output in `layout` (NCHW always does).
+  virtual bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+    (void)inputs;
+    return layout.is_nchw();
+  }
+  // A kernel for all tensors in request.layout; it may refer to this op, which must outlive it. The default
+  // wraps Reference, in NCHW: one task, and it allocates.
+  virtual std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const;
+  // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes.
+  virtual bool HasFastKernel() const { return false; }
+
+  // The output is the first input's bytes under another shape, with the layouts that LayoutsOfView says:
+  // Reshape, Flatten, Squeeze, ... in NCHW, and a Transpose that only moves the channels.
+  virtual bool IsView() const { return false; }
+  virtual ViewLayouts LayoutsOfView() const { return {}; }
+  // Elementwise in input `slot`: the kernel may write its output over that input.
+  virtual bool InPlaceOk(int slot) const {
+    (void)slot;
+    return false;
+  }
+};
+
+// The type that all inputs share, for ops that move elements without looking at them. Throws Error(kBadModel)
+// when they differ.
+DataType SharedType(std::span<const DataType> inputs);
+
+// A view of a plain tensor that is a plain tensor.
+inline bool IsPlainView(const Op& op) { return op.IsView() && op.LayoutsOfView() == ViewLayouts(); }
+
+using OpPtr = std::shared_ptr<const Op>;
+
+}  // namespace tilesmith

@@ -1,0 +1,64 @@
+// From a node as a model file states it to an Op. The importer, the built-in networks and the tests all
+// create ops this way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/base/op.h"
+
+namespace tilesmith {
+
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+
+// One input of a node: absent (""), an activation, or a constant known at load time.
+struct NodeInput {
+  bool present = true;
+  Shape shape;
+  DataType type = DataType::kF32;
+  std::shared_ptr<const Tensor> constant;  // null for activations
+};
+
+struct NodeSpec {
+  std::string name;
+  std::string op_type;  // ONNX's
+  int64_t opset = 13;
+  std::map<std::string, Attribute, std::less<>> attributes;
+  std::vector<NodeInput> inputs;
+  int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
+  SizeLimits limits = {};       // of the graph; folded_operations is what is left of them
+
+  // Typed access with a default; throws Error(kBadModel) naming node and attribute when the type is another.
+  int64_t Int(std::string_view name, int64_t fallback) const;
+  float Float(std::string_view name, float fallback) const;
+  std::string String(std::string_view name, std::string_view fallback) const;
+  std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> fallback) const;
+  std::vector<float> Floats(std::string_view name, std::vector<float> fallback) const;
+  bool Has(std::string_view name) const { return attributes.find(name) != attributes.end(); }
+  bool HasInput(size_t index) const { return index < inputs.size() && inputs[index].present; }
+  // The constant at an input; throws Error(kBadModel) saying the input must be constant when it is not.
+  const Tensor& Constant(size_t index) const;
+};
+
+struct BuiltOp {
+  OpPtr op;
+  std::vector<int> data_inputs;  // which of the node's inputs remain edges, in the op's order
+};
+
+struct OpImporter {
+  std::string_view op_type;
+  std::function<BuiltOp(const NodeSpec&)> build;  // throws Error(kBadModel) with the reason it cannot
+  bool many_outputs = false;  // build is called for every output that is used, not just for the first
+};
+
+// Every importer, sorted by op_type; assembled in op_list.cc.
+const std::vector<OpImporter>& OpImporters();
+// nullptr when unknown.
+const OpImporter* FindOpImporter(std::string_view op_type);
+
+}  // namespace tilesmith

@@ -1,0 +1,22 @@
+// Which nodes of a network may be computed inside the conv that reads them, as a fused workload (workload.h).
+// Whether that pays is not decided here: it is an alternative that is tuned and priced like any other.
+#pragma once
+
+#include <vector>
+
+#include "ops/conv/workload.h"
+#include "ops/graph/graph.h"
+
+namespace tilesmith {
+
+struct FusablePair {
+  Graph::NodeId first = 0;  // a conv without residual, a scale and shift, or an activation
+  Graph::NodeId conv = 0;   // its only reader
+  ConvWorkload workload;    // of both together
+};
+
+// All of them, by the id of the conv; a conv in the middle of three is in two. The first node's tensor is no
+// output of the network and is read once, as the conv's data.
+std::vector<FusablePair> FusablePairs(const Graph& graph);
+
+}  // namespace tilesmith

@@ -1,0 +1,334 @@
+#include "ops/conv/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+// Larger sizes are refused, so that products of a few of them cannot overflow.
+constexpr int64_t kLargestSize = 1 << 24;
+constexpr double kLargestTensor = 1e12;
+
+struct Field {
+  std::string_view name;
+  int64_t ConvWorkload::*member;
+};
+
+// In canonical order.
+constexpr Field kFields[] = {
+    {"g", &ConvWorkload::g},   {"mb", &ConvWorkload::mb}, {"ic", &ConvWorkload::ic},
+    {"ih", &ConvWorkload::ih}, {"iw", &ConvWorkload::iw}, {"oc", &ConvWorkload::oc},
+    {"oh", &ConvWorkload::oh}, {"ow", &ConvWorkload::ow}, {"kh", &ConvWorkload::kh},
+    {"kw", &ConvWorkload::kw}, {"sh", &ConvWorkload::sh}, {"sw", &ConvWorkload::sw},
+    {"ph", &ConvWorkload::ph}, {"pw", &ConvWorkload::pw}, {"dh", &ConvWorkload::dh},
+    {"dw", &ConvWorkload::dw},
+};
+constexpr size_t kFieldCount = std::size(kFields);
+
+constexpr size_t FieldIndex(std::string_view name) {
+  for (size_t i = 0; i < kFieldCount; ++i) {
+    if (kFields[i].name == name) return i;
+  }
+  return kFieldCount;
+}
+
+// Pairs of a height and a width field that default to each other.
+constexpr std::pair<size_t, size_t> kTwins[] = {
+    {FieldIndex("ih"), FieldIndex("iw")}, {FieldIndex("oh"), FieldIndex("ow")},
+    {FieldIndex("kh"), FieldIndex("kw")}, {FieldIndex("sh"), FieldIndex("sw")},
+    {FieldIndex("ph"), FieldIndex("pw")}, {FieldIndex("dh"), FieldIndex("dw")},
+};
+
+int64_t Extent(int64_t kernel, int64_t dilation) { return (kernel - 1) * (dilation + 1) + 1; }
+
+// The output size with as much padding at the end as at the start; 0 when the kernel does not fit.
+int64_t DeducedOutput(int64_t input, int64_t extent, int64_t stride, int64_t pad) {
+  const int64_t room = input + 2 * pad - extent;
+  return room < 0 || stride <= 0 ? 0 : room / stride + 1;
+}
+
+class Parser {
+ public:
+  // The conv that begins at `begin` and ends where the text does.
+  Parser(std::string_view text, size_t begin) : text_(text), at_(begin) {}
+
+  ConvWorkload ParseConv() {
+    while (at_ < text_.size() && text_[at_] != '+') ParseField();
+    while (at_ < text_.size()) ParsePostOp();
+    for (const std::string_view name : {"ic", "ih", "oc", "kh"}) {
+      if (!seen_[FieldIndex(name)] && !seen_[TwinOf(FieldIndex(name))]) {
+        at_ = text_.size();
+        Fail(fmt::format("the field {} is missing", name));
+      }
+    }
+    FillTwins();
+    if (!seen_[FieldIndex("oh")]) DeduceOutput();
+    return workload_;
+  }
+
+  InputOps ParseInputOps() {
+    InputOps ops;
+    size_t end = 0;
+    do {
+      end = std::min(text_.find('+', at_), text_.size());
+      const std::string_view name = text_.substr(at_, end - at_);
+      bool twice = false;
+      if (name == "scale_shift") {
+        twice = std::exchange(ops.scale_shift, true);
+      } else {
+        twice = ops.activation.kind != ActivationKind::kNone;
+        ops.activation = ParseInputActivation(name);
+      }
+      if (twice) Fail(fmt::format("a second {}", name == "scale_shift" ? name : "activation"));
+      at_ = end + 1;
+    } while (end < text_.size());
+    return ops;
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& reason) const {
+    throw Error(ErrorCode::kUsage, fmt::format("workload \"{}\", character {}: {}", text_, at_ + 1, reason));
+  }
+
+  static size_t TwinOf(size_t field) {
+    for (const auto& [height, width] : kTwins) {
+      if (field == height) return width;
+      if (field == width) return height;
+    }
+    return field;
+  }
+
+  void ParseField() {
+    if (text_[at_] == '_') {
+      ++at_;
+      return;
+    }
+    size_t end = at_;
+    while (end < text_.size() && text_[end] >= 'a' && text_[end] <= 'z') ++end;
+    const std::string_view name = text_.substr(at_, end - at_);
+    if (name == "n" && end < text_.size() && text_[end] == '"') return SkipName(end);
+    const size_t field = FieldIndex(name);
+    if (name.empty()) Fail(fmt::format("expected a field name such as ic, got \"{}\"", text_.substr(at_, 8)));
+    if (field == kFieldCount) {
+      Fail(fmt::format(
+          "unknown field \"{}\" (known: g mb ic ih iw oc oh ow kh kw sh sw ph pw dh dw n\"name\")", name));
+    }
+    if (seen_[field]) Fail(fmt::format("the field {} is given twice", name));
+    at_ = end;
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc() || value < 0 || value > kLargestSize) {
+      Fail(fmt::format("expected a number from 0 to {} after \"{}\", got \"{}\"", kLargestSize, name,
+                       text_.substr(at_, 8)));
+    }
+    at_ = stop - text_.data();
+    workload_.*kFields[field].member = value;
+    seen_[field] = true;
+  }
+
+  void SkipName(size_t quote) {
+    const size_t end = text_.find('"', quote + 1);
+    if (end == std::string_view::npos) {
+      at_ = quote;
+      Fail("the name has no closing quote");
+    }
+    at_ = end + 1;
+  }
+
+  void ParsePostOp() {
+    const std::string_view name = text_.substr(at_ + 1, text_.find('+', at_ + 1) - at_ - 1);
+    PostOps& post = workload_.post;
+    if (name == "bias" || name == "sum") {
+      bool& flag = name == "bias" ? post.bias : post.sum;
+      if (flag) Fail(fmt::format("the post-op {} is given twice", name));
+      flag = true;
+    } else {
+      if (post.activation.kind != ActivationKind::kNone) Fail("more than one activation");
+      if (name.empty()) Fail("expected a post-op after \"+\": bias, sum or an activation");
+      try {
+        post.activation = ParseActivation(name);
+      } catch (const Error& error) {
+        Fail(fmt::format("expected a post-op: bias, sum or an activation: {}", error.what()));
+      }
+    }
+    at_ += 1 + name.size();
+  }
+
+  Activation ParseInputActivation(std::string_view name) const {
+    if (name.empty()) Fail("expected a conv or input ops before \">\"");
+    try {
+      return ParseActivation(name);
+    } catch (const Error& error) {
+      Fail(fmt::format("expected a conv or input ops, scale_shift or an activation: {}", error.what()));
+    }
+  }
+
+  void DeduceOutput() {
+    ConvWorkload& w = workload_;
+    w.oh = DeducedOutput(w.ih, Extent(w.kh, w.dh), w.sh, w.ph);
+    w.ow = DeducedOutput(w.iw, Extent(w.kw, w.dw), w.sw, w.pw);
+  }
+
+  void FillTwins() {
+    for (const auto& [height, width] : kTwins) {
+      if (seen_[height] == seen_[width]) continue;
+      const auto [from, to] = seen_[height] ? std::pair(height, width) : std::pair(width, height);
+      workload_.*kFields[to].member = workload_.*kFields[from].member;
+      seen_[to] = true;
+    }
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  ConvWorkload workload_;
+  std::array<bool, kFieldCount> seen_{};
+};
+
+[[noreturn]] void Invalid(const ConvWorkload& workload, const std::string& reason) {
+  throw Error(ErrorCode::kUsage, fmt::format("workload \"{}\": {}", WorkloadToString(workload), reason));
+}
+
+// One axis of the output: the padding at its end follows from its size, and must be one that makes sense.
+struct Axis {
+  std::string_view name;
+  int64_t input, output, extent, stride, pad, end_pad;
+};
+
+void ValidateAxis(const ConvWorkload& workload, const Axis& axis) {
+  if (axis.pad + axis.input < axis.extent - std::max<int64_t>(axis.end_pad, 0)) {
+    Invalid(workload, fmt::format("the kernel extends over {} and the padded input has only {}", axis.extent,
+                                  axis.input + axis.pad + std::max<int64_t>(axis.end_pad, 0)));
+  }
+  if (axis.end_pad <= -axis.stride || axis.end_pad > axis.pad + axis.extent - 1) {
+    Invalid(workload,
+            fmt::format("{}{} fits no padding at the end: it would be {}, allowed are {} to {} (with as much "
+                        "as at the start, {}{})",
+                        axis.name, axis.output, axis.end_pad, 1 - axis.stride, axis.pad + axis.extent - 1,
+                        axis.name, DeducedOutput(axis.input, axis.extent, axis.stride, axis.pad)));
+  }
+}
+
+// Where the parts of "A>B" are cut; a name may hold the sign too.
+std::vector<size_t> FindArrows(std::string_view text) {
+  std::vector<size_t> arrows;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    quoted ^= text[i] == '"';
+    if (text[i] == '>' && !quoted) arrows.push_back(i);
+  }
+  return arrows;
+}
+
+// A conv begins with a field and its number or quote; input ops are names alone.
+bool AreInputOps(std::string_view text) {
+  const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  return end == std::string_view::npos || text[end] == '+' || text[end] == ':';
+}
+
+void ValidateFused(const ConvWorkload& w) {
+  if (!w.pre.activation.fusable()) {
+    Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.pre.activation)));
+  }
+  if (w.before.empty()) return;
+  const ConvWorkload& first = w.before[0];
+  if (w.before.size() > 1 || first.fused() || w.pre.any()) {
+    Invalid(w, "only one conv, or only input ops, can be fused in front of a conv");
+  }
+  ValidateWorkload(first);
+  if (first.post.sum) Invalid(w, "the first of two fused convs cannot add a residual");
+  if (first.output_shape() != w.main_input_shape()) {
+    Invalid(w, fmt::format("the first conv gives {}, the second reads {}",
+                           ShapeToString(first.output_shape()), ShapeToString(w.main_input_shape())));
+  }
+}
+
+std::string InputOpsToString(const InputOps& ops) {
+  const std::string activation = ActivationToString(ops.activation);
+  if (!ops.scale_shift) return activation;
+  return activation.empty() ? "scale_shift" : "scale_shift+" + activation;
+}
+
+}  // namespace
+
+std::string WorkloadToString(const ConvWorkload& w) {
+  std::string text;
+  for (const ConvWorkload& first : w.before) text += WorkloadToString(first) + ">";
+  if (w.pre.any()) text += InputOpsToString(w.pre) + ">";
+  if (w.g != 1) text += fmt::format("g{}", w.g);
+  text += fmt::format("mb{}", w.mb);
+  // `fallback` is the value at which neither twin is printed.
+  const auto pair = [&text](std::string_view name, int64_t height, int64_t width,
+                            std::optional<int64_t> fallback) {
+    if (height == fallback && width == fallback) return;
+    text += fmt::format("{}h{}", name, height);
+    if (width != height) text += fmt::format("{}w{}", name, width);
+  };
+  text += fmt::format("ic{}", w.ic);
+  pair("i", w.ih, w.iw, {});
+  text += fmt::format("oc{}", w.oc);
+  pair("o", w.oh, w.ow, {});
+  pair("k", w.kh, w.kw, {});
+  pair("s", w.sh, w.sw, 1);
+  pair("p", w.ph, w.pw, 0);
+  pair("d", w.dh, w.dw, 0);
+  if (w.post.bias) text += "+bias";
+  if (w.post.sum) text += "+sum";
+  if (w.post.activation.kind != ActivationKind::kNone) text += "+" + ActivationToString(w.post.activation);
+  return text;
+}
+
+ConvWorkload ParseWorkload(std::string_view text) {
+  const std::vector<size_t> arrows = FindArrows(text);
+  if (arrows.size() > 1) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("workload \"{}\", character {}: a second \">\", only one is allowed", text,
+                            arrows[1] + 1));
+  }
+  ConvWorkload workload = Parser(text, arrows.empty() ? 0 : arrows[0] + 1).ParseConv();
+  if (!arrows.empty()) {
+    const std::string_view front = text.substr(0, arrows[0]);
+    if (AreInputOps(front)) {
+      workload.pre = Parser(front, 0).ParseInputOps();
+    } else {
+      workload.before.push_back(Parser(front, 0).ParseConv());
+    }
+  }
+  ValidateWorkload(workload);
+  return workload;
+}
+
+void ValidateWorkload(const ConvWorkload& w) {
+  for (const Field& field : kFields) {
+    const bool may_be_zero = field.name[0] == 'p' || field.name[0] == 'd';
+    const bool output = field.name == "oh" || field.name == "ow";
+    const int64_t value = w.*field.member;
+    if (output || (value >= (may_be_zero ? 0 : 1) && value <= kLargestSize)) continue;
+    Invalid(w, fmt::format("{} is {}, allowed are {} to {}", field.name, value, may_be_zero ? 0 : 1,
+                           kLargestSize));
+  }
+  if (w.oh < 1 || w.ow < 1) Invalid(w, "the output is empty: the kernel does not fit the padded input");
+  if (w.ic % w.g != 0 || w.oc % w.g != 0) {
+    Invalid(w, fmt::format("the {} groups do not divide ic{} and oc{}", w.g, w.ic, w.oc));
+  }
+  ValidateAxis(w, {"oh", w.ih, w.oh, Extent(w.kh, w.dh), w.sh, w.ph, w.pad_bottom()});
+  ValidateAxis(w, {"ow", w.iw, w.ow, Extent(w.kw, w.dw), w.sw, w.pw, w.pad_right()});
+  const double largest = std::max({double(w.mb) * w.ic * w.ih * w.iw, double(w.mb) * w.oc * w.oh * w.ow,
+                                   double(w.oc) * (w.ic / w.g) * w.kh * w.kw});
+  if (largest > kLargestTensor) {
+    Invalid(w, fmt::format("a tensor has {:g} elements, allowed are {:g}", largest, kLargestTensor));
+  }
+  if (!w.post.activation.fusable()) {
+    Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.post.activation)));
+  }
+  ValidateFused(w);
+}
+
+}  // namespace tilesmith

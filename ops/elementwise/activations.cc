@@ -1,0 +1,118 @@
+#include "ops/elementwise/activations.h"
+
+#include <limits>
+
+#include "ops/base/import_util.h"
+#include "ops/elementwise/elementwise_kernel.h"
+#include "ops/movement/view.h"
+
+namespace tilesmith {
+namespace {
+
+BuiltOp Built(ActivationKind kind, float alpha = 0, float beta = 0) {
+  return BuiltWithInputs(std::make_shared<ActivationOp>(Activation{kind, alpha, beta}), 1);
+}
+
+void NeedFloats(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1);
+  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+}
+
+template <ActivationKind kKind>
+BuiltOp BuildPlain(const NodeSpec& spec) {
+  NeedFloats(spec);
+  return Built(kKind);
+}
+
+// Attributes up to opset 10, optional inputs from 11 on.
+float ClipBound(const NodeSpec& spec, std::string_view attribute, size_t input, float fallback) {
+  if (!spec.HasInput(input)) return spec.Float(attribute, fallback);
+  const std::vector<float> values = ConstantFloats(spec, input);
+  if (values.size() != 1) Refuse(spec, "a bound must be a scalar");
+  return values[0];
+}
+
+BuiltOp BuildClip(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 3);
+  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  float low = ClipBound(spec, "min", 1, -kInfinity), high = ClipBound(spec, "max", 2, kInfinity);
+  if (low <= -kLargest) low = -kInfinity;
+  if (high >= kLargest) high = kInfinity;
+  if (low == 0 && high == kInfinity) return Built(ActivationKind::kRelu);
+  if (low == -kInfinity && high == kInfinity) {
+    return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  }
+  return Built(ActivationKind::kClip, low, high);
+}
+
+BuiltOp BuildLeakyRelu(const NodeSpec& spec) {
+  NeedFloats(spec);
+  return Built(ActivationKind::kLeakyRelu, spec.Float("alpha", 0.01f));
+}
+
+BuiltOp BuildHardSigmoid(const NodeSpec& spec) {
+  NeedFloats(spec);
+  return Built(ActivationKind::kHardSigmoid, spec.Float("alpha", 0.2f), spec.Float("beta", 0.5f));
+}
+
+}  // namespace
+
+std::string_view ActivationOp::Type() const {
+  switch (activation_.kind) {
+    case ActivationKind::kNone:
+      return "Identity";
+    case ActivationKind::kRelu:
+      return "Relu";
+    case ActivationKind::kClip:
+      return "Clip";
+    case ActivationKind::kLeakyRelu:
+      return "LeakyRelu";
+    case ActivationKind::kHardSigmoid:
+      return "HardSigmoid";
+    case ActivationKind::kHardSwish:
+      return "HardSwish";
+    case ActivationKind::kSigmoid:
+      return "Sigmoid";
+    case ActivationKind::kTanh:
+      return "Tanh";
+    case ActivationKind::kSilu:
+      return "Silu";
+  }
+  return "Identity";
+}
+
+std::string ActivationOp::Signature() const { return "Activation " + ActivationToString(activation_); }
+
+Shape ActivationOp::InferShape(std::span<const Shape> inputs) const { return inputs[0]; }
+
+Tensor ActivationOp::Reference(std::span<const Tensor* const> inputs) const {
+  Tensor output(inputs[0]->shape());
+  for (int64_t i = 0; i < output.size(); ++i) {
+    output.floats()[i] = activation_.Apply(inputs[0]->floats()[i]);
+  }
+  return output;
+}
+
+bool ActivationOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || inputs[0].size() <= 4;
+}
+
+std::unique_ptr<Kernel> ActivationOp::MakeKernel(const KernelRequest& request) const {
+  return MakeActivationKernel(request, activation_);
+}
+
+std::vector<OpImporter> ActivationImporters() {
+  return {
+      {"Relu", BuildPlain<ActivationKind::kRelu>},
+      {"Sigmoid", BuildPlain<ActivationKind::kSigmoid>},
+      {"Tanh", BuildPlain<ActivationKind::kTanh>},
+      {"HardSwish", BuildPlain<ActivationKind::kHardSwish>},
+      {"HardSigmoid", BuildHardSigmoid},
+      {"LeakyRelu", BuildLeakyRelu},
+      {"Clip", BuildClip},
+  };
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,53 @@
+// Elementwise arithmetic on two inputs with numpy broadcasting, on floats or (shape arithmetic) integers.
+//
+//   out = a + b, a - b, a * b, a / b
+//
+// Fast, in any layout: equal shapes, and [N, C, H, W] with a gate [N, C, 1, 1] on either side. Everything
+// else is plain and slow. A float input with a constant scalar or per-channel operand imports as a
+// ScaleShiftOp.
+#pragma once
+
+#include "ops/base/op_registry.h"
+#include "ops/elementwise/elementwise_loops.h"
+
+namespace tilesmith {
+
+class BinaryOp : public Op {
+ public:
+  explicit BinaryOp(BinaryKind kind) : kind_(kind) {}
+  BinaryKind kind() const { return kind_; }
+
+  std::string_view Type() const override;  // "Add", "Sub", "Mul", "Div"
+  std::string Signature() const override { return std::string(Type()); }
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+  // The executor must check that the input has the output's shape.
+  bool InPlaceOk(int) const override { return true; }
+
+ private:
+  BinaryKind kind_;
+};
+
+// out = sum of three or more float inputs, with broadcasting; fast in any layout when the shapes are equal.
+class SumOp : public Op {
+ public:
+  std::string_view Type() const override { return "Sum"; }
+  std::string Signature() const override { return "Sum"; }
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+  bool InPlaceOk(int) const override { return true; }
+};
+
+// Add, Sub, Mul, Div, Sum (of one input: Identity; of two: Add).
+std::vector<OpImporter> BinaryImporters();
+
+}  // namespace tilesmith

@@ -1,0 +1,223 @@
+#include "ops/graph/graph.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "layouts/base/stable_hash.h"
+#include "ops/base/input.h"
+
+namespace tilesmith {
+namespace {
+
+// A node's inputs and its output are in memory together, whatever else is.
+void CheckBytes(std::span<const Shape> inputs, const Shape& output, const SizeLimits& limits) {
+  Checked bytes = PaddedBytes(output, Layout::Nchw(), sizeof(float));
+  for (const Shape& shape : inputs) bytes += PaddedBytes(shape, Layout::Nchw(), sizeof(float));
+  if (bytes.value() <= limits.network_bytes) return;
+  throw Error(ErrorCode::kBadModel,
+              fmt::format("its inputs and its output {} take {} MiB of memory, the limit for a network is {}",
+                          ShapeToString(output), bytes.value() >> 20, limits.network_bytes >> 20));
+}
+
+// The nodes from which an output can be reached, and every graph input.
+std::vector<bool> LiveNodes(const Graph& graph) {
+  std::vector<bool> live(graph.size(), false);
+  for (const Graph::NodeId id : graph.outputs()) live[id] = true;
+  for (const Graph::NodeId id : graph.GraphInputs()) live[id] = true;
+  for (Graph::NodeId id = graph.size(); id-- > 0;) {
+    if (!live[id]) continue;
+    for (const Graph::NodeId input : graph.Inputs(id)) live[input] = true;
+  }
+  return live;
+}
+
+Graph OnlyLiveNodes(const Graph& graph, const std::vector<bool>& live) {
+  Graph result(graph.name(), graph.limits());
+  result.Reserve(graph.size());
+  std::vector<Graph::NodeId> mapped(graph.size());
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    if (!live[id]) continue;
+    std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    for (Graph::NodeId& input : inputs) input = mapped[input];
+    mapped[id] = result.AddCopy(graph, id, inputs);
+  }
+  for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  return result;
+}
+
+}  // namespace
+
+Graph::Graph(std::string name, const SizeLimits& limits)
+    : name_(std::move(name)), limits_(limits), graph_(std::make_unique<Boost>()) {}
+
+Graph::Graph(const Graph& other)
+    : name_(other.name_),
+      limits_(other.limits_),
+      graph_(std::make_unique<Boost>(*other.graph_)),
+      outputs_(other.outputs_),
+      is_output_(other.is_output_),
+      ids_(other.ids_),
+      next_suffix_(other.next_suffix_) {}
+
+Graph& Graph::operator=(const Graph& other) { return *this = Graph(other); }
+
+Graph::Graph(Graph&& other) noexcept : Graph() { *this = std::move(other); }
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(limits_, other.limits_);
+  std::swap(graph_, other.graph_);
+  std::swap(outputs_, other.outputs_);
+  std::swap(is_output_, other.is_output_);
+  std::swap(ids_, other.ids_);
+  std::swap(next_suffix_, other.next_suffix_);
+  return *this;
+}
+
+// As many steps as there are nodes of one name, not their square.
+std::string Graph::UniqueName(const std::string& wanted) {
+  if (!wanted.empty() && !ids_.contains(wanted)) return wanted;
+  const std::string stem = wanted.empty() ? "node" : wanted;
+  int& suffix = next_suffix_[stem];
+  while (true) {
+    std::string name = fmt::format("{}_{}", stem, ++suffix);
+    if (!ids_.contains(name)) return name;
+  }
+}
+
+Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs) {
+  TILESMITH_CHECK(op != nullptr, "node {}", name);
+  Node node;
+  node.name = UniqueName(name);
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  for (const NodeId input : inputs) {
+    TILESMITH_CHECK(input < size(), "node {}: input {} of {}", node.name, input, size());
+    shapes.push_back(this->node(input).shape);
+    types.push_back(this->node(input).type);
+  }
+  try {
+    node.type = op->OutputType(types);
+    node.shape = op->InferShape(shapes);
+    CheckShape(node.shape, limits_);
+    CheckBytes(shapes, node.shape, limits_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadModel) throw;
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what()));
+  }
+  node.op = std::move(op);
+  return AddNode(std::make_shared<Node>(std::move(node)), inputs);
+}
+
+Graph::NodeId Graph::AddNode(NodePtr node, const std::vector<NodeId>& inputs) {
+  const NodeId id = boost::add_vertex(std::move(node), *graph_);
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, *graph_);
+  }
+  ids_.emplace(this->node(id).name, id);
+  return id;
+}
+
+Graph::NodeId Graph::AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs) {
+  const NodePtr& node = (*from.graph_)[id];
+  const std::vector<NodeId> old_inputs = from.Inputs(id);
+  bool alike = inputs.size() == old_inputs.size() && !ids_.contains(node->name) && limits_ == from.limits_;
+  for (size_t slot = 0; alike && slot < inputs.size(); ++slot) {
+    const Node &now = this->node(inputs[slot]), &then = from.node(old_inputs[slot]);
+    alike = now.type == then.type && now.shape == then.shape;
+  }
+  return alike ? AddNode(node, inputs) : Add(node->name, node->op, inputs);
+}
+
+OpPtr Graph::Release(NodeId id) {
+  NodePtr& node = (*graph_)[id];
+  if (node.use_count() > 1) {  // other graphs keep theirs as it is
+    ids_.erase(node->name);
+    node = std::make_shared<Node>(*node);
+    ids_.emplace(node->name, id);
+  }
+  return std::move(node->op);
+}
+
+void Graph::MarkOutput(NodeId node) {
+  TILESMITH_CHECK(node < size() && !IsOutput(node), "output {} of {}", node, size());
+  outputs_.push_back(node);
+  is_output_.insert(node);
+}
+
+std::vector<Graph::NodeId> Graph::Inputs(NodeId id) const {
+  std::vector<NodeId> inputs(boost::in_degree(id, *graph_));
+  for (auto [edge, end] = boost::in_edges(id, *graph_); edge != end; ++edge) {
+    inputs[(*graph_)[*edge].slot] = boost::source(*edge, *graph_);
+  }
+  return inputs;
+}
+
+std::vector<Graph::NodeId> Graph::Consumers(NodeId id) const {
+  std::vector<NodeId> consumers;
+  for (auto [edge, end] = boost::out_edges(id, *graph_); edge != end; ++edge) {
+    consumers.push_back(boost::target(*edge, *graph_));
+  }
+  std::ranges::sort(consumers);
+  const auto repeated = std::ranges::unique(consumers);
+  consumers.erase(repeated.begin(), repeated.end());
+  return consumers;
+}
+
+std::vector<Shape> Graph::InputShapes(NodeId id) const {
+  std::vector<Shape> shapes;
+  for (const NodeId input : Inputs(id)) shapes.push_back(node(input).shape);
+  return shapes;
+}
+
+std::vector<Graph::NodeId> Graph::GraphInputs() const {
+  std::vector<NodeId> inputs;
+  for (NodeId id = 0; id < size(); ++id) {
+    if (dynamic_cast<const InputOp*>(node(id).op.get()) != nullptr) inputs.push_back(id);
+  }
+  return inputs;
+}
+
+std::optional<Graph::NodeId> Graph::Find(std::string_view name) const {
+  const auto found = ids_.find(name);
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string GraphHash(const Graph& graph) {
+  StableHash hash;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    hash.Add(node.op->Signature());
+    hash.Add(ShapeToString(node.shape));
+    hash.Add(static_cast<int64_t>(node.type));
+    const std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    hash.Add(static_cast<int64_t>(inputs.size()));
+    for (const Graph::NodeId input : inputs) hash.Add(static_cast<int64_t>(input));
+  }
+  for (const Graph::NodeId id : graph.outputs()) hash.Add(static_cast<int64_t>(id));
+  return fmt::format("{:016x}", hash.value());
+}
+
+Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
+  Graph result(graph.name(), graph.limits());
+  result.Reserve(graph.size());
+  std::vector<Graph::NodeId> mapped(graph.size());
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    for (Graph::NodeId& input : inputs) input = mapped[input];
+    const std::optional<Graph::NodeId> replacement = rewrite(id, inputs, result);
+    mapped[id] = replacement ? *replacement : result.AddCopy(graph, id, inputs);
+  }
+  for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  return DropDeadNodes(std::move(result));
+}
+
+Graph DropDeadNodes(Graph graph) {
+  const std::vector<bool> live = LiveNodes(graph);
+  if (std::ranges::find(live, false) != live.end()) return OnlyLiveNodes(graph, live);
+  return graph;
+}
+
+}  // namespace tilesmith

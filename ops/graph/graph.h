@@ -1,0 +1,97 @@
+// The network graph: nodes are ops (each produces one tensor), edges are the tensors' uses. Stored as a Boost
+// adjacency_list, whose algorithms apply. A Graph is a value; passes map a graph to a new one.
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ops/base/op.h"
+
+namespace tilesmith {
+
+struct Node {
+  std::string name;  // unique in its graph
+  OpPtr op;
+  Shape shape;  // of the output
+  DataType type = DataType::kF32;
+};
+
+// A use of the source's output as input number `slot` of the target.
+struct Use {
+  int slot = 0;
+};
+
+class Graph {
+ public:
+  // Nodes do not change, so that copies of a graph, of which passes make many, share them.
+  using NodePtr = std::shared_ptr<Node>;
+  using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, NodePtr, Use>;
+  using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
+
+  explicit Graph(std::string name = "", const SizeLimits& limits = {});
+  Graph(const Graph& other);
+  Graph& operator=(const Graph& other);
+  // Leaves an empty graph.
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+
+  // Infers shape and type. Inputs must exist already, so ids are a topological order. A taken or empty name
+  // is made unique with a suffix. Throws Error(kBadModel) naming the node when shapes or types do not fit, or
+  // when the output is larger than the limits allow.
+  NodeId Add(std::string name, OpPtr op, const std::vector<NodeId>& inputs);
+  // The same node as in another graph. Where these inputs are like those it has there, nothing is inferred.
+  NodeId AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs);
+  // Room for so many nodes: less time, nothing else.
+  void Reserve(size_t nodes) { ids_.reserve(nodes); }
+  // Outputs keep the order in which they are marked; a node may be marked once.
+  void MarkOutput(NodeId node);
+  // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
+  // shape, and everything else works on as long as it asks for no op of that node. References to it stay
+  // valid.
+  OpPtr Release(NodeId id);
+
+  const std::string& name() const { return name_; }
+  const SizeLimits& limits() const { return limits_; }
+  size_t size() const { return boost::num_vertices(*graph_); }
+  const Node& node(NodeId id) const { return *(*graph_)[id]; }
+  std::vector<NodeId> Inputs(NodeId id) const;     // by slot
+  std::vector<NodeId> Consumers(NodeId id) const;  // ascending, each once
+  std::vector<Shape> InputShapes(NodeId id) const;
+  std::vector<NodeId> GraphInputs() const;  // nodes whose op is an InputOp, in order of addition
+  const std::vector<NodeId>& outputs() const { return outputs_; }
+  bool IsOutput(NodeId id) const { return is_output_.contains(id); }
+  std::optional<NodeId> Find(std::string_view name) const;
+  const Boost& boost() const { return *graph_; }
+
+ private:
+  std::string UniqueName(const std::string& wanted);
+  NodeId AddNode(NodePtr node, const std::vector<NodeId>& inputs);
+
+  std::string name_;
+  SizeLimits limits_;
+  std::unique_ptr<Boost> graph_;  // Boost's own type copies when it is moved
+  std::vector<NodeId> outputs_;
+  std::unordered_set<NodeId> is_output_;
+  std::unordered_map<std::string_view, NodeId> ids_;  // by the nodes' own names
+  std::unordered_map<std::string, int> next_suffix_;  // of names that were wanted more than once
+};
+
+// A stable 16-digit hash of structure, signatures and shapes (not of weight values): what a plan is for.
+std::string GraphHash(const Graph& graph);
+
+// Copies `graph` node by node in topological order. `rewrite(id, inputs, result)` gets the already mapped
+// inputs and returns the node of `result` that stands for `id`, or nullopt to copy it unchanged. Nodes from
+// which no output is reachable are dropped, graph inputs excepted.
+using Rewrite = std::function<std::optional<Graph::NodeId>(
+    Graph::NodeId id, const std::vector<Graph::NodeId>& inputs, Graph& result)>;
+Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite);
+// Without those nodes; a graph that has none is returned as it is.
+Graph DropDeadNodes(Graph graph);
+
+}  // namespace tilesmith

@@ -1,0 +1,69 @@
+#include "ops/movement/concat.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+#include "ops/movement/copying.h"
+
+namespace tilesmith {
+namespace {
+
+BuiltOp BuildConcat(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1 << 16);
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (!spec.HasInput(i)) Refuse(spec, fmt::format("input {} is missing", i));
+  }
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", 1), spec.inputs[0].shape.size());
+  return BuiltWithInputs(std::make_shared<ConcatOp>(axis), static_cast<int>(spec.inputs.size()));
+}
+
+}  // namespace
+
+std::string ConcatOp::Signature() const { return fmt::format("Concat axis {}", axis_); }
+
+Shape ConcatOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape = inputs[0];
+  if (axis_ >= static_cast<int64_t>(shape.size())) {
+    throw Error(ErrorCode::kBadModel, fmt::format("Concat along axis {} of {}", axis_, ShapeToString(shape)));
+  }
+  for (const Shape& input : inputs.subspan(1)) {
+    Shape same = input;
+    if (same.size() == shape.size()) same[axis_] = shape[axis_];
+    if (same != shape) {
+      throw Error(ErrorCode::kBadModel, fmt::format("Concat along axis {} of {} and {}", axis_,
+                                                    ShapeToString(inputs[0]), ShapeToString(input)));
+    }
+    shape[axis_] = (Checked(shape[axis_]) + input[axis_]).value();
+  }
+  return shape;
+}
+
+Tensor ConcatOp::Reference(std::span<const Tensor* const> inputs) const {
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
+  Tensor output(InferShape(shapes), Layout::Nchw(), inputs[0]->type());
+  int64_t outer = 1;
+  for (int64_t axis = 0; axis < axis_; ++axis) outer *= shapes[0][axis];
+  const int64_t row = outer == 0 ? 0 : output.size() / outer;
+  int64_t at = 0;
+  for (const Tensor* input : inputs) {
+    const int64_t part = outer == 0 ? 0 : input->size() / outer;
+    for (int64_t i = 0; i < outer; ++i) CopyElements(*input, i * part, output, i * row + at, part);
+    at += part;
+  }
+  return output;
+}
+
+bool ConcatOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
+  return layout.is_nchw() || (axis_ == 1 && inputs[0].size() <= 4);
+}
+
+std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const {
+  return axis_ >= 1 ? MakeConcatKernel(request, axis_) : Op::MakeKernel(request);
+}
+
+std::vector<OpImporter> ConcatImporters() { return {{"Concat", BuildConcat}}; }
+
+}  // namespace tilesmith

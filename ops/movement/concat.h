@@ -1,0 +1,29 @@
+// Concatenation along one axis. Along channels (axis 1 of rank 2 to 4) in any layout; otherwise plain, and
+// slow along the batch.
+#pragma once
+
+#include "ops/base/op_registry.h"
+
+namespace tilesmith {
+
+class ConcatOp : public Op {
+ public:
+  explicit ConcatOp(int64_t axis) : axis_(axis) {}  // axis >= 0
+  int64_t axis() const { return axis_; }
+
+  std::string_view Type() const override { return "Concat"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return axis_ >= 1; }
+
+ private:
+  int64_t axis_;
+};
+
+std::vector<OpImporter> ConcatImporters();
+
+}  // namespace tilesmith

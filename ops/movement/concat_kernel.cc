@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "ops/kernels/block_kernel.h"
+#include "ops/kernels/lane_copy.h"
+#include "ops/movement/copying.h"
+
+namespace tilesmith {
+namespace {
+
+// Lanes [lane, lane + count) of one output block come from an input's block, or are padding (input -1).
+struct Segment {
+  int input;
+  int64_t lane, count;
+  int64_t source_offset;  // floats from the input image's start
+  int64_t source_lanes;
+};
+
+class ConcatKernel : public BlockKernel {
+ public:
+  explicit ConcatKernel(const KernelRequest& request)
+      : BlockKernel(BlockDimsOf(request.output, request.layout), false), segments_(dims().blocks) {
+    int64_t channel = 0;
+    for (size_t i = 0; i < request.inputs.size(); ++i) {
+      const BlockDims in = BlockDimsOf(request.inputs[i], request.layout);
+      for (int64_t c = 0; c < in.channels;) {
+        const int64_t lane = channel % dims().lanes, source_lane = c % in.lanes;
+        const int64_t count = std::min({in.channels - c, in.lanes - source_lane, dims().lanes - lane});
+        segments_[channel / dims().lanes].push_back(
+            {static_cast<int>(i), lane, count, c / in.lanes * in.block_floats() + source_lane, in.lanes});
+        c += count;
+        channel += count;
+      }
+    }
+    if (dims().has_padding()) {
+      const int64_t used = dims().UsedLanes(dims().blocks - 1);
+      segments_.back().push_back({-1, used, dims().lanes - used, 0, 0});
+    }
+  }
+
+ private:
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    const int64_t lanes = dims().lanes;
+    const int64_t first = (piece.offset - piece.block * dims().block_floats()) / lanes;
+    for (const Segment& segment : segments_[piece.block]) {
+      float* out = At(args.output, piece) + segment.lane;
+      if (segment.input < 0) {
+        for (int64_t p = 0; p < piece.pixels; ++p) std::fill_n(out + p * lanes, segment.count, 0.0f);
+        continue;
+      }
+      const InputView& view = args.inputs[segment.input];
+      const float* in =
+          view.data + piece.image * view.batch_stride + segment.source_offset + first * segment.source_lanes;
+      CopyLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels});
+    }
+  }
+
+  std::vector<std::vector<Segment>> segments_;  // by output block
+};
+
+// Along an axis behind the channels, plain: what comes before the axis are pixels, and everything from it on
+// their channels.
+KernelRequest RowsAsPixels(const KernelRequest& request, int64_t axis) {
+  const auto as_pixels = [axis](const Shape& shape) {
+    const Shape pixels(shape.begin() + 1, shape.begin() + axis), row(shape.begin() + axis, shape.end());
+    return Shape{shape[0], ElementCount(row), ElementCount(pixels), 1};
+  };
+  KernelRequest rows{{}, as_pixels(request.output), Layout::Nhwc(), request.cpu};
+  for (const Shape& input : request.inputs) rows.inputs.push_back(as_pixels(input));
+  return rows;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request, int64_t axis) {
+  return std::make_unique<ConcatKernel>(axis == 1 ? request : RowsAsPixels(request, axis));
+}
+
+}  // namespace tilesmith

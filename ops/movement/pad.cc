@@ -1,0 +1,114 @@
+#include "ops/movement/pad.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "layouts/base/error.h"
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+#include "ops/movement/copying.h"
+
+namespace tilesmith {
+namespace {
+
+PadMode ParseMode(const NodeSpec& spec) {
+  const std::string mode = spec.String("mode", "constant");
+  if (mode == "constant") return PadMode::kConstant;
+  if (mode == "reflect") return PadMode::kReflect;
+  if (mode == "edge") return PadMode::kEdge;
+  Refuse(spec, fmt::format("mode \"{}\" is not supported (supported: constant, reflect, edge)", mode));
+}
+
+BuiltOp BuildPad(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 4);
+  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  const size_t rank = spec.inputs[0].shape.size();
+  const auto pads = IntsFromAttributeOrInput(spec, "pads", 1);
+  if (!pads) Refuse(spec, "it states no pads");
+  const auto fits = [](int64_t pad) { return pad >= -kMaxTensorElements && pad <= kMaxTensorElements; };
+  if (!std::ranges::all_of(*pads, fits)) {
+    Refuse(spec, fmt::format("pads are [{}], allowed are {} to {}", fmt::join(*pads, ", "),
+                             -kMaxTensorElements, kMaxTensorElements));
+  }
+  std::vector<int64_t> axes(rank);
+  for (size_t axis = 0; axis < rank; ++axis) axes[axis] = static_cast<int64_t>(axis);
+  if (spec.HasInput(3)) {
+    axes = ConstantInts(spec, 3);
+    for (int64_t& axis : axes) axis = NormalAxis(spec, axis, rank);
+  }
+  if (pads->size() != 2 * axes.size()) {
+    Refuse(spec, fmt::format("pads has {} values for {} axes", pads->size(), axes.size()));
+  }
+  float value = spec.Float("value", 0);
+  if (spec.HasInput(2)) {
+    const std::vector<float> values = ConstantFloats(spec, 2);
+    if (values.size() != 1) Refuse(spec, "the constant value must be a scalar");
+    value = values[0];
+  }
+  std::vector<int64_t> begin(rank), end(rank);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    begin[axes[i]] = (*pads)[i];
+    end[axes[i]] = (*pads)[i + axes.size()];
+  }
+  return BuiltWithInputs(std::make_shared<PadOp>(ParseMode(spec), begin, end, value), 1);
+}
+
+}  // namespace
+
+int64_t PadSource(PadMode mode, int64_t at, int64_t size) {
+  if (at >= 0 && at < size) return at;
+  if (mode == PadMode::kConstant) return -1;
+  if (mode == PadMode::kEdge) return std::clamp<int64_t>(at, 0, size - 1);
+  return at < 0 ? -at : 2 * (size - 1) - at;
+}
+
+std::string PadOp::Signature() const {
+  constexpr std::string_view kModes[] = {"constant", "reflect", "edge"};
+  return fmt::format("Pad {} [{}] [{}] {}", kModes[static_cast<int>(mode_)], fmt::join(begin_, ","),
+                     fmt::join(end_, ","), value_);
+}
+
+Shape PadOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape = inputs[0];
+  bool fits = shape.size() == begin_.size();
+  for (size_t axis = 0; fits && axis < shape.size(); ++axis) {
+    const int64_t mirrored = std::max(begin_[axis], end_[axis]);
+    if (mode_ == PadMode::kReflect) fits = mirrored < shape[axis];
+    if (mode_ == PadMode::kEdge) fits = mirrored <= 0 || shape[axis] > 0;
+    shape[axis] = (Checked(shape[axis]) + begin_[axis] + end_[axis]).value();
+    fits = fits && shape[axis] >= 1;
+  }
+  if (!fits) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("{} cannot apply to {}", Signature(), ShapeToString(inputs[0])));
+  }
+  return shape;
+}
+
+Tensor PadOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor& input = *inputs[0];
+  const Shape shapes[] = {input.shape()};
+  Tensor output(InferShape(shapes));
+  const std::vector<int64_t> strides = DenseStrides(input.shape());
+  for (int64_t i = 0; i < output.size(); ++i) {
+    int64_t rest = i, from = 0;
+    bool inside = true;
+    for (size_t axis = strides.size(); axis-- > 0; rest /= output.shape()[axis]) {
+      const int64_t at = PadSource(mode_, rest % output.shape()[axis] - begin_[axis], input.shape()[axis]);
+      inside = inside && at >= 0;
+      from += at * strides[axis];
+    }
+    output.floats()[i] = inside ? input.floats()[from] : value_;
+  }
+  return output;
+}
+
+std::unique_ptr<Kernel> PadOp::MakeKernel(const KernelRequest& request) const {
+  return request.output.empty() ? Op::MakeKernel(request) : MakePadKernel(request, *this);
+}
+
+std::vector<OpImporter> PadImporters() { return {{"Pad", BuildPad}}; }
+
+}  // namespace tilesmith

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <optional>
+
+#include "ops/kernels/block_kernel.h"
+#include "ops/kernels/lane_copy.h"
+#include "ops/movement/copying.h"
+
+namespace tilesmith {
+namespace {
+
+// A task is one row of one output block.
+class SliceKernel : public Kernel {
+ public:
+  SliceKernel(const KernelRequest& request, const std::vector<SliceAxis>& axes)
+      : in_(BlockDimsOf(request.inputs[0], request.layout)),
+        out_(BlockDimsOf(request.output, request.layout)) {
+    std::copy(axes.begin(), axes.end(), axes_);
+    runs_ = LaneRuns(out_.channels, {in_.lanes, out_.lanes},
+                     [&](int64_t c) { return axes_[1].start + c * axes_[1].step; });
+  }
+
+  int64_t Tasks(int) const override {
+    return out_.images * static_cast<int64_t>(runs_.size()) * out_.height * (out_.width > 0);
+  }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const auto& [images, channels, rows, columns] = axes_;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t y = task % out_.height, plane = task / out_.height;
+      const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
+      const int64_t from_row = rows.start + y * rows.step, from_image = images.start + image * images.step;
+      const float* in = args.inputs[0].data + from_image * args.inputs[0].batch_stride +
+                        (from_row * in_.width + columns.start) * in_.lanes;
+      float* out = args.output.data + image * args.output.batch_stride +
+                   (block * out_.height + y) * out_.width * out_.lanes;
+      for (const LaneRun& run : runs_[block]) {
+        CopyLanes({in + run.source_block * in_.block_floats() + run.source_lane, out + run.lane,
+                   columns.step * in_.lanes, out_.lanes, run.count, out_.width});
+      }
+      const int64_t used = out_.UsedLanes(block);
+      if (used < out_.lanes) ZeroLanes(out, used, out_.lanes, out_.width);
+    }
+  }
+
+ private:
+  const BlockDims in_, out_;
+  SliceAxis axes_[4];
+  std::vector<std::vector<LaneRun>> runs_;  // by output block
+};
+
+struct SliceRequest {
+  KernelRequest request;
+  std::vector<SliceAxis> axes;
+};
+
+// Columns cut from all rows of a plain image: rows are then pixels, and columns their channels. Pixels are
+// arranged in at most so many tasks.
+std::optional<SliceRequest> CutColumns(const KernelRequest& request, const std::vector<SliceAxis>& axes) {
+  constexpr int64_t kMaxTasks = 64;
+  const Shape& in = request.inputs[0];
+  if (!request.layout.is_nchw() || in.size() < 3 || axes.back().step != 1 || axes.back().count == 0)
+    return std::nullopt;
+  int64_t pixels = 1;
+  for (size_t axis = 1; axis + 1 < in.size(); ++axis) {
+    if (axes[axis].step != 1 || axes[axis].count != in[axis]) return std::nullopt;
+    pixels *= in[axis];
+  }
+  int64_t height = kMaxTasks;
+  while (pixels % height != 0) --height;
+  const int64_t width = pixels / height;
+  SliceRequest cut{request, {axes[0], axes.back(), {0, 1, height}, {0, 1, width}}};
+  cut.request.layout = Layout::Nhwc();
+  cut.request.inputs = {{in[0], in.back(), height, width}};
+  cut.request.output = {axes[0].count, axes.back().count, height, width};
+  return cut;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeSliceKernel(const KernelRequest& request, const std::vector<SliceAxis>& axes) {
+  const std::optional<SliceRequest> cut = CutColumns(request, axes);
+  if (cut) return std::make_unique<SliceKernel>(cut->request, cut->axes);
+  return std::make_unique<SliceKernel>(request, axes);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,35 @@
+// The same elements in the same (plain) order under another shape.
+#pragma once
+
+#include "ops/base/op_registry.h"
+
+namespace tilesmith {
+
+class ViewOp : public Op {
+ public:
+  // Reshape to `target`, in which 0 copies the input's size at that place and one -1 takes what is left.
+  // `type` is ONNX's name: Reshape, Flatten, Squeeze, Unsqueeze, Identity or Dropout.
+  ViewOp(std::string type, Shape target) : type_(std::move(type)), target_(std::move(target)) {}
+  // The same shape: Identity, Dropout.
+  explicit ViewOp(std::string type) : type_(std::move(type)), identity_(true) {}
+  bool is_identity() const { return identity_; }
+
+  std::string_view Type() const override { return type_; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;  // copies
+  bool HasFastKernel() const override { return true; }
+  bool IsView() const override { return true; }
+
+ private:
+  std::string type_;
+  Shape target_;
+  bool identity_ = false;
+};
+
+// Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
+std::vector<OpImporter> ViewImporters();
+
+}  // namespace tilesmith

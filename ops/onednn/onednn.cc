@@ -1,0 +1,181 @@
+#include "ops/onednn/onednn.h"
+
+#include <omp.h>
+
+#include "layouts/base/thread_team.h"
+#include "ops/onednn/onednn_detail.h"
+
+namespace tilesmith {
+
+using namespace onednn;
+
+namespace {
+
+algorithm ConvAlgorithm(OneDnnAlgorithm algorithm) {
+  switch (algorithm) {
+    case OneDnnAlgorithm::kDirect:
+      return dnnl::algorithm::convolution_direct;
+    case OneDnnAlgorithm::kAuto:
+      return dnnl::algorithm::convolution_auto;
+    case OneDnnAlgorithm::kWinograd:
+      return dnnl::algorithm::convolution_winograd;
+  }
+  TILESMITH_CHECK(false, "algorithm {}", static_cast<int>(algorithm));
+}
+
+std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm, const ConvParams& params) {
+  if (w.fused()) throw Refusal{"oneDNN computes nothing in front of a conv"};
+  TILESMITH_CHECK(w.post.bias == (params.bias != nullptr), "{}", WorkloadToString(w));
+  const Dims source = w.input_shape(), destination = w.output_shape(), bias = {w.oc};
+  const Dims weights = w.g > 1 ? Dims{w.g, w.oc / w.g, w.ic / w.g, w.kh, w.kw} : w.weights_shape();
+  const auto desc = Describe<dnnl::convolution_forward>(
+      FusedActivation(w.post.activation, w.post.sum), kInference, ConvAlgorithm(algorithm), AnyDesc(source),
+      AnyDesc(weights), w.post.bias ? PlainDesc(bias) : memory::desc(), AnyDesc(destination),
+      Dims{w.sh, w.sw}, Dims{w.dh, w.dw}, Dims{w.ph, w.pw}, Dims{w.pad_bottom(), w.pad_right()});
+  auto impl = std::make_unique<Impl>();
+  impl->SetPrimitive(desc, dnnl::convolution_forward(desc));
+  if (algorithm == OneDnnAlgorithm::kWinograd && impl->name.find("wino") == std::string::npos) {
+    throw Refusal{fmt::format("oneDNN offers {} instead of Winograd", impl->name)};
+  }
+  impl->AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
+  impl->AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), PlainView(weights, params.weights));
+  if (w.post.bias) impl->AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias, params.bias));
+  impl->SetDestination(desc.dst_desc(), destination);
+  impl->has_weights = true;
+  return impl;
+}
+
+void RunGuest(Impl& impl) {
+  Impl::Guest& guest = *impl.guest;
+  for (size_t i = 0; i < guest.inputs.size(); ++i)
+    guest.inputs[i].data = impl.sources[i].buffer.storage->floats();
+  guest.output.data = impl.destination->storage->floats();
+  RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.floats()}, guest.threads);
+}
+
+}  // namespace
+
+OneDnnPrimitive::OneDnnPrimitive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OneDnnPrimitive::~OneDnnPrimitive() = default;
+
+void OneDnnPrimitive::SetInput(int index, const Tensor& plain) {
+  TILESMITH_CHECK(index >= 0 && index < static_cast<int>(impl_->sources.size()), "input {}", index);
+  const Buffer& source = impl_->sources[index].buffer;
+  TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == source.dims, "{} for {}",
+                  ShapeToString(plain.shape()), ShapeToString(source.dims));
+  Reorder(PlainView(source.dims, plain.floats()), source.mem);
+}
+
+void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
+  TILESMITH_CHECK(index >= 0 && index < static_cast<int>(impl_->sources.size()), "input {}", index);
+  Impl::Source& source = impl_->sources[index];
+  Buffer produced = *producer.impl_->destination;
+  if (produced.dims != source.buffer.dims) {
+    TILESMITH_CHECK(produced.mem.get_desc() == PlainDesc(produced.dims) &&
+                        ElementCount(produced.dims) == ElementCount(source.buffer.dims),
+                    "{} for {}", ShapeToString(produced.dims), ShapeToString(source.buffer.dims));
+    produced = Buffer(PlainDesc(source.buffer.dims), source.buffer.dims, produced.storage);
+  }
+  if (produced.mem.get_desc() != source.buffer.mem.get_desc()) {
+    impl_->AddCopy(produced, source.buffer);
+    return;
+  }
+  source.buffer = produced;
+  impl_->Rebind(source.arg, produced);
+  if (!impl_->primitive && !impl_->guest) impl_->destination = produced;
+}
+
+void OneDnnPrimitive::Run() {
+  for (Impl::Copy& copy : impl_->copies) copy.reorder.execute(impl_->stream, copy.from, copy.to);
+  if (!impl_->primitive) {
+    impl_->stream.wait();
+    if (impl_->guest) RunGuest(*impl_);
+    return;
+  }
+  const dnnl_status_t status = dnnl_primitive_execute(
+      impl_->primitive.get(), impl_->stream.get(), static_cast<int>(impl_->args.size()), impl_->args.data());
+  TILESMITH_CHECK(status == dnnl_success, "{} of {}", static_cast<int>(status), impl_->name);
+  impl_->stream.wait();
+}
+
+Tensor OneDnnPrimitive::GetOutput() {
+  Tensor plain(impl_->destination->dims);
+  Reorder(impl_->destination->mem, PlainView(plain.shape(), plain.floats()));
+  return plain;
+}
+
+bool OneDnnPrimitive::IsGuest() const { return impl_->guest.has_value(); }
+
+std::string OneDnnPrimitive::ImplName() const { return impl_->name; }
+
+std::string OneDnnPrimitive::InputLayoutName() const {
+  return LayoutName(impl_->sources[0].buffer.mem.get_desc(), impl_->sources[0].buffer.dims);
+}
+
+std::string OneDnnPrimitive::OutputLayoutName() const {
+  return LayoutName(impl_->destination->mem.get_desc(), impl_->destination->dims);
+}
+
+std::span<const float> OneDnnPrimitive::PackedWeights() const {
+  if (!impl_->has_weights) return {};
+  const AlignedBuffer& storage = *impl_->parameters[0].storage;
+  return {storage.floats(), storage.bytes() / sizeof(float)};
+}
+
+std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm) {
+  switch (algorithm) {
+    case OneDnnAlgorithm::kDirect:
+      return "direct";
+    case OneDnnAlgorithm::kAuto:
+      return "auto";
+    case OneDnnAlgorithm::kWinograd:
+      return "winograd";
+  }
+  TILESMITH_CHECK(false, "algorithm {}", static_cast<int>(algorithm));
+}
+
+std::unique_ptr<OneDnnConv> OneDnnConv::Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
+                                               const ConvParams& params, std::string* refusal) {
+  return OrRefusal(refusal, [&] {
+    return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeConv(workload, algorithm, params)));
+  });
+}
+
+void OneDnnConv::SetResidual(const Tensor& plain) {
+  const Buffer& destination = *impl_->destination;
+  TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == destination.dims, "{} for {}",
+                  ShapeToString(plain.shape()), ShapeToString(destination.dims));
+  Reorder(PlainView(destination.dims, plain.floats()), destination.mem);
+}
+
+void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite) {
+  const Buffer& residual = *ImplOf(producer).destination;
+  Buffer& destination = *impl_->destination;
+  TILESMITH_CHECK(residual.dims == destination.dims);
+  if (!overwrite || residual.mem.get_desc() != destination.mem.get_desc()) {
+    impl_->AddCopy(residual, destination);
+    return;
+  }
+  destination = residual;
+  impl_->Rebind(DNNL_ARG_DST, destination);
+}
+
+void OneDnnCapIsa(Isa isa) {
+  const auto cap = isa == Isa::kAvx512 ? dnnl::cpu_isa::all
+                   : isa == Isa::kAvx2 ? dnnl::cpu_isa::avx2
+                                       : dnnl::cpu_isa::sse41;
+  if (dnnl::set_max_cpu_isa(cap) != dnnl::status::success) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive", IsaName(isa)));
+  }
+}
+
+void OneDnnSetThreads(int threads) { omp_set_num_threads(threads); }
+
+std::string OneDnnVersion() {
+  const dnnl::version_t& version = *dnnl::version();
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,162 @@
+// The baseline: the same computations by oneDNN, each in the memory layouts oneDNN itself likes best, with
+// weights packed beforehand and post-ops fused. Only ops/onednn*.cc know oneDNN itself.
+//
+// A twin is prepared once (primitive, packed parameters, buffers); then SetInput fills its source buffers,
+// Run computes, GetOutput reads the result back. Run is one execution and one wait and nothing else (but for
+// the reorders of connected twins), so it is what a benchmark times. Twins are not thread-safe; one thread
+// uses one at a time.
+//
+// oneDNN fixes the partition over threads when a primitive is made: call OneDnnSetThreads on the thread that
+// makes and runs the twins, before making them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
+#include "layouts/tensor.h"
+#include "ops/conv/workload.h"
+
+namespace tilesmith {
+
+class OneDnnPrimitive {
+ public:
+  ~OneDnnPrimitive();
+  OneDnnPrimitive(const OneDnnPrimitive&) = delete;
+  OneDnnPrimitive& operator=(const OneDnnPrimitive&) = delete;
+
+  // Reorders a plain tensor into source buffer `index`. Precondition: the shape the twin was made for.
+  void SetInput(int index, const Tensor& plain);
+  // From now on source `index` is what `producer` computes: its very memory where both use the same layout,
+  // otherwise a reorder at the start of each Run. The shapes may differ when both are plain.
+  void Connect(int index, const OneDnnPrimitive& producer);
+  void Run();
+  // Whether it is none of oneDNN's, but a guest.
+  bool IsGuest() const;
+  // The destination, reordered to a plain tensor.
+  Tensor GetOutput();
+
+  std::string ImplName() const;          // as oneDNN names it: "brgconv:avx512_core"
+  std::string InputLayoutName() const;   // of the first source: "NCHW", "NHWC", "NCHW16c", ..., or "other"
+  std::string OutputLayoutName() const;  // likewise
+  // The packed weights Run reads, for measuring with weights that are not in cache. Empty where there are
+  // none.
+  std::span<const float> PackedWeights() const;
+
+  struct Impl;
+  explicit OneDnnPrimitive(std::unique_ptr<Impl> impl);
+
+ protected:
+  static const Impl& ImplOf(const OneDnnPrimitive& twin) { return *twin.impl_; }
+  std::unique_ptr<Impl> impl_;
+};
+
+enum class OneDnnAlgorithm { kDirect, kAuto, kWinograd };
+// "direct", "auto", "winograd".
+std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm);
+
+struct ConvParams {
+  const float* weights = nullptr;  // OIHW
+  const float* bias = nullptr;     // oc floats; null exactly when the workload has no bias
+};
+
+// The twin of a conv workload with its post-ops. Parameters are copied.
+//
+// oneDNN's sum post-op accumulates into the destination: the residual must lie in the output buffer before
+// Run, which overwrites it. SetResidual puts it there; for the workload's formula call it before each Run.
+// Repeated Runs without it add the conv once more each time, which costs the same time.
+class OneDnnConv : public OneDnnPrimitive {
+ public:
+  // Null when oneDNN has no such implementation (Winograd for a 5x5, an activation it cannot fuse, anything
+  // fused in front of the conv), with the reason in *refusal when given. kWinograd is also refused when
+  // oneDNN answers with something else.
+  static std::unique_ptr<OneDnnConv> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
+                                            const ConvParams& params, std::string* refusal = nullptr);
+  using OneDnnPrimitive::SetInput;
+  void SetInput(const Tensor& plain) { SetInput(0, plain); }
+  // Precondition: the workload has `sum`.
+  void SetResidual(const Tensor& plain);
+  // From now on the residual is what `producer` computes. With `overwrite`, the conv may write its output
+  // over it; otherwise, or where the layouts differ, each Run starts with a copy.
+  void ConnectResidual(const OneDnnPrimitive& producer, bool overwrite);
+
+ private:
+  using OneDnnPrimitive::OneDnnPrimitive;
+};
+
+// No computation: a buffer that passes its input on, as a network's inputs, outputs and views do. Any rank in
+// NCHW.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layout& layout = Layout::Nchw());
+
+// The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
+// dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.
+
+// Padding at the bottom and right follows from the output's size.
+struct OneDnnPool {
+  Shape input, output;  // {N, C, H, W}
+  bool max = true;
+  bool count_include_pad = false;  // average only: whether padding counts in the divisor
+  int64_t kh = 1, kw = 1, sh = 1, sw = 1, ph = 0, pw = 0;
+  int64_t dh = 0, dw = 0;  // as in ConvWorkload
+};
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnPool(const OneDnnPool& pool, const Layout& layout,
+                                                std::string* refusal = nullptr);
+
+// out = act(in[0] + ... + in[count - 1]); an activation only with two inputs whose channels fill
+// the layout's blocks.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnSum(const Shape& shape, int count, const Activation& activation,
+                                               const Layout& layout, std::string* refusal = nullptr);
+
+// Along channels; inputs differ in C only.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnConcat(std::span<const Shape> inputs, const Layout& layout,
+                                                  std::string* refusal = nullptr);
+
+// out = act(in). Precondition: an activation other than kNone.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnActivation(const Shape& shape, const Activation& activation,
+                                                      const Layout& layout, std::string* refusal = nullptr);
+
+// out[n, c, h, w] = act(scale[c] * in[n, c, h, w] + shift[c]): a batch normalization that could not be
+// folded.
+struct OneDnnScaleShift {
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  Activation activation;
+};
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const OneDnnScaleShift& params,
+                                                      const Layout& layout, std::string* refusal = nullptr);
+
+// out[n, o] = act(bias[o] + sum_i in[n, i] * weights[i, o]), plain in and out.
+struct OneDnnInnerProduct {
+  int64_t rows = 1, in = 0, out = 0;
+  const float* weights = nullptr;  // in x out
+  const float* bias = nullptr;     // null: none
+  Activation activation;
+};
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct& params,
+                                                        std::string* refusal = nullptr);
+
+// Softmax along `axis` of a plain tensor of rank 1 to 4.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnSoftmax(const Shape& shape, int axis,
+                                                   std::string* refusal = nullptr);
+
+// out = in * gate, the gate being [N, C, 1, 1] and the first or the second input.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnGate(const Shape& shape, int gate_slot, const Layout& layout,
+                                                std::string* refusal = nullptr);
+
+// Not oneDNN's at all: a kernel of ours among the twins, for what oneDNN has no primitive for and who chains
+// primitives writes by hand. All tensors in `layout`, as the kernel expects them.
+std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::span<const Shape> inputs,
+                                           const Shape& output, const Layout& layout,
+                                           std::string* refusal = nullptr);
+
+// Keeps oneDNN from using instructions beyond `isa` (kPortable: SSE4.1, its least) in this process. Throws
+// Error(kInternal) when oneDNN has already looked at the CPU, as making any twin does.
+void OneDnnCapIsa(Isa isa);
+// Threads of the twins made and run by the calling thread from now on.
+void OneDnnSetThreads(int threads);
+// "2.6.3": of the library in use.
+std::string OneDnnVersion();
+
+}  // namespace tilesmith

@@ -1,0 +1,165 @@
+#include "ops/onednn/onednn_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/base/input.h"
+#include "ops/conv/conv.h"
+#include "ops/onednn/onednn_twin.h"
+
+namespace tilesmith {
+namespace {
+
+using Twin = std::unique_ptr<OneDnnPrimitive>;
+
+// The layout in which a layout-tolerant node gets its first input.
+Layout ArrivingLayout(const OneDnnPrimitive& producer) {
+  const std::string name = producer.OutputLayoutName();
+  return name == "plain" || name == "other" ? Layout::Nchw() : Layout::Parse(name);
+}
+
+class Assembler {
+ public:
+  Assembler(const Graph& graph, const OneDnnChoice& choice, const CpuInfo& cpu, const EndLayouts& ends,
+            std::vector<OneDnnNetwork::Step>& nodes)
+      : graph_(graph), choice_(choice), cpu_(cpu), ends_(ends), nodes_(nodes) {}
+
+  Twin Make(Graph::NodeId id, std::string* refusal) const {
+    const Op& op = *graph_.node(id).op;
+    const auto inputs = graph_.Inputs(id);
+    if (dynamic_cast<const InputOp*>(&op) != nullptr)
+      return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
+    if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
+    if (IsPlainView(op)) return MakeView(inputs[0]);
+    if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
+    return MakeOther(op, id, refusal);
+  }
+
+ private:
+  Twin MakeView(Graph::NodeId input) const {
+    Twin twin = MakeOneDnnBuffer(graph_.node(input).shape);
+    twin->Connect(0, *nodes_[input].twin);
+    return twin;
+  }
+
+  Twin MakeConv(const ConvOp& op, Graph::NodeId id, std::string* refusal) const {
+    const ConvWorkload& workload = op.workload();
+    const ConvParams params{op.weights()->floats(), op.bias() == nullptr ? nullptr : op.bias()->floats()};
+    auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal);
+    if (conv == nullptr) conv = OneDnnConv::Create(workload, OneDnnAlgorithm::kDirect, params, refusal);
+    if (conv == nullptr) return nullptr;
+    const auto inputs = graph_.Inputs(id);
+    conv->Connect(0, *nodes_[inputs[0]].twin);
+    if (workload.post.sum) conv->ConnectResidual(*nodes_[inputs[1]].twin, IsLastUse(inputs[1], id));
+    return conv;
+  }
+
+  static Twin MakeConstant(const ConstantOp& op, std::string* refusal) {
+    const Tensor& value = *op.value();
+    if (value.type() != DataType::kF32 || value.shape().empty() || value.shape().size() > 5) {
+      *refusal = fmt::format("no oneDNN buffer for a constant of shape {}", ShapeToString(value.shape()));
+      return nullptr;
+    }
+    Twin twin = MakeOneDnnBuffer(value.shape());
+    twin->SetInput(0, value);
+    return twin;
+  }
+
+  // A twin in the layout its input arrives in; in NCHW where oneDNN has none there; a guest where it has none
+  // at all.
+  Twin MakeOther(const Op& op, Graph::NodeId id, std::string* refusal) const {
+    const auto inputs = graph_.Inputs(id);
+    if (inputs.empty()) {
+      *refusal = fmt::format("no oneDNN twin of {}", op.Signature());
+      return nullptr;
+    }
+    const std::vector<Shape> shapes = graph_.InputShapes(id);
+    const Layout arriving = ArrivingLayout(*nodes_[inputs[0]].twin);
+    Twin twin = MakeOneDnnTwin(op, shapes, arriving, refusal);
+    if (twin == nullptr) twin = MakeOneDnnTwin(op, shapes, Layout::Nchw(), refusal);
+    if (twin == nullptr) twin = MakeGuestOf(id, arriving, refusal);
+    if (twin == nullptr) twin = MakeGuestOf(id, Layout::Nchw(), refusal);
+    if (twin == nullptr) return nullptr;
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      twin->Connect(static_cast<int>(slot), *nodes_[inputs[slot]].twin);
+    }
+    return twin;
+  }
+
+  Twin MakeGuestOf(Graph::NodeId id, const Layout& layout, std::string* refusal) const {
+    const Node& node = graph_.node(id);
+    const std::vector<Shape> shapes = graph_.InputShapes(id);
+    const auto is_float = [&](Graph::NodeId n) { return graph_.node(n).type == DataType::kF32; };
+    if (!is_float(id) || !std::ranges::all_of(graph_.Inputs(id), is_float)) {
+      *refusal =
+          fmt::format("no oneDNN twin of {}, which does not compute with floats", node.op->Signature());
+      return nullptr;
+    }
+    const bool all_4d = node.shape.size() == 4 &&
+                        std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
+    if (!layout.is_nchw() && !(all_4d && node.op->RunsIn(layout, shapes))) return nullptr;
+    return MakeGuest(node.op->MakeKernel({shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
+                     refusal);
+  }
+
+  // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or
+  // residuals share with other nodes are left alone.
+  bool IsLastUse(Graph::NodeId node, Graph::NodeId user) const {
+    const Op& op = *graph_.node(node).op;
+    if (graph_.IsOutput(node) || op.IsView() || dynamic_cast<const InputOp*>(&op) != nullptr) return false;
+    for (const Graph::NodeId consumer : graph_.Consumers(node)) {
+      if (consumer > user || graph_.node(consumer).op->IsView()) return false;
+    }
+    return graph_.Inputs(user)[0] != node;
+  }
+
+  const Graph& graph_;
+  const OneDnnChoice& choice_;
+  const CpuInfo& cpu_;
+  const EndLayouts& ends_;
+  const std::vector<OneDnnNetwork::Step>& nodes_;
+};
+
+}  // namespace
+
+std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
+                                                     const CpuInfo& cpu, const EndLayouts& ends,
+                                                     std::string* refusal) {
+  auto network = std::make_unique<OneDnnNetwork>();
+  const Assembler assembler(graph, choice, cpu, ends, network->nodes_);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    std::string reason;
+    Twin twin = assembler.Make(id, &reason);
+    if (twin == nullptr) {
+      if (refusal != nullptr) *refusal = fmt::format("node \"{}\": {}", graph.node(id).name, reason);
+      return nullptr;
+    }
+    network->nodes_.push_back({graph.node(id).name, std::move(twin)});
+    network->ops_.push_back(graph.node(id).op);
+  }
+  network->inputs_ = graph.GraphInputs();
+  for (const Graph::NodeId id : graph.outputs()) {
+    const Node& node = graph.node(id);
+    network->outputs_.push_back(MakeOneDnnBuffer(node.shape, EndLayout(node, ends.outputs)));
+    network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
+  }
+  return network;
+}
+
+std::vector<std::string> OneDnnNetwork::GuestTypes() const {
+  std::vector<std::string> types;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].twin->IsGuest()) types.emplace_back(ops_[i]->Type());
+  return types;
+}
+
+void OneDnnNetwork::Run(const StopFlag* stop) {
+  for (const Step& node : nodes_) {
+    ThrowIfStopped(stop);
+    node.twin->Run();
+  }
+  for (const auto& output : outputs_) output->Run();
+}
+
+}  // namespace tilesmith

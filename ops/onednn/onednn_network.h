@@ -1,0 +1,53 @@
+// The baseline for a whole network: its nodes' oneDNN twins connected, each conv in the layouts oneDNN likes
+// best, everything else in the layout its input arrives in, reorders only where neighbours disagree.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layouts/base/stop_flag.h"
+#include "ops/graph/end_layouts.h"
+#include "ops/graph/graph.h"
+#include "ops/onednn/onednn.h"
+
+namespace tilesmith {
+
+// Which algorithm a conv shall use; where oneDNN refuses it, direct is used instead.
+using OneDnnChoice = std::function<OneDnnAlgorithm(const ConvWorkload&)>;
+
+// Not thread-safe. See onednn.h about threads.
+class OneDnnNetwork {
+ public:
+  // For a graph as the executor runs it: post-ops fused, constants folded. Where oneDNN has no primitive, a
+  // kernel of ours for `cpu` runs between its own. Null when a node has neither, with its name and the reason
+  // in *refusal when given.
+  static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
+                                               const CpuInfo& cpu, const EndLayouts& ends = {},
+                                               std::string* refusal = nullptr);
+
+  // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.
+  void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }
+  Tensor GetOutput(int index) const { return outputs_[index]->GetOutput(); }
+  // Inputs and outputs are in the end layouts: the reorders from and to them are part of it.
+  // Throws Error(kInterrupted) at the next node once `stop` is set.
+  void Run(const StopFlag* stop = nullptr);
+
+  struct Step {
+    std::string name;  // of the graph's node
+    std::unique_ptr<OneDnnPrimitive> twin;
+  };
+  // In execution order, one for each node: to time them in context.
+  const std::vector<Step>& nodes() const { return nodes_; }
+  // Types of the nodes that kernels of ours compute, in order.
+  std::vector<std::string> GuestTypes() const;
+
+ private:
+  std::vector<OpPtr> ops_;  // kernels may refer to them
+  std::vector<Step> nodes_;
+  std::vector<std::unique_ptr<OneDnnPrimitive>> outputs_;
+  std::vector<Graph::NodeId> inputs_;
+};
+
+}  // namespace tilesmith

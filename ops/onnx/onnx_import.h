@@ -1,0 +1,52 @@
+// ONNX in: a model file becomes a Graph. Only protobuf parsing decides what a file is; the ONNX checker is
+// not asked, since real models often fail it.
+//
+// Accepted: the default domain at opset 6 to 21 (6 with its broadcast attributes translated), float
+// activations of any rank, weights in any numeric type. Whatever depends on constants and static shapes only
+// is computed while importing, so shape arithmetic leaves no nodes behind.
+//
+// Names: a graph input and a graph output keep their tensor's name, any other node has the name the file
+// gives it, or else that of its output tensor. What a terminal would act on and what is no UTF-8 is replaced
+// (layouts/base/visible.h).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/graph/graph.h"
+
+namespace tilesmith {
+
+struct ImportOptions {
+  std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions
+  std::map<std::string, Shape> input_shapes = {};  // whole shapes of inputs; these win over everything else
+  std::optional<int64_t> batch = {};               // first size of every input; a dynamic one is 1 when unset
+  std::map<std::string, Tensor> constants = {};    // inputs to treat as weights
+  SizeLimits limits = {};                          // what is larger is an Error(kBadModel) naming the limit
+};
+
+// `path` is read whole. Throws Error(kUsage) when there is no such file or an option names an input, a
+// symbolic dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX
+// model (empty, truncated, text), when a dimension is dynamic and no option gives it, and when nodes are
+// unsupported: then the message has a line `Op (node "name"): reason` for every one of them.
+Graph ImportOnnx(const std::string& path, const ImportOptions& options = {});
+// The same from memory; `source` stands for the path in messages and names the graph.
+Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options = {});
+
+// What a model file says about itself, without importing it.
+struct OnnxSummary {
+  int64_t opset = 0;
+  std::vector<std::string> inputs;  // weights excepted
+  std::vector<std::string> outputs;
+  std::vector<std::string> op_types;  // of each node, in order; "domain::Type" outside the default domain
+};
+OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
+
+// A serialized TensorProto (a .pb file of test data): floats of any width become kF32, integers and bools
+// kI64. Throws Error(kBadModel) when it is malformed or of another type.
+Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source);
+
+}  // namespace tilesmith

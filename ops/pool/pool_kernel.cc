@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <vector>
+
+#include "ops/kernels/block_kernel.h"
+#include "ops/pool/pool.h"
+#include "ops/pool/pool_loops.h"
+
+namespace tilesmith {
+namespace {
+
+// One axis of the window, resolved for every output position.
+struct PoolAxis {
+  std::vector<TapRange> taps;
+  std::vector<float> divisors;  // taps that count for the mean; 1 where there are none
+};
+
+struct AxisWindow {
+  int64_t kernel, stride, dilation, begin, end;
+};
+
+PoolAxis ResolveAxis(const AxisWindow& window, int64_t input, int64_t output, bool count_padding) {
+  PoolAxis axis;
+  for (int64_t at = 0; at < output; ++at) {
+    const WindowTaps taps =
+        TapsOf(at * window.stride - window.begin, window.kernel, window.dilation, input, window.end);
+    const int64_t counted = count_padding ? taps.padded : taps.last - taps.first;
+    axis.taps.push_back({taps.first, taps.last});
+    axis.divisors.push_back(static_cast<float>(std::max<int64_t>(counted, 1)));
+  }
+  return axis;
+}
+
+class PoolKernel : public Kernel {
+ public:
+  PoolKernel(const KernelRequest& request, const PoolWindow& w)
+      : window_(w),
+        in_(BlockDimsOf(request.inputs[0], request.layout)),
+        out_(BlockDimsOf(request.output, request.layout)),
+        rows_(ResolveAxis({w.kh, w.sh, w.dh, w.top, w.bottom}, in_.height, out_.height, w.count_include_pad)),
+        columns_(
+            ResolveAxis({w.kw, w.sw, w.dw, w.left, w.right}, in_.width, out_.width, w.count_include_pad)),
+        loop_(w.kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, MaxPoolRow)
+                                       : TILESMITH_DISPATCH(request.cpu.isa, AveragePoolRow)) {}
+
+  int64_t Tasks(int) const override { return out_.images * out_.blocks * out_.height; }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const int64_t row_floats = in_.width * in_.lanes;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t y = task % out_.height, plane = task / out_.height;
+      const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
+      const TapRange taps = rows_.taps[y];
+      const int64_t first_row = y * window_.sh - window_.top + taps.first * window_.dh;
+      PoolRow row;
+      row.input = args.inputs[0].data + image * args.inputs[0].batch_stride + block * in_.block_floats() +
+                  (taps.first < taps.last ? first_row * row_floats : 0);
+      row.output = args.output.data + image * args.output.batch_stride + block * out_.block_floats() +
+                   y * out_.width * out_.lanes;
+      row.lanes = out_.lanes;
+      row.output_width = out_.width;
+      row.row_floats = window_.dh * row_floats;
+      row.rows = taps.last - taps.first;
+      row.stride = window_.sw, row.dilation = window_.dw, row.left = window_.left;
+      row.columns = columns_.taps.data();
+      row.column_divisors = columns_.divisors.data();
+      row.row_divisor = rows_.divisors[y];
+      loop_(row);
+      if (block == out_.blocks - 1 && out_.has_padding()) {
+        ZeroLanes(row.output, out_.UsedLanes(block), out_.lanes, out_.width);
+      }
+    }
+  }
+
+ private:
+  const PoolWindow window_;
+  const BlockDims in_, out_;
+  const PoolAxis rows_, columns_;
+  void (*const loop_)(const PoolRow&);
+};
+
+class GlobalPoolKernel : public Kernel {
+ public:
+  GlobalPoolKernel(const KernelRequest& request, PoolKind kind)
+      : in_(BlockDimsOf(request.inputs[0], request.layout)),
+        channels_(in_.blocks * in_.lanes),
+        pieces_((channels_ + kPieceChannels - 1) / kPieceChannels),
+        loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes)
+                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes)) {}
+
+  int64_t Tasks(int) const override { return in_.images * pieces_; }
+
+  // Padding lanes hold zeros, and so do their maxima and means.
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t image = task / pieces_, first = task % pieces_ * kPieceChannels;
+      const int64_t last = std::min(first + kPieceChannels, channels_);
+      const float* in = args.inputs[0].data + image * args.inputs[0].batch_stride;
+      float* out = args.output.data + image * args.output.batch_stride;
+      for (int64_t channel = first; channel < last;) {
+        const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
+        const int64_t lanes = std::min(in_.lanes - lane, last - channel);
+        loop_(in + block * in_.block_floats() + lane, out + channel, lanes, in_.lanes, in_.pixels());
+        channel += lanes;
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kPieceChannels = 64;
+  const BlockDims in_;
+  const int64_t channels_;  // padding included
+  const int64_t pieces_;    // of one image
+  void (*const loop_)(const float*, float*, int64_t, int64_t, int64_t);
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakePoolKernel(const KernelRequest& request, const PoolWindow& window) {
+  return std::make_unique<PoolKernel>(request, window);
+}
+
+std::unique_ptr<Kernel> MakeGlobalPoolKernel(const KernelRequest& request, PoolKind kind) {
+  return std::make_unique<GlobalPoolKernel>(request, kind);
+}
+
+}  // namespace tilesmith

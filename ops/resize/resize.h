@@ -1,0 +1,66 @@
+// Enlarging and shrinking by the nearest element or by interpolating between two, one axis after the other:
+//
+//   out[i] = (1 - w) * in[low] + w * in[high]            low, high and w of position i as ResizeTaps gives
+//   them
+//
+// Any layout where only H and W of a rank-4 tensor change; otherwise plain and slow.
+#pragma once
+
+#include "ops/base/op_registry.h"
+#include "ops/resize/resize_loops.h"
+
+namespace tilesmith {
+
+enum class ResizeMode { kNearest, kLinear };
+
+// The input position p that output position i stands for, with scale s and n input, m output elements. Where
+// s is 1, p = i. All in float, as ONNX Runtime computes it.
+enum class ResizeCoordinates {
+  kAsymmetric,        // i / s
+  kHalfPixel,         // (i + 0.5) / s - 0.5
+  kPytorchHalfPixel,  // the same; 0 where m is 1
+  kAlignCorners,      // i * (n - 1) / (m - 1); 0 where m is 1
+  kTfHalfPixelForNn,  // (i + 0.5) / s
+};
+
+// From p to the nearest element, which is then clamped to [0, n).
+enum class ResizeRounding { kPreferFloor, kPreferCeil, kFloor, kCeil };  // the first two differ at .5
+
+struct ResizeParams {
+  ResizeMode mode = ResizeMode::kNearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::kAsymmetric;
+  ResizeRounding rounding = ResizeRounding::kFloor;  // of kNearest
+  Shape input, output;
+  std::vector<float> scales;  // one per axis
+};
+
+class ResizeOp : public Op {
+ public:
+  explicit ResizeOp(ResizeParams params) : params_(std::move(params)) {}
+  const ResizeParams& params() const { return params_; }
+
+  std::string_view Type() const override { return "Resize"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return ChangesOnlyImages(); }
+
+ private:
+  bool ChangesOnlyImages() const;
+  ResizeParams params_;
+};
+
+// One for each output position along `axis`. For kNearest all weights are 0; for kLinear p is clamped to
+// [0, n - 1], low = floor(p) and w = p - low.
+std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis);
+
+// Resize of opsets 10 to 21 (nearest, linear), Upsample.
+std::vector<OpImporter> ResizeImporters();
+
+// In any layout, where only H and W change; a task is one output row of one block.
+std::unique_ptr<Kernel> MakeResizeKernel(const KernelRequest& request, const ResizeParams& params);
+
+}  // namespace tilesmith

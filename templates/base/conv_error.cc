@@ -1,0 +1,110 @@
+#include "templates/base/conv_error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "ops/conv/conv.h"
+
+namespace tilesmith {
+namespace {
+
+// A conv without post-ops, its data, and exact outputs.
+class Probe {
+ public:
+  explicit Probe(const ConvWorkload& workload) : workload_(workload) {
+    constexpr int kOutputs = 4096;
+    workload_.post = {};
+    std::mt19937_64 random(1);
+    input_ = Uniform(workload_.input_shape(), random);
+    weights_ = Uniform(workload_.weights_shape(), random);
+    const auto below = [&](int64_t limit) { return static_cast<int64_t>(random() % limit); };
+    const ConvWorkload& w = workload_;
+    for (int corner = 0; corner < 4; ++corner) {
+      Add({w.mb - 1, w.oc - 1, corner & 1 ? w.oh - 1 : 0, corner & 2 ? w.ow - 1 : 0});
+    }
+    while (answers_.size() < kOutputs) Add({below(w.mb), below(w.oc), below(w.oh), below(w.ow)});
+  }
+
+  const ConvWorkload& workload() const { return workload_; }
+  const Tensor& input() const { return input_; }
+  const float* weights() const { return weights_.floats(); }
+
+  ConvError ErrorOf(const Tensor& output) const {
+    const Dims4 dims = ToDims4(workload_.output_shape());
+    double squares = 0, largest = 0, exact_squares = 0;
+    for (const Answer& answer : answers_) {
+      const double got = output.floats()[ElementOffset(dims, output.layout(), answer.at)];
+      const double error = std::isnan(got) ? std::numeric_limits<double>::infinity() : got - answer.value;
+      squares += error * error;
+      largest = std::max(largest, std::abs(error));
+      exact_squares += answer.value * answer.value;
+    }
+    const auto count = static_cast<double>(answers_.size());
+    return {std::sqrt(squares / exact_squares), largest / std::sqrt(exact_squares / count)};
+  }
+
+ private:
+  struct Answer {
+    Dims4 at;
+    double value = 0;
+  };
+
+  static Tensor Uniform(const Shape& shape, std::mt19937_64& random) {
+    Tensor tensor(shape);
+    std::generate_n(tensor.floats(), tensor.size(), [&] {
+      return static_cast<float>(static_cast<int64_t>(random() >> 40) - (1 << 23)) / (1 << 23);
+    });
+    return tensor;
+  }
+
+  void Add(const Dims4& at) {
+    answers_.push_back({at, ReferenceConvAt(workload_, input_, weights_, nullptr, nullptr, at).value});
+  }
+
+  ConvWorkload workload_;
+  Tensor input_, weights_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace
+
+double RoundingBound(const ConvWorkload& w, double magnitude) {
+  const auto terms_of = [](const ConvWorkload& conv) {
+    const int64_t terms = conv.ic / conv.g * conv.kh * conv.kw + 2;
+    return static_cast<double>(terms);
+  };
+  double terms = terms_of(w);
+  for (const ConvWorkload& first : w.before) terms += terms_of(first);
+  const double slopes = w.fused() ? 2 : 1;
+  return slopes * terms * std::numeric_limits<float>::epsilon() * magnitude;
+}
+
+ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                           const Config& config, const CpuInfo& cpu) {
+  const Probe probe(workload);
+  const LayoutPair layouts = conv_template.Layouts(probe.workload(), config);
+  const auto kernel = conv_template.Build(probe.workload(), config, cpu, {probe.weights(), nullptr});
+  const Tensor input = Transform(probe.input(), layouts.in, cpu, 1);
+  Tensor output(probe.workload().output_shape(), layouts.out);
+  const AlignedBuffer scratch(kernel->ScratchFloats(1) * sizeof(float));
+  const InputView inputs[] = {input.input_view()};
+  RunKernel(*kernel, {inputs, output.output_view(), scratch.floats()}, 1);
+  return probe.ErrorOf(output);
+}
+
+std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
+                                            std::string* refusal) {
+  const Probe probe(workload);
+  const auto conv = OneDnnConv::Create(probe.workload(), algorithm, {probe.weights(), nullptr}, refusal);
+  if (conv == nullptr) return std::nullopt;
+  conv->SetInput(probe.input());
+  conv->Run();
+  return probe.ErrorOf(conv->GetOutput());
+}
+
+}  // namespace tilesmith

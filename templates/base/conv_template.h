@@ -1,0 +1,126 @@
+// A template is one way to compute a conv, with knobs. Every question is pure; only Build emits code.
+//
+// A new template is made of plain functions (schedule_template.h), plus one line in registry.cc: lookup,
+// `tilesmith space`, the parameterised correctness test and the benchmark all read that list.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
+#include "layouts/tensor.h"
+#include "ops/conv/conv_tensors.h"
+#include "ops/conv/workload.h"
+#include "templates/base/config.h"
+#include "templates/base/loop_features.h"
+#include "templates/base/loop_nest.h"
+
+namespace tilesmith {
+
+// Yes, or no with the reason in words.
+struct Support {
+  bool ok = true;
+  std::string reason;
+  static Support Yes() { return {}; }
+  static Support No(std::string reason) { return {false, std::move(reason)}; }
+};
+
+// Knobs that are the x of NCHW[x]c use 0 for NHWC and 1 for NCHW.
+inline Layout LayoutOfBlockKnob(int64_t block) {
+  return block == 0 ? Layout::Nhwc() : Layout::Blocked(block);
+}
+
+struct LayoutPair {
+  Layout in, out;
+  auto operator<=>(const LayoutPair&) const = default;
+};
+
+// A piece of generated machine code, for dumps and profilers.
+struct CodeBlob {
+  std::string name;
+  std::span<const uint8_t> bytes;
+};
+
+// A built conv: packed weights and code. KernelArgs.inputs: data in Layouts().in; then, when the workload has
+// `sum`, the residual in Layouts().out. The data of two fused convs is the first one's input. The output's
+// padding channels are written as zeros. The residual may be the output's own memory.
+class ConvKernel : public Kernel {
+ public:
+  virtual std::vector<CodeBlob> Code() const { return {}; }
+  // The weights as the kernel reads them: their size, and what cold measuring evicts from the caches.
+  virtual std::span<const float> PackedWeights() const = 0;
+};
+
+// Each null exactly when the workload has no such thing; weights of a conv are OIHW.
+struct ConvWeights {
+  const float* weights = nullptr;         // of the main conv
+  const float* bias = nullptr;            // oc floats
+  const float* scale = nullptr;           // ic floats, of the input ops
+  const float* shift = nullptr;           // ic floats
+  const float* before_weights = nullptr;  // of the conv fused in front
+  const float* before_bias = nullptr;     // its oc floats
+};
+
+inline ConvWeights WeightsOf(const ConvTensors& tensors) {
+  const auto floats = [](const Tensor* tensor) { return tensor ? tensor->floats() : nullptr; };
+  return {.weights = floats(tensors.weights),
+          .bias = floats(tensors.bias),
+          .scale = floats(tensors.scale),
+          .shift = floats(tensors.shift),
+          .before_weights = floats(tensors.before_weights),
+          .before_bias = floats(tensors.before_bias)};
+}
+
+class ConvTemplate {
+ public:
+  virtual ~ConvTemplate() = default;
+  virtual std::string_view Name() const = 0;  // stable: stored in records
+  virtual Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  // Preconditions from here on: Supports(...).ok, and a config that is valid in Space(workload, cpu).
+  virtual ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  // A valid config that is decent everywhere: the schedule used before any tuning.
+  virtual Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
+  // The knobs that Layouts depends on; none where all configs have the same layouts.
+  virtual std::vector<std::string_view> LayoutKnobs() const { return {}; }
+  // Every pair of layouts that the knobs of `space` offer, sorted; some may have no valid config. Empty where
+  // there are no layout knobs, and so nothing to choose.
+  std::vector<LayoutPair> LayoutPairs(const ConvWorkload& workload, const ConfigSpace& space) const;
+  // `config` with the layouts of `pair`, its other knobs as they are, which may be invalid together; nullopt
+  // where the space offers no such pair.
+  std::optional<Config> WithLayouts(const ConvWorkload& workload, const ConfigSpace& space,
+                                    const Config& config, const LayoutPair& pair) const;
+  // How far a result may be from the exact one, against what a plain sum of floats may be off (RoundingBound
+  // in conv_error.h). 1: a plain sum, exact for small integers. Larger: the terms of neighbouring outputs go
+  // through a result too, so the magnitude to apply the factor to is the largest of any output.
+  virtual double ErrorFactor(const ConvWorkload& workload, const Config& config) const {
+    (void)workload;
+    (void)config;
+    return 1;
+  }
+  // What the cost model knows of a config (loop_features.h).
+  virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
+                                const CpuInfo& cpu) const = 0;
+  // The config's loops for people to read (loop_nest.h); empty where nobody wrote them down.
+  virtual LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const {
+    (void)workload, (void)config, (void)cpu;
+    return {};
+  }
+  // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
+  virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
+                                            const CpuInfo& cpu, const ConvWeights& weights) const = 0;
+};
+
+// All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.
+std::span<const ConvTemplate* const> ConvTemplates();
+// nullptr when there is none of that name: logs outlive templates.
+const ConvTemplate* KnownConvTemplate(std::string_view name);
+// Throws Error(kUsage) naming the known templates.
+const ConvTemplate& FindConvTemplate(std::string_view name);
+
+}  // namespace tilesmith

@@ -1,0 +1,42 @@
+// What the loops of a config do, as numbers that a cost model can learn from and that mean the same for every
+// template: arithmetic, register tile, bytes touched, balance. Estimates from shapes alone; nothing is built.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "ops/conv/workload.h"
+
+namespace tilesmith {
+
+struct LoopFeatures {
+  double flops = 0;         // two per lane of every FMA, padding channels and tails included
+  double fma_per_load = 0;  // vector FMAs per vector read from memory in the innermost loop
+  double accumulators = 0;  // registers that hold outputs
+  double code_bytes = 0;    // of the largest kernel
+  double weight_bytes = 0;  // packed, all of them
+  double tasks = 0;         // of the stage that does most of the work
+  // What one of these tasks touches.
+  double task_input_bytes = 0, task_weight_bytes = 0, task_output_bytes = 0;
+  double output_passes = 1;  // times every output is written
+  double scratch_bytes = 0;  // of one thread
+};
+
+// Bytes of the input rows, `channels` of them wide, that `rows` output rows read.
+double InputBytes(const ConvWorkload& workload, int64_t rows, int64_t channels);
+
+// Raised when the features change their meaning: models trained on others do not fit.
+constexpr int kFeatureVersion = 1;
+
+// Names of the entries of FeatureVector, in its order.
+std::span<const std::string_view> FeatureNames();
+
+// The features in a form for regression: sizes as logarithms of base 2, and relative to what they compete for
+// (caches, registers, threads). All finite. Precondition: threads > 0.
+std::vector<float> FeatureVector(const LoopFeatures& features, const ConvWorkload& workload,
+                                 const CpuInfo& cpu, int threads);
+
+}  // namespace tilesmith

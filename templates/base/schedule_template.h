@@ -1,0 +1,100 @@
+// What turns a template's plain functions into a ConvTemplate. All templates have one shape, in a folder and
+// a namespace of their own:
+//
+//   config.h      the knobs as a struct (ReadConfig), and Supports, Space, Default as in ConvTemplate
+//   schedule.h    struct Schedule: a workload, a config and what matters of the CPU, read once, and every
+//                 size that follows from them. All that is asked of a config is asked of its schedule:
+//                     LoopFeatures FeaturesOf(const Schedule&)
+//                     LoopNest NestOf(const Schedule&)
+//                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const CpuInfo&, const ConvWeights&)
+//   nest.cc       NestOf
+//   x86/          BuildKernel and its code generators: a folder of this name is compiled for x86 only
+//   template.h    the ConvTemplate, made of these
+//
+// tests/templates/example_template.cc is a complete one, in one file.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "layouts/base/check.h"
+#include "templates/base/conv_template.h"
+
+namespace tilesmith {
+
+template <typename Schedule>
+struct TemplateParts {
+  std::string_view name;
+  bool fuses = false;  // computes something in front of the conv
+  // Asked of workloads that pass what `fuses` and kCode say.
+  Support (*supports)(const ConvWorkload& workload, const CpuInfo& cpu);
+  ConfigSpace (*space)(const ConvWorkload& workload, const CpuInfo& cpu);
+  Config (*preset)(const ConvWorkload& workload, const CpuInfo& cpu);
+  Schedule (*read)(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu);
+  // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
+  // may be one; none: NCHW both.
+  std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
+  double (*error_factor)(const ConvWorkload& workload, const Config& config) = nullptr;  // null: 1
+};
+
+#ifdef TILESMITH_X86
+constexpr bool kBuiltForX86 = true;
+#else
+constexpr bool kBuiltForX86 = false;
+#endif
+
+enum class CodeFor { kAnyCpu, kX86 };
+
+template <typename Schedule, CodeFor kCode = CodeFor::kAnyCpu>
+class ScheduleTemplate final : public ConvTemplate {
+ public:
+  explicit ScheduleTemplate(TemplateParts<Schedule> parts) : parts_(std::move(parts)) {}
+
+  std::string_view Name() const override { return parts_.name; }
+  Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+    if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
+    if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
+      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    return parts_.supports(workload, cpu);
+  }
+  ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+    return parts_.space(workload, cpu);
+  }
+  Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+    return parts_.preset(workload, cpu);
+  }
+  std::vector<std::string_view> LayoutKnobs() const override { return parts_.layout_knobs; }
+  LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
+    if (parts_.layout_knobs.empty()) return {};
+    return {LayoutOfBlockKnob(config.Get(parts_.layout_knobs.front())),
+            LayoutOfBlockKnob(config.Get(parts_.layout_knobs.back()))};
+  }
+  double ErrorFactor(const ConvWorkload& workload, const Config& config) const override {
+    return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
+  }
+  LoopFeatures Features(const ConvWorkload& workload, const Config& config,
+                        const CpuInfo& cpu) const override {
+    return FeaturesOf(parts_.read(workload, config, cpu));
+  }
+  LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const override {
+    return NestOf(parts_.read(workload, config, cpu));
+  }
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu,
+                                    const ConvWeights& weights) const override {
+    if constexpr (kCode == CodeFor::kAnyCpu || kBuiltForX86) {
+      return BuildKernel(parts_.read(workload, config, cpu), cpu, weights);
+    } else {
+      TILESMITH_CHECK(false, "the {} template generates x86 code", parts_.name);
+    }
+  }
+
+ private:
+  const TemplateParts<Schedule> parts_;
+};
+
+// A template of generated code, for AVX2 and AVX-512.
+template <typename Schedule>
+using X86Template = ScheduleTemplate<Schedule, CodeFor::kX86>;
+
+}  // namespace tilesmith
