@@ -1,3 +1,5 @@
+#include "graph_tuner/problem/graph_tune.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/prediction_loop.h"
