@@ -8,7 +8,7 @@
 namespace tilesmith {
 namespace {
 
-using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using DoubleMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr int64_t kPixelChunk = 192;
 constexpr int64_t kChannelChunk = 64;
@@ -19,7 +19,7 @@ struct Piece {
 };
 
 // columns(c * kh * kw + i * kw + j, p) = the input that tap (c, i, j) of output pixel p reads, 0 outside.
-void GatherColumns(const ConvWorkload& w, const float* input, const Piece& piece, RowMatrix& columns) {
+void GatherColumns(const ConvWorkload& w, const float* input, const Piece& piece, DoubleMatrix& columns) {
   const int64_t icg = w.ic / w.g;
   columns.resize(icg * w.kh * w.kw, piece.pixels);
   const float* image = input + (piece.image * w.ic + piece.group * icg) * w.ih * w.iw;
@@ -103,7 +103,7 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
   TILESMITH_CHECK(!w.fused(), "{}", WorkloadToString(w));
   CheckTensors(w, {.input = &input, .weights = &weights, .bias = bias, .residual = residual});
   const int64_t ocg = w.oc / w.g, taps = w.ic / w.g * w.kh * w.kw, pixels = w.oh * w.ow;
-  const RowMatrix matrix =
+  const DoubleMatrix matrix =
       Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
           weights.floats(), w.oc, taps)
           .cast<double>();
@@ -121,7 +121,7 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
   Tensor output(w.output_shape());
 #pragma omp parallel
   {
-    RowMatrix columns, sums;
+    DoubleMatrix columns, sums;
 #pragma omp for schedule(dynamic)
     for (size_t index = 0; index < pieces.size(); ++index) {
       const Piece& piece = pieces[index];

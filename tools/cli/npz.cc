@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 32;
 
-[[noreturn]] void Reject(const std::string& source, const std::string& reason) {
+[[noreturn]] void RejectArchive(const std::string& source, const std::string& reason) {
   throw Error(ErrorCode::kUsage, fmt::format("{}: {}", source, reason));
 }
 
@@ -33,7 +33,7 @@ class Archive {
     if (source_ != nullptr) zip_ = zip_open_from_source(source_, flags, &error);
     if (zip_ == nullptr) {
       zip_source_free(source_);
-      Reject(path_, fmt::format("not a .npz archive ({})", zip_error_strerror(&error)));
+      RejectArchive(path_, fmt::format("not a .npz archive ({})", zip_error_strerror(&error)));
     }
     zip_source_keep(source_);
   }
@@ -60,13 +60,13 @@ class Archive {
     const auto added = static_cast<zip_uint64_t>(index);
     if (index < 0 || zip_set_file_compression(zip_, added, ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(zip_, added, 0, kFirstOfJanuary1980, 0) != 0) {
-      Reject(path_, fmt::format("entry {} cannot be added: {}", name, zip_strerror(zip_)));
+      RejectArchive(path_, fmt::format("entry {} cannot be added: {}", name, zip_strerror(zip_)));
     }
   }
 
   // The archive's bytes.
   std::string Close() {
-    if (zip_close(zip_) != 0) Reject(path_, fmt::format("cannot be written: {}", zip_strerror(zip_)));
+    if (zip_close(zip_) != 0) RejectArchive(path_, fmt::format("cannot be written: {}", zip_strerror(zip_)));
     zip_ = nullptr;
     zip_stat_t stat;
     std::string bytes;
@@ -76,24 +76,25 @@ class Archive {
       zip_source_close(source_);
       if (got == static_cast<zip_int64_t>(bytes.size())) return bytes;
     }
-    Reject(path_, fmt::format("cannot be written: {}", zip_error_strerror(zip_source_error(source_))));
+    RejectArchive(path_, fmt::format("cannot be written: {}", zip_error_strerror(zip_source_error(source_))));
   }
 
  private:
   NamedTensor ReadEntry(zip_uint64_t index) const {
     zip_stat_t stat;
     if (zip_stat_index(zip_, index, 0, &stat) != 0 || stat.name == nullptr) {
-      Reject(path_, fmt::format("the zip directory is damaged: {}", zip_strerror(zip_)));
+      RejectArchive(path_, fmt::format("the zip directory is damaged: {}", zip_strerror(zip_)));
     }
     std::string name = stat.name;
     const std::string source = fmt::format("{}: {}", path_, name);
-    if (stat.encryption_method != ZIP_EM_NONE) Reject(source, "is encrypted");
+    if (stat.encryption_method != ZIP_EM_NONE) RejectArchive(source, "is encrypted");
     if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
-      Reject(source, fmt::format("is packed by method {}; only stored and deflated entries can be read",
-                                 stat.comp_method));
+      RejectArchive(source,
+                    fmt::format("is packed by method {}; only stored and deflated entries can be read",
+                                stat.comp_method));
     }
     if (stat.size > kMaxEntryBytes) {
-      Reject(source, fmt::format("has {} bytes, an entry has at most {}", stat.size, kMaxEntryBytes));
+      RejectArchive(source, fmt::format("has {} bytes, an entry has at most {}", stat.size, kMaxEntryBytes));
     }
     Tensor tensor = ParseNpy(Contents(index, stat.size, source), source);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
@@ -104,17 +105,17 @@ class Archive {
   std::string Contents(zip_uint64_t index, zip_uint64_t size, const std::string& source) const {
     constexpr size_t kStep = size_t{1} << 20;
     const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(zip_, index, 0), zip_fclose);
-    if (file == nullptr) Reject(source, zip_strerror(zip_));
+    if (file == nullptr) RejectArchive(source, zip_strerror(zip_));
     std::string contents;
     while (contents.size() < size) {
       const size_t known = contents.size();
       contents.resize(known + std::min<size_t>(kStep, size - known));
       const zip_int64_t got = zip_fread(file.get(), contents.data() + known, contents.size() - known);
-      if (got <= 0) Reject(source, got == 0 ? "is cut short" : zip_file_strerror(file.get()));
+      if (got <= 0) RejectArchive(source, got == 0 ? "is cut short" : zip_file_strerror(file.get()));
       contents.resize(known + static_cast<size_t>(got));
     }
     char beyond = 0;  // reading the end compares the checksum
-    if (zip_fread(file.get(), &beyond, 1) != 0) Reject(source, zip_file_strerror(file.get()));
+    if (zip_fread(file.get(), &beyond, 1) != 0) RejectArchive(source, zip_file_strerror(file.get()));
     return contents;
   }
 

@@ -7,7 +7,7 @@
 
 #include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
-#include "tuner/utc_time.h"
+#include "tuner/records/utc_time.h"
 
 namespace tilesmith {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "tools/cli/report.h"
-#include "tuner/record.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 

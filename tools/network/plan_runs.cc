@@ -12,7 +12,7 @@ namespace {
 constexpr int kMinTurns = 3, kMaxTurns = 11;
 constexpr int kMinInAll = 12;                          // turns of all plans: of few plans each has more
 constexpr size_t kMinRuns = 1, kMaxProfiledRuns = 50;  // in a turn
-constexpr int kMinRounds = 4;                          // of a duel
+constexpr int kMinDuelRounds = 4;                      // of a duel
 
 // What one plan showed in one turn.
 struct Turn {
@@ -109,13 +109,13 @@ Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, con
     contestants.reserve(runs.size());
     for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
     DuelOptions options = NetworkDuel(seconds * double(plans.size()), machine.threads, preferred);
-    options.min_rounds = kMinRounds;
+    options.min_rounds = kMinDuelRounds;
     options.stop = &InterruptFlag();
     const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
-  return Comparable(duel, preferred, kMinRounds);
+  return Comparable(duel, preferred, kMinDuelRounds);
 }
 
 }  // namespace tilesmith

@@ -23,7 +23,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kPairs = 3, kMinRounds = 5;
+constexpr int kPairs = 3, kMinPairRounds = 5;
 constexpr double kBlockSeconds = 50e-3, kStartSeconds = 120, kAnswerSeconds = 120;
 // How often a waiting bench looks whether it was interrupted.
 constexpr double kStopSeconds = 1;
@@ -93,7 +93,7 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
   }
   DuelRounds rounds;
   double timed = 0;
-  while (rounds.size() < kMinRounds || timed < seconds) {
+  while (rounds.size() < kMinPairRounds || timed < seconds) {
     std::vector<double> turn(2);
     for (size_t i = 0; i < 2; ++i) {
       const size_t side = (rounds.size() + i) % 2;
