@@ -22,7 +22,7 @@
 namespace tilesmith {
 namespace {
 
-std::shared_ptr<const Tensor> RandomTensor(const Shape& shape, unsigned seed) {
+std::shared_ptr<const Tensor> UniformWeights(const Shape& shape, unsigned seed) {
   auto tensor = std::make_shared<Tensor>(shape);
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -34,7 +34,7 @@ std::shared_ptr<const Tensor> RandomTensor(const Shape& shape, unsigned seed) {
 // hundred layers, each of relative size sqrt(terms) * eps ~ 1e-5 at most, stays far below; a wrong layer does
 // not.
 void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, double tolerance) {
-  const auto input = RandomTensor(graph.node(graph.GraphInputs()[0]).shape, 1);
+  const auto input = UniformWeights(graph.node(graph.GraphInputs()[0]).shape, 1);
   const Tensor* const inputs[] = {input.get()};
   const Tensor expected = RunReference(graph, inputs)[0];
   std::string refusal;
@@ -74,7 +74,7 @@ TEST(OneDnnNetwork, FallsBackToDirectWhereThereIsNoWinograd) {
 
 Graph::NodeId AddConv(Graph& graph, const char* workload, const std::vector<Graph::NodeId>& inputs) {
   const ConvWorkload w = ParseWorkload(workload);
-  return graph.Add("", std::make_shared<ConvOp>(w, RandomTensor(w.weights_shape(), 7), nullptr), inputs);
+  return graph.Add("", std::make_shared<ConvOp>(w, UniformWeights(w.weights_shape(), 7), nullptr), inputs);
 }
 
 // The first sum may overwrite its residual; the second may not, as its residual is read again later; the

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
 
-Tensor RandomTensor(const Shape& shape, unsigned seed) {
+Tensor UniformTensor(const Shape& shape, unsigned seed) {
   Tensor tensor(shape);
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -28,7 +28,7 @@ Tensor RandomTensor(const Shape& shape, unsigned seed) {
 }
 
 std::vector<float> RandomVector(int64_t size, unsigned seed) {
-  const Tensor tensor = RandomTensor({size}, seed);
+  const Tensor tensor = UniformTensor({size}, seed);
   return {tensor.floats(), tensor.floats() + size};
 }
 
@@ -44,10 +44,10 @@ void ForEach(const Shape& shape, const Check& check) {
 
 struct ConvData {
   explicit ConvData(const ConvWorkload& w)
-      : input(RandomTensor(w.input_shape(), 1)),
-        weights(RandomTensor(w.weights_shape(), 2)),
-        bias(RandomTensor({w.oc}, 3)),
-        residual(RandomTensor(w.output_shape(), 4)) {}
+      : input(UniformTensor(w.input_shape(), 1)),
+        weights(UniformTensor(w.weights_shape(), 2)),
+        bias(UniformTensor({w.oc}, 3)),
+        residual(UniformTensor(w.output_shape(), 4)) {}
   ConvParams Params(const ConvWorkload& w) const {
     return {weights.floats(), w.post.bias ? bias.floats() : nullptr};
   }
@@ -206,7 +206,7 @@ TEST(OneDnnPrimitive, PoolsInEveryLayout) {
   OneDnnPool ceiled{.input = {1, 16, 6, 6}, .output = {1, 16, 3, 3}, .kh = 3, .kw = 3, .sh = 2, .sw = 2};
   int made = 0;
   for (const OneDnnPool& pool : {max, average, padded, global, dilated, ceiled}) {
-    const Tensor input = RandomTensor(pool.input, 5);
+    const Tensor input = UniformTensor(pool.input, 5);
     for (const Layout& layout : kLayouts) {
       std::string refusal;
       const auto twin = MakeOneDnnPool(pool, layout, &refusal);
@@ -226,7 +226,7 @@ TEST(OneDnnPrimitive, PoolsInEveryLayout) {
 
 TEST(OneDnnPrimitive, SumsTwoAndActivates) {
   const Shape shape = {2, 32, 5, 3};
-  const Tensor a = RandomTensor(shape, 6), b = RandomTensor(shape, 7);
+  const Tensor a = UniformTensor(shape, 6), b = UniformTensor(shape, 7);
   const Activation relu = ParseActivation("relu");
   for (const Layout& layout : kLayouts) {
     std::string refusal;
@@ -247,7 +247,7 @@ TEST(OneDnnPrimitive, SumsTwoAndActivates) {
 
 TEST(OneDnnPrimitive, ActivatesWithExponentials) {
   const Shape shape = {2, 19, 5, 4};
-  const Tensor in = RandomTensor(shape, 6);
+  const Tensor in = UniformTensor(shape, 6);
   for (const char* text : {"sigmoid", "tanh", "silu"}) {
     const Activation activation = ParseActivation(text);
     const auto twin = MakeOneDnnActivation(shape, activation, Layout::Nhwc());
@@ -263,7 +263,7 @@ TEST(OneDnnPrimitive, ActivatesWithExponentials) {
 
 TEST(OneDnnPrimitive, SumsThreeActivatesAndScales) {
   const Shape shape = {2, 19, 5, 4};
-  const Tensor a = RandomTensor(shape, 6), b = RandomTensor(shape, 7), c = RandomTensor(shape, 8);
+  const Tensor a = UniformTensor(shape, 6), b = UniformTensor(shape, 7), c = UniformTensor(shape, 8);
   const std::vector<float> scale = RandomVector(19, 9), shift = RandomVector(19, 10);
   const Activation relu = ParseActivation("relu"), hard_sigmoid = ParseActivation("hard_sigmoid:0.2:0.5");
   for (const Layout& layout : kLayouts) {
@@ -298,7 +298,7 @@ TEST(OneDnnPrimitive, ConcatenatesChannels) {
     ASSERT_NE(concat, nullptr) << refusal << layout.ToString();
     std::vector<Tensor> inputs;
     for (int i = 0; i < 3; ++i) {
-      inputs.push_back(RandomTensor(shapes[i], 20 + i));
+      inputs.push_back(UniformTensor(shapes[i], 20 + i));
       concat->SetInput(i, inputs.back());
     }
     concat->Run();
@@ -316,7 +316,7 @@ TEST(OneDnnPrimitive, ConcatenatesChannels) {
 
 TEST(OneDnnPrimitive, InnerProductAndSoftmax) {
   const int64_t rows = 3, in = 37, out = 21;
-  const Tensor x = RandomTensor({rows, in}, 11), weights = RandomTensor({in, out}, 12);
+  const Tensor x = UniformTensor({rows, in}, 11), weights = UniformTensor({in, out}, 12);
   const std::vector<float> bias = RandomVector(out, 13);
   std::string refusal;
   const auto dense = MakeOneDnnInnerProduct(

@@ -145,7 +145,7 @@ std::vector<std::string> TypesDefinedIn(const SourceFile& file) {
   std::vector<std::string> types;
   std::vector<std::optional<std::string>> scopes;  // "" where it adds no name, nullopt where names are local
   Tokens head;                                     // what a brace or a semicolon belongs to
-  const auto is_local = [&] { return std::ranges::count(scopes, std::nullopt) > 0; };
+  const auto is_local = [&] { return std::ranges::any_of(scopes, [](const auto& scope) { return !scope; }); };
   const auto add = [&](const std::string& name) {
     std::string qualified;
     for (const auto& scope : scopes) qualified += scope->empty() ? "" : *scope + "::";

@@ -35,6 +35,8 @@ std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
 
 bool IsAligned(const float* memory) { return reinterpret_cast<uintptr_t>(memory) % 64 == 0; }
 
+}  // namespace
+
 // What a run is given instead of the caller's memory, where that is not aligned.
 template <typename Pointer>
 class Staging {
@@ -68,6 +70,8 @@ class Staging {
   std::vector<AlignedBuffer> buffers_;
   std::vector<Pointer> bound_;
 };
+
+namespace {
 
 // Before staging, which would hide it.
 void CheckDistinct(std::span<const float* const> inputs, std::span<float* const> outputs) {

@@ -39,9 +39,11 @@ enum Entry {
 };
 constexpr int kLogErrors = 3, kAllOptimizations = 99, kFloat = 1, kDeviceAllocator = 0, kDefaultMemory = 0;
 
-class Library {
+}  // namespace
+
+class OnnxRuntimeLibrary {
  public:
-  explicit Library(const std::string& path) : path_(path) {
+  explicit OnnxRuntimeLibrary(const std::string& path) : path_(path) {
     // Its Linux builds since 1.29 report models and machine to their maker, with a database and threads of
     // their own, unless told not to before they start. Source: ONNX Runtime's pull request 27379.
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
@@ -84,8 +86,6 @@ class Library {
   const void* const* table_ = nullptr;
 };
 
-}  // namespace
-
 std::string FindOnnxRuntime(const std::string& given) {
   namespace fs = std::filesystem;
   if (!given.empty()) return given;
@@ -122,7 +122,7 @@ struct OnnxRuntimeModel::Impl {
     tensor_values.push_back(std::move(value));
   }
 
-  Library library;
+  OnnxRuntimeLibrary library;
   Handle env, options, memory_info, session;
   std::vector<NamedTensor> inputs, outputs;
   std::vector<Handle> tensor_values;

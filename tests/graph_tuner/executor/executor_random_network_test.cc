@@ -264,7 +264,7 @@ namespace {
 
 // Values grow with depth and layers differ in the order of summation; whatever reads the wrong memory is off
 // by far more.
-constexpr double kTolerance = 1e-4;
+constexpr double kNetworkTolerance = 1e-4;
 
 TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
   const CpuInfo cpu = TestCpu();
@@ -280,8 +280,8 @@ TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
       const Plan plan = RandomPlan(graph, cpu, random);
       Executor executor(graph, plan, {cpu, threads});
       const ExpectedRun run{graph, inputs, expected, plan.ends};
-      ExpectOutputs(executor, run, kTolerance);
-      ExpectOutputs(executor, run, kTolerance);  // what the first run left behind
+      ExpectOutputs(executor, run, kNetworkTolerance);
+      ExpectOutputs(executor, run, kNetworkTolerance);  // what the first run left behind
       if (testing::Test::HasFailure()) return;
     }
   }
