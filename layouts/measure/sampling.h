@@ -20,8 +20,9 @@ struct SamplingPlan {
   }
 };
 
-// Appends what `take()` returns, the seconds of a run, until the plan wants no more. The samples that are there
-// count, and the time since `begin`. Whatever `take` throws goes through, and leaves the samples taken so far.
+// Appends what `take()` returns, the seconds of a run, until the plan wants no more. The samples that are
+// there count, and the time since `begin`. Whatever `take` throws goes through, and leaves the samples taken
+// so far.
 template <typename Take>
 void TakeSamples(const SamplingPlan& plan, const Take& take, std::vector<double>& samples,
                  double begin = NowSeconds()) {
@@ -32,8 +33,8 @@ void TakeSamples(const SamplingPlan& plan, const Take& take, std::vector<double>
 template <typename Run>
 std::vector<double> TimeRuns(int64_t runs, const Run& run) {
   std::vector<double> samples;
-  TakeSamples({.min_samples = runs, .max_samples = runs, .seconds = 0}, [&] { return SecondsOf(run); },
-              samples);
+  TakeSamples(
+      {.min_samples = runs, .max_samples = runs, .seconds = 0}, [&] { return SecondsOf(run); }, samples);
   return samples;
 }
 

@@ -1,5 +1,5 @@
-// A command of the command line: `tilesmith NAME ...`, listed in tools/commands/commands.h, or one of a group,
-// `tilesmith GROUP NAME ...`.
+// A command of the command line: `tilesmith NAME ...`, listed in tools/commands/commands.h, or one of a
+// group, `tilesmith GROUP NAME ...`.
 #pragma once
 
 #include <memory>
