@@ -58,15 +58,17 @@ fetch_npm_package() {
   mv "$packed" "$3"
 }
 
-# build FOLDER TARGET [cmake options...]: configures once, then builds what is out of date.
+# build FOLDER TARGET [cmake options...]: configures once, then builds what is out of date. Several files at a time,
+# which takes half as long; who changes files builds them one by one (README.md).
 build() {
   local folder=$1 target=$2
   shift 2
+  local unity=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
   local launcher=()
   if command -v ccache > /dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   local log
   log=$(mktemp)
-  if ! cmake -S "$root" -B "$folder" -G Ninja "${launcher[@]}" "$@" > "$log" 2>&1; then
+  if ! cmake -S "$root" -B "$folder" -G Ninja "${launcher[@]}" "${unity[@]}" "$@" > "$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1

@@ -128,6 +128,7 @@ class Archive {
 
 std::vector<NamedTensor> ReadNpz(const std::string& path) {
   const std::string bytes = ReadTextFile(path);
+  if (bytes.empty()) RejectArchive(path, "not a .npz archive (the file is empty)");
   return Archive(path, bytes, ZIP_RDONLY).Read();
 }
 
