@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tuner/layout_search.h"
-#include "tuner/measure/estimator.h"
+#include "tuner/measure/pooled_trials.h"
 #include "tuner/records/record_key.h"
 
 namespace tilesmith {
@@ -27,30 +27,13 @@ std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& bo
 
 std::vector<Retimed> TimeAgain(const std::vector<Record>& contenders, int rounds, Measurer& measurer,
                                const std::function<bool()>& stopped) {
+  std::vector<TrialRequest> requests;
+  requests.reserve(contenders.size());
+  for (const Record& record : contenders) requests.push_back({record.template_name, record.config});
+  std::vector<TrialResult> results = MeasureInTurns(requests, rounds, measurer, stopped);
   std::vector<Retimed> all;
   all.reserve(contenders.size());
-  for (const Record& record : contenders) all.push_back({record, {}});
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<TrialResult> of_round;
-    for (const Retimed& one : all) {
-      if (one.result.status != TrialStatus::kOk) {
-        of_round.push_back(one.result);
-        continue;
-      }
-      if (stopped()) return all;
-      of_round.push_back(measurer.Measure({one.record.template_name, one.record.config}));
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].result.status != TrialStatus::kOk) continue;
-      std::vector<double> samples = std::move(all[i].result.sample_seconds);
-      samples.insert(samples.end(), of_round[i].sample_seconds.begin(), of_round[i].sample_seconds.end());
-      all[i].result = std::move(of_round[i]);
-      all[i].result.sample_seconds = std::move(samples);
-      if (all[i].result.status == TrialStatus::kOk) {
-        all[i].result.seconds = Estimate(all[i].result.sample_seconds);
-      }
-    }
-  }
+  for (size_t i = 0; i < contenders.size(); ++i) all.push_back({contenders[i], std::move(results[i])});
   return all;
 }
 

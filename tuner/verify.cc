@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tuner/measure/estimator.h"
+#include "tuner/measure/pooled_trials.h"
 #include "tuner/records/utc_time.h"
 #include "tuner/search/nearest_config.h"
 
@@ -109,18 +110,13 @@ class Verifier {
     const Record& first = session.front()->now;
     measurer_.Begin({first.workload, CpuFor(session.front()->old, request_), first.conditions,
                      request_.sampling, request_.limits, request_.seed});
-    std::vector<TrialResult> totals(session.size());
-    for (int round = 0; round < request_.rounds; ++round) {
-      for (size_t i = 0; i < session.size(); ++i) {
-        if (Stopped()) return Interrupt(session);
-        if (totals[i].status != TrialStatus::kOk) continue;
-        TrialResult trial = measurer_.Measure({session[i]->now.template_name, session[i]->now.config});
-        trial.sample_seconds.insert(trial.sample_seconds.begin(), totals[i].sample_seconds.begin(),
-                                    totals[i].sample_seconds.end());
-        totals[i] = std::move(trial);
-      }
-    }
-    for (size_t i = 0; i < session.size(); ++i) Enter(totals[i], *session[i]);
+    std::vector<TrialRequest> requests;
+    for (const Verification* v : session) requests.push_back({v->now.template_name, v->now.config});
+    bool stopped = false;
+    const auto results =
+        MeasureInTurns(requests, request_.rounds, measurer_, [&] { return stopped = Stopped(); });
+    if (stopped) return Interrupt(session);
+    for (size_t i = 0; i < session.size(); ++i) Enter(results[i], *session[i]);
     if (sinks_.on_progress) sinks_.on_progress(std::min(done_ += session.size(), total_), total_);
   }
 
@@ -133,7 +129,7 @@ class Verifier {
 
   void Enter(const TrialResult& total, Verification& v) const {
     const bool ok = total.status == TrialStatus::kOk;
-    const double seconds = ok ? Estimate(total.sample_seconds) : 0;
+    const double seconds = ok ? total.seconds : 0;
     if (v.measured && ok && seconds >= v.now.seconds) return;
     v.measured = true;
     Record& now = v.now;

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "layouts/base/error.h"
-#include "tuner/measure/estimator.h"
+#include "tuner/measure/pooled_trials.h"
 #include "tuner/search/random_source.h"
 
 namespace tilesmith {
@@ -67,11 +67,10 @@ class ExhaustiveRun {
     if (sinks_.should_stop && sinks_.should_stop()) {
       throw Error(ErrorCode::kInterrupted, "interrupted: a space that is not wholly measured is of no use");
     }
-    const TrialResult trial = measurer_.Measure({measured_.template_name, space_.At(index)});
-    std::vector<double>& samples = samples_[index];
-    samples.insert(samples.end(), trial.sample_seconds.begin(), trial.sample_seconds.end());
-    const bool ok = trial.status == TrialStatus::kOk;
-    measured_.seconds[index] = ok ? std::optional(Estimate(samples)) : std::nullopt;
+    TrialResult& result = results_[index];
+    result = Pooled(result, measurer_.Measure({measured_.template_name, space_.At(index)}));
+    const bool ok = result.status == TrialStatus::kOk;
+    measured_.seconds[index] = ok ? std::optional(result.seconds) : std::nullopt;
     if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);
   }
 
@@ -89,7 +88,7 @@ class ExhaustiveRun {
   const ExhaustiveSinks& sinks_;
   const ConfigSpace space_;
   MeasuredSpace measured_;
-  std::map<uint64_t, std::vector<double>> samples_;
+  std::map<uint64_t, TrialResult> results_;
   size_t done_ = 0, expected_ = 0;
 };
 
