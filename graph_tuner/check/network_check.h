@@ -31,12 +31,12 @@ constexpr int kDraws = 2;
 double AllowedDifference(double rounding, double floor = kAllowedDifference);
 
 struct NetworkCheck {
-  // Of the output that is nearest to what it may be off, relative to its largest number.
+  // The output that is nearest to what it may be off, relative to its largest number.
   std::string output;
   double difference = 0;
   double rounding = 0;  // what the kernels' rounding errors become in this network
   double allowed = 0;
-  // Of the step that is nearest to its bound, at the element that is.
+  // The step that is nearest to its bound, at the element that is.
   std::string worst_step;
   double worst_step_difference = 0, worst_step_allowed = 0;
   int64_t steps = 0;        // that were compared

@@ -132,8 +132,8 @@ const Activation& ActivationInFront(const ConvStep& step) {
   return kNone;
 }
 
-// Of what the main conv reads. Where an activation in front makes errors that do not shrink with its input,
-// at least 1, so that they are a multiple of it.
+// The magnitudes of what the main conv reads. Where an activation in front makes errors that do not shrink
+// with its input they are at least 1, so that the errors are a multiple of them.
 Tensor InputMagnitudes(const ConvStep& step, const Tensor& data) {
   if (step.first == nullptr) return Absolute(data);
   const auto* before = dynamic_cast<const ConvOp*>(step.first);

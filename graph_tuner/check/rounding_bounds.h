@@ -23,7 +23,7 @@ struct ConvStep {
 // of an algorithm that mixes neighbouring outputs is held to its own magnitude, the others to ErrorFactor
 // times the largest. Not finite where an input is not.
 Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> inputs);
-// Of any other op; output: its Reference.
+// The bound of any other op; output: its Reference.
 Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output);
 
 }  // namespace tilesmith

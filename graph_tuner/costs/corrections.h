@@ -41,9 +41,9 @@ class Corrections {
 
   // Corrected costs. Of a conv, fused or not, that is computed as `record` says.
   double ConvSeconds(const std::string& node, const Record& record) const;
-  // Of any other op with its tensors in `layout`.
+  // The seconds of any other op with its tensors in `layout`.
   double OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const;
-  // Of a conversion of the tensor that node `tensor` produces.
+  // The seconds of a conversion of the tensor that node `tensor` produces.
   double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                            double stand_alone) const;
   // Whether that is a measurement of this conversion.

@@ -17,7 +17,7 @@
 namespace tilesmith {
 namespace {
 
-// Of what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
+// For what is brought into a concat's slice the plan knows the layout it is produced in, also where the step
 // finds it in another one already.
 LayoutPair ConversionOfStep(const Step& step, const Program& program, const NodeSchedule& producer) {
   const Value& written = program.values[step.write];
@@ -35,7 +35,7 @@ std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::N
   return tensors;
 }
 
-// Of a conv and what is fused in front of it, which may be nothing.
+// The weights of a conv and of what is fused in front of it, which may be nothing.
 ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
   const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
     return tensor == nullptr ? nullptr : tensor->floats();

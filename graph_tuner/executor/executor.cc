@@ -153,7 +153,7 @@ void Executor::Impl::Bind(std::span<const float* const> in, std::span<float* con
 
 namespace {
 
-// Of `count` steps that ran several times, one run behind the other.
+// The low quantiles of `count` steps that ran several times, one run behind the other.
 std::vector<double> LowQuantiles(std::span<const double> seconds, size_t count) {
   std::vector<double> quantiles, samples;
   for (size_t i = 0; i < count; ++i) {

@@ -70,7 +70,7 @@ std::vector<size_t> InOrderOfTime(std::span<const BufferRequest> requests) {
   return order;
 }
 
-// Of equal size in order of time.
+// Requests of equal size are in order of time.
 std::vector<size_t> LargestFirst(std::span<const BufferRequest> requests) {
   std::vector<size_t> order = InOrderOfTime(requests);
   std::stable_sort(order.begin(), order.end(),

@@ -159,7 +159,7 @@ class Refinement {
     return Quantile(well_placed.empty() ? std::move(all) : std::move(well_placed), 0.5);
   }
 
-  // Of equally fast ones the last solution.
+  // The last solution, if it is as fast as others.
   const KnownPlan& Fastest() const {
     const KnownPlan* fastest = &known_[solution_];
     double least = RatioOf(*fastest);
@@ -172,8 +172,7 @@ class Refinement {
     return *fastest;
   }
 
-  // Of those that are nearly as fast as the fastest, by comparing them once more: the smallest of the
-  // fastest.
+  // Those that are nearly as fast as the fastest are compared once more: the smallest of the fastest wins.
   const KnownPlan& Winner() const {
     constexpr double kNearly = 1.1;
     constexpr size_t kMost = 5;

@@ -45,7 +45,7 @@ class Order {
     return best;
   }
 
-  // Of the logarithm of the frontier's combinations.
+  // How much the logarithm of the frontier's combinations grows.
   double Growth(int var) const {
     double growth = open_[size_t(var)] > 0 ? std::log(costs_.Options(var)) : 0;
     for (int other : neighbours_[size_t(var)])

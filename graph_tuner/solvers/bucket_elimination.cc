@@ -12,7 +12,7 @@
 namespace tilesmith {
 namespace {
 
-// Of one bucket; each group is minimised by itself.
+// A part of one bucket; each group is minimised by itself.
 struct Group {
   std::vector<int> scope;  // ascending
   std::vector<SharedFactor> factors;

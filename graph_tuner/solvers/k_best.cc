@@ -167,7 +167,7 @@ class KBest {
     return costs[others - 1];
   }
 
-  // Of an assignment with one variable changed, and its neighbours that do not matter adapted to that.
+  // The cost with one variable changed, and its neighbours that do not matter adapted to that.
   double CostWith(const Assignment& best, double cost, VarId var, int option) const {
     Assignment changed = best;
     changed[var] = option;
@@ -181,7 +181,7 @@ class KBest {
     return cost + (CostAround(changed, vars) - CostAround(best, vars));
   }
 
-  // Of these variables and all their edges.
+  // What these variables and all their edges cost.
   double CostAround(const Assignment& assignment, const std::vector<VarId>& vars) const {
     const auto& graph = problem_.boost();
     double cost = 0;

@@ -13,7 +13,7 @@ constexpr double kMinGain = 1e-7;  // of a round, relative; below it more rounds
 
 double LeastOf(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
-// Of the edge, with `option` of `var` chosen.
+// The least cost of the edge with `option` of `var` chosen.
 double LeastBeside(const PairwiseCosts& costs, const PairwiseEdge& edge, int var, int option) {
   double least = kForbidden;
   for (int other = 0; other < costs.Options(edge.Other(var)); ++other)

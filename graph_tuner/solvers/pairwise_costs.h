@@ -13,7 +13,7 @@ struct PairwiseEdge {
   int a = 0, b = 0;  // rows are a's options
   CostMatrix costs;
   int Other(int var) const { return var == a ? b : a; }
-  // Of `var`'s option and the other end's.
+  // The cost of `var`'s option and the other end's.
   double At(int var, int option, int other_option) const {
     return var == a ? costs.at(option, other_option) : costs.at(other_option, option);
   }
@@ -31,7 +31,7 @@ struct PairwiseCosts {
 
 PairwiseCosts CostsOf(const ReducedProblem& problem);
 std::vector<int> OptionCounts(const PairwiseCosts& costs);
-// Of each variable: the indices of its edges.
+// The indices of each variable's edges.
 std::vector<std::vector<int>> EdgesOf(const PairwiseCosts& costs);
 EliminationOrder ChooseEliminationOrder(const PairwiseCosts& costs);
 

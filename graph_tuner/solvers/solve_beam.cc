@@ -142,7 +142,7 @@ class Beam {
     open.least = *std::min_element(open.costs.begin(), open.costs.end());
   }
 
-  // Of the costs of `open`, once the step's variable has that option.
+  // The least of the costs of `open`, once the step's variable has that option.
   static double LeastAfter(const Open& open, int step_var, int option) {
     double least = kForbidden;
     for (size_t i = 0; i < open.costs.size(); ++i)

@@ -20,7 +20,7 @@ struct ImageStrides {
         row_bytes(width * pixel_bytes),
         block_bytes(height * row_bytes) {}
 
-  // Of pixel 0 of `channel`.
+  // Where pixel 0 of `channel` is.
   int64_t ChannelOffset(int64_t channel) const {
     return channel / block * block_bytes + channel % block * kFloatBytes;
   }

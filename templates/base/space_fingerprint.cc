@@ -28,7 +28,7 @@ constexpr std::string_view kWorkloads[] = {
     "ic64ih128oc3kh3ph1+bias",
 };
 
-// Of no machine in particular, but for the ISA.
+// No machine in particular, but for the ISA.
 CpuInfo PlainCpu(Isa isa) {
   CpuInfo cpu;
   cpu.isa = isa;

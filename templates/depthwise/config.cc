@@ -23,7 +23,7 @@ std::vector<int64_t> Counts(int64_t most, std::initializer_list<int64_t> values)
   return counts;
 }
 
-// Of the widths that cut a row into as many tiles, the smallest.
+// The smallest of the widths that cut a row into as many tiles.
 std::vector<int64_t> Widths(int64_t row, int64_t most) {
   std::vector<int64_t> widths;
   for (int64_t width = 1; width <= std::min(row, most); ++width) {

@@ -33,7 +33,7 @@ struct Schedule {
   RowRange Chunks(int64_t part) const;
 };
 
-// Of both convs together; the loop's are those of the 1x1 conv, where most of the work is.
+// The features of both convs together; the loop's are those of the 1x1 conv, where most of the work is.
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

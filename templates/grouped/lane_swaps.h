@@ -15,7 +15,7 @@ namespace tilesmith::grouped {
 
 // The most ways (s) to swap inputs: within 128 bits, where any permute takes a constant pattern.
 constexpr int64_t kMaxSwaps = 4;
-// Of such permutes: lane i of four becomes lane i ^ s, for s from 0.
+// The permutes' patterns: lane i of four becomes lane i ^ s, for s from 0.
 constexpr uint8_t kSwapPattern[kMaxSwaps] = {0xE4, 0xB1, 0x4E, 0x1B};
 
 // 1 (no swaps: inputs are spread), and those that leave few enough ways. Precondition: channels > 1.

@@ -8,7 +8,7 @@ namespace tilesmith {
 namespace strassen {
 namespace {
 
-// Of data without structure, operands have the variance of as many elements as they add up. C12 adds P1
+// In data without structure, operands have the variance of as many elements as they add up. C12 adds P1
 // (1), P6 (3 * 3), P5 (2 * 2) and P3 (4 * 1), where a plain sum of as many terms has 2: 3 times larger,
 // squared; C21 and C22 likewise. What that is of the bound for plain sums: see the Winograd template.
 double ErrorFactor(const ConvWorkload& w, const Config&) {

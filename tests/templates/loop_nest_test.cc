@@ -38,7 +38,7 @@ void ExpectNested(const LoopNest& nest, const LoopPart& part) {
   for (const Loop& loop : part.loops) EXPECT_EQ(open[loop.dim], 1) << loop.dim << " is not taken one by one";
 }
 
-// Of the workload; of a conv fused in front only the rows that the main conv reads.
+// For the workload; a conv fused in front counts only the rows that the main conv reads.
 double MultiplicationsOf(const ConvWorkload& w) {
   double total = w.main_conv().flops() / 2;
   for (const ConvWorkload& first : w.before) {

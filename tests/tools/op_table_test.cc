@@ -16,7 +16,7 @@ constexpr const char* kPage = TILESMITH_SOURCE_DIR "/ops/README.md";
 constexpr std::string_view kBegin =
                                "<!-- generated: tools_tests --gtest_filter=OpTableTest.* prints it -->\n",
                            kEnd = "<!-- end of what is generated -->\n";
-// Of libonnx-testdata 1.12, which the page is of; other versions have other cases.
+// As many as libonnx-testdata 1.12 has, which the page is made from; other versions have other cases.
 constexpr size_t kNodeCases = 932;
 
 std::string ExpectedTable(const std::map<std::string, OperatorCoverage>& coverage) {

@@ -41,7 +41,7 @@ const BenchRow* WorstRow(const SuiteBench& bench) {
 
 Cell GoalCell(double goal) { return goal > 0 ? RatioCell(goal) : NoCell(); }
 
-// Of fused workloads: the same, one kernel after the other.
+// For fused workloads: the same, one kernel after the other.
 std::vector<Cell> SeparateCells(const ConvBench& bench) {
   if (bench.separate_seconds == 0) return {NoCell(), NoCell(), NoCell(), NoCell()};
   const PairedRatio& ratio = bench.separate_ratio;

@@ -106,7 +106,7 @@ class PlaneGenerator : public x86::VectorCode {
 
   const RowGeometry& geometry_;
   int lanes_ = 0;
-  // Of the tile being emitted.
+  // The size of the tile being emitted.
   int64_t rows_ = 0, width_ = 0;
   RegisterPlan plan_;
   int next_temp_ = 0;

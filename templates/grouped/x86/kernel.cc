@@ -9,7 +9,7 @@ namespace tilesmith::grouped {
 
 namespace {
 
-// Of every output vector: for kernel row, term, kernel column, lane. Lanes past the last channel are zero.
+// For every output vector: by kernel row, term, kernel column, lane. Lanes past the last channel are zero.
 AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
   const ConvWorkload& w = g.workload;
   AlignedBuffer packed(g.vectors * g.weights_per_vector() * sizeof(float));

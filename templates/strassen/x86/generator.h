@@ -12,7 +12,7 @@ namespace tilesmith::strassen {
 // first, second: A11 and A21 of the first pair. operands: V[0] of that pair.
 using SumKernel = void (*)(const float* first, const float* second, float* operands, int64_t pairs);
 
-// Of the first pair, and of one vector of the chunk's first half.
+// Where the first pair is, and one vector of the chunk's first half.
 struct CombineArgs {
   const float* products = nullptr;  // M[0]
   float* first = nullptr;           // C11; the output may be the residual

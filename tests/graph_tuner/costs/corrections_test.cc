@@ -98,7 +98,7 @@ TEST(ConversionOf, CopiesAreToldBySameMemory) {
   EXPECT_EQ(transform, (LayoutPair{Layout::Blocked(32), Layout::Blocked(16)}));
 }
 
-// Of every entry of a plan, at random.
+// Learns something random of every entry of a plan.
 void LearnSomething(const Graph& graph, const Plan& plan, TestRandom& random, Corrections& corrections) {
   for (const NodePlan& node : plan.nodes) {
     const double seconds = node.predicted_seconds * random.Uniform(0.3, 3);

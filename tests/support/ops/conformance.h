@@ -42,7 +42,7 @@ struct OperatorCoverage {
   std::set<std::string>
       refusals;  // the importer's reasons for not taking the others, without the node's name
 };
-// Of every operator that has such a case and an importer. A case is taken if it is in one of RunConformance's
+// Every operator that has such a case and an importer. A case is taken if it is in one of RunConformance's
 // ways.
 std::map<std::string, OperatorCoverage> CoverOperators();
 
