@@ -222,7 +222,8 @@ TEST(ProgressTest, StagesEstimateTheTimeLeft) {
   testing::internal::CaptureStderr();
   {
     ProgressLine line;
-    StageProgress stages(line, 2);
+    const WorkSinks sinks = SinksOf(line);
+    StageProgress stages(sinks, 2);
     stages.Expect(3);
     stages.Begin("running the first");
   }

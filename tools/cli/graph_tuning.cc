@@ -5,7 +5,6 @@
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/accuracy.h"
-#include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"
 
 namespace tilesmith {
@@ -48,29 +47,29 @@ std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const M
 }
 
 std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
-                                      ProgressLine& progress) {
+                                      const WorkSinks& sinks) {
   std::string path = arguments.costs_path;
   if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
   std::vector<std::string> warnings;
   auto costs = MeasuredCosts(machine.cpu, machine.threads, {path, arguments.interpolate_costs}, &warnings);
-  for (const std::string& warning : warnings) progress.Say(warning);
+  for (const std::string& warning : warnings) sinks.Warn(warning);
   return costs;
 }
 
 GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
-                               ProgressLine& progress) {
+                               const WorkSinks& sinks) {
   GraphTuneOptions options = arguments.tuning;
   options.cpu = machine.cpu;
   options.threads = machine.threads;
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
-  options.progress = [&progress, began = 0.0](size_t done, size_t total) mutable {
-    ThrowIfStopped(&InterruptFlag());
+  options.progress = [sinks, began = 0.0](size_t done, size_t total) mutable {
+    ThrowIfStopped(sinks.stop);
     constexpr double kWorthMentioning = 0.2;  // seconds; costs that are known already take milliseconds
     if (done == 0) began = NowSeconds();
     if (NowSeconds() - began < kWorthMentioning) return;
-    progress.Show(fmt::format("costs of ops and transforms {}/{}", done, total));
+    sinks.Stage(fmt::format("costs of ops and transforms {}/{}", done, total));
   };
   return options;
 }

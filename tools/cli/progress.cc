@@ -9,6 +9,7 @@
 
 #include "layouts/base/visible.h"
 #include "layouts/measure/clock.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/streams.h"
 
 namespace tilesmith {
@@ -54,11 +55,17 @@ void ProgressLine::Show(const std::string& text) {
   drawn_ = true;
 }
 
+WorkSinks SinksOf(ProgressLine& line) {
+  return {.on_stage = [&line](const std::string& text) { line.Show(text); },
+          .on_warning = [&line](const std::string& text) { line.Say(text); },
+          .stop = &InterruptFlag()};
+}
+
 void StageProgress::Begin(const std::string& what, int length) {
   const double now = NowSeconds();
   if (begun_ == 0) first_began_ = now;
   const double each = begun_ == 0 ? guessed_seconds_ : (now - first_began_) / begun_;
-  line_.Show(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, length))));
+  sinks_.Stage(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, length))));
   begun_ += length;
   to_come_ -= length;
 }

@@ -1,9 +1,27 @@
 // Progress on stderr: one line that is rewritten on a terminal, a line every few seconds elsewhere.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "layouts/base/stop_flag.h"
+
 namespace tilesmith {
+
+// How long work talks to its caller: between measurements, on the calling thread. What is empty is not
+// called.
+struct WorkSinks {
+  std::function<void(const std::string&)> on_stage = {};  // what it does now: "oneDNN 3/20"
+  std::function<void(const std::string&)> on_warning = {};
+  const StopFlag* stop = nullptr;
+
+  void Stage(const std::string& text) const {
+    if (on_stage) on_stage(text);
+  }
+  void Warn(const std::string& text) const {
+    if (on_warning) on_warning(text);
+  }
+};
 
 // What stderr is.
 struct Terminal {
@@ -34,20 +52,23 @@ class ProgressLine {
   double next_seconds_ = 0;
 };
 
+// What it shows and says, and the user's interrupts. `line` must outlive the result.
+WorkSinks SinksOf(ProgressLine& line);
+
 // Stages of about the same length, each announced when it begins, with an estimate of the time left: what the
 // stages so far took on average, times those to come.
 class StageProgress {
  public:
   // How long a stage of length 1 may take is a guess, until the first one is over.
-  StageProgress(ProgressLine& line, double guessed_seconds)
-      : line_(line), guessed_seconds_(guessed_seconds) {}
+  StageProgress(const WorkSinks& sinks, double guessed_seconds)
+      : sinks_(sinks), guessed_seconds_(guessed_seconds) {}
   // From now on stages of this length together are to come.
   void Expect(int length) { to_come_ = length; }
   // The next stage begins, and the one before, if any, is over.
   void Begin(const std::string& what, int length = 1);
 
  private:
-  ProgressLine& line_;
+  const WorkSinks& sinks_;
   const double guessed_seconds_;
   int begun_ = 0, to_come_ = 0;
   double first_began_ = 0;

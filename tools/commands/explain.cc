@@ -78,8 +78,8 @@ class ExplainCommand : public Command {
     if (!plan_path_.empty()) plan = OpenCheckedPlan(graph, machine);
     const PinnedTeam team(machine);
     ProgressLine progress;
-    const auto costs = OpenCosts(arguments_, machine, progress);
-    GraphTuneOptions options = TuningOptions(arguments_, machine, progress);
+    const auto costs = OpenCosts(arguments_, machine, SinksOf(progress));
+    GraphTuneOptions options = TuningOptions(arguments_, machine, SinksOf(progress));
     if (plan) options.ends = plan->ends;
     const NetworkProblem problem(graph, records, *costs, options);
     const SolvedNetwork solved = SolveNetwork(problem, plan ? plan->corrections : Corrections());

@@ -1,40 +1,17 @@
-#include "graph_tuner/problem/graph_tune.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
-
-#include "graph_tuner/plan/plan_file.h"
-#include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/refine/baselines.h"
-#include "graph_tuner/refine/config_variants.h"
-#include "graph_tuner/refine/prediction_loop.h"
-#include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
-#include "layouts/measure/clock.h"
-#include "tools/cli/graph_tuning.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
-#include "tools/network/baseline_runs.h"
-#include "tools/network/plan_runs.h"
 #include "tools/network/prediction_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
-
-// What is tuned, and with what.
-struct Session {
-  const Machine& machine;
-  const Graph& graph;
-  const std::vector<Record>& log;
-  CostSource& costs;
-  StageProgress& stages;
-};
 
 class GraphTuneCommand : public Command {
  public:
@@ -47,18 +24,18 @@ class GraphTuneCommand : public Command {
            "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl";
   }
   void Declare(Args& args) override {
-    DeclareModelOptions(args, &arguments_.model);
-    args.Text("-o,--output", &plan_path_, "Plan to write");
-    DeclareGraphTuning(args, &arguments_);
+    DeclareModelOptions(args, &request_.arguments.model);
+    args.Text("-o,--output", &request_.plan_path, "Plan to write");
+    DeclareGraphTuning(args, &request_.arguments);
     args.NonNegative(
-        "--rounds", &rounds_,
+        "--rounds", &request_.rounds,
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
-    args.Duration("--time", &seconds_, "For each plan and each baseline that is run (default 1s)");
+    args.Duration("--time", &request_.seconds, "For each plan and each baseline that is run (default 1s)");
     args.Positive("--max-weights", &max_weights_,
                   "Packed weights of all convolutions in MiB, at most; Winograd's and Strassen's are larger "
                   "than plain ones (default: no limit)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
-    args.Flag("--variants", &variants_, "Try the log's next fastest configs in the network, too");
+    args.Flag("--variants", &request_.variants, "Try the log's next fastest configs in the network, too");
     args.Flag("--check", &check_,
               "Compare outputs of the plan and the baselines with ONNX Runtime's, or without it the "
               "reference's; exit 5 when they differ");
@@ -69,37 +46,30 @@ class GraphTuneCommand : public Command {
   }
 
   int Run() override {
-    if (plan_path_.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
-    RequireWritable(plan_path_);
-    CheckGraphTuning(arguments_);
-    const Machine machine = OpenMachine(arguments_.machine);
-    const Graph graph = LoadModel(arguments_.model);
-    const std::vector<Record> records = LoadTuningLog(arguments_, machine);
-    const PinnedTeam team(machine);
+    if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
+    request_.baselines = !no_baselines_;
+    if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     CatchInterrupts();
     ProgressLine progress;
-    const auto costs = OpenCosts(arguments_, machine, progress);
-    options_ = TuningOptions(arguments_, machine, progress);
-    if (max_weights_ > 0) max_weight_bytes_ = max_weights_ << 20;
-    StageProgress stages(progress, seconds_);
-    CheckAccuracyLimits(options_.accuracy);
-    const Session session{machine, graph, records, *costs, stages};
-
-    const RefinedPlan refined = RefineOrKeep(session);
-    Report report;
-    AddFacts(report, refined);
-    if (!refined.rounds.empty()) report.AddTable(RoundsTable(refined));
-    AddDifferences(report, session, refined);
-    if (!no_baselines_) report.AddTable(BaselineTable(baseline_runs_, refined.plan, refined.check.seconds));
+    const GraphTunedModel tuned = GraphTuneModel(request_, SinksOf(progress));
     progress.Clear();
+    Report report;
+    AddFacts(report, tuned);
+    if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
+    AddDifferences(report, tuned);
+    if (request_.baselines) {
+      report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
+    }
     if (!check_) {
       report.Print(json_);
       return 0;
     }
-    const std::vector<PlanToCheck> plans = PlansToCheck(refined.plan);
+    const PinnedTeam team(tuned.machine);
+    const std::vector<PlanToCheck> plans = PlansToCheck(tuned);
     OutputCheck check;
     PrintIfInterrupted(report, json_, [&] {
-      check = CheckOutputs(arguments_.model, graph, plans, machine, FindOnnxRuntime(onnxruntime_));
+      check = CheckOutputs(request_.arguments.model, tuned.graph, plans, tuned.machine,
+                           FindOnnxRuntime(onnxruntime_));
     });
     AddOutputCheck(report, plans, check);
     report.Print(json_);
@@ -108,114 +78,23 @@ class GraphTuneCommand : public Command {
   }
 
  private:
-  // Who interrupts it keeps the fastest of the plans that had run.
-  RefinedPlan RefineOrKeep(const Session& session) {
-    std::optional<RefinedPlan> refined;
-    if (UnlessInterrupted([&] { refined = Refine(session); })) return *std::move(refined);
-    if (!fastest_) throw Error(ErrorCode::kInterrupted, "interrupted before the first plan had run");
-    WritePlan(plan_path_, *fastest_);
-    throw Error(ErrorCode::kInterrupted,
-                fmt::format("interrupted; the fastest plan so far is in {}", plan_path_));
-  }
-
-  RefinedPlan Refine(const Session& session) {
-    ExpectRuns(session, kTemplateRivals + (no_baselines_ ? 0 : int(Baselines().size())));
-    const NetworkProblem problem(session.graph, session.log, session.costs, options_);
-    candidates_ = problem.UsableRecords();
-    PredictionLoop loop;
-    loop.rounds = int(rounds_);
-    loop.solve = [&](const Corrections& corrections) {
-      const double began = NowSeconds();
-      solved_ = GraphTune(problem, corrections, max_weight_bytes_);
-      solve_seconds_ = NowSeconds() - began;
-      return solved_.plan;
-    };
-    loop.measure = [&](const std::vector<const Plan*>& plans) {
-      session.stages.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns",
-                           int(plans.size()));
-      std::vector<PlanMeasurement> measurements =
-          MeasurePlans(session.graph, plans, session.machine, seconds_, best_);
-      best_ = BetterOf(best_, measurements.front().placement);
-      const auto fastest = std::ranges::min_element(measurements, {}, &PlanMeasurement::seconds);
-      fastest_ = *plans[size_t(fastest - measurements.begin())];
-      return measurements;
-    };
-    loop.compare = [&](const std::vector<const Plan*>& plans) {
-      session.stages.Begin("comparing the fastest plans", kPlanDuels * int(plans.size()));
-      const Duel duel = ComparePlans(session.graph, plans, session.machine, seconds_, best_);
-      std::vector<double> ratios;
-      for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
-      return ratios;
-    };
-    loop.rivals = [&] {
-      std::vector<RivalPlan> rivals = TemplateRivals(problem, solved_.plan, max_weight_bytes_);
-      if (!no_baselines_) baselines_ = PlanBaselines(problem, max_weight_bytes_);
-      for (const PlannedBaseline& baseline : baselines_)
-        if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
-      ExpectRuns(session, int(rivals.size()));
-      return rivals;
-    };
-    // Written before it is challenged: who kills it keeps the plan.
-    loop.challenge = [&](const RefinedPlan& refined) {
-      WritePlan(plan_path_, refined.plan);
-      fastest_ = refined.plan;
-      if (no_baselines_) return std::optional<Plan>();
-      if (baselines_.empty()) baselines_ = PlanBaselines(problem, max_weight_bytes_);
-      return FasterBaseline(session, refined);
-    };
-    if (variants_) {
-      loop.variants = [&](const Plan& plan) {
-        const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, session.log);
-        return ConfigVariants(session.graph, plan, accepted, session.machine.cpu);
-      };
-    }
-    return RefinePlan(session.graph, session.costs, loop);
-  }
-
-  // Counts every solution so far and the rivals in each round and once more, the plan, and the baselines.
-  void ExpectRuns(const Session& session, int rivals) const {
-    int runs = rounds_ > 0 ? 2 : 1;
-    for (int round = 1; round <= int(rounds_); ++round) runs += round + rivals;
-    if (rounds_ > 0) runs += int(rounds_) + rivals;
-    if (rounds_ > 0 && variants_) runs += 1 + VariantOptions().variants + int(rounds_) + rivals + 1;
-    if (rounds_ > 0) runs += kPlanDuels * (int(rounds_) + rivals > 1 ? kCompared : 0);
-    if (!no_baselines_) runs += kPlanDuels * (1 + rivals);
-    session.stages.Expect(runs);
-  }
-
-  void AddDifferences(Report& report, const Session& session, const RefinedPlan& refined) const {
-    const std::vector<StepDifference> steps =
-        ExplainSteps(session.graph, refined.plan, session.costs, refined.check, session.machine.cpu);
-    report.AddTable(DifferencesTable(SumDifferences(steps, refined.check)));
-    HeavySteps heavy = FindHeavySteps(steps, refined.check);
+  void AddDifferences(Report& report, const GraphTunedModel& tuned) const {
+    report.AddTable(DifferencesTable(SumDifferences(tuned.steps, tuned.refined.check)));
+    HeavySteps heavy = FindHeavySteps(tuned.steps, tuned.refined.check);
     if (nodes_) report.AddTable(std::move(heavy.table));
     report.Fact("heavy_nodes", "nodes above 2% of the run", CountCell(heavy.count));
     report.Fact("heavy_nodes_predicted", "  measured within 15%", CountCell(heavy.predicted_well));
   }
 
-  std::vector<PlanToCheck> PlansToCheck(const Plan& plan) const {
-    std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}};
-    for (const PlannedBaseline& baseline : baselines_)
+  static std::vector<PlanToCheck> PlansToCheck(const GraphTunedModel& tuned) {
+    std::vector<PlanToCheck> plans = {{"the plan", &tuned.refined.plan, ""}};
+    for (const PlannedBaseline& baseline : tuned.baselines)
       plans.push_back({baseline.name, baseline.plan ? &*baseline.plan : nullptr, baseline.note});
     return plans;
   }
 
-  // Runs the baselines beside the plan.
-  std::optional<Plan> FasterBaseline(const Session& session, const RefinedPlan& refined) {
-    std::vector<PlannedBaseline> baselines = baselines_;
-    DropPlan(refined.plan, baselines);
-    int runs = 1;
-    for (PlannedBaseline& baseline : baselines) {
-      if (!baseline.plan) continue;
-      ++runs;
-      PricePlan(session.graph, session.costs, *baseline.plan, refined.plan.corrections);
-    }
-    session.stages.Begin("running the baselines", kPlanDuels * runs);
-    baseline_runs_ = RunBaselines(session.graph, refined.plan, session.machine, baselines, seconds_);
-    return FasterThanThePlan(baseline_runs_);
-  }
-
-  void AddFacts(Report& report, const RefinedPlan& refined) const {
+  void AddFacts(Report& report, const GraphTunedModel& tuned) const {
+    const RefinedPlan& refined = tuned.refined;
     const Plan& plan = refined.plan;
     int64_t convs = 0, unmeasured = 0, fused = 0;
     double conv_seconds = 0, transform_seconds = 0;
@@ -244,11 +123,11 @@ class GraphTuneCommand : public Command {
                 MillisecondsCell(plan.predicted_seconds - conv_seconds - transform_seconds));
     report.Fact("solver", "solver", TextCell(plan.solver));
     report.Fact("certificate", "certificate", TextCell(plan.certificate));
-    report.Fact("candidates", "candidates", CountCell(candidates_));
-    report.Fact("variables", "variables", CountCell(int64_t(solved_.variables)));
-    report.Fact("edges", "edges", CountCell(int64_t(solved_.edges)));
-    report.Fact("induced_width", "induced width", CountCell(solved_.stats.induced_width));
-    report.Fact("solve_seconds", "solve ms", MillisecondsCell(solve_seconds_));
+    report.Fact("candidates", "candidates", CountCell(tuned.candidates));
+    report.Fact("variables", "variables", CountCell(int64_t(tuned.solved.variables)));
+    report.Fact("edges", "edges", CountCell(int64_t(tuned.solved.edges)));
+    report.Fact("induced_width", "induced width", CountCell(tuned.solved.stats.induced_width));
+    report.Fact("solve_seconds", "solve ms", MillisecondsCell(tuned.solve_seconds));
     report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", MillisecondsCell(measured));
@@ -259,7 +138,7 @@ class GraphTuneCommand : public Command {
                                  fmt::format("{:+.1f}%", (measured / plan.predicted_seconds - 1) * 100)}
                           : NoCell());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
-    report.Fact("plan", "plan", TextCell(plan_path_));
+    report.Fact("plan", "plan", TextCell(request_.plan_path));
   }
 
   // Where the predicted figures come from.
@@ -269,24 +148,10 @@ class GraphTuneCommand : public Command {
                        refined.settled ? "settled" : "not settled");
   }
 
-  static constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
-
-  GraphTuningArguments arguments_;
-  GraphTuneOptions options_;
-  std::optional<int64_t> max_weight_bytes_;
-  std::string plan_path_;
-  int64_t rounds_ = 3, max_weights_ = 0;  // 0: no limit
-  double seconds_ = 1;
+  GraphTuneModelRequest request_;
+  int64_t max_weights_ = 0;  // 0: no limit
   std::string onnxruntime_;
-  bool no_baselines_ = false, variants_ = false, check_ = false, nodes_ = false, json_ = false;
-
-  GraphTuneResult solved_;  // the last one, for its size
-  std::vector<PlannedBaseline> baselines_;
-  std::vector<BaselineRun> baseline_runs_;  // beside the plan
-  std::optional<Plan> fastest_;             // when it was last looked for
-  double solve_seconds_ = 0;                // of the last solution
-  CorePlacement best_;                      // that a measurement has seen
-  int64_t candidates_ = 0;
+  bool no_baselines_ = false, check_ = false, nodes_ = false, json_ = false;
 };
 
 }  // namespace

@@ -80,12 +80,12 @@ class TuneCommand : public Command {
     request_.targets = LoadTargets(target_);
     CatchInterrupts();
     TuneView view;
-    const TunedModel tuned =
-        TuneModel(request_, {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
-                             .on_progress = [&](std::span<const TuneRow> rows,
-                                                const NetworkProgress& at) { view.Show(rows, at); },
+    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
                              .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
-                             .stop = &InterruptFlag()});
+                             .stop = &InterruptFlag()};
+    const TunedModel tuned =
+        TuneModel(request_, sinks,
+                  [&](std::span<const TuneRow> rows, const NetworkProgress& at) { view.Show(rows, at); });
     view.Clear();
     Print(tuned);
     DumpCode(tuned.rows);

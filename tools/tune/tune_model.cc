@@ -35,8 +35,8 @@ bool HasContents(const std::string& path) {
 
 class ModelTuner {
  public:
-  ModelTuner(TuneModelRequest request, const TuneModelSinks& sinks)
-      : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {}
+  ModelTuner(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress)
+      : request_(std::move(request)), sinks_(sinks), on_progress_(on_progress), machine_(request_.machine) {}
 
   TunedModel Run() {
     Targets& targets = request_.targets;
@@ -67,9 +67,6 @@ class ModelTuner {
 
  private:
   bool Stopped() const { return IsStopped(sinks_.stop); }
-  void Warn(const std::string& warning) const {
-    if (sinks_.on_warning) sinks_.on_warning(warning);
-  }
 
   std::vector<Record> OpenLog() const {
     if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
@@ -101,7 +98,7 @@ class ModelTuner {
     const PinnedTeam team(machine_);
     for (const ConvTask& task : tasks) {
       if (Stopped()) break;
-      if (sinks_.on_stage) sinks_.on_stage(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
+      sinks_.Stage(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
       std::optional<OneDnnSide> fastest;
       const DuelOptions duel{
           .seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads, .stop = sinks_.stop};
@@ -125,7 +122,7 @@ class ModelTuner {
   }
 
   void WarnOfDatabase(const std::vector<std::string>& warnings) {
-    for (const std::string& warning : warnings) Warn("database " + warning);
+    for (const std::string& warning : warnings) sinks_.Warn("database " + warning);
   }
 
   // What a task must have been given to be known: what this run would give it.
@@ -196,7 +193,7 @@ class ModelTuner {
     sinks.on_record = [&](const Record& record) { Log(log, record); };
     sinks.on_progress = [&](NetworkProgress at) {
       if (!is_network_) at.network_seconds = 0;
-      if (sinks_.on_progress) sinks_.on_progress(rows_, at);
+      if (on_progress_) on_progress_(rows_, at);
     };
     sinks.should_stop = [&] { return Stopped(); };
     NetworkResult result = TuneNetwork(tasks, options, measurer, sinks);
@@ -209,7 +206,7 @@ class ModelTuner {
     const int lost = log.times_lost();
     log.Append(record);
     if (log.times_lost() == lost) return;
-    Warn(fmt::format("{} was removed or replaced; goes on in a new file", log.path()));
+    sinks_.Warn(fmt::format("{} was removed or replaced; goes on in a new file", log.path()));
   }
 
   void Remember() {
@@ -225,11 +222,12 @@ class ModelTuner {
     for (const TuneRow& row : rows_) {
       if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
     }
-    if (!database_->Add(records, given)) Warn("database " + database_->warnings().back());
+    if (!database_->Add(records, given)) sinks_.Warn("database " + database_->warnings().back());
   }
 
   TuneModelRequest request_;
-  const TuneModelSinks& sinks_;
+  const WorkSinks& sinks_;
+  const ShowTuning& on_progress_;
   const Machine machine_;
   const double begin_ = NowSeconds();
   bool is_network_ = false, network_is_cold_ = false;
@@ -242,8 +240,8 @@ class ModelTuner {
 
 }  // namespace
 
-TunedModel TuneModel(TuneModelRequest request, const TuneModelSinks& sinks) {
-  return ModelTuner(std::move(request), sinks).Run();
+TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress) {
+  return ModelTuner(std::move(request), sinks, on_progress).Run();
 }
 
 }  // namespace tilesmith

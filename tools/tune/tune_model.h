@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/stop_flag.h"
 #include "tools/cli/machine.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/targets.h"
 #include "tools/tune/tune_row.h"
 
@@ -38,13 +38,7 @@ struct TuneModelRequest {
   std::vector<std::string> worker = {"/proc/self/exe", "measure-worker"};
 };
 
-// Called between measurements, on the calling thread. Empty ones are not called.
-struct TuneModelSinks {
-  std::function<void(const std::string&)> on_stage = {};  // "oneDNN 3/20"
-  std::function<void(std::span<const TuneRow>, const NetworkProgress&)> on_progress = {};
-  std::function<void(const std::string&)> on_warning = {};
-  const StopFlag* stop = nullptr;
-};
+using ShowTuning = std::function<void(std::span<const TuneRow>, const NetworkProgress&)>;
 
 struct TunedModel {
   std::vector<TuneRow> rows;
@@ -57,6 +51,6 @@ struct TunedModel {
 // Times oneDNN, asks the database, searches, tells the database. Nothing else may run in the process
 // meanwhile. Throws Error(kUsage) when the log exists and is to be refused, Error(kNoCandidate) for a task no
 // template computes, Error(kEnvironment) when the log cannot be written; nothing measured is lost.
-TunedModel TuneModel(TuneModelRequest request, const TuneModelSinks& sinks);
+TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress = {});
 
 }  // namespace tilesmith
