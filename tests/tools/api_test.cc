@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -382,6 +383,38 @@ TEST_F(InstalledTest, PythonLoadsRunsProfilesAndTunes) {
     GTEST_SKIP() << "no Python package: pybind11-dev, python3-dev or python3-numpy is missing";
   const ProgramResult result = Run({python, TILESMITH_SOURCE_DIR "/tests/tools/api_test.py"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST(ApiTest, TunesAModelForAPlanThatItLoads) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  std::vector<std::string> stages;
+  TuneSettings settings = {.seconds = 1,
+                           .rounds = 0,
+                           .database = false,
+                           .threads = 1,
+                           .input_shapes = kShapes,
+                           .program = TILESMITH_BINARY,
+                           .on_progress = [&](const std::string& stage) { stages.push_back(stage); }};
+  Tune(kNetwork, plan, settings);
+  EXPECT_THAT(stages, testing::Contains(testing::HasSubstr("trials, about")));
+  const Model model = Model::Load(kNetwork, {.plan = plan, .threads = 1, .input_shapes = kShapes});
+  EXPECT_GT(model.predicted_seconds(), 0);
+  const Example example = MakeExample();
+  Memory input(size_t(example.input.size()), 0), output(size_t(example.expected.size()), 0);
+  std::copy_n(example.input.floats(), example.input.size(), input.data());
+  model.NewSession().Run({input.data()}, {output.data()});
+  ExpectAnswer(output.data(), example.expected);
+
+  const std::string log = ReadFile(plan + ".log.jsonl");
+  const std::atomic<bool> stop = true;
+  settings.stop = &stop;
+  EXPECT_THAT(ErrorOf([&] { Tune(kNetwork, plan, settings); }), testing::HasSubstr("interrupted"));
+  EXPECT_EQ(ReadFile(plan + ".log.jsonl"), log);
+  settings.program = "no_such_program";
+  EXPECT_THAT(ErrorOf([&] { Tune(kNetwork, plan, settings); }), testing::HasSubstr("is not on the PATH"));
+  settings.seconds = -1;
+  EXPECT_THAT(ErrorOf([&] { Tune(kNetwork, plan, settings); }), testing::HasSubstr("at least 0, got -1"));
 }
 
 }  // namespace

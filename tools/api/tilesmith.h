@@ -9,8 +9,10 @@
 // was allowed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -110,5 +112,27 @@ class TILESMITH_API Model {
   explicit Model(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
+
+struct TuneSettings {
+  std::string log =
+      {};  // keeps what is measured, and is gone on with; empty: the plan's path with .log.jsonl
+  double seconds = 240;  // for measuring convolutions
+  int rounds = 3;        // plans to run at most, learning from each; 0: what the log says is believed
+  bool database = true;  // ask and tell the user's database of earlier tunings
+  int threads = 0;       // as in LoadOptions, the next two likewise
+  int64_t batch = 0;
+  std::vector<std::string> input_shapes = {};
+  // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a
+  // name that is looked for on the PATH.
+  std::string program = "tilesmith";
+  // Told what is being done, between measurements, in the calling thread.
+  std::function<void(const std::string&)> on_progress = {};
+  const std::atomic<bool>* stop = nullptr;  // set by another thread or a signal handler: throws soon after
+};
+
+// Tunes the model's convolutions and chooses schedules and layouts of the whole network: writes `plan`, for
+// LoadOptions. Nothing else may run in the process, or on the machine, meanwhile. What was measured is in the
+// log whatever happens, and is not measured again.
+TILESMITH_API void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings = {});
 
 }  // namespace tilesmith

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "layouts/base/error.h"
+#include "tools/api/tilesmith.h"
+#include "tools/tune/graph_tune_model.h"
+#include "tools/tune/tune_model.h"
+
+namespace tilesmith {
+namespace {
+
+std::string FindProgram(const std::string& name) {
+  const auto runs = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };
+  if (name.find('/') != std::string::npos && runs(name)) return name;
+  if (name.find('/') == std::string::npos) {
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      if (runs(folder + "/" + name)) return folder + "/" + name;
+  }
+  throw Error(ErrorCode::kEnvironment,
+              fmt::format("the program {} is not {}, give its path in TuneSettings::program", name,
+                          name.find('/') == std::string::npos ? "on the PATH" : "there or cannot be run"));
+}
+
+void CheckSettings(const TuneSettings& settings) {
+  for (const auto& [name, value] : {std::pair<std::string_view, double>("seconds", settings.seconds),
+                                    {"rounds", settings.rounds},
+                                    {"threads", settings.threads},
+                                    {"batch", static_cast<double>(settings.batch)}}) {
+    if (!(value >= 0))
+      throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+  }
+}
+
+}  // namespace
+
+void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) {
+  CheckSettings(settings);
+  const WorkSinks sinks = {
+      .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
+  const ModelOptions options = {
+      .model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
+
+  TuneModelRequest request;
+  request.machine = OpenMachine({.threads = settings.threads, .max_isa = ""});
+  request.targets = LoadTargets({.model = options, .suite = ""});
+  request.log_path = log;
+  request.existing_log = ExistingLog::kResume;
+  request.time_budget = settings.seconds;
+  request.use_database = settings.database;
+  request.worker = {FindProgram(settings.program), "measure-worker"};
+  const TunedModel tuned =
+      TuneModel(std::move(request), sinks, [&](std::span<const TuneRow> rows, const NetworkProgress& at) {
+        sinks.Stage(fmt::format("{} convolutions, {} trials, about {:.0f} s left", rows.size(),
+                                at.trials_measured, at.left_seconds));
+      });
+  if (tuned.stopped) {
+    throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; what was measured is in {}", log));
+  }
+
+  GraphTuneModelRequest graph_request;
+  graph_request.arguments.model = options;
+  graph_request.arguments.machine.threads = settings.threads;
+  graph_request.arguments.log_path = log;
+  graph_request.plan_path = plan;
+  graph_request.rounds = settings.rounds;
+  graph_request.baselines = settings.rounds > 0;
+  GraphTuneModel(graph_request, sinks);
+}
+
+}  // namespace tilesmith
