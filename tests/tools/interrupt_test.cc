@@ -124,11 +124,13 @@ TEST(InterruptTest, GraphTuningStopsWithinTheNetwork) {
 
 TEST(InterruptTest, GraphTuningKeepsItsPlan) {
   const TemporaryDirectory directory;
-  const std::string plan = directory.File("plan.jsonl");
-  BackgroundProgram tuning(
-      {TILESMITH_BINARY, "graph-tune", "squeezenet1_1", "--input-shape", "input=1x3x64x64",
-       "--default-schedules", "--rounds", "0", "--time", "1s", "-o", plan},
-      {.seconds = kSeconds});
+  const std::string plan = directory.File("plan.jsonl"), log = directory.File("log.jsonl");
+  const std::string shape = "input=1x3x64x64";
+  ASSERT_EQ(
+      Tilesmith({"tune", "squeezenet1_1", "--input-shape", shape, "-o", log, "--trials", "8"}).exit_code, 0);
+  BackgroundProgram tuning({TILESMITH_BINARY, "graph-tune", "squeezenet1_1", "--input-shape", shape, "--log",
+                            log, "--rounds", "0", "--time", "1s", "-o", plan},
+                           {.seconds = kSeconds});
   ASSERT_TRUE(
       WaitUntil(tuning, [&] { return Exists(plan); }));  // now the baselines run, for several seconds each
   tuning.Signal(SIGTERM);
