@@ -1,29 +1,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <sstream>
+#include <optional>
 
 #include "layouts/base/error.h"
 #include "tools/api/tilesmith.h"
+#include "tools/cli/system_files.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 namespace {
 
-std::string FindProgram(const std::string& name) {
-  const auto runs = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };
-  if (name.find('/') != std::string::npos && runs(name)) return name;
-  if (name.find('/') == std::string::npos) {
-    const char* const path = std::getenv("PATH");
-    std::istringstream folders(path != nullptr ? path : "");
-    for (std::string folder; std::getline(folders, folder, ':');)
-      if (runs(folder + "/" + name)) return folder + "/" + name;
-  }
+// A path is taken as it is, a name is looked for.
+std::string WorkerProgram(const std::string& program) {
+  const bool is_path = program.find('/') != std::string::npos;
+  if (is_path && access(program.c_str(), X_OK) == 0) return program;
+  if (const auto found = is_path ? std::nullopt : FindProgram(program)) return *found;
   throw Error(ErrorCode::kEnvironment,
-              fmt::format("the program {} is not {}, give its path in TuneSettings::program", name,
-                          name.find('/') == std::string::npos ? "on the PATH" : "there or cannot be run"));
+              fmt::format("the program {} is not {}, give its path in TuneSettings::program", program,
+                          is_path ? "there or cannot be run" : "on the PATH"));
 }
 
 void CheckSettings(const TuneSettings& settings) {
@@ -53,7 +49,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;
   request.use_database = settings.database;
-  request.worker = {FindProgram(settings.program), "measure-worker"};
+  request.worker = {WorkerProgram(settings.program), "measure-worker"};
   const TunedModel tuned =
       TuneModel(std::move(request), sinks, [&](std::span<const TuneRow> rows, const NetworkProgress& at) {
         sinks.Stage(fmt::format("{} convolutions, {} trials, about {:.0f} s left", rows.size(),

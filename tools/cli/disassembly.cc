@@ -9,25 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <string_view>
 
 #include "layouts/base/error.h"
+#include "tools/cli/system_files.h"
 
 namespace tilesmith {
 namespace {
-
-// The first executable of that name in PATH.
-std::optional<std::string> FindProgram(std::string_view name) {
-  const char* variable = std::getenv("PATH");
-  std::string_view rest = variable != nullptr ? variable : "";
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(':'), rest.size());
-    const std::string path = fmt::format("{}/{}", rest.substr(0, end), name);
-    if (access(path.c_str(), X_OK) == 0) return path;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return std::nullopt;
-}
 
 // The bytes in a file, for as long as this lives.
 class CodeFile {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tilesmith {
 
@@ -21,6 +22,9 @@ int CoresSharedBy(const cpu_set_t& usable);
 int64_t MemoryBytes();
 // The most memory that this process has had in use, in bytes; 0 when unknown.
 int64_t PeakResidentBytes();
+
+// The first executable of that name in PATH.
+std::optional<std::string> FindProgram(std::string_view name);
 
 struct CpuTicks {
   int64_t total = 0;
