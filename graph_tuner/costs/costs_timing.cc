@@ -75,9 +75,13 @@ double TimeOnce(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& o
 }
 
 Tensor TimingInput(const Shape& shape, const Layout& layout) {
-  Tensor plain(shape);
-  float* values = plain.floats();
-  for (int64_t i = 0; i < plain.size(); ++i) values[i] = 0.1f * float(i % 17) - 0.75f;
+  Tensor plain(shape, Layout::Nchw(layout.type()));
+  VisitType(layout.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const values = plain.data<T>();
+    for (int64_t i = 0; i < plain.size(); ++i)
+      values[i] = ConvertElement<T>(0.1f * static_cast<float>(i % 17) - 0.75f);
+  });
   return layout.is_nchw() ? plain : TransformGeneric(plain, layout);
 }
 

@@ -123,7 +123,8 @@ class Compiler {
         const NodeSchedule& schedule = schedules_[step.node];
         info.name = schedule.first ? graph_.node(*schedule.first).name + ">" + node.name : node.name;
         info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
-        if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
+        const bool fast = node.op->HasFastKernel() && node.op->KernelTakes(graph_.InputTypes(step.node));
+        if (schedule.conv_template == nullptr && !fast) info.kind += " (reference)";
         info.predicted_seconds = schedule.predicted_seconds;
       } else {
         info.name = fmt::format("{}: {}", node.name, info.layouts);

@@ -65,7 +65,7 @@ Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& 
 DataType InputType(const onnx::ValueInfoProto& input) {
   const int32_t number = input.type().tensor_type().elem_type();
   const std::optional<DataType> type = TypeOfOnnx(number);
-  if (!type || number == onnx::TensorProto::DOUBLE) {
+  if (!type) {
     Fail(input, fmt::format("its elements are {}, which is not supported", ElementTypeName(number)));
   }
   return *type;

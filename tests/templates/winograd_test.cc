@@ -149,7 +149,7 @@ TEST(WinogradTemplate, StreamsTheSameOutputWhereItIsAligned) {
     const AlignedBuffer scratch(kernel->ScratchBytes(2));
     const AlignedBuffer output((2 * image + misalignment) * sizeof(float));
     const InputView inputs[] = {input.input_view()};
-    RunKernel(*kernel, {inputs, {output.floats() + misalignment, image}, scratch.floats()}, 2);
+    RunKernel(*kernel, {inputs, {output.floats() + misalignment, image * 4}, scratch.floats()}, 2);
     return std::vector<float>(output.floats() + misalignment, output.floats() + misalignment + 2 * image);
   };
   const std::vector<float> expected = run(With(streaming, "stream", 0), 0);

@@ -32,7 +32,7 @@ class FaultyKernel : public ConvKernel {
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     if (fault_ == Fault::kWritesNothing) return;
     conv_->Run(args, stage, range);
-    if (range.end == Tasks(stage)) Spoil(args.output.data);  // once, by whoever runs the last task
+    if (range.end == Tasks(stage)) Spoil(args.output.image<float>(0));  // once, by whoever runs the last task
   }
 
  private:
