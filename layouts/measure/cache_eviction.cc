@@ -32,7 +32,7 @@ void FlushOrdered(uintptr_t begin, uintptr_t end) {
 
 }  // namespace
 
-void EvictFromCaches(std::span<const float> memory) {
+void EvictFromCaches(std::span<const std::byte> memory) {
   if (memory.empty()) return;
 #ifdef TILESMITH_X86
   static const bool has_clflushopt = HasClflushopt();

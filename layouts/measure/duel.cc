@@ -30,7 +30,7 @@ double SecondsPerRun(const Contestant& contestant, int runs, const StopFlag* sto
 double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& options, PlacementRange& seen) {
   const int part_runs = options.cold ? 1 : (runs + kBlockParts - 1) / kBlockParts;
   const auto take = [&] {
-    for (const std::span<const float> weights : contestant.weights) {
+    for (const std::span<const std::byte> weights : contestant.weights) {
       if (options.cold) EvictFromCaches(weights);
     }
     return SecondsPerRun(contestant, part_runs, options.stop);

@@ -21,7 +21,7 @@ namespace tilesmith {
 struct Contestant {
   std::string name;
   std::function<void()> run;
-  std::vector<std::span<const float>> weights;  // evicted before every run of a cold duel
+  std::vector<std::span<const std::byte>> weights;  // evicted before every run of a cold duel
 };
 
 constexpr int kMinRounds = 5;

@@ -116,10 +116,10 @@ std::string OneDnnPrimitive::OutputLayoutName() const {
   return LayoutName(impl_->destination->mem.get_desc(), impl_->destination->dims);
 }
 
-std::span<const float> OneDnnPrimitive::PackedWeights() const {
+std::span<const std::byte> OneDnnPrimitive::PackedWeights() const {
   if (!impl_->has_weights) return {};
   const AlignedBuffer& storage = *impl_->parameters[0].storage;
-  return {storage.floats(), storage.bytes() / sizeof(float)};
+  return {static_cast<const std::byte*>(storage.data()), storage.bytes()};
 }
 
 std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm) {

@@ -43,7 +43,7 @@ class OneDnnPrimitive {
   std::string OutputLayoutName() const;  // likewise
   // The packed weights Run reads, for measuring with weights that are not in cache. Empty where there are
   // none.
-  std::span<const float> PackedWeights() const;
+  std::span<const std::byte> PackedWeights() const;
 
   struct Impl;
   explicit OneDnnPrimitive(std::unique_ptr<Impl> impl);

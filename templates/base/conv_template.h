@@ -4,6 +4,7 @@
 // `tilesmith space`, the parameterised correctness test and the benchmark all read that list.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,10 @@ struct CodeBlob {
   std::span<const uint8_t> bytes;
 };
 
+inline std::span<const std::byte> BytesOf(const AlignedBuffer& buffer) {
+  return {static_cast<const std::byte*>(buffer.data()), buffer.bytes()};
+}
+
 // A built conv: packed weights and code. KernelArgs.inputs: data in Layouts().in; then, when the workload has
 // `sum`, the residual in Layouts().out. The data of two fused convs is the first one's input. The output's
 // padding channels are written as zeros. The residual may be the output's own memory.
@@ -53,7 +58,7 @@ class ConvKernel : public Kernel {
  public:
   virtual std::vector<CodeBlob> Code() const { return {}; }
   // The weights as the kernel reads them: their size, and what cold measuring evicts from the caches.
-  virtual std::span<const float> PackedWeights() const = 0;
+  virtual std::span<const std::byte> PackedWeights() const = 0;
 };
 
 // Each null exactly when the workload has no such thing; weights of a conv are OIHW.

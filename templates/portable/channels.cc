@@ -51,9 +51,7 @@ class ChannelKernel : public ConvKernel {
     }
   }
 
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   void MakeChunks() {

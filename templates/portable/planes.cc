@@ -45,9 +45,7 @@ class PlaneKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return w_.mb * w_.g * g_.row_groups(); }
   int64_t ScratchBytes(int threads) const override { return threads * scratch_bytes_; }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     float* rows = args.scratch_at<float>(range.thread * scratch_bytes_);

@@ -103,7 +103,7 @@ TEST(OneDnnConv, DirectAndAutoMatchTheFormula) {
       ExpectConv(w, data, conv->GetOutput(),
                  [&](const ConvSample& sample) { return DirectTolerance(w, sample); });
       EXPECT_FALSE(conv->ImplName().empty());
-      EXPECT_GE(conv->PackedWeights().size(), static_cast<size_t>(data.weights.size()));
+      EXPECT_GE(conv->PackedWeights().size(), static_cast<size_t>(data.weights.bytes()));
     }
   }
 }
@@ -347,7 +347,7 @@ TEST(OneDnnPrimitive, InnerProductAndSoftmax) {
       EXPECT_NEAR(p.floats()[r * out + o], expected, 100 * kEps * expected);  // exp and the divisor's sum
     }
   }
-  EXPECT_GE(dense->PackedWeights().size(), static_cast<size_t>(in * out));
+  EXPECT_GE(dense->PackedWeights().size(), static_cast<size_t>(in * out) * sizeof(float));
   EXPECT_TRUE(softmax->PackedWeights().empty());
 }
 

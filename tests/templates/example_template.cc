@@ -85,7 +85,7 @@ class ExampleKernel : public ConvKernel {
   }
 
   int64_t Tasks(int) const override { return s_.workload.mb * s_.row_blocks(); }
-  std::span<const float> PackedWeights() const override { return weights_; }
+  std::span<const std::byte> PackedWeights() const override { return std::as_bytes(std::span(weights_)); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const ConvWorkload& w = s_.workload;

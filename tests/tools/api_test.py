@@ -31,10 +31,10 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def one_node(op_type, input_name, shape):
+def one_node(op_type, input_name, shape, element_type=1):
     """An ONNX file of one node, by the field numbers of onnx.proto; y is its output."""
     dims = b"".join(field(1, field(1, size)) for size in shape)
-    tensor_type = field(1, 1) + field(2, dims)
+    tensor_type = field(1, element_type) + field(2, dims)
     graph_input = field(1, input_name) + field(2, field(1, tensor_type))
     node = field(1, input_name) + field(2, b"y") + field(4, op_type)
     graph = field(1, node) + field(2, b"g") + field(11, graph_input) + field(12, field(1, b"y"))
@@ -53,6 +53,7 @@ class PackageTest(unittest.TestCase):
     def test_describes_itself(self):
         (info,) = self.model.inputs
         self.assertEqual((info.name, info.shape, info.layout), ("input", [1, 3, 64, 64], "NCHW"))
+        self.assertEqual(info.type, "f32")
         self.assertEqual(self.model.threads, 1)
         self.assertGreater(self.model.packed_weight_bytes, 1_000_000)
         self.assertEqual(self.model.predicted_seconds, 0)
@@ -102,6 +103,24 @@ class PackageTest(unittest.TestCase):
                 file.write(one_node(b"Relu", b"x", [1 << 16] * 4))
             with self.assertRaisesRegex(RuntimeError, "65536x65536x65536x65536"):
                 tilesmith.load(path, threads=1)
+
+    def test_types(self):
+        types = [(2, "u8", np.uint8), (5, "i16", np.int16), (7, "i64", np.int64), (9, "bool", np.bool_), (10, "f16", np.float16)]
+        for number, name, dtype in types:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "typed.onnx")
+                with open(path, "wb") as file:
+                    file.write(one_node(b"Transpose", b"x", [2, 3], number))
+                model = tilesmith.load(path, threads=1)
+                self.assertEqual((model.inputs[0].type, model.outputs[0].type), (name, name))
+                x = np.array([[0, 1, 2], [3, 4, 5]], dtype)
+                (array,) = model.run(x).values()
+                self.assertEqual(array.dtype, dtype)
+                np.testing.assert_array_equal(array, x.T)
+                (array,) = model.run(np.array([[0, 3], [1, 4], [2, 5]], dtype).T).values()
+                np.testing.assert_array_equal(array, x.T)
+                with self.assertRaisesRegex(ValueError, f"an array of float32, expected {np.dtype(dtype)} \\({name}\\)"):
+                    model.run(np.zeros((2, 3), np.float32))
 
     def test_sessions_in_threads(self):
         expected = [self.scores(image(seed)) for seed in range(4)]

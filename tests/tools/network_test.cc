@@ -4,6 +4,8 @@
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
+#include "tests/tools/typed_model.h"
+#include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {
@@ -48,6 +50,40 @@ TEST(NetworkTest, TasksNameFusedAlternatives) {
   EXPECT_EQ(with["tasks"].size(), without["tasks"].size() + size_t(fused));
   EXPECT_EQ(with["total_gflop"], without["total_gflop"]);
   EXPECT_GE(fused, TestCpu().isa == Isa::kPortable ? 0 : 61);
+}
+
+TEST(NetworkTest, InputsAndOutputsOfOtherTypes) {
+  const TemporaryDirectory directory;
+  const std::string model = WriteTypedModel(directory);
+  Tensor x({1, 2, 2, 3}, Layout::Nchw(DataType::kU8));
+  for (int i = 0; i < 12; ++i) x.data<uint8_t>()[i] = static_cast<uint8_t>(191 + i);
+  WriteNpy(directory.File("x.npy"), x);
+  const std::string input = "x=" + directory.File("x.npy"), plan = directory.File("plan.jsonl");
+  const ProgramResult planned = Tilesmith(
+      {"graph-tune", model, "--default-schedules", "--rounds", "0", "--time", "1ms", "-o", plan, "--json"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  for (const bool with_plan : {false, true}) {
+    std::vector<std::string> arguments = {
+        "run", model, "--runs", "1", "--check", "--input", input, "--output", directory.File("out.npz")};
+    if (with_plan) arguments.insert(arguments.end(), {"--plan", plan});
+    const ProgramResult run = Tilesmith(arguments);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const std::vector<NamedTensor> outputs = ReadNpz(directory.File("out.npz"));
+    ASSERT_EQ(outputs.size(), 2u);
+    ASSERT_EQ(outputs[0].second.type(), DataType::kI32);
+    ASSERT_EQ(outputs[1].second.type(), DataType::kBool);
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_EQ(outputs[0].second.data<int32_t>()[i], 1191 + i);
+      EXPECT_EQ(outputs[1].second.data<bool>()[i], i == 9);
+    }
+  }
+  WriteNpy(directory.File("x.npy"), Tensor({1, 2, 2, 3}));
+  const ProgramResult refused = Tilesmith({"run", model, "--input", input});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("1x2x2x3 of u8, the file holds 1x2x2x3 of f32"), std::string::npos)
+      << refused.err;
+  const ProgramResult bench = Tilesmith({"bench", model, "--time", "1ms"});
+  EXPECT_NE((bench.out + bench.err).find("u8"), std::string::npos) << bench.out << bench.err;
 }
 
 TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
@@ -98,6 +134,13 @@ TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
   EXPECT_EQ(ReadFile(directory.File("a.npz")), ReadFile(directory.File("b.npz")));
   const Tensor single = ReadNpy(directory.File("folder/" + outputs[0].first + ".npy"));
   EXPECT_EQ(single.floats()[7], outputs[0].second.floats()[7]);
+}
+
+TEST(NetworkTest, EndsOfOtherTypesAreRefused) {
+  const ProgramResult result =
+      Tilesmith(Small({"graph-tune", "squeezenet1_1", "--default-schedules", "--input-layout", "NHWC:u8"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, testing::HasSubstr("--input-layout NHWC:u8: tensors of floats are not converted"));
 }
 
 TEST(NetworkTest, BenchTable) {

@@ -64,8 +64,8 @@ std::string OneDnnSequence::LayoutsText() const {
   return fmt::format("{} -> {}", reads.InputLayoutName(), conv_->OutputLayoutName());
 }
 
-std::vector<std::span<const float>> OneDnnSequence::PackedWeights() const {
-  std::vector<std::span<const float>> weights = {conv_->PackedWeights()};
+std::vector<std::span<const std::byte>> OneDnnSequence::PackedWeights() const {
+  std::vector<std::span<const std::byte>> weights = {conv_->PackedWeights()};
   if (first_) weights.push_back(first_->PackedWeights());
   return weights;
 }

@@ -25,7 +25,7 @@ class OneDnnSequence {
 
   std::string ImplName() const;  // "brgconv:avx512_core", or both with a ">" between
   std::string LayoutsText() const;
-  std::vector<std::span<const float>> PackedWeights() const;
+  std::vector<std::span<const std::byte>> PackedWeights() const;
 
  private:
   bool CreateFirst(const ConvWorkload& workload, const ConvData& data, std::string* refusal);

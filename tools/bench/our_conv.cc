@@ -79,8 +79,8 @@ void OurSeparateConv::AddInputOps(const ConvWorkload& workload, const ConvData& 
   }
 }
 
-std::vector<std::span<const float>> OurSeparateConv::weights() const {
-  std::vector<std::span<const float>> weights = {main_->weights()};
+std::vector<std::span<const std::byte>> OurSeparateConv::weights() const {
+  std::vector<std::span<const std::byte>> weights = {main_->weights()};
   if (first_) weights.push_back(first_->weights());
   return weights;
 }

@@ -32,7 +32,7 @@ class OurConv {
           const Machine& machine);
 
   const LayoutPair& layouts() const { return layouts_; }
-  std::span<const float> weights() const { return kernel_->PackedWeights(); }
+  std::span<const std::byte> weights() const { return kernel_->PackedWeights(); }
   Tensor& input() { return input_; }
   const Tensor& output() const { return output_; }
   // From now on the input is this tensor. Precondition: its layout is layouts().in.
@@ -62,7 +62,7 @@ class OurSeparateConv {
   OurSeparateConv(const ConvWorkload& workload, const SeparateSchedules& schedules, const ConvData& data,
                   const Machine& machine);
 
-  std::vector<std::span<const float>> weights() const;
+  std::vector<std::span<const std::byte>> weights() const;
   void Run();
   Tensor Answer();
 

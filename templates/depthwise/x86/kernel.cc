@@ -36,7 +36,7 @@ class DepthwiseKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"depthwise " + WorkloadToString(schedule_.rows.workload), planes_.Code()}};
   }
-  std::span<const float> PackedWeights() const override { return planes_.PackedWeights(); }
+  std::span<const std::byte> PackedWeights() const override { return planes_.PackedWeights(); }
 
  private:
   Schedule schedule_;

@@ -27,9 +27,7 @@ class Planes {
   void Run(const Image& image, int64_t first, int64_t count, int64_t row_block) const;
 
   std::span<const uint8_t> Code() const { return {code_.getCode(), code_.getSize()}; }
-  std::span<const float> PackedWeights() const {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const { return BytesOf(weights_); }
 
  private:
   // A kernel and, for each row block, its steps.

@@ -44,7 +44,7 @@ class PairKernel : public ConvKernel {
     return {{"depthwise_pair, depthwise", planes_.Code()}, {"depthwise_pair, 1x1", pointwise_.Code()}};
   }
   // Those of the 1x1 conv, the bulk.
-  std::span<const float> PackedWeights() const override { return pointwise_.PackedWeights(); }
+  std::span<const std::byte> PackedWeights() const override { return pointwise_.PackedWeights(); }
 
  private:
   bool depthwise_first() const { return schedule_.kind == PairKind::kDepthwiseFirst; }

@@ -43,9 +43,7 @@ class DirectKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"direct " + WorkloadToString(schedule_.workload), kernels_.Code()}};
   }
-  std::span<const float> PackedWeights() const override {
-    return {packed_.weights.floats(), packed_.weights.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(packed_.weights); }
 
  private:
   // Of scratch.

@@ -68,9 +68,7 @@ class FewOutputsKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"few_outputs " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
   }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   // Some tiles of rows of one chunk of output channels of one image.

@@ -79,9 +79,7 @@ class GroupedKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"grouped " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
   }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   // Vectors of 8 on AVX-512 are AVX2's.

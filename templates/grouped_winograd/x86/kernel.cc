@@ -57,9 +57,7 @@ class GroupedWinogradKernel : public ConvKernel {
             {"grouped_winograd products", {code_->getCode(), code_->getSize()}},
             {"grouped_winograd output transform", transforms_.output_code()}};
   }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   int64_t blocks() const { return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles; }

@@ -88,9 +88,7 @@ class StrassenKernel : public ConvKernel {
     rest.bytes = rest_->code();
     return blobs;
   }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   bool staged() const { return g_.config.partition == Partition::kOutChannels; }

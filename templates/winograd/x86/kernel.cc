@@ -77,9 +77,7 @@ class WinogradKernel : public ConvKernel {
     rest.bytes = rest_->code();
     return blobs;
   }
-  std::span<const float> PackedWeights() const override {
-    return {weights_.floats(), weights_.bytes() / sizeof(float)};
-  }
+  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
   float* V(float* scratch, int64_t vector, int64_t tile) const {

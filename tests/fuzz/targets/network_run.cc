@@ -39,7 +39,7 @@ void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu) {
     inputs.push_back(MakeInput(graph.node(id), EndLayout(graph.node(id), plan.ends.inputs)));
   for (const Graph::NodeId id : graph.outputs()) {
     const Node& node = graph.node(id);
-    outputs.emplace_back(node.shape, EndLayout(node, plan.ends.outputs), node.type);
+    outputs.emplace_back(node.shape, EndLayout(node, plan.ends.outputs));
   }
   std::vector<const Tensor*> input_pointers;
   std::vector<Tensor*> output_pointers;

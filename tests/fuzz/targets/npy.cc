@@ -5,23 +5,16 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {"'descr': ",
-                                       "'fortran_order': ",
-                                       "'shape': ",
-                                       "False",
-                                       "True",
-                                       "<f4",
-                                       "<f8",
-                                       "<i8",
-                                       "<i4",
-                                       "|u1",
-                                       "|i1",
-                                       "|b1",
-                                       ">f4",
-                                       "(1, 3,)",
-                                       "()",
-                                       "(0,)",
-                                       "(4294967296, 4294967296)",
+constexpr std::string_view kWords[] = {"'descr': ", "'fortran_order': ",
+                                       "'shape': ", "False",
+                                       "True",      "<f4",
+                                       "<f8",       "<i8",
+                                       "<f2",       "<V2",
+                                       "<u4",       "<i4",
+                                       "|u1",       "|i1",
+                                       "|b1",       ">f4",
+                                       "(1, 3,)",   "()",
+                                       "(0,)",      "(4294967296, 4294967296)",
                                        "\x93NUMPY"};
 
 // A shape has no more elements than bytes were given.

@@ -27,7 +27,7 @@ class FaultyKernel : public ConvKernel {
 
   int64_t Tasks(int stage) const override { return conv_->Tasks(stage); }
   int64_t ScratchBytes(int threads) const override { return conv_->ScratchBytes(threads); }
-  std::span<const float> PackedWeights() const override { return conv_->PackedWeights(); }
+  std::span<const std::byte> PackedWeights() const override { return conv_->PackedWeights(); }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     if (fault_ == Fault::kWritesNothing) return;

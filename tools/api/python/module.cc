@@ -34,7 +34,9 @@ std::vector<py::ssize_t> ArrayShape(const TensorInfo& info) {
 
 // The input as the session takes it: whatever is given is converted to float32, other types must be given as
 // they are.
-Array InputArray(const Array& given, const TensorInfo& info) {
+Array InputArray(const py::object& object, const TensorInfo& info) {
+  const Array given = Array::ensure(object);
+  if (!given) throw py::value_error(py::str("input \"{}\" is no array").format(info.name));
   const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
   const std::vector<py::ssize_t> expected = ArrayShape(info);
   if (shape != expected) {
@@ -43,9 +45,10 @@ Array InputArray(const Array& given, const TensorInfo& info) {
   }
   if (info.type == "f32") return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
   const py::dtype wanted = DtypeOf(info);
-  if (!(given.dtype().equal(wanted) || (info.type == "bf16" && given.dtype().itemsize() == 2))) {
+  const bool bf16 = info.type == "bf16" && given.dtype().kind() == 'V' && given.dtype().itemsize() == 2;
+  if (!given.dtype().equal(wanted) && !bf16) {
     throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
-                              .format(info.name, py::str(given.dtype()), py::str(wanted), info.type));
+                              .format(info.name, given.dtype(), wanted, info.type));
   }
   return Array::ensure(given, py::array::c_style);
 }
@@ -56,13 +59,13 @@ class PythonSession {
   PythonSession(const tilesmith::Model& model, std::vector<int> cores)
       : model_(model), session_(model.NewSession({std::move(cores)})) {}
 
-  std::vector<Array> Run(const std::vector<Array>& inputs) {
+  std::vector<Array> Run(const std::vector<py::object>& inputs) {
     std::vector<Array> outputs = NewOutputs();
     With(inputs, outputs, [&](auto from, auto to) { session_.Run(from, to); });
     return outputs;
   }
 
-  std::vector<tilesmith::StepTime> Profile(const std::vector<Array>& inputs, int runs) {
+  std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& inputs, int runs) {
     std::vector<Array> outputs = NewOutputs();
     std::vector<tilesmith::StepTime> steps;
     With(inputs, outputs, [&](auto from, auto to) { steps = session_.Profile(from, to, runs); });
@@ -79,7 +82,7 @@ class PythonSession {
   }
 
   template <typename Body>
-  void With(const std::vector<Array>& inputs, std::vector<Array>& outputs, const Body& body) {
+  void With(const std::vector<py::object>& inputs, std::vector<Array>& outputs, const Body& body) {
     if (inputs.size() != model_.inputs().size())
       throw py::value_error(
           py::str("{} inputs given, expected {}").format(inputs.size(), model_.inputs().size()));
