@@ -31,5 +31,7 @@
   namespace portable {             \
   __VA_ARGS__;                     \
   }
-#define TILESMITH_DISPATCH(isa, function) (static_cast<void>(isa), &::tilesmith::portable::function)
+// Not a comma expression: of the address of a function template's specialization, that has no type.
+#define TILESMITH_DISPATCH(isa, function) \
+  ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::function : &::tilesmith::portable::function)
 #endif

@@ -56,18 +56,6 @@ std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, con
   return costs;
 }
 
-namespace {
-
-// Of the float inputs or outputs, which nothing converts to another type.
-Layout EndLayoutOf(const char* option, const std::string& text) {
-  const Layout layout = Layout::Parse(text);
-  if (layout.type() == DataType::kF32) return layout;
-  throw Error(ErrorCode::kUsage, fmt::format("{} {}: tensors of floats are not converted to {}", option, text,
-                                             DataTypeName(layout.type())));
-}
-
-}  // namespace
-
 GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
                                const WorkSinks& sinks) {
   GraphTuneOptions options = arguments.tuning;
@@ -75,8 +63,7 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Mach
   options.threads = machine.threads;
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
-  options.ends = {EndLayoutOf("--input-layout", arguments.input_layout),
-                  EndLayoutOf("--output-layout", arguments.output_layout)};
+  options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [sinks, began = 0.0](size_t done, size_t total) mutable {
     ThrowIfStopped(sinks.stop);
     constexpr double kWorthMentioning = 0.2;  // seconds; costs that are known already take milliseconds

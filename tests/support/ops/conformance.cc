@@ -199,7 +199,7 @@ std::string WhyRefused(const Case& test) {
     }
   }
   if (reason.find("its elements are ") != std::string::npos || reason.ends_with(" is no tensor"))
-    return "inputs that are no tensors of floats";
+    return "inputs that are no tensors of numbers";
   if (const size_t node = reason.find("): "); node != std::string::npos) return reason.substr(node + 3);
   return reason.substr(std::min(reason.find(": ") + 2, reason.size()));  // behind the source
 }

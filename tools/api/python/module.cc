@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 
@@ -32,6 +33,20 @@ std::vector<py::ssize_t> ArrayShape(const TensorInfo& info) {
   return {info.shape.begin(), info.shape.end()};
 }
 
+// The strides are given since the header files of pybind11 2.10 read the size of an element wrongly from
+// NumPy 2's dtypes.
+Array NewArray(const TensorInfo& info) {
+  const std::vector<py::ssize_t> shape = ArrayShape(info);
+  std::vector<py::ssize_t> strides(shape.size());
+  auto stride = static_cast<py::ssize_t>(info.bytes / std::max<size_t>(info.elements, 1));
+  for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
+  return Array(DtypeOf(info), shape, strides);
+}
+
+bool IsTwoRawBytes(const py::dtype& dtype) {
+  return py::cast<std::string>(dtype.attr("kind")) == "V" && py::cast<int>(dtype.attr("itemsize")) == 2;
+}
+
 // The input as the session takes it: whatever is given is converted to float32, other types must be given as
 // they are.
 Array InputArray(const py::object& object, const TensorInfo& info) {
@@ -45,8 +60,7 @@ Array InputArray(const py::object& object, const TensorInfo& info) {
   }
   if (info.type == "f32") return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
   const py::dtype wanted = DtypeOf(info);
-  const bool bf16 = info.type == "bf16" && given.dtype().kind() == 'V' && given.dtype().itemsize() == 2;
-  if (!given.dtype().equal(wanted) && !bf16) {
+  if (!given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
     throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
                               .format(info.name, given.dtype(), wanted, info.type));
   }
@@ -77,7 +91,7 @@ class PythonSession {
  private:
   std::vector<Array> NewOutputs() const {
     std::vector<Array> outputs;
-    for (const TensorInfo& info : model_.outputs()) outputs.emplace_back(DtypeOf(info), ArrayShape(info));
+    for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
     return outputs;
   }
 
