@@ -16,7 +16,7 @@
 namespace tilesmith {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Document = nlohmann::ordered_json;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -26,13 +26,13 @@ const std::string kHostile =
     "onerror=\"document.body.dataset.hacked=1\"><!--<script>'\"`${1}\\\n\x1b[2J\u202e&lt;\xff";
 
 TEST(ReportPageTest, NoTextEndsTheScriptItIsIn) {
-  const Json data = {{"name", kHostile}, {kHostile, {kHostile}}};
+  const Document data = {{"name", kHostile}, {kHostile, {kHostile}}};
   const std::string embedded = EmbeddedJson(data);
   EXPECT_EQ(embedded.find('<'), std::string::npos);
   EXPECT_EQ(embedded.find('\n'), std::string::npos);
   std::string expected = kHostile;
   expected.replace(expected.size() - 1, 1, "\uFFFD");
-  EXPECT_EQ(Json::parse(embedded)["name"], expected);
+  EXPECT_EQ(Document::parse(embedded)["name"], expected);
 }
 
 TEST(ReportPageTest, LicencesAndLibrariesAreKept) {
@@ -81,17 +81,17 @@ struct Example {
   }
 
   SavedResults Results(const std::string& prefix = "") const {
-    Json bench = {{"graph_hash", plan.graph_hash},
-                  {"peak_flops", 1e11},
-                  {"read_bytes_per_second", 2e10},
-                  {"network_seconds", 2e-3},
-                  {"network_onednn_seconds", 3e-3},
-                  {"network_ratio", 1.5},
-                  {"network_ratio_low", 1.4},
-                  {"network_ratio_high", 1.6},
-                  {"network_untuned_ratio", 1.8},
-                  {"disturbed", "not at all"},
-                  {"command", "tilesmith bench " + prefix}};
+    Document bench = {{"graph_hash", plan.graph_hash},
+                      {"peak_flops", 1e11},
+                      {"read_bytes_per_second", 2e10},
+                      {"network_seconds", 2e-3},
+                      {"network_onednn_seconds", 3e-3},
+                      {"network_ratio", 1.5},
+                      {"network_ratio_low", 1.4},
+                      {"network_ratio_high", 1.6},
+                      {"network_untuned_ratio", 1.8},
+                      {"network_disturbed_share", 0.41},
+                      {"command", "tilesmith bench " + prefix}};
     for (const NodePlan& node : plan.nodes) {
       bench["steps"].push_back({{"name", node.node},
                                 {"node", node.node},
@@ -106,16 +106,17 @@ struct Example {
                                {"ratio", 2}});
     }
     for (int i = 0; i < 50; ++i) bench["network_sample_seconds"].push_back(2e-3 + 1e-5 * (i % 7));
-    const Json tuned = {{"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
+    const Document tuned = {{"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
     SavedResults results;
-    results.Add(bench.dump(-1, ' ', false, Json::error_handler_t::replace), "bench.json", plan.graph_hash);
+    results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json",
+                plan.graph_hash);
     results.Add(tuned.dump(), "graph-tune.json", plan.graph_hash);
     return results;
   }
 
-  Json Data(const std::string& prefix = "") const {
+  Document Data(const std::string& prefix = "") const {
     const SavedResults results = Results(prefix);
-    Json trace;
+    Document trace;
     for (int i = 0; i < 20; ++i)
       trace.push_back({{"ph", "X"},
                        {"name", prefix + "step"},
@@ -123,9 +124,9 @@ struct Example {
                        {"tid", i % 2},
                        {"ts", 1e6 + 10 * i},
                        {"dur", 9}});
-    Json data = ReportData({plan, records, &graph, "", results, {}, trace});
+    Document data = ReportData({plan, records, &graph, "", results, {}, trace});
     data["verdict"]["text"] = VerdictText(data);
-    data["missing"] = Json::array();
+    data["missing"] = Document::array();
     return data;
   }
 
@@ -136,11 +137,11 @@ struct Example {
 
 TEST(ReportDataTest, SaysWhatWasMeasured) {
   const Example example;
-  const Json data = example.Data();
+  const Document data = example.Data();
   EXPECT_EQ(data["tilesmith_report"], kReportFormat);
   EXPECT_EQ(data["verdict"]["onednn_ratio"], 1.5);
-  EXPECT_THAT(VerdictText(data),
-              testing::EndsWith("takes 2.000 ms: 1.50 times as fast as oneDNN (3.000 ms); not at all"));
+  EXPECT_THAT(VerdictText(data), testing::EndsWith("takes 2.000 ms: 1.50 times as fast as oneDNN (3.000 ms); "
+                                                   "disturbed: 41% of the turns, measure again"));
   ASSERT_EQ(data["improvement"].size(), 3u);
   EXPECT_DOUBLE_EQ(data["improvement"][0]["seconds"], 3.6e-3);
   EXPECT_DOUBLE_EQ(data["improvement"][1]["seconds"], 2.2e-3);
@@ -152,10 +153,10 @@ TEST(ReportDataTest, SaysWhatWasMeasured) {
 
 TEST(ReportDataTest, CurvesCountTrialsAndKeepWhatGotBetter) {
   const Example example;
-  const Json tasks = example.Data()["tasks"];
+  const Document tasks = example.Data()["tasks"];
   ASSERT_FALSE(tasks.empty());
   double last = HUGE_VAL;
-  for (const Json& task : tasks) {
+  for (const Document& task : tasks) {
     const int64_t count = task["count"];
     EXPECT_EQ(task["trials"], 5 * count);
     EXPECT_EQ(task["failures"]["run_crash"], count);
@@ -170,20 +171,20 @@ TEST(ReportDataTest, CurvesCountTrialsAndKeepWhatGotBetter) {
 
 TEST(ReportDataTest, EdgesSayLayoutsAndTransforms) {
   const Example example;
-  const Json data = example.Data();
+  const Document data = example.Data();
   std::map<std::string, int64_t> transforms;
-  for (const Json& edge : data["edges"]) {
+  for (const Document& edge : data["edges"]) {
     EXPECT_LT(edge["from"], edge["to"]);
-    const Json& from = data["nodes"][edge["from"].get<size_t>()];
+    const Document& from = data["nodes"][edge["from"].get<size_t>()];
     EXPECT_EQ(edge["layout"], from["layouts"][1]);
     if (!edge.contains("read_as")) continue;
     ASSERT_TRUE(edge["transform"].is_number()) << edge;
-    const Json& transform = data["transforms"][edge["transform"].get<size_t>()];
+    const Document& transform = data["transforms"][edge["transform"].get<size_t>()];
     EXPECT_EQ(transform["tensor"], from["name"]);
     ++transforms[from["name"]];
   }
   EXPECT_EQ(transforms.size(), example.plan.transforms.size());
-  for (const Json& node : data["nodes"]) {
+  for (const Document& node : data["nodes"]) {
     if (!node.contains("workload")) continue;
     EXPECT_GT(node["flops"], 0);
     EXPECT_DOUBLE_EQ(node["measured_seconds"].get<double>(), node["predicted_seconds"].get<double>() * 1.1);
@@ -200,8 +201,10 @@ TEST(ReportDataTest, ResultsMayHoldAnything) {
       R"({"network_seconds": "soon", "rows": [1, {"ours_seconds": [2], "shape": {"a": 1}}], "steps": {"a": 2},
                   "baselines": 7, "network_sample_seconds": [1, "2", null], "peak_flops": null, "command": 3})",
       "a.json", "");
-  const Json trace = Json::parse(R"({"traceEvents": [3, {"ph": "X"}, {"ph": "B", "ts": 1, "dur": 1}]})");
-  const Json data = ReportData({example.plan, example.records, nullptr, "nobody knows", results, {}, trace});
+  const Document trace =
+      Document::parse(R"({"traceEvents": [3, {"ph": "X"}, {"ph": "B", "ts": 1, "dur": 1}]})");
+  const Document data =
+      ReportData({example.plan, example.records, nullptr, "nobody knows", results, {}, trace});
   EXPECT_TRUE(data["verdict"]["ours_seconds"].is_null());
   ASSERT_EQ(data["layers"].size(), 1u);
   EXPECT_TRUE(data["layers"][0]["ours_seconds"].is_null());
@@ -219,7 +222,7 @@ class BrowserTest : public testing::Test {
     if (!FindProgram("chromium")) GTEST_SKIP() << "chromium is not installed (tools/install-deps --check)";
   }
 
-  void Open(const Json& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {
+  void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {
     WriteFile(directory_.File("report.html"), ReportPage(data, third_party));
     const ProgramResult result =
         RunProgram({"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
@@ -273,7 +276,7 @@ TEST_F(BrowserTest, WithoutLibrariesThereAreTables) {
 TEST_F(BrowserTest, WithoutMeasurementsItSaysWhatIsMissing) {
   const Example example;
   const SavedResults none;
-  Json data = ReportData({example.plan, {}, nullptr, "no model", none, {}, {}});
+  Document data = ReportData({example.plan, {}, nullptr, "no model", none, {}, {}});
   data["verdict"]["text"] = VerdictText(data);
   data["missing"] = {"the network: no model"};
   Open(data);

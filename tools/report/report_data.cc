@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxEvents = 20000;  // of a trace
+constexpr size_t kMaxEvents = 20000;     // of a trace
+constexpr double kDisturbedShare = 0.1;  // from which a network's figures are said to be disturbed
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 Json OrNull(const std::string& value) { return value.empty() ? Json() : Json(value); }
@@ -43,7 +44,8 @@ Json Verdict(const ReportSources& sources) {
                                         {"onednn_ratio_high", "network_ratio_high"},
                                         {"onnxruntime_seconds", "onnxruntime_seconds"},
                                         {"onnxruntime_ratio", "onnxruntime_ratio"}}));
-  verdict["disturbed"] = OrNull(results.Text("disturbed"));
+  for (const char* name : {"disturbed_share", "network_disturbed_share"})
+    if (const std::optional<double> share = results.Number(name)) verdict["disturbed_share"] = *share;
   return verdict;
 }
 
@@ -169,7 +171,9 @@ std::string VerdictText(const Json& data) {
               BesideText(verdict["onnxruntime_ratio"], "ONNX Runtime", verdict["onnxruntime_seconds"]);
   }
   if (!beside.empty()) text += ": " + beside;
-  if (verdict["disturbed"].is_string()) text += "; " + verdict["disturbed"].get<std::string>();
+  const Json share = verdict.value("disturbed_share", Json());
+  if (share.is_number() && share.get<double>() >= kDisturbedShare)
+    text += fmt::format("; disturbed: {:.0f}% of the turns, measure again", share.get<double>() * 100);
   return text;
 }
 

@@ -26,9 +26,9 @@ function draw({box, instance, option}) {
     axisLabel: {color: muted, ...given.axisLabel},
   });
   instance.setOption({
-    animation: false, textStyle: {color: text, fontFamily: 'inherit'},
+    animation: false, textStyle: {color: text, fontFamily: getComputedStyle(document.body).fontFamily},
     tooltip: {backgroundColor: colour('card'), borderColor: line, textStyle: {color: text, fontSize: 13}, confine: true, ...made.tooltip},
-    legend: {top: 0, left: 0, icon: 'roundRect', textStyle: {color: muted}, ...made.legend},
+    legend: {top: 0, left: 0, icon: 'roundRect', itemWidth: 12, itemHeight: 12, itemGap: 18, textStyle: {color: muted}, ...made.legend},
     grid: {left: 60, right: 20, top: 36, bottom: 48, ...made.grid},
     ...Object.fromEntries(Object.entries(made).filter(([key]) => !['tooltip', 'legend', 'grid', 'xAxis', 'yAxis'].includes(key))),
     xAxis: axis(made.xAxis), yAxis: axis(made.yAxis),
@@ -82,14 +82,14 @@ function waterfallOption(steps, onednnSeconds) {
     }
     bars.push({name: step.name, base: 0, size: step.seconds, colour: 'ours', text: ms(step.seconds)});
   });
-  return () => ({
-    legend: {show: false}, grid: {top: 24, bottom: 34},
+  return (width) => ({
+    legend: {show: false}, grid: {top: 24, bottom: 44, left: 52, right: 12},
     tooltip: {trigger: 'item', formatter: (at) => lines(bars[at.dataIndex].name, bars[at.dataIndex].text + ' ms')},
-    xAxis: {type: 'category', data: bars.map((bar) => bar.name), axisLabel: {interval: 0, fontSize: 12}},
-    yAxis: {type: 'value', name: 'ms', nameGap: 42, max: onednnSeconds ? (range) => Math.max(range.max, onednnSeconds * 1e3) * 1.08 : null, axisLabel: {formatter: (v) => +v.toPrecision(3)}},
+    xAxis: {type: 'category', data: bars.map((bar) => width < 500 ? bar.name.replace(/[ -]/, '\n') : bar.name), axisLabel: {interval: 0, fontSize: width < 500 ? 10 : 12, lineHeight: 14}},
+    yAxis: {type: 'value', name: 'ms', nameGap: 38, max: onednnSeconds ? (range) => Math.max(range.max, onednnSeconds * 1e3) * 1.08 : null, axisLabel: {showMaxLabel: false, formatter: (v) => +v.toPrecision(3)}},
     series: [
       {type: 'bar', stack: 'all', silent: true, itemStyle: {color: 'transparent'}, data: bars.map((bar) => bar.base * 1e3), tooltip: {show: false}},
-      {type: 'bar', stack: 'all', barMaxWidth: 70, label: {show: true, position: 'top', color: colour('text'), formatter: (at) => bars[at.dataIndex].text},
+      {type: 'bar', stack: 'all', barMaxWidth: 70, label: {show: true, position: 'top', fontSize: width < 500 ? 10 : 12, color: colour('text'), formatter: (at) => bars[at.dataIndex].text},
        data: bars.map((bar) => ({value: bar.size * 1e3, itemStyle: {color: colour(bar.colour), borderRadius: 3}})),
        markLine: onednnSeconds ? dashed('onednn', {yAxis: onednnSeconds * 1e3}, `oneDNN ${ms(onednnSeconds)}`) : undefined},
     ],
@@ -103,8 +103,8 @@ function allCurvesOption(tasks) {
   return () => ({
     legend: {show: false}, grid: {top: 16},
     tooltip: {trigger: 'item', formatter: (at) => lines(tasks[at.seriesIndex].workload, `trial ${at.value[0]}: ${ratio(at.value[1])} times its best`)},
-    xAxis: {type: 'value', name: 'trials', nameGap: 28, minInterval: 1},
-    yAxis: {type: 'log', name: 'times the best found', nameGap: 40, min: 1},
+    xAxis: {type: 'log', name: 'trials', nameGap: 28, min: 1},
+    yAxis: {type: 'value', name: 'times the best found', nameGap: 40, min: 1, max: (range) => Math.min(6, range.max), axisLabel: {showMaxLabel: false}},
     series: tasks.map((task, i) => {
       const best = task.best[task.best.length - 1][1];
       return {type: 'line', step: 'end', symbolSize: 5, showSymbol: true, lineStyle: {width: 1.5}, color: colour('c' + i % 8),
@@ -119,7 +119,7 @@ function curveOption(task, onednnSeconds) {
     tooltip: {trigger: 'item', formatter: (at) => lines(`trial ${at.value[0]}`, `${digits(at.value[1])} ms`)},
     xAxis: {type: 'value', name: 'trials', nameGap: 28, minInterval: 1},
     yAxis: {type: 'value', name: 'best so far, ms', nameGap: 46, min: 0,
-            max: onednnSeconds ? (range) => Math.max(range.max, onednnSeconds * 1e3) * 1.1 : null, axisLabel: {formatter: (v) => +v.toPrecision(3)}},
+            max: onednnSeconds ? (range) => Math.max(range.max, onednnSeconds * 1e3) * 1.1 : null, axisLabel: {showMaxLabel: false, formatter: (v) => +v.toPrecision(3)}},
     series: [{type: 'line', step: 'end', symbolSize: 7, color: colour('ours'), data: untilTheEnd(task).map(([trial, seconds]) => [trial, seconds * 1e3]),
               markLine: onednnSeconds ? dashed('onednn', {yAxis: onednnSeconds * 1e3}, `oneDNN ${ms(onednnSeconds)}`) : undefined}],
   });
@@ -143,7 +143,7 @@ function rooflineOption(points, peaks) {
     series: [
       {type: 'scatter', name: 'convolutions', color: colour('ours'), itemStyle: {opacity: 0.75}, data: points.map((point) => [point.intensity, point.gflops]),
        symbolSize: (value, at) => 6 + 18 * Math.sqrt(points[at.dataIndex].share)},
-      ...(peaks.flops ? [{type: 'line', name: 'measured peaks', silent: true, symbol: 'none', color: colour('onednn'), lineStyle: {width: 2, type: 'dashed'}, data: corners}] : []),
+      ...(peaks.flops ? [{type: 'line', name: 'measured peaks', silent: true, symbol: 'none', color: colour('muted'), lineStyle: {width: 2, type: 'dashed'}, data: corners}] : []),
     ],
   });
 }

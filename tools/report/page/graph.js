@@ -169,7 +169,9 @@ function drawTimeline(parent, events) {
   const threads = [...new Set(events.map((event) => event.thread))].sort((a, b) => a - b);
   const end = Math.max(...events.map((event) => event.begin_seconds + event.seconds));
   const kinds = [...new Set(events.map((event) => event.kind || ''))];
-  const width = Math.max(parent.clientWidth - 2, Math.min(6000, events.length / threads.length * 12)), left = 74, lane = 30;
+  const frame = html('div', {class: 'scroll'});
+  parent.append(frame);
+  const width = Math.max(frame.clientWidth, Math.min(6000, events.length / threads.length * 12)), left = 74, lane = 30;
   const x = (seconds) => left + seconds / end * (width - left - 10);
   const drawing = svg('svg', {'data-chart': 'timeline', width, height: threads.length * lane + 34});
   for (const [i, thread] of threads.entries()) {
@@ -185,5 +187,6 @@ function drawTimeline(parent, events) {
     const at = x(end * tick / 5);
     drawing.append(svg('g', {class: 'lane'}, svg('text', {x: at, y: threads.length * lane + 22, 'text-anchor': tick === 5 ? 'end' : 'middle'}, `${ms(end * tick / 5)} ms`)));
   }
-  parent.append(html('div', {class: 'scroll'}, drawing), legend(kinds.map((kind, i) => [kind, `var(--c${i % 8})`])));
+  frame.append(drawing);
+  parent.append(legend(kinds.map((kind, i) => [kind, `var(--c${i % 8})`])));
 }

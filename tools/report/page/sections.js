@@ -34,7 +34,7 @@ const sections = [
         {title: 'ratio', of: (row) => row.ratio, text: ratio}, {title: 'p10', of: (row) => row.ratio_p10, text: ratio}, {title: 'p90', of: (row) => row.ratio_p90, text: ratio},
         {title: '% of peak', of: (row) => row.peak_share, text: (share) => (share * 100).toFixed(0)},
         {title: 'template', of: (row) => row.template}, {title: 'layouts', of: (row) => row.layouts}, {title: 'oneDNN’s', of: (row) => row.onednn_implementation || row.onednn_algorithm},
-        {title: 'config', of: (row) => row.config, wide: true},
+        {title: 'config', of: (row) => row.config},
       ], layers, drawn));
     },
   },
@@ -132,7 +132,7 @@ const sections = [
         {title: 'node', of: (node) => node.name, wide: true}, {title: 'op', of: (node) => node.op}, {title: 'template', of: (node) => node.template},
         {title: 'layouts', of: (node) => node.fused_into ? `in ${node.fused_into}` : [...new Set(node.layouts)].join(' → ')},
         {title: 'predicted ms', of: (node) => node.predicted_seconds, text: ms}, {title: 'measured ms', of: (node) => node.measured_seconds, text: ms},
-        {title: 'workload', of: (node) => node.workload, wide: true}, {title: 'config', of: (node) => configText(node.config), wide: true},
+        {title: 'workload', of: (node) => node.workload}, {title: 'config', of: (node) => configText(node.config)},
       ], data.nodes);
       const texts = made.lines.map((line) => line.textContent.toLowerCase());
       search.addEventListener('input', () => made.lines.forEach((line, i) => { line.hidden = !texts[i].includes(search.value.toLowerCase()); }));
@@ -151,7 +151,7 @@ const sections = [
         ['machine', data.verdict.machine], ['threads', String(data.verdict.threads)],
         ['solver', `${data.plan.solver} (${data.plan.certificate})`], ['graph', data.plan.graph_hash], ['plan by', `tilesmith ${data.plan.version}`],
         ['peaks', data.peaks.flops ? `${digits(data.peaks.flops * 1e-9)} GFLOP/s` + (data.peaks.bytes_per_second ? `, ${digits(data.peaks.bytes_per_second * 1e-9)} GB/s read from memory` : '') : null],
-        ['records in the log', String(data.log.records)], ['disturbances', data.verdict.disturbed], ['page made', `${data.made.date}, commit ${data.made.commit}`],
+        ['records in the log', String(data.log.records)], ['disturbed', isNumber(data.verdict.disturbed_share) ? `${Math.round(data.verdict.disturbed_share * 100)}% of the time` : null], ['page made', `${data.made.date}, commit ${data.made.commit}`],
         ['by', html('code', {}, data.made.command)],
       ]));
       for (const origin of data.origins) parent.append(definitions([
@@ -167,12 +167,13 @@ function nodeDetails(node) {
   const parts = [html('h3', {}, node.name), definitions([
     ['op', node.op], ['tensor', tensor], ['layouts', node.fused_into ? `computed in ${node.fused_into}` : node.layouts && [...new Set(node.layouts)].join(' → ')],
     ['predicted', node.predicted_seconds > 0 ? `${ms(node.predicted_seconds)} ms` : null], ['measured', node.measured_seconds > 0 ? `${ms(node.measured_seconds)} ms` : null],
-    ['workload', node.workload ? html('code', {}, node.workload) : null], ['template', node.template], ['config', node.config ? html('code', {}, configText(node.config)) : null]])];
-  if (!why) return parts;
-  parts.push(html('h3', {}, 'Why so'));
-  if (!why.why) parts.push(html('p', {}, 'There is no other way to compute it.'));
-  else parts.push(html('p', {}, `${why.best}, of ${why.choices} choices. ${why.other_is_plan ? 'The plan has' : 'Next comes'} ${why.other}, with which the network takes ${ms(why.off_seconds)} ms more:`),
+    ['template', node.template]])];
+  if (why) parts.push(html('h3', {}, 'Why so'));
+  if (why && !why.why) parts.push(html('p', {}, 'There is no other way to compute it.'));
+  if (why && why.why) parts.push(html('p', {}, `${why.best}, of ${why.choices} choices. ${why.other_is_plan ? 'The plan has' : 'Next comes'} ${why.other}, with which the network takes ${ms(why.off_seconds)} ms more:`),
                   html('p', {}, html('code', {}, why.why)));
+  if (node.workload) parts.push(html('h3', {}, 'Schedule'), definitions([
+    ['workload', html('code', {}, node.workload)], ['config', html('code', {}, configText(node.config))]]));
   return parts;
 }
 
@@ -204,6 +205,7 @@ function start() {
   });
   window.addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme; chooseTheme('light'); });
   window.addEventListener('afterprint', () => chooseTheme(before));
+  if (location.hash) $(location.hash.slice(1))?.scrollIntoView();  // which was not there yet
   document.body.dataset.ready = 'yes';
 }
 
