@@ -77,7 +77,8 @@ function waterfallOption(steps, onednnSeconds) {
   steps.forEach((step, i) => {
     if (i > 0) {
       const before = steps[i - 1].seconds, gain = before - step.seconds;
-      bars.push({name: i === 1 && steps.length === 3 ? 'tuning' : 'graph tuning', base: Math.min(before, step.seconds), size: Math.abs(gain),
+      const what = step.name === 'tuned' ? 'tuning' : steps[i - 1].name === 'tuned' ? 'graph tuning' : 'all tuning';
+      bars.push({name: what, base: Math.min(before, step.seconds), size: Math.abs(gain),
                  colour: gain >= 0 ? 'good' : 'bad', text: (gain >= 0 ? '−' : '+') + ms(Math.abs(gain))});
     }
     bars.push({name: step.name, base: 0, size: step.seconds, colour: 'ours', text: ms(step.seconds)});
