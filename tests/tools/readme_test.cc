@@ -35,6 +35,8 @@ const std::vector<std::string> kNotRun{"git ",
                                        "perf ",
                                        "tools/fetch-models",
                                        "tools/fetch-peers",
+                                       "tools/fetch-report",
+                                       "tools/report/pictures",
                                        "ctest",
                                        "export PATH",
                                        "tools/results/pages",
@@ -44,7 +46,7 @@ const std::vector<std::string> kNotRun{"git ",
 // Top-level folders that are not of the tree: builds, and what scripts leave.
 bool IsLeftBehind(const std::string& folder) {
   return folder.starts_with(".") || folder.starts_with("build") || folder == "models" || folder == "peers" ||
-         folder == "tilesmith-out";
+         folder == "third_party" || folder == "tilesmith-out";
 }
 
 // Relative to the root, sorted.

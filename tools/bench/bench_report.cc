@@ -88,7 +88,12 @@ std::vector<Column> BenchColumns() {
           {"peak_share", "% of peak"},
           {"template", "template"},
           {"layouts", "layouts"},
-          {"schedule", "schedule"}};
+          {"schedule", "schedule"},
+          {"config", ""},
+          {"ratio_low", ""},
+          {"ratio_high", ""},
+          {"onednn_implementation", ""},
+          {"onednn_layouts", ""}};
 }
 
 std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
@@ -106,6 +111,11 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   cells.push_back(TextCell(row.bench.schedule.template_name));
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
   cells.push_back(TextCell(row.bench.schedule.origin));
+  cells.push_back(TextCell(row.bench.schedule.config.ToString()));
+  cells.push_back(side ? RatioCell(side->ratio.low) : NoCell());
+  cells.push_back(side ? RatioCell(side->ratio.high) : NoCell());
+  cells.push_back(side ? TextCell(side->implementation) : NoCell());
+  cells.push_back(side ? TextCell(side->layouts) : NoCell());
   return cells;
 }
 

@@ -34,6 +34,7 @@ struct TableName {
 };
 Table BenchTable(const std::vector<BenchRow>& rows, const BenchView& view,
                  const TableName& name = {"rows", ""});
+// JSON and CSV also have the config, the 95% interval of the ratio, and what oneDNN ran.
 std::vector<Column> BenchColumns();
 std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view);
 // Fused workloads beside the same computed by one kernel after the other; nothing where there are none.

@@ -35,8 +35,7 @@ bool IsText(const Cell& cell) { return std::holds_alternative<std::string>(cell.
 
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
-  if (!IsText(cell)) return ToJsonValue(cell).dump();
-  const std::string& text = std::get<std::string>(cell.value);
+  const std::string text = IsText(cell) ? std::get<std::string>(cell.value) : ToJsonValue(cell).dump();
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -56,6 +55,10 @@ Cell MillisecondsCell(double seconds) {
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
 Cell NoCell() { return {std::monostate(), "-"}; }
+Cell ListCell(std::vector<double> values) {
+  std::string text = fmt::format("{} values", values.size());
+  return {std::move(values), std::move(text)};
+}
 
 void Table::AddRow(std::vector<Cell> cells) {
   TILESMITH_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
@@ -79,8 +82,9 @@ std::string Table::ToText() const {
   const auto line = [&](const auto& text_of) {
     std::string out;
     for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].title.empty()) continue;
       const std::string& text = text_of(c);
-      out += c == 0 ? "" : "  ";
+      out += out.empty() ? "" : "  ";
       out += left[c] ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);
     }
     out.erase(out.find_last_not_of(' ') + 1);
@@ -117,6 +121,11 @@ Table& Report::AddTable(Table table) {
 
 void Report::Note(std::string text) { items_.emplace_back(std::move(text)); }
 
+Report& Report::details() {
+  if (!details_) details_ = std::make_unique<Report>();
+  return *details_;
+}
+
 std::string Report::ToText() const {
   size_t label_width = 0;
   for (const auto& item : items_) {
@@ -137,8 +146,7 @@ std::string Report::ToText() const {
   return out;
 }
 
-std::string Report::ToJson() const {
-  Json json = Json::object();
+void Report::AddMembers(nlohmann::ordered_json& json) const {
   for (const auto& item : items_) {
     if (const auto* fact = std::get_if<FactItem>(&item)) {
       json[fact->key] = ToJsonValue(fact->value);
@@ -152,6 +160,12 @@ std::string Report::ToJson() const {
       json[table->key()] = std::move(rows);
     }
   }
+  if (details_) details_->AddMembers(json);
+}
+
+std::string Report::ToJson() const {
+  Json json = Json::object();
+  AddMembers(json);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -15,20 +17,22 @@ namespace tilesmith {
 // One value and how people read it, on one line whatever the text holds (VisibleLine). Text columns are
 // aligned left, numbers right.
 struct Cell {
-  std::variant<std::monostate, bool, int64_t, double, std::string> value;  // monostate: null
+  std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<double>>
+      value;  // monostate: null
   std::string text;
 };
 Cell TextCell(std::string text);
 Cell CountCell(int64_t value);
 Cell RealCell(double value, int decimals);
-Cell MillisecondsCell(double seconds);  // the JSON value is in seconds; text has four significant digits
-Cell RatioCell(double ratio);           // "1.23"
-Cell PercentCell(double fraction);      // the JSON value is the fraction
-Cell NoCell();                          // "-"
+Cell MillisecondsCell(double seconds);      // the JSON value is in seconds; text has four significant digits
+Cell RatioCell(double ratio);               // "1.23"
+Cell PercentCell(double fraction);          // the JSON value is the fraction
+Cell NoCell();                              // "-"
+Cell ListCell(std::vector<double> values);  // "20 values"
 
 struct Column {
   std::string key;    // in JSON and CSV; carries the unit of the value there: "ours_seconds"
-  std::string title;  // in text: "ours ms"
+  std::string title;  // in text: "ours ms"; "" of a column that text leaves out
 };
 
 class Table {
@@ -51,13 +55,16 @@ class Table {
 };
 
 // Facts, tables and notes in the order they were added; JSON is one object with a member per fact and per
-// table (an array of objects), notes left out.
+// table (an array of objects), notes left out. Values are numbers with their unit in the key, lists are
+// lists.
 class Report {
  public:
   void Fact(std::string key, std::string label, Cell value);
   // The reference stays valid until the report goes.
   Table& AddTable(Table table);
   void Note(std::string text);
+  // What only programs want to know: members of the JSON, behind the others, that text leaves out.
+  Report& details();
   bool empty() const { return items_.empty(); }
   void Print(bool json) const;  // to stdout (streams.h)
   std::string ToText() const;
@@ -68,7 +75,10 @@ class Report {
     std::string key, label;
     Cell value;
   };
+  void AddMembers(nlohmann::ordered_json& json) const;
+
   std::deque<std::variant<FactItem, Table, std::string>> items_;
+  std::unique_ptr<Report> details_;
 };
 
 // Calls `work`, which fills the report. When it is interrupted (Error(kInterrupted)) what it has filled in by

@@ -22,7 +22,8 @@ std::string Quoted(const std::string& argument) {
   return quoted + "'";
 }
 
-// The command that this process was started with, however its binary was found.
+}  // namespace
+
 std::string OwnCommand() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string arguments{std::istreambuf_iterator<char>(file), {}};
@@ -34,9 +35,6 @@ std::string OwnCommand() {
   }
   return VisibleLine(command);
 }
-
-}  // namespace
-
 std::string MachineText(const Target& target) {
   return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores", target.cpu_model,
                      IsaName(target.isa), target.l1d_bytes >> 10, target.l2_bytes >> 10,
@@ -51,6 +49,15 @@ std::string ResultsText(const Table& table, std::string_view title, std::string_
 void WriteResults(const std::string& path, const Table& table, std::string_view title,
                   std::string_view machine) {
   WriteTextFile(path, ResultsText(table, title, machine));
+}
+
+void AddOrigin(Report& details, const CpuInfo& cpu) {
+  const Target target = TargetOf(cpu);
+  details.Fact("version", "", TextCell(target.tool_version));
+  details.Fact("commit", "", TextCell(std::string(CommitOfBuild())));
+  details.Fact("date", "", TextCell(UtcNow()));
+  details.Fact("command", "", TextCell(OwnCommand()));
+  details.Fact("machine", "", TextCell(MachineText(target)));
 }
 
 }  // namespace tilesmith

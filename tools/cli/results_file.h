@@ -19,6 +19,12 @@ std::string ResultsText(const Table& table, std::string_view title, std::string_
 void WriteResults(const std::string& path, const Table& table, std::string_view title,
                   std::string_view machine);
 
+// Where a report's results come from, as details of it: version, commit, date and time, command, machine.
+void AddOrigin(Report& details, const CpuInfo& cpu);
+
+// The command that this process was started with, however its binary was found.
+std::string OwnCommand();
+
 // What was built: "1a2b3c4", with "-dirty" where files had been changed since; "unknown" outside of a git
 // tree. In a file that tools/cli/commit.cmake writes.
 std::string_view CommitOfBuild();

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "templates/base/fma_peak.h"
@@ -22,6 +23,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/commands/commands.h"
+#include "tools/doctor/measurements.h"
 #include "tools/network/network_bench.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
@@ -54,6 +56,7 @@ class BenchCommand : public Command {
               "ONNX Runtime's library, to run the MODEL beside (default: what tools/fetch-peers fetched)");
     args.Duration("--time", &seconds_, "For each convolution (default 500ms)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
     args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
     DeclareAccuracy(args, &accuracy_);
@@ -64,6 +67,7 @@ class BenchCommand : public Command {
 
   int Run() override {
     RequireWritable(csv_path_);
+    RequireWritable(save_path_);
     machine_ = OpenMachine(machine_options_);
     if (transforms_) return RunTransforms();
     const Targets targets = LoadTargets(target_);
@@ -81,11 +85,13 @@ class BenchCommand : public Command {
     report.Fact("threads", "threads", CountCell(machine_.threads));
     report.Fact("peak_flops", "FMA peak", {peak_, fmt::format("{:.0f} GFLOP/s", peak_ * 1e-9)});
     report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
+    AddOrigin(report.details(), machine_.cpu);
     double geomean = 0;
     PrintIfInterrupted(report, json_, [&] {
       geomean = targets.suites.empty() ? BenchTasks(report, targets) : BenchSuites(report, targets.suites);
     });
     report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     if (Interrupted()) return int(ErrorCode::kInterrupted);
     if (fail_below_ > 0 && !(geomean >= fail_below_)) {
       throw Error(ErrorCode::kTooSlow,
@@ -230,15 +236,22 @@ class BenchCommand : public Command {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     NetworkRun run(graph, plan_, machine_, RandomInputs(graph, 1));
+    std::optional<NetworkRun> untuned;
+    if (!plan_path_.empty()) {
+      const Plan plan = HeuristicPlan(graph, machine_.cpu, machine_.threads);
+      untuned.emplace(graph, plan, machine_, RandomInputs(graph, 1));
+    }
+    const OurNetworks ours{run, untuned ? &*untuned : nullptr};
     DuelOptions options = NetworkDuel(std::max(kNetworkSeconds, seconds_), machine_.threads, plan_.placement);
     options.stop = &InterruptFlag();
-    AddNetworkBench(report, plan_, BenchNetwork(graph, run, choose, machine_.cpu, options));
+    report.details().Fact("read_bytes_per_second", "", {MemoryReadBandwidth(machine_), "memory reads"});
+    AddNetworkBench(report, plan_, BenchNetwork(graph, ours, choose, machine_.cpu, options));
   }
 
   static constexpr double kNetworkSeconds = 4;  // at least
   TargetOptions target_;
   MachineOptions machine_options_;
-  std::string plan_path_, log_path_, csv_path_, against_, onnxruntime_, conditions_ = "auto";
+  std::string plan_path_, log_path_, csv_path_, save_path_, against_, onnxruntime_, conditions_ = "auto";
   double seconds_ = 0.5, fail_below_ = 0;
   bool transforms_ = false, json_ = false;
 

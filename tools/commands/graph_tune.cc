@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/prediction_report.h"
+#include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
+#include "tools/report/write_report.h"
 #include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
@@ -41,12 +45,16 @@ class GraphTuneCommand : public Command {
               "reference's; exit 5 when they differ");
     args.Text("--onnxruntime", &onnxruntime_,
               "ONNX Runtime's library (default: what tools/fetch-peers fetched)");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
+    args.Text("--report", &report_path_, "Write a page to look at, as `tilesmith report` does");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
+    RequireWritable(save_path_);
+    RequireWritable(report_path_);
     request_.baselines = !no_baselines_;
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     CatchInterrupts();
@@ -60,8 +68,9 @@ class GraphTuneCommand : public Command {
     if (request_.baselines) {
       report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
     }
+    AddDetails(report.details(), tuned);
     if (!check_) {
-      report.Print(json_);
+      Deliver(report, SinksOf(progress));
       return 0;
     }
     const PinnedTeam team(tuned.machine);
@@ -72,12 +81,34 @@ class GraphTuneCommand : public Command {
                            FindOnnxRuntime(onnxruntime_));
     });
     AddOutputCheck(report, plans, check);
-    report.Print(json_);
+    Deliver(report, SinksOf(progress));
     RequireAlike(plans, check);
     return 0;
   }
 
  private:
+  static void AddDetails(Report& details, const GraphTunedModel& tuned) {
+    AddOrigin(details, tuned.machine.cpu);
+    details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));
+    std::vector<StepProfile> steps;
+    for (const StepDifference& step : tuned.steps) steps.push_back(step.matched.step);
+    details.AddTable(ProfileTable(steps));
+  }
+
+  void Deliver(const Report& report, const WorkSinks& sinks) const {
+    report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    if (report_path_.empty()) return;
+    const GraphTuningArguments& arguments = request_.arguments;
+    WriteReport({.log_path = arguments.log_path,
+                 .plan_path = request_.plan_path,
+                 .results = {report.ToJson()},
+                 .model = arguments.model,
+                 .costs_path = arguments.costs_path,
+                 .output_path = report_path_},
+                sinks);
+  }
+
   void AddDifferences(Report& report, const GraphTunedModel& tuned) const {
     report.AddTable(DifferencesTable(SumDifferences(tuned.steps, tuned.refined.check)));
     HeavySteps heavy = FindHeavySteps(tuned.steps, tuned.refined.check);
@@ -150,7 +181,7 @@ class GraphTuneCommand : public Command {
 
   GraphTuneModelRequest request_;
   int64_t max_weights_ = 0;  // 0: no limit
-  std::string onnxruntime_;
+  std::string onnxruntime_, save_path_, report_path_;
   bool no_baselines_ = false, check_ = false, nodes_ = false, json_ = false;
 };
 

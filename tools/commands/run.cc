@@ -9,6 +9,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"
 #include "tools/network/input_files.h"
@@ -79,6 +80,8 @@ class RunNetworkCommand : public Command {
 
     const RunTimes times = run.Time(runs_, 0);
     report.Fact("network", "network", TextCell(plan.network));
+    AddOrigin(report.details(), machine.cpu);
+    report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, times, run.executor());
     if (profile_ || !csv_path_.empty() || !trace_path_.empty()) AddProfile(report, run);
@@ -100,6 +103,7 @@ class RunNetworkCommand : public Command {
     report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
+    report.details().Fact("sample_seconds", "", ListCell(times.seconds));
     const bool predicted = plan.predicted_seconds > 0;
     report.Fact("predicted_seconds", "predicted ms",
                 predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());

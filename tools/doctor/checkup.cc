@@ -151,9 +151,7 @@ Finding CheckPeak(const Machine& machine) {
 }
 
 Finding CheckBandwidth(const Machine& machine) {
-  constexpr int64_t kLeast = 256 << 20, kMost = int64_t{1} << 30;
-  const int64_t bytes = std::clamp(4 * machine.cpu.l3_bytes, kLeast, kMost);
-  return {"memory reads", fmt::format("{:.1f} GB/s", ReadBandwidth(machine.threads, bytes) * 1e-9), ""};
+  return {"memory reads", fmt::format("{:.1f} GB/s", MemoryReadBandwidth(machine) * 1e-9), ""};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layouts/measure/core_placement.h"
+#include "tools/cli/machine.h"
 
 namespace tilesmith {
 
@@ -19,5 +20,7 @@ std::vector<CorePlacement> PlacementSamples(int threads, double seconds);
 
 // Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
 double ReadBandwidth(int threads, int64_t bytes);
+// The same of a buffer that no cache of the machine holds.
+double MemoryReadBandwidth(const Machine& machine);
 
 }  // namespace tilesmith

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "layouts/base/error.h"
+#include "layouts/measure/quantile.h"
 #include "tools/cli/interrupt.h"
 #include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
@@ -64,10 +66,30 @@ std::string Counted(const std::vector<std::string>& types) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::vector<double> SamplesOf(const DuelRounds& rounds, size_t contestant) {
+  std::vector<double> samples;
+  for (const std::vector<double>& round : rounds) samples.push_back(round[contestant]);
+  return samples;
+}
+
+// The samples, their mean and quantiles: "network_p90_seconds".
+void AddSamples(Report& report, const std::string& prefix, const std::vector<double>& seconds) {
+  if (seconds.empty()) return;
+  report.Fact(
+      prefix + "mean_seconds", "",
+      MillisecondsCell(std::accumulate(seconds.begin(), seconds.end(), 0.0) / double(seconds.size())));
+  for (const int percent : {50, 90, 99}) {
+    report.Fact(fmt::format("{}p{}_seconds", prefix, percent), "",
+                MillisecondsCell(Quantile(seconds, percent / 100.0)));
+  }
+  report.Fact(prefix + "sample_seconds", "", ListCell(seconds));
+}
+
 }  // namespace
 
-NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
+NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
                           const CpuInfo& cpu, const DuelOptions& options) {
+  NetworkRun& run = ours.run;
   NetworkBench bench;
   std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
   if (!chains.empty()) {
@@ -79,15 +101,23 @@ NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoic
     contestants.push_back(
         {chain.variant, [network = chain.network.get()] { network->Run(&InterruptFlag()); }, {}});
   }
+  const size_t sides = contestants.size();
+  if (ours.untuned) contestants.push_back({"untuned", [&] { ours.untuned->Run(); }, {}});
   const auto [rounds, placements] = RunDuel(contestants, options);
   bench.placement = MedianPlacement(placements);
   bench.seconds = DuelSeconds(rounds, 0);
-  for (size_t i = 1; i < contestants.size(); ++i) {
+  bench.sample_seconds = SamplesOf(rounds, 0);
+  if (ours.untuned) {
+    bench.untuned_seconds = DuelSeconds(rounds, sides);
+    bench.untuned_ratio = RatioOf(rounds, 0, sides);
+  }
+  for (size_t i = 1; i < sides; ++i) {
     const double seconds = DuelSeconds(rounds, i);
     if (bench.onednn_seconds > 0 && seconds >= bench.onednn_seconds) continue;
     bench.onednn_seconds = seconds;
     bench.onednn_variant = contestants[i].name;
     bench.ratio = RatioOf(rounds, 0, i);
+    bench.onednn_sample_seconds = SamplesOf(rounds, i);
   }
   bench.steps = run.Profile(kProfiledRuns);
   return bench;
@@ -109,6 +139,10 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   } else {
     report.Fact("network_onednn_refusal", "  oneDNN", TextCell(bench.refusal));
   }
+  if (bench.untuned_seconds > 0) {
+    report.Fact("network_untuned_seconds", "  without tuning ms", MillisecondsCell(bench.untuned_seconds));
+    report.details().Fact("network_untuned_ratio", "", RatioCell(bench.untuned_ratio.median));
+  }
   const bool predicted = plan.predicted_seconds > 0;
   report.Fact("network_predicted_seconds", "  predicted ms",
               predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
@@ -121,6 +155,16 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
   report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));
   report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
+  Report& details = report.details();
+  details.Fact("network", "", TextCell(plan.network));
+  details.Fact("graph_hash", "", TextCell(plan.graph_hash));
+  if (bench.onednn_seconds > 0) {
+    details.Fact("network_ratio_low", "", RatioCell(bench.ratio.low));
+    details.Fact("network_ratio_high", "", RatioCell(bench.ratio.high));
+  }
+  AddSamples(details, "network_", bench.sample_seconds);
+  AddSamples(details, "network_onednn_", bench.onednn_sample_seconds);
+  details.AddTable(ProfileTable(bench.steps));
 }
 
 }  // namespace tilesmith

@@ -16,18 +16,28 @@ struct NetworkBench {
   double seconds = 0;         // ours
   double onednn_seconds = 0;  // of its faster variant; 0 when there is none
   std::string onednn_variant;
-  PairedRatio ratio;                // its seconds / ours
+  PairedRatio ratio;           // its seconds / ours
+  double untuned_seconds = 0;  // ours without tuning; 0 when it was not run
+  PairedRatio untuned_ratio;   // those seconds / ours
+  // Per run, of each turn in their order.
+  std::vector<double> sample_seconds, onednn_sample_seconds;
   std::vector<std::string> guests;  // types of the ops in its chain that kernels of ours compute
   CorePlacement placement;          // in the rounds compared
   std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
 };
 
+// The network as planned, and where it is wanted as it runs without tuning.
+struct OurNetworks {
+  NetworkRun& run;
+  NetworkRun* untuned = nullptr;
+};
+
 // oneDNN runs twice: with its automatic choice of algorithms, and with `fastest`, the choice that won layer
 // by layer (which may lose in context). Both sides begin and end in the plan's end layouts. Throws
 // Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output,
 // and by more than the network makes of rounding.
-NetworkBench BenchNetwork(const Graph& graph, NetworkRun& run, const OneDnnChoice& fastest,
+NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
                           const CpuInfo& cpu, const DuelOptions& options);
 
 // The network's lines of the report, the share of its other layers than convs among them.

@@ -37,13 +37,21 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                {"predicted_seconds", "predicted ms"},
                {"repeated_seconds", "repeated ms"},
                {"lost_seconds", "lost ms"},
-               {"share", "share"}});
+               {"share", "share"},
+               {"node", ""},
+               {"converts", ""}});
   const double total = Total(steps);
   for (const StepProfile& step : steps) {
-    table.AddRow({TextCell(step.name), TextCell(step.kind), TextCell(step.layouts),
-                  MillisecondsCell(step.seconds), MillisecondsCell(step.predicted_seconds),
-                  MillisecondsCell(step.repeated_seconds), MillisecondsCell(Lost(step)),
-                  PercentCell(total > 0 ? step.seconds / total : 0)});
+    table.AddRow({TextCell(step.name),
+                  TextCell(step.kind),
+                  TextCell(step.layouts),
+                  MillisecondsCell(step.seconds),
+                  MillisecondsCell(step.predicted_seconds),
+                  MillisecondsCell(step.repeated_seconds),
+                  MillisecondsCell(Lost(step)),
+                  PercentCell(total > 0 ? step.seconds / total : 0),
+                  TextCell(step.node),
+                  {step.conversion.has_value(), ""}});
   }
   return table;
 }

@@ -10,6 +10,7 @@
 namespace tilesmith {
 
 // Every step, in order of execution, with what it loses to memory and the other cores' caches (RepeatSteps).
+// JSON says of which node of the plan it is, and whether it converts that node's output.
 Table ProfileTable(std::span<const StepProfile> steps);
 // Total time and share by kind, largest first.
 Table KindTable(std::span<const StepProfile> steps);

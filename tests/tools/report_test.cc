@@ -1,0 +1,340 @@
+// `tilesmith report`: the data behind the page, and the page itself in a browser.
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "tests/support/temporary_files.h"
+#include "tests/tools/cli.h"
+#include "tools/cli/system_files.h"
+#include "tools/report/report_data.h"
+#include "tools/report/report_page.h"
+#include "tools/report/write_report.h"
+
+namespace tilesmith {
+namespace {
+
+using Document = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+// Ends scripts, attributes and strings, runs what it can, hides, turns text around, and is no UTF-8.
+const std::string kHostile =
+    "</script><img src=x "
+    "onerror=\"document.body.dataset.hacked=1\"><!--<script>'\"`${1}\\\n\x1b[2J\u202e&lt;\xff";
+
+TEST(ReportPageTest, NoTextEndsTheScriptItIsIn) {
+  const Document data = {{"name", kHostile}, {kHostile, {kHostile}}};
+  const std::string embedded = EmbeddedJson(data);
+  EXPECT_EQ(embedded.find('<'), std::string::npos);
+  EXPECT_EQ(embedded.find('\n'), std::string::npos);
+  std::string expected = kHostile;
+  expected.replace(expected.size() - 1, 1, "\uFFFD");
+  EXPECT_EQ(Document::parse(embedded)["name"], expected);
+}
+
+TEST(ReportPageTest, LicencesAndLibrariesAreKept) {
+  const PageFile files[] = {{"some.js", "/* a library */"}, {"some-LICENSE.txt", "free as <in> speech"}};
+  const std::string page = ReportPage({{"tilesmith_report", 1}}, files);
+  EXPECT_THAT(page, HasSubstr("<script>\n/* a library */\n</script>"));
+  EXPECT_THAT(page, HasSubstr("free as &lt;in> speech"));
+  EXPECT_THAT(page, HasSubstr("{\"tilesmith_report\":1}</script>"));
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+  for (const PageFile& file : ThirdPartyFiles()) {
+    EXPECT_EQ(file.text.find("</script"), std::string_view::npos) << file.name;
+    EXPECT_EQ(file.text.find("<!--"), std::string_view::npos) << file.name;
+  }
+}
+
+// A built-in network, with a text in front of the name of every node.
+Graph NetworkWithNames(const std::string& network, const std::string& prefix) {
+  const Graph graph = LoadModel({.model = network, .input_shapes = {"input=1x3x32x32"}});
+  return RewriteGraph(graph, [&](Graph::NodeId id, const std::vector<Graph::NodeId>& inputs, Graph& result) {
+    return result.Add(prefix + graph.node(id).name, graph.node(id).op, inputs);
+  });
+}
+
+// A network with a plan, a log and measurements that nobody took.
+struct Example {
+  explicit Example(const std::string& network = "squeezenet1_1", const std::string& prefix = "")
+      : graph(NetworkWithNames(network, prefix)),
+        plan(HeuristicPlan(graph, CapIsa(DetectCpu(), Isa::kAvx2), 2)) {
+    double seconds = 1e-5;
+    for (NodePlan& node : plan.nodes) {
+      node.predicted_seconds = node.op_type == "Flatten" ? 0 : seconds *= 1.05;
+      if (!node.record) continue;
+      node.record->sample_seconds = {seconds};
+      node.record->seconds = seconds;
+      for (const double slower : {2.0, 3.0, 1.5, 1.0}) {
+        records.push_back(*node.record);
+        records.back().seconds = seconds * slower;
+      }
+      records.push_back(*node.record);
+      records.back().status = TrialStatus::kRunCrash;
+      records.push_back(*node.record);
+      records.back().purpose = kPurposeRetime;
+    }
+    for (TransformPlan& transform : plan.transforms) transform.predicted_seconds = 1e-6;
+    plan.predicted_seconds = 2e-3;
+  }
+
+  SavedResults Results(const std::string& prefix = "") const {
+    Document bench = {{"graph_hash", plan.graph_hash},
+                      {"peak_flops", 1e11},
+                      {"read_bytes_per_second", 2e10},
+                      {"network_seconds", 2e-3},
+                      {"network_onednn_seconds", 3e-3},
+                      {"network_ratio", 1.5},
+                      {"network_ratio_low", 1.4},
+                      {"network_ratio_high", 1.6},
+                      {"network_untuned_ratio", 1.8},
+                      {"network_disturbed_share", 0.41},
+                      {"command", "tilesmith bench " + prefix}};
+    for (const NodePlan& node : plan.nodes) {
+      bench["steps"].push_back({{"name", node.node},
+                                {"node", node.node},
+                                {"kind", node.op_type},
+                                {"seconds", node.predicted_seconds * 1.1}});
+      if (!node.record) continue;
+      bench["rows"].push_back({{"workload", WorkloadToString(node.record->workload)},
+                               {"shape", prefix + "3x3"},
+                               {"count", 1},
+                               {"ours_seconds", 1e-4},
+                               {"onednn_seconds", 2e-4},
+                               {"ratio", 2}});
+    }
+    for (int i = 0; i < 50; ++i) bench["network_sample_seconds"].push_back(2e-3 + 1e-5 * (i % 7));
+    const Document tuned = {{"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
+    SavedResults results;
+    results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json",
+                plan.graph_hash);
+    results.Add(tuned.dump(), "graph-tune.json", plan.graph_hash);
+    return results;
+  }
+
+  Document Data(const std::string& prefix = "") const {
+    const SavedResults results = Results(prefix);
+    Document trace;
+    for (int i = 0; i < 20; ++i)
+      trace.push_back({{"ph", "X"},
+                       {"name", prefix + "step"},
+                       {"cat", "direct"},
+                       {"tid", i % 2},
+                       {"ts", 1e6 + 10 * i},
+                       {"dur", 9}});
+    Document data = ReportData({plan, records, &graph, "", results, {}, trace});
+    data["verdict"]["text"] = VerdictText(data);
+    data["missing"] = Document::array();
+    return data;
+  }
+
+  Graph graph;
+  Plan plan;
+  std::vector<Record> records;
+};
+
+TEST(ReportDataTest, SaysWhatWasMeasured) {
+  const Example example;
+  const Document data = example.Data();
+  EXPECT_EQ(data["tilesmith_report"], kReportFormat);
+  EXPECT_EQ(data["verdict"]["onednn_ratio"], 1.5);
+  EXPECT_THAT(VerdictText(data), testing::EndsWith("takes 2.000 ms: 1.50 times as fast as oneDNN (3.000 ms); "
+                                                   "disturbed: 41% of the turns, measure again"));
+  ASSERT_EQ(data["improvement"].size(), 3u);
+  EXPECT_DOUBLE_EQ(data["improvement"][0]["seconds"], 3.6e-3);
+  EXPECT_DOUBLE_EQ(data["improvement"][1]["seconds"], 2.2e-3);
+  EXPECT_EQ(data["layers"].size(), 26u);
+  EXPECT_EQ(data["runs"][0]["seconds"].size(), 50u);
+  EXPECT_EQ(data["timeline"].size(), 20u);
+  EXPECT_EQ(data["timeline"][0]["begin_seconds"], 0);
+}
+
+TEST(ReportDataTest, CurvesCountTrialsAndKeepWhatGotBetter) {
+  const Example example;
+  const Document tasks = example.Data()["tasks"];
+  ASSERT_FALSE(tasks.empty());
+  double last = HUGE_VAL;
+  for (const Document& task : tasks) {
+    const int64_t count = task["count"];
+    EXPECT_EQ(task["trials"], 5 * count);
+    EXPECT_EQ(task["failures"]["run_crash"], count);
+    ASSERT_GE(task["best"].size(), 3u);
+    EXPECT_EQ(task["best"][0][0], 1);
+    EXPECT_EQ(task["best"][1][0], 3);  // the second trial was slower
+    const double seconds = task["best"].back()[1].get<double>() * static_cast<double>(count);
+    EXPECT_LE(seconds, last);
+    last = seconds;
+  }
+}
+
+TEST(ReportDataTest, EdgesSayLayoutsAndTransforms) {
+  const Example example;
+  const Document data = example.Data();
+  std::map<std::string, int64_t> transforms;
+  for (const Document& edge : data["edges"]) {
+    EXPECT_LT(edge["from"], edge["to"]);
+    const Document& from = data["nodes"][edge["from"].get<size_t>()];
+    EXPECT_EQ(edge["layout"], from["layouts"][1]);
+    if (!edge.contains("read_as")) continue;
+    ASSERT_TRUE(edge["transform"].is_number()) << edge;
+    const Document& transform = data["transforms"][edge["transform"].get<size_t>()];
+    EXPECT_EQ(transform["tensor"], from["name"]);
+    ++transforms[from["name"]];
+  }
+  EXPECT_EQ(transforms.size(), example.plan.transforms.size());
+  for (const Document& node : data["nodes"]) {
+    if (!node.contains("workload")) continue;
+    EXPECT_GT(node["flops"], 0);
+    EXPECT_DOUBLE_EQ(node["measured_seconds"].get<double>(), node["predicted_seconds"].get<double>() * 1.1);
+  }
+}
+
+TEST(ReportDataTest, ResultsMayHoldAnything) {
+  const Example example;
+  SavedResults results;
+  EXPECT_THROW(results.Add("[1]", "a.json", ""), Error);
+  EXPECT_THROW(results.Add("{\"a\":", "a.json", ""), Error);
+  EXPECT_THROW(results.Add(R"({"graph_hash": "0123"})", "a.json", example.plan.graph_hash), Error);
+  results.Add(
+      R"({"network_seconds": "soon", "rows": [1, {"ours_seconds": [2], "shape": {"a": 1}}], "steps": {"a": 2},
+                  "baselines": 7, "network_sample_seconds": [1, "2", null], "peak_flops": null, "command": 3})",
+      "a.json", "");
+  const Document trace =
+      Document::parse(R"({"traceEvents": [3, {"ph": "X"}, {"ph": "B", "ts": 1, "dur": 1}]})");
+  const Document data =
+      ReportData({example.plan, example.records, nullptr, "nobody knows", results, {}, trace});
+  EXPECT_TRUE(data["verdict"]["ours_seconds"].is_null());
+  ASSERT_EQ(data["layers"].size(), 1u);
+  EXPECT_TRUE(data["layers"][0]["ours_seconds"].is_null());
+  EXPECT_EQ(data["runs"][0]["seconds"].size(), 1u);
+  EXPECT_TRUE(data["timeline"].empty());
+  EXPECT_TRUE(data["edges"].empty());
+  EXPECT_EQ(data["graph_missing"], "nobody knows");
+  EXPECT_EQ(data["nodes"].size(), example.plan.nodes.size());
+}
+
+// The page after its scripts ran, and what they complained of.
+class BrowserTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!FindProgram("chromium")) GTEST_SKIP() << "chromium is not installed (tools/install-deps --check)";
+  }
+
+  void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {
+    WriteFile(directory_.File("report.html"), ReportPage(data, third_party));
+    const ProgramResult result =
+        RunProgram({"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                    "--user-data-dir=" + directory_.File("profile"), "--virtual-time-budget=20000",
+                    "--window-size=1200,900", "--enable-logging=stderr", "--dump-dom",
+                    "file://" + directory_.File("report.html")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    dom_ = result.out;
+    EXPECT_THAT(result.err, Not(HasSubstr("CONSOLE")));
+    EXPECT_THAT(dom_, HasSubstr("data-ready=\"yes\""));
+  }
+
+  // What was drawn for a chart, up to the next one.
+  std::string Chart(const std::string& name) const {
+    const size_t begin = dom_.find("data-chart=\"" + name + "\"");
+    if (begin == std::string::npos) return "";
+    return dom_.substr(begin, dom_.find("data-chart=", begin + 1) - begin);
+  }
+
+  const TemporaryDirectory directory_;
+  std::string dom_;
+};
+
+const std::vector<std::string> kCharts = {"layers",   "improvement", "curves",
+                                          "roofline", "histogram",   "prediction"};
+
+TEST_F(BrowserTest, EveryChartIsDrawn) {
+  if (ThirdPartyFiles().empty()) GTEST_SKIP() << "built without the libraries of tools/fetch-report";
+  const Example example;
+  Open(example.Data());
+  for (const std::string& chart : kCharts) {
+    EXPECT_THAT(Chart(chart), HasSubstr("<svg")) << chart;
+    EXPECT_THAT(Chart(chart), HasSubstr("<path")) << chart;
+  }
+  for (const std::string chart : {"network", "timeline"})
+    EXPECT_THAT(Chart(chart), HasSubstr("<rect")) << chart;
+  EXPECT_THAT(dom_, HasSubstr(example.plan.nodes[5].node));
+  EXPECT_THAT(dom_, Not(HasSubstr("Not shown")));
+  EXPECT_THAT(dom_, Not(HasSubstr("NaN")));
+}
+
+TEST_F(BrowserTest, WithoutLibrariesThereAreTables) {
+  const Example example;
+  Open(example.Data(), {});
+  for (const std::string& chart : kCharts) EXPECT_EQ(Chart(chart), "") << chart;
+  for (const std::string chart : {"network", "timeline"})
+    EXPECT_THAT(Chart(chart), HasSubstr("<rect")) << chart;
+  EXPECT_THAT(dom_, testing::ContainsRegex("<details open=\"\">"));
+}
+
+TEST_F(BrowserTest, WithoutMeasurementsItSaysWhatIsMissing) {
+  const Example example;
+  const SavedResults none;
+  Document data = ReportData({example.plan, {}, nullptr, "no model", none, {}, {}});
+  data["verdict"]["text"] = VerdictText(data);
+  data["missing"] = {"the network: no model"};
+  Open(data);
+  EXPECT_THAT(dom_, HasSubstr("Not shown: needs what bench printed as JSON"));
+  EXPECT_THAT(dom_, HasSubstr("predicted 2.000 ms, not measured"));
+  EXPECT_THAT(dom_, HasSubstr("Not in this page: the network: no model"));
+}
+
+TEST_F(BrowserTest, NamesAreTextWhateverTheyHold) {
+  const Example example("squeezenet1_1", kHostile);
+  Open(example.Data(kHostile));
+  EXPECT_THAT(dom_, Not(HasSubstr("data-hacked")));
+  EXPECT_FALSE(std::regex_search(dom_, std::regex("<img[^>]*onerror")));
+  EXPECT_THAT(dom_, HasSubstr("\\u001b[2J\\u202e"));
+}
+
+TEST_F(BrowserTest, LargeNetworksAreDrawn) {
+  const Example example("densenet121");
+  EXPECT_GT(example.plan.nodes.size(), 200u);
+  Open(example.Data());
+  EXPECT_THAT(Chart("network"), HasSubstr("<rect"));
+}
+
+TEST(ReportCommandTest, RefusesWhatDoesNotBelongTogether) {
+  const TemporaryDirectory directory;
+  const Example example;
+  const std::string plan = directory.File("plan.jsonl"), log = directory.File("log.jsonl");
+  WritePlan(plan, example.plan);
+  WriteFile(directory.File("other.json"), R"({"graph_hash": "0123456789abcdef"})");
+  ExpectRefusal({"report", log, plan}, 2, "-o FILE is required");
+  ExpectRefusal({"report", log, plan, "-o", directory.File("a.html")}, 7, "log.jsonl");
+}
+
+TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl"), plan = directory.File("plan.jsonl");
+  const std::string bench = directory.File("bench.json"), page = directory.File("a.html");
+  const std::vector<std::string> shape = {"--input-shape", "input=1x3x32x32"};
+  const auto with_shape = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    return Tilesmith(arguments);
+  };
+  ASSERT_EQ(with_shape({"tune", "squeezenet1_1", "-o", log, "--trials", "2"}).exit_code, 0);
+  const ProgramResult tuned = with_shape({"graph-tune", "squeezenet1_1", "--log", log, "-o", plan, "--rounds",
+                                          "1", "--time", "1ms", "--report", directory.File("tuned.html")});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(ReadFile(directory.File("tuned.html")), HasSubstr("\"tilesmith_report\":1"));
+  ASSERT_EQ(
+      with_shape({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--save", bench}).exit_code, 0);
+  const ProgramResult result = with_shape({"report", log, plan, bench, "-o", page});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("times as fast as oneDNN"));
+  EXPECT_THAT(ReadFile(page), HasSubstr("\"why\":"));
+  const ProgramResult without = Tilesmith({"report", log, plan, bench, "-o", page});
+  EXPECT_EQ(without.exit_code, 0);
+  EXPECT_THAT(without.out, HasSubstr("give its sizes with --input-shape"));
+  ExpectRefusal({"report", log, plan, bench, "-o", page, "--model", "resnet18"}, 2, "is another network");
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,67 @@
+#include "tools/cli/report.h"
+
+#include "layouts/base/error.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/commands.h"
+#include "tools/report/write_report.h"
+
+namespace tilesmith {
+namespace {
+
+class ReportCommand : public Command {
+ public:
+  std::string_view Name() const override { return "report"; }
+  std::string_view Purpose() const override {
+    return "A page to look at, of a network that was tuned: figures, charts, the plan and why it is so";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith report resnet50.jsonl resnet50.plan.jsonl -o report.html\n"
+           "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o report.html";
+  }
+  void Declare(Args& args) override {
+    args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` writes it");
+    args.Positional("PLAN", &request_.plan_path, "Plan, as `tilesmith graph-tune` writes it");
+    args.OptionalPositional("BENCH.json", &bench_path_, "What `tilesmith bench --json` printed for the plan");
+    args.Text("-o,--output", &request_.output_path, "Page to write");
+    args.Texts("--results", &request_.result_paths,
+               "What graph-tune or run printed with --json, too; may be repeated");
+    args.Text("--trace", &request_.trace_path, "Timeline of a run, as `tilesmith run --trace` writes it");
+    args.Text("--model", &request_.model.model,
+              "The network, an ONNX file or a built-in one (default: the built-in one that the plan names)");
+    DeclareInputOptions(args, &request_.model);
+    args.Text("--costs", &request_.costs_path,
+              "Measured costs, as graph-tune keeps them (default: beside the log)");
+    args.Duration("--explain-time", &request_.explain_seconds,
+                  "At most, for why each node is computed as it is (default 30s)");
+    args.Flag("--no-explain", &no_explain_, "Without that");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
+    if (!bench_path_.empty()) request_.result_paths.insert(request_.result_paths.begin(), bench_path_);
+    if (no_explain_) request_.explain_seconds = 0;
+    CatchInterrupts();
+    ProgressLine progress;
+    const WrittenReport written = WriteReport(request_, SinksOf(progress));
+    progress.Clear();
+    Report report;
+    report.Fact("verdict", "verdict", TextCell(written.verdict));
+    report.Fact("report", "report", TextCell(request_.output_path));
+    for (const std::string& missing : written.missing) report.Note("not in it: " + missing);
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  ReportRequest request_;
+  std::string bench_path_;
+  bool no_explain_ = false, json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeReportCommand() { return std::make_unique<ReportCommand>(); }
+
+}  // namespace tilesmith

@@ -1,0 +1,38 @@
+// Results that commands printed with --json, read back. They may hold anything: what is not of the type asked
+// for is as if it were not there.
+#pragma once
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tilesmith {
+
+class SavedResults {
+ public:
+  // Members come behind those of what was added before: of one name the first counts. Throws Error(kUsage)
+  // naming the source when the text is no JSON object, or says that it is of a network with another hash
+  // (GraphHash).
+  void Add(const std::string& text, const std::string& source, const std::string& graph_hash);
+
+  std::optional<double> Number(const std::string& name) const;
+  std::string Text(const std::string& name) const;  // "" when it is not there
+  std::vector<double> Numbers(const std::string& name) const;
+  // The objects of a list: of each these members, null where they are no texts or numbers.
+  std::vector<nlohmann::ordered_json> Rows(const std::string& name, std::initializer_list<const char*> texts,
+                                           std::initializer_list<const char*> numbers) const;
+  // A list of what each of them says of where it is from.
+  nlohmann::ordered_json Origins() const;
+
+ private:
+  const nlohmann::json* Find(const std::string& name) const;  // null: nowhere
+  std::vector<nlohmann::json> results_;
+};
+
+// The number or the text, else null.
+nlohmann::ordered_json NumberOrNull(const nlohmann::json& object, const char* name);
+nlohmann::ordered_json TextOrNull(const nlohmann::json& object, const char* name);
+
+}  // namespace tilesmith

@@ -1,0 +1,88 @@
+#include "tools/report/write_report.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "ops/networks/networks.h"
+#include "tools/cli/records.h"
+#include "tools/report/report_data.h"
+#include "tools/report/report_page.h"
+#include "tuner/records/json_fields.h"
+
+namespace tilesmith {
+namespace {
+
+struct FoundGraph {
+  std::optional<Graph> graph;
+  std::string missing;
+};
+
+// The network that the plan is for. A model that is named must be it; one that is guessed need not.
+FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
+  const bool is_guess = model.model.empty();
+  if (is_guess) {
+    if (!IsBuiltInNetwork(plan.network))
+      return {std::nullopt, "not a built-in network: name it with --model"};
+    model.model = plan.network;
+  }
+  Graph graph = LoadModel(model);
+  const std::string hash = GraphHash(graph);
+  if (hash == plan.graph_hash) return {std::move(graph), ""};
+  const std::string reason =
+      fmt::format("{} with these input sizes is another network ({}) than the plan's ({})", model.model, hash,
+                  plan.graph_hash);
+  if (!is_guess) throw Error(ErrorCode::kUsage, reason);
+  return {std::nullopt, reason + ": give its sizes with --input-shape or --batch"};
+}
+
+nlohmann::json ReadTrace(const std::string& path) {
+  if (path.empty()) return nullptr;
+  nlohmann::json trace = ParseJson(ReadTextFile(path));
+  if (!trace.is_object() && !trace.is_array())
+    throw Error(ErrorCode::kUsage, fmt::format("{}: not a trace, as run --trace writes it", path));
+  return trace;
+}
+
+}  // namespace
+
+WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) {
+  RequireWritable(request.output_path);
+  std::vector<std::string> skipped;
+  const Plan plan = ReadPlan(request.plan_path, &skipped);
+  for (const std::string& line : skipped) sinks.Warn(line);
+  const std::vector<Record> records =
+      request.log_path.empty() ? std::vector<Record>() : LoadRecords(request.log_path);
+  SavedResults results;
+  for (const std::string& path : request.result_paths) results.Add(ReadTextFile(path), path, plan.graph_hash);
+  for (const std::string& text : request.results) results.Add(text, "results", plan.graph_hash);
+  nlohmann::json trace = ReadTrace(request.trace_path);
+  FoundGraph found = FindGraph(request.model, plan);
+
+  NodeExplanations explanations{nlohmann::ordered_json::array(), "the network is not known"};
+  if (found.graph) {
+    std::string costs = request.costs_path;
+    if (costs.empty() && !request.log_path.empty()) costs = CostsPathFor(request.log_path);
+    explanations = ExplainNodes({*found.graph, plan, records, costs}, request.explain_seconds, sinks);
+  }
+  WrittenReport written;
+  if (!found.graph) written.missing.push_back("the network: " + found.missing);
+  if (!explanations.missing.empty()) written.missing.push_back("explanations: " + explanations.missing);
+  if (ThirdPartyFiles().empty()) {
+    written.missing.push_back(
+        "charts: the libraries that draw them were not there when tilesmith was built (tools/fetch-report)");
+  }
+  nlohmann::ordered_json data =
+      ReportData({plan, records, found.graph ? &*found.graph : nullptr, found.missing, results,
+                  std::move(explanations), std::move(trace)});
+  written.verdict = VerdictText(data);
+  data["verdict"]["text"] = written.verdict;
+  data["missing"] = written.missing;
+  WriteTextFile(request.output_path, ReportPage(data, ThirdPartyFiles()));
+  return written;
+}
+
+}  // namespace tilesmith
