@@ -3,16 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/elementwise_kernel.h"
+#include "ops/elementwise/functions.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct NamedBinary {
+  BinaryKind kind;
+  std::string_view name;  // ONNX's
+};
+constexpr NamedBinary kBinaryNames[] = {{BinaryKind::kAdd, "Add"}, {BinaryKind::kSub, "Sub"},
+                                  {BinaryKind::kMul, "Mul"}, {BinaryKind::kDiv, "Div"},
+                                  {BinaryKind::kPow, "Pow"}, {BinaryKind::kMin, "Min"},
+                                  {BinaryKind::kMax, "Max"}, {BinaryKind::kPRelu, "PRelu"}};
 
 float Combine(BinaryKind kind, float a, float b) {
   switch (kind) {
@@ -24,6 +40,14 @@ float Combine(BinaryKind kind, float a, float b) {
       return a * b;
     case BinaryKind::kDiv:
       return a / b;
+    case BinaryKind::kPow:
+      return static_cast<float>(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    case BinaryKind::kMin:
+      return a < b || std::isnan(a) ? a : b;
+    case BinaryKind::kMax:
+      return a > b || std::isnan(a) ? a : b;
+    case BinaryKind::kPRelu:
+      return a >= 0 ? a : a * b;
   }
   return a;
 }
@@ -40,6 +64,19 @@ int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
       return static_cast<int64_t>(x * y);
     case BinaryKind::kDiv:
       return b == -1 ? static_cast<int64_t>(0 - x) : a / b;
+    case BinaryKind::kPow: {
+      if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+      uint64_t power = 1, square = x;
+      for (uint64_t rest = y; rest != 0; rest >>= 1, square *= square)
+        if (rest & 1) power *= square;
+      return static_cast<int64_t>(power);
+    }
+    case BinaryKind::kMin:
+      return std::min(a, b);
+    case BinaryKind::kMax:
+      return std::max(a, b);
+    case BinaryKind::kPRelu:
+      return a >= 0 ? a : static_cast<int64_t>(x * y);
   }
   return a;
 }
@@ -57,7 +94,7 @@ std::vector<float> PerChannel(const Tensor& constant, const Shape& shape) {
   return {constant.floats(), constant.floats() + constant.size()};
 }
 
-// x op c or c op x as scale * x + shift; null where that is not the same function (c / x).
+// x op c or c op x as scale * x + shift; null where that is not the same function, as for c / x.
 OpPtr AsScaleShift(BinaryKind kind, std::vector<float> constant, bool constant_first) {
   std::vector<float> zeros(constant.size(), 0.0f), ones(constant.size(), 1.0f);
   switch (kind) {
@@ -76,8 +113,16 @@ OpPtr AsScaleShift(BinaryKind kind, std::vector<float> constant, bool constant_f
       if (constant_first) return nullptr;
       for (float& value : constant) value = 1 / value;
       return std::make_shared<ScaleShiftOp>(std::move(constant), std::move(zeros));
+    default:
+      return nullptr;
   }
-  return nullptr;
+}
+
+// The only element of a constant input; nullopt when it is none.
+std::optional<float> ConstantScalar(const NodeSpec& spec, size_t index) {
+  const NodeInput& input = spec.inputs[index];
+  if (!input.constant || input.constant->size() != 1) return std::nullopt;
+  return ConstantFloats(spec, index)[0];
 }
 
 template <BinaryKind kKind>
@@ -101,12 +146,43 @@ BuiltOp BuildSum(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<SumOp>(), static_cast<int>(spec.inputs.size()));
 }
 
+BuiltOp BuildPow(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const bool broadcasts = spec.inputs[1].shape.size() > spec.inputs[0].shape.size();
+  if (spec.inputs[0].type == DataType::kF32 && !broadcasts) {
+    const std::optional<float> exponent = ConstantScalar(spec, 1);
+    if (exponent == 1.0f) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+    if (exponent == 2.0f) return {std::make_shared<BinaryOp>(BinaryKind::kMul), {0, 0}};
+    if (exponent == 0.5f)
+      return BuiltWithInputs(std::make_shared<FunctionOp>(Function{FunctionKind::kSqrt}), 1);
+  }
+  if (spec.inputs[0].type != spec.inputs[1].type) Refuse(spec, "its inputs have different types");
+  return BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPow), 2);
+}
+
+BuiltOp BuildMinMax(const NodeSpec& spec, BinaryKind kind) {
+  NeedInputs(spec, 1, 1 << 16);
+  if (spec.inputs.size() == 1) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  for (const int constant : {1, 0}) {
+    if (spec.inputs.size() > 2 || spec.inputs[0].type != DataType::kF32) break;
+    const NodeInput &bound = spec.inputs[constant], &x = spec.inputs[1 - constant];
+    const std::optional<float> value = ConstantScalar(spec, constant);
+    if (!value || x.constant || bound.shape.size() > x.shape.size()) continue;
+    const bool is_max = kind == BinaryKind::kMax;
+    const Activation clip =
+        is_max && *value == 0
+            ? Activation{ActivationKind::kRelu}
+            : Activation{ActivationKind::kClip, is_max ? *value : -kInfinity, is_max ? kInfinity : *value};
+    return {std::make_shared<ActivationOp>(clip), {1 - constant}};
+  }
+  return BuiltWithInputs(std::make_shared<BinaryOp>(kind), static_cast<int>(spec.inputs.size()));
+}
+
+// result = result op b
 template <typename T>
-void CombineAll(BinaryKind kind, const T* a, const T* b, const Shape& a_shape, const Shape& b_shape,
-                Tensor& out, T* result) {
-  const std::vector<int64_t> from_a = BroadcastIndices(a_shape, out.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b_shape, out.shape());
-  for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, a[from_a[i]], b[from_b[i]]);
+void CombineWith(BinaryKind kind, const T* b, const Shape& shape, Tensor& out, T* result) {
+  const std::vector<int64_t> from = BroadcastIndices(shape, out.shape());
+  for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, result[i], b[from[i]]);
 }
 
 bool AllEqual(std::span<const Shape> shapes) {
@@ -115,45 +191,44 @@ bool AllEqual(std::span<const Shape> shapes) {
 
 }  // namespace
 
-std::string_view BinaryOp::Type() const {
-  switch (kind_) {
-    case BinaryKind::kAdd:
-      return "Add";
-    case BinaryKind::kSub:
-      return "Sub";
-    case BinaryKind::kMul:
-      return "Mul";
-    case BinaryKind::kDiv:
-      return "Div";
+std::string_view BinaryOp::Type() const { return std::ranges::find(kBinaryNames, kind_, &NamedBinary::kind)->name; }
+
+Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape = BroadcastAll(Type(), inputs);
+  if (kind_ == BinaryKind::kPRelu && shape != inputs[0]) {
+    throw Error(ErrorCode::kBadModel, fmt::format("slopes {} do not broadcast to the input {}",
+                                                  ShapeToString(inputs[1]), ShapeToString(inputs[0])));
   }
-  return "";
+  return shape;
 }
 
-Shape BinaryOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll(Type(), inputs); }
-
 Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &a = *inputs[0], &b = *inputs[1];
-  const Shape shapes[] = {a.shape(), b.shape()};
-  Tensor out(InferShape(shapes), Layout::Nchw(), a.type());
-  if (a.type() == DataType::kF32) {
-    CombineAll(kind_, a.floats(), b.floats(), a.shape(), b.shape(), out, out.floats());
-    return out;
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
+  Tensor out(InferShape(shapes), Layout::Nchw(), inputs[0]->type());
+  const std::vector<int64_t> first = BroadcastIndices(shapes[0], out.shape());
+  GatherElements(*inputs[0], out, [&](int64_t i) { return first[i]; });
+  for (size_t slot = 1; slot < inputs.size(); ++slot) {
+    const Tensor& b = *inputs[slot];
+    if (b.type() == DataType::kF32) {
+      CombineWith(kind_, b.floats(), b.shape(), out, out.floats());
+      continue;
+    }
+    if (kind_ == BinaryKind::kDiv && std::find(b.ints(), b.ints() + b.size(), 0) != b.ints() + b.size()) {
+      throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+    }
+    CombineWith(kind_, b.ints(), b.shape(), out, out.ints());
   }
-  if (kind_ == BinaryKind::kDiv && std::find(b.ints(), b.ints() + b.size(), 0) != b.ints() + b.size()) {
-    throw Error(ErrorCode::kBadModel, "Div of integers by zero");
-  }
-  CombineAll(kind_, a.ints(), b.ints(), a.shape(), b.shape(), out, out.ints());
   return out;
 }
 
 double BinaryOp::Flops(std::span<const Shape> inputs) const { return ElementCount(InferShape(inputs)); }
 
 bool BinaryOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
-  return layout.is_nchw() || (HasBinaryKernel(inputs) && inputs[0].size() <= 4);
+  return BroadcastsIn(layout, inputs, InferShape(inputs));
 }
 
 std::unique_ptr<Kernel> BinaryOp::MakeKernel(const KernelRequest& request) const {
-  if (!HasBinaryKernel(request.inputs)) return Op::MakeKernel(request);
   return MakeBinaryKernel(request, kind_);
 }
 
@@ -190,6 +265,9 @@ std::vector<OpImporter> BinaryImporters() {
       {"Sub", BuildBinary<BinaryKind::kSub>},
       {"Mul", BuildBinary<BinaryKind::kMul>},
       {"Div", BuildBinary<BinaryKind::kDiv>},
+      {"Pow", BuildPow},
+      {"Min", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMin); }},
+      {"Max", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMax); }},
       {"Sum", BuildSum},
   };
 }
