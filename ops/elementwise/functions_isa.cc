@@ -57,7 +57,7 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   if constexpr (kKind == kGelu) {
     // From the smaller side of the error function, so that nothing cancels out.
     const V scaled = hn::Mul(x, hn::Set(d, 0.70710678f)), size = hn::Abs(scaled);
-    const V bounded = hn::Max(x, hn::Set(d, -100.0f));
+    const V bounded = hn::Clamp(x, hn::Set(d, -100.0f), hn::Set(d, 100.0f));
     const V tail = hn::Mul(hn::Mul(bounded, half), ErfComplement(d, size));
     const V far = hn::IfThenElse(hn::Gt(x, zero), hn::Sub(x, tail), tail);
     const V erf = hn::Mul(scaled, ErfRatio(d, hn::Mul(scaled, scaled)));
