@@ -49,8 +49,8 @@ class GemmKernel : public Kernel {
       panel_args.k = k_;
       for (int64_t r = 0; r < panel_args.row_count; ++r) {
         const int64_t image = (first_row + r) / rows_per_image_, row = (first_row + r) % rows_per_image_;
-        rows[r] = args.inputs[0].data + image * args.inputs[0].batch_stride + row * k_;
-        outputs[r] = args.output.data + image * args.output.batch_stride + row * n_ + panel * kPanelColumns;
+        rows[r] = args.inputs[0].image<float>(image) + row * k_;
+        outputs[r] = args.output.image<float>(image) + row * n_ + panel * kPanelColumns;
       }
       loop_(panel_args, activation_);
     }

@@ -24,14 +24,15 @@ class SoftmaxKernel : public Kernel {
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const InputView& from = args.inputs[0];
-    const int64_t in_step = along_images_ ? from.batch_stride : inner_;
-    const int64_t out_step = along_images_ ? args.output.batch_stride : inner_;
+    constexpr int64_t kFloatBytes = sizeof(float);
+    const int64_t in_step = along_images_ ? from.batch_stride / kFloatBytes : inner_;
+    const int64_t out_step = along_images_ ? args.output.batch_stride / kFloatBytes : inner_;
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t outer = task / strips_, first = task % strips_ * kSoftmaxColumns;
       const int64_t image = outer / outer_per_image_;
       const int64_t offset = outer % outer_per_image_ * count_ * inner_ + first;
-      const float* in = from.data + image * from.batch_stride + offset;
-      float* out = args.output.data + image * args.output.batch_stride + offset;
+      const float* in = from.image<float>(image) + offset;
+      float* out = args.output.image<float>(image) + offset;
       if (in_step == 1 && out_step == 1) {
         row_(in, out, count_, logarithm_);
       } else {

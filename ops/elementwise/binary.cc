@@ -26,57 +26,65 @@ struct NamedBinary {
   std::string_view name;  // ONNX's
 };
 constexpr NamedBinary kBinaryNames[] = {{BinaryKind::kAdd, "Add"}, {BinaryKind::kSub, "Sub"},
-                                  {BinaryKind::kMul, "Mul"}, {BinaryKind::kDiv, "Div"},
-                                  {BinaryKind::kPow, "Pow"}, {BinaryKind::kMin, "Min"},
-                                  {BinaryKind::kMax, "Max"}, {BinaryKind::kPRelu, "PRelu"}};
+                                        {BinaryKind::kMul, "Mul"}, {BinaryKind::kDiv, "Div"},
+                                        {BinaryKind::kPow, "Pow"}, {BinaryKind::kMin, "Min"},
+                                        {BinaryKind::kMax, "Max"}, {BinaryKind::kPRelu, "PRelu"}};
 
-float Combine(BinaryKind kind, float a, float b) {
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return a + b;
-    case BinaryKind::kSub:
-      return a - b;
-    case BinaryKind::kMul:
-      return a * b;
-    case BinaryKind::kDiv:
-      return a / b;
-    case BinaryKind::kPow:
-      return static_cast<float>(std::pow(static_cast<double>(a), static_cast<double>(b)));
-    case BinaryKind::kMin:
-      return a < b || std::isnan(a) ? a : b;
-    case BinaryKind::kMax:
-      return a > b || std::isnan(a) ? a : b;
-    case BinaryKind::kPRelu:
-      return a >= 0 ? a : a * b;
-  }
-  return a;
+// Modulo 2^64. Precondition: the exponent is no less than 0.
+uint64_t IntegerPower(uint64_t base, uint64_t exponent) {
+  uint64_t power = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base)
+    if (exponent & 1) power *= base;
+  return power;
 }
 
-// Wraps around, as a model file may ask for any numbers. Precondition: no division by zero.
-int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
-  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return static_cast<int64_t>(x + y);
-    case BinaryKind::kSub:
-      return static_cast<int64_t>(x - y);
-    case BinaryKind::kMul:
-      return static_cast<int64_t>(x * y);
-    case BinaryKind::kDiv:
-      return b == -1 ? static_cast<int64_t>(0 - x) : a / b;
-    case BinaryKind::kPow: {
-      if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
-      uint64_t power = 1, square = x;
-      for (uint64_t rest = y; rest != 0; rest >>= 1, square *= square)
-        if (rest & 1) power *= square;
-      return static_cast<int64_t>(power);
+// Integers wrap around, as a model file may ask for any numbers. Precondition: no division of them by zero.
+template <typename T>
+T Combine(BinaryKind kind, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    switch (kind) {
+      case BinaryKind::kAdd:
+        return static_cast<T>(x + y);
+      case BinaryKind::kSub:
+        return static_cast<T>(x - y);
+      case BinaryKind::kMul:
+        return static_cast<T>(x * y);
+      case BinaryKind::kDiv:
+        return std::is_signed_v<T> && b == static_cast<T>(-1) ? static_cast<T>(0 - x) : static_cast<T>(a / b);
+      case BinaryKind::kPow:
+        if (std::is_signed_v<T> && b < T{0}) {
+          const bool even = b % 2 == 0;
+          return a == T{1} ? T{1} : a == static_cast<T>(-1) ? static_cast<T>(even ? 1 : -1) : T{0};
+        }
+        return static_cast<T>(IntegerPower(x, y));
+      case BinaryKind::kMin:
+        return std::min(a, b);
+      case BinaryKind::kMax:
+        return std::max(a, b);
+      case BinaryKind::kPRelu:
+        return a >= T{0} ? a : static_cast<T>(x * y);
     }
-    case BinaryKind::kMin:
-      return std::min(a, b);
-    case BinaryKind::kMax:
-      return std::max(a, b);
-    case BinaryKind::kPRelu:
-      return a >= 0 ? a : static_cast<int64_t>(x * y);
+  } else {
+    const float x = a, y = b;
+    switch (kind) {
+      case BinaryKind::kAdd:
+        return T(x + y);
+      case BinaryKind::kSub:
+        return T(x - y);
+      case BinaryKind::kMul:
+        return T(x * y);
+      case BinaryKind::kDiv:
+        return T(x / y);
+      case BinaryKind::kPow:
+        return ConvertElement<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
+      case BinaryKind::kMin:
+        return x < y || std::isnan(x) ? a : b;
+      case BinaryKind::kMax:
+        return x > y || std::isnan(x) ? a : b;
+      case BinaryKind::kPRelu:
+        return x >= 0 ? a : T(x * y);
+    }
   }
   return a;
 }
@@ -178,13 +186,6 @@ BuiltOp BuildMinMax(const NodeSpec& spec, BinaryKind kind) {
   return BuiltWithInputs(std::make_shared<BinaryOp>(kind), static_cast<int>(spec.inputs.size()));
 }
 
-// result = result op b
-template <typename T>
-void CombineWith(BinaryKind kind, const T* b, const Shape& shape, Tensor& out, T* result) {
-  const std::vector<int64_t> from = BroadcastIndices(shape, out.shape());
-  for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, result[i], b[from[i]]);
-}
-
 bool AllEqual(std::span<const Shape> shapes) {
   return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
 }
@@ -202,23 +203,31 @@ Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
   return shape;
 }
 
+DataType BinaryOp::OutputType(std::span<const DataType> inputs) const {
+  const DataType type = SharedType(inputs);
+  if (type == DataType::kBool) throw Error(ErrorCode::kBadModel, "bools have no arithmetic");
+  return type;
+}
+
 Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
   std::vector<Shape> shapes;
   for (const Tensor* input : inputs) shapes.push_back(input->shape());
-  Tensor out(InferShape(shapes), Layout::Nchw(), inputs[0]->type());
+  Tensor out(InferShape(shapes), Layout::Nchw(inputs[0]->type()));
   const std::vector<int64_t> first = BroadcastIndices(shapes[0], out.shape());
   GatherElements(*inputs[0], out, [&](int64_t i) { return first[i]; });
-  for (size_t slot = 1; slot < inputs.size(); ++slot) {
-    const Tensor& b = *inputs[slot];
-    if (b.type() == DataType::kF32) {
-      CombineWith(kind_, b.floats(), b.shape(), out, out.floats());
-      continue;
+  VisitType(out.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const result = out.data<T>();
+    for (size_t slot = 1; slot < inputs.size(); ++slot) {
+      const T* const b = inputs[slot]->data<T>();
+      if (std::is_integral_v<T> && kind_ == BinaryKind::kDiv &&
+          std::find(b, b + inputs[slot]->size(), T{}) != b + inputs[slot]->size()) {
+        throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+      }
+      const std::vector<int64_t> from = BroadcastIndices(shapes[slot], out.shape());
+      for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind_, result[i], b[from[i]]);
     }
-    if (kind_ == BinaryKind::kDiv && std::find(b.ints(), b.ints() + b.size(), 0) != b.ints() + b.size()) {
-      throw Error(ErrorCode::kBadModel, "Div of integers by zero");
-    }
-    CombineWith(kind_, b.ints(), b.shape(), out, out.ints());
-  }
+  });
   return out;
 }
 

@@ -1,5 +1,5 @@
 // Elementwise arithmetic on two inputs, or for Min and Max on more, with numpy broadcasting, on floats or
-// (shape arithmetic) integers.
+// integers.
 //
 //   out = a + b, a - b, a * b, a / b, a ^ b, min(a, b), max(a, b), a >= 0 ? a : a * b
 //
@@ -20,7 +20,7 @@ class BinaryOp : public Op {
   std::string_view Type() const override;  // "Add", "Sub", ...
   std::string Signature() const override { return std::string(Type()); }
   Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
+  DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;

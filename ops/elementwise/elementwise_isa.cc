@@ -154,7 +154,7 @@ void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t
   ForEachVector(count, [&](auto d, int64_t i) {
     auto sum = hn::Zero(d);
     for (int64_t k = 0; k < input_count; ++k) {
-      sum = hn::Add(sum, hn::LoadU(d, inputs[k].data + image * inputs[k].batch_stride + offset + i));
+      sum = hn::Add(sum, hn::LoadU(d, inputs[k].image<float>(image) + offset + i));
     }
     hn::StoreU(sum, d, out + i);
   });

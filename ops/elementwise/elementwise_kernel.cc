@@ -115,20 +115,21 @@ class BinaryKernel : public Kernel {
     size_t first = 0;
     while (count > 2 && first + 1 < count && args.inputs[first].data != args.output.data) ++first;
     if (args.inputs[first].data != args.output.data) first = 0;
-    const float* a = args.inputs[first].data;
+    float* const result = args.output.image<float>(0);
+    const float* a = args.inputs[first].image<float>(0);
     auto a_strides = StridesOf(args, first);
     for (size_t slot = 0; slot < count; ++slot) {
       if (slot == first) continue;
-      const float* b = args.inputs[slot].data;
+      const float* b = args.inputs[slot].image<float>(0);
       const auto b_strides = StridesOf(args, slot);
       LoopNest<3> nest;
       for (int i = 0; i < out.rank; ++i) nest.Add(out.size[i], {a_strides[i], b_strides[i], out.stride[i]});
       nest.ForEach(begin, end, [&](const LoopNest<3>::Part& part) {
-        loop_(op_, {a + part.offset[0], b + part.offset[1], args.output.data + part.offset[2], part.rows,
+        loop_(op_, {a + part.offset[0], b + part.offset[1], result + part.offset[2], part.rows,
                     part.columns, part.row[0], part.row[1], part.row[2], part.column[0], part.column[1],
                     part.column[2]});
       });
-      a = args.output.data;
+      a = result;
       a_strides = out.stride;
     }
     if (zero_padding_) ZeroPadding(args.output, begin, end);
@@ -148,7 +149,7 @@ class BinaryKernel : public Kernel {
     for (int64_t n = begin / image; n * image < end; ++n) {
       const int64_t first = std::max(begin - n * image, last), limit = std::min(end - n * image, image);
       if (first >= limit) continue;
-      ZeroLanes(output.data + n * output.batch_stride + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
+      ZeroLanes(output.image<float>(n) + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
                 (limit - first) / dims_.lanes);
     }
   }

@@ -93,14 +93,14 @@ class LoopNest {
 };
 
 // A tensor's dimensions as they lie in memory, outermost first: its own in plain layout, otherwise {N, blocks,
-// H, W, lanes}. Strides in elements; between images those that the caller gives.
+// H, W, lanes}. Strides in elements.
 struct MemoryDims {
   int rank = 0;
   std::array<int64_t, kMaxRank + 1> size;
   std::array<int64_t, kMaxRank + 1> stride;
 };
 
-// Precondition: rank <= 4 or plain layout.
+// `batch_stride` as views have it: in bytes. Precondition: rank <= 4 or plain layout.
 inline MemoryDims MemoryDimsOf(const Shape& shape, const Layout& layout, int64_t batch_stride) {
   MemoryDims dims;
   if (layout.is_nchw()) {
@@ -112,7 +112,7 @@ inline MemoryDims MemoryDimsOf(const Shape& shape, const Layout& layout, int64_t
   }
   int64_t stride = 1;
   for (int i = dims.rank; i-- > 0; stride *= dims.size[i]) dims.stride[i] = stride;
-  if (dims.rank > 0) dims.stride[0] = batch_stride;
+  if (dims.rank > 0) dims.stride[0] = batch_stride / ElementBytes(layout.type());
   return dims;
 }
 

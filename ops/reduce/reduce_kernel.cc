@@ -94,12 +94,13 @@ class ReduceKernel : public Kernel {
         kept.Add(in.size[axis], {in.stride[axis], out.stride[out_axis++]});
       }
     }
-    const float* from = args.inputs[0].data;
+    const float* const from = args.inputs[0].image<float>(0);
+    float* const result = args.output.image<float>(0);
     kept.ForEach(range.begin * piece_, std::min(range.end * piece_, outputs_), [&](const auto& part) {
       const bool in_strips = !inner_is_reduced_ && part.column[0] == 1;
       for (int64_t row = 0; row < part.rows; ++row) {
         const float* row_in = from + part.offset[0] + row * part.row[0];
-        float* row_out = args.output.data + part.offset[1] + row * part.row[1];
+        float* row_out = result + part.offset[1] + row * part.row[1];
         const int64_t step = in_strips ? kStripColumns : 1;
         for (int64_t i = 0; i < part.columns; i += step) {
           const float* element = row_in + i * part.column[0];
