@@ -28,26 +28,11 @@ namespace tilesmith {
 namespace {
 
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
-    ActivationImporters,
-    BatchNormImporters,
-    BinaryImporters,
-    ConcatImporters,
-    ConvImporters,
-    ConvTransposeImporters,
-    DepthToSpaceImporters,
-    FunctionImporters,
-    GemmImporters,
-    IndexingImporters,
-    LrnImporters,
-    NormalizationImporters,
-    PadImporters,
-    PoolImporters,
-    PReluImporters,
-    ReduceImporters,
-    ResizeImporters,
-    SoftmaxImporters,
-    TransposeImporters,
-    ShapeArithmeticImporters,
+    ActivationImporters, BatchNormImporters,     BinaryImporters,       ConcatImporters,
+    ConvImporters,       ConvTransposeImporters, DepthToSpaceImporters, FunctionImporters,
+    GemmImporters,       IndexingImporters,      LrnImporters,          NormalizationImporters,
+    PadImporters,        PoolImporters,          PReluImporters,        ReduceImporters,
+    ResizeImporters,     SoftmaxImporters,       TransposeImporters,    ShapeArithmeticImporters,
     ViewImporters,
 };
 

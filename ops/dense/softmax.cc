@@ -65,6 +65,8 @@ std::unique_ptr<Kernel> SoftmaxOp::MakeKernel(const KernelRequest& request) cons
   return MakeSoftmaxKernel(request, first_axis_, last_axis_, logarithm_);
 }
 
-std::vector<OpImporter> SoftmaxImporters() { return {{"Softmax", BuildSoftmax}, {"LogSoftmax", BuildSoftmax}}; }
+std::vector<OpImporter> SoftmaxImporters() {
+  return {{"Softmax", BuildSoftmax}, {"LogSoftmax", BuildSoftmax}};
+}
 
 }  // namespace tilesmith

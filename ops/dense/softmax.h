@@ -1,5 +1,5 @@
-// out = exp(in - max) / sum exp(in - max), or its logarithm, over axes first_axis..last_axis together (one axis
-// from opset 13 on, all from `axis` to the end before). Plain layout.
+// out = exp(in - max) / sum exp(in - max), or its logarithm, over axes first_axis..last_axis together (one
+// axis from opset 13 on, all from `axis` to the end before). Plain layout.
 #pragma once
 
 #include "ops/base/op_registry.h"

@@ -16,8 +16,8 @@ struct SoftmaxTile {
   int64_t in_step, out_step;
 };
 
-// out = exp(in - max(in)) / sum(exp(in - max(in))) over `count` floats, or its logarithm. Precondition: count >
-// 0.
+// out = exp(in - max(in)) / sum(exp(in - max(in))) over `count` floats, or its logarithm. Precondition: count
+// > 0.
 TILESMITH_DECLARE_ISA(void SoftmaxRow(const float* in, float* out, int64_t count, bool logarithm))
 // The same for each column. Precondition: count > 0.
 TILESMITH_DECLARE_ISA(void SoftmaxColumns(const SoftmaxTile& tile, bool logarithm))

@@ -192,7 +192,9 @@ bool AllEqual(std::span<const Shape> shapes) {
 
 }  // namespace
 
-std::string_view BinaryOp::Type() const { return std::ranges::find(kBinaryNames, kind_, &NamedBinary::kind)->name; }
+std::string_view BinaryOp::Type() const {
+  return std::ranges::find(kBinaryNames, kind_, &NamedBinary::kind)->name;
+}
 
 Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
   Shape shape = BroadcastAll(Type(), inputs);

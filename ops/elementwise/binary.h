@@ -47,8 +47,8 @@ class SumOp : public Op {
   bool InPlaceOk(int) const override { return true; }
 };
 
-// Add, Sub, Mul, Div, Pow, Min, Max, Sum (of one input: Identity; of two: Add). A Pow by a constant 1, 2 or 1/2
-// is an Identity, a Mul or a Sqrt; Min and Max of two with a constant scalar are a Clip.
+// Add, Sub, Mul, Div, Pow, Min, Max, Sum (of one input: Identity; of two: Add). A Pow by a constant 1, 2 or
+// 1/2 is an Identity, a Mul or a Sqrt; Min and Max of two with a constant scalar are a Clip.
 std::vector<OpImporter> BinaryImporters();
 
 }  // namespace tilesmith

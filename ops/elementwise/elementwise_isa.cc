@@ -35,8 +35,8 @@ void Rows(const BinaryLoop& loop) {
   }
 }
 
-// For short rows of adjacent elements against one and the same row of `b`: that row, repeated until it is long
-// enough for whole vectors.
+// For short rows of adjacent elements against one and the same row of `b`: that row, repeated until it is
+// long enough for whole vectors.
 template <BinaryKind kOp>
 void RepeatedRow(const BinaryLoop& loop) {
   constexpr int64_t kMaxColumns = kFloatLanes;
@@ -52,7 +52,7 @@ template <BinaryKind kOp>
 void AnyRows(const BinaryLoop& loop) {
   if (loop.out_column == 1 && loop.a_column == 1 && loop.b_column == 1) {
     const bool repeats = loop.rows > 1 && loop.columns < kFloatLanes && loop.b_row == 0 &&
-                         loop.a_row == loop.columns && loop.out_row == loop.columns && loop.out != loop.b;
+                         loop.a_row == loop.columns && loop.out_row == loop.columns;
     return repeats ? RepeatedRow<kOp>(loop) : Rows<kOp, 1, 1>(loop);
   }
   if (loop.out_column == 1 && loop.a_column == 1 && loop.b_column == 0) return Rows<kOp, 1, 0>(loop);

@@ -92,7 +92,8 @@ class PReluKernel : public BlockKernel {
   void (*const loop_)(const LaneLoop&);
 };
 
-// Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's memory, padding included.
+// Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's memory,
+// padding included.
 class BinaryKernel : public Kernel {
  public:
   BinaryKernel(const KernelRequest& request, BinaryKind op)
@@ -125,9 +126,8 @@ class BinaryKernel : public Kernel {
       LoopNest<3> nest;
       for (int i = 0; i < out.rank; ++i) nest.Add(out.size[i], {a_strides[i], b_strides[i], out.stride[i]});
       nest.ForEach(begin, end, [&](const LoopNest<3>::Part& part) {
-        loop_(op_, {a + part.offset[0], b + part.offset[1], result + part.offset[2], part.rows,
-                    part.columns, part.row[0], part.row[1], part.row[2], part.column[0], part.column[1],
-                    part.column[2]});
+        loop_(op_, {a + part.offset[0], b + part.offset[1], result + part.offset[2], part.rows, part.columns,
+                    part.row[0], part.row[1], part.row[2], part.column[0], part.column[1], part.column[2]});
       });
       a = result;
       a_strides = out.stride;

@@ -21,8 +21,8 @@ std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std:
 // Whether inputs of these shapes broadcast to the output's in this layout: in the plain one always, in others
 // when all have the same rank, of at most 4, and either one channel or as many as the output.
 bool BroadcastsIn(const Layout& layout, std::span<const Shape> inputs, const Shape& output);
-// out = in0 op in1 with broadcasting; of more inputs, where their order does not matter, each with the result of
-// those before. Precondition: BroadcastsIn.
+// out = in0 op in1 with broadcasting; of more inputs, where their order does not matter, each with the result
+// of those before. Precondition: BroadcastsIn.
 std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op);
 // out = in0 + in1 + ..., equal shapes
 std::unique_ptr<Kernel> MakeSumKernel(const KernelRequest& request);

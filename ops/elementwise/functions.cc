@@ -34,7 +34,8 @@ struct NamedFunction {
 };
 
 // Selu's, of Klambauer et al., "Self-normalizing neural networks" (2017), rounded as ONNX has them.
-constexpr Parameter kSeluAlpha{"alpha", 1.67326319217681884765625f}, kSeluGamma{"gamma", 1.05070102214813232421875f};
+constexpr Parameter kSeluAlpha{"alpha", 1.67326319217681884765625f},
+    kSeluGamma{"gamma", 1.05070102214813232421875f};
 
 constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kAbs, "Abs", [](double x, double, double) { return std::abs(x); }},
@@ -45,12 +46,18 @@ constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kAtan, "Atan", [](double x, double, double) { return std::atan(x); }},
     {FunctionKind::kAtanh, "Atanh", [](double x, double, double) { return std::atanh(x); }, false},
     {FunctionKind::kCeil, "Ceil", [](double x, double, double) { return std::ceil(x); }},
-    {FunctionKind::kCelu, "Celu",
-     [](double x, double alpha, double) { return x > 0 ? x : alpha * std::expm1(x / alpha); }, true, {"alpha", 1}},
+    {FunctionKind::kCelu,
+     "Celu",
+     [](double x, double alpha, double) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+     true,
+     {"alpha", 1}},
     {FunctionKind::kCos, "Cos", [](double x, double, double) { return std::cos(x); }},
     {FunctionKind::kCosh, "Cosh", [](double x, double, double) { return std::cosh(x); }, false},
-    {FunctionKind::kElu, "Elu",
-     [](double x, double alpha, double) { return x >= 0 ? x : alpha * std::expm1(x); }, true, {"alpha", 1}},
+    {FunctionKind::kElu,
+     "Elu",
+     [](double x, double alpha, double) { return x >= 0 ? x : alpha * std::expm1(x); },
+     true,
+     {"alpha", 1}},
     {FunctionKind::kErf, "Erf", [](double x, double, double) { return std::erf(x); }},
     {FunctionKind::kExp, "Exp", [](double x, double, double) { return std::exp(x); }},
     {FunctionKind::kFloor, "Floor", [](double x, double, double) { return std::floor(x); }},
@@ -76,13 +83,18 @@ constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kSelu, "Selu",
      [](double x, double alpha, double gamma) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); }, true,
      kSeluAlpha, kSeluGamma},
-    {FunctionKind::kShrink, "Shrink",
+    {FunctionKind::kShrink,
+     "Shrink",
      [](double x, double bias, double lambda) {
        if (x < -lambda) return x + bias;
        return x > lambda ? x - bias : std::isnan(x) ? x : 0;
      },
-     true, {"bias", 0}, {"lambd", 0.5f}},
-    {FunctionKind::kSign, "Sign", [](double x, double, double) { return x > 0 ? 1 : x < 0 ? -1 : x; }},
+     true,
+     {"bias", 0},
+     {"lambd", 0.5f}},
+    {FunctionKind::kSign, "Sign", [](double x, double, double) { return x > 0   ? 1
+                                                                        : x < 0 ? -1
+                                                                                : x; }},
     {FunctionKind::kSin, "Sin", [](double x, double, double) { return std::sin(x); }},
     {FunctionKind::kSinh, "Sinh", [](double x, double, double) { return std::sinh(x); }, false},
     {FunctionKind::kSoftplus, "Softplus",
@@ -90,11 +102,16 @@ constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kSoftsign, "Softsign", [](double x, double, double) { return x / (1 + std::abs(x)); }},
     {FunctionKind::kSqrt, "Sqrt", [](double x, double, double) { return std::sqrt(x); }},
     {FunctionKind::kTan, "Tan", [](double x, double, double) { return std::tan(x); }, false},
-    {FunctionKind::kThresholdedRelu, "ThresholdedRelu",
-     [](double x, double alpha, double) { return x <= alpha ? 0 : x; }, true, {"alpha", 1}},
+    {FunctionKind::kThresholdedRelu,
+     "ThresholdedRelu",
+     [](double x, double alpha, double) { return x <= alpha ? 0 : x; },
+     true,
+     {"alpha", 1}},
 };
 
-const NamedFunction& Named(FunctionKind kind) { return *std::ranges::find(kFunctions, kind, &NamedFunction::kind); }
+const NamedFunction& Named(FunctionKind kind) {
+  return *std::ranges::find(kFunctions, kind, &NamedFunction::kind);
+}
 
 BuiltOp BuildFunction(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);

@@ -73,7 +73,8 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   if constexpr (kKind == kLog) return FullLog(d, x);
   if constexpr (kKind == kMish) {
     // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
-    const V two = hn::Set(d, 2.0f), e = FastExp(d, hn::Min(x, hn::Set(d, 20.0f))), n = hn::Mul(e, hn::Add(e, two));
+    const V two = hn::Set(d, 2.0f), e = FastExp(d, hn::Min(x, hn::Set(d, 20.0f))),
+            n = hn::Mul(e, hn::Add(e, two));
     return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Div(n, hn::Add(n, two))));
   }
   if constexpr (kKind == kNeg) return hn::Neg(x);

@@ -26,10 +26,10 @@ enum class FunctionKind {
   kMish,  // x tanh(log(1 + e^x))
   kNeg,
   kReciprocal,
-  kRound,     // to the nearest integer, to the even one of two
-  kSelu,      // beta (x > 0 ? x : alpha (e^x - 1))
-  kShrink,    // x < -beta ? x + alpha : x > beta ? x - alpha : 0
-  kSign,      // -1, 0 or 1
+  kRound,   // to the nearest integer, to the even one of two
+  kSelu,    // beta (x > 0 ? x : alpha (e^x - 1))
+  kShrink,  // x < -beta ? x + alpha : x > beta ? x - alpha : 0
+  kSign,    // -1, 0 or 1
   kSin,
   kSinh,
   kSoftplus,  // log(1 + e^x)

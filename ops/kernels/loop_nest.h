@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 
 #include "layouts/layout.h"
 
@@ -26,8 +25,8 @@ class LoopNest {
   };
 
   // The next dimension, inside of those added before, and what a step along it is for each operand, in
-  // elements. Dimensions that every operand walks through as one become one. Precondition: at most kMaxRank + 1
-  // calls.
+  // elements. Dimensions that every operand walks through as one become one. Precondition: at most kMaxRank +
+  // 1 calls.
   void Add(int64_t size, const Strides& strides) {
     if (size == 1) return;
     if (rank_ > 0 && Continues(dims_[rank_ - 1], size, strides)) {
@@ -37,8 +36,8 @@ class LoopNest {
     }
   }
 
-  // Calls body(part) for parts that make up elements [begin, end), counted as the dimensions are nested; parts
-  // lie in that order, and so do the elements in them.
+  // Calls body(part) for parts that make up elements [begin, end), counted as the dimensions are nested;
+  // parts lie in that order, and so do the elements in them.
   template <typename Body>
   void ForEach(int64_t begin, int64_t end, const Body& body) const {
     if (begin >= end) return;
@@ -57,7 +56,8 @@ class LoopNest {
       if (column == 0 && end - begin >= inner.size) {
         part.rows = std::min(outer.size - row, (end - begin) / inner.size);
       }
-      for (int k = 0; k < kOperands; ++k) part.offset[k] += row * outer.strides[k] + column * inner.strides[k];
+      for (int k = 0; k < kOperands; ++k)
+        part.offset[k] += row * outer.strides[k] + column * inner.strides[k];
       body(part);
       begin += part.rows * part.columns;
       if (begin == end) return;
@@ -92,8 +92,8 @@ class LoopNest {
   int rank_ = 0;
 };
 
-// A tensor's dimensions as they lie in memory, outermost first: its own in plain layout, otherwise {N, blocks,
-// H, W, lanes}. Strides in elements.
+// A tensor's dimensions as they lie in memory, outermost first: its own in plain layout, otherwise {N,
+// blocks, H, W, lanes}. Strides in elements.
 struct MemoryDims {
   int rank = 0;
   std::array<int64_t, kMaxRank + 1> size;
@@ -116,9 +116,9 @@ inline MemoryDims MemoryDimsOf(const Shape& shape, const Layout& layout, int64_t
   return dims;
 }
 
-// The strides with which an operand that broadcasts is read along the dimensions of the result, which are those
-// of `result_shape`: 0 where it repeats. Precondition: it broadcasts, in a layout other than the plain one with
-// the same rank and either one channel or as many as the result.
+// The strides with which an operand that broadcasts is read along the dimensions of the result, which are
+// those of `result_shape`: 0 where it repeats. Precondition: it broadcasts, in a layout other than the plain
+// one with the same rank and either one channel or as many as the result.
 inline std::array<int64_t, kMaxRank + 1> BroadcastStrides(const Shape& shape, const Shape& result_shape,
                                                           const Layout& layout, int64_t batch_stride) {
   const MemoryDims dims = MemoryDimsOf(shape, layout, batch_stride);

@@ -1,6 +1,6 @@
 // Vectors of floats on Highway: loops and elementary functions, for *_isa.cc files only, which put what they
-// define between HWY_BEFORE_NAMESPACE() and HWY_AFTER_NAMESPACE(). Highway's choice of instruction sets at run
-// time is not used: CMake compiles the files once for each (layouts/base/isa_dispatch.h).
+// define between HWY_BEFORE_NAMESPACE() and HWY_AFTER_NAMESPACE(). Highway's choice of instruction sets at
+// run time is not used: CMake compiles the files once for each (layouts/base/isa_dispatch.h).
 //
 // Vectors have as many lanes as their tag says, whose type is a template parameter wherever a loop's end may
 // need fewer of them than a register has.
@@ -48,7 +48,8 @@ template <typename Function>
 HWY_INLINE void MapRun(const float* in, float* out, int64_t count, const Function& function) {
   const FloatTag d;
   int64_t i = 0;
-  for (; i + kFloatLanes <= count; i += kFloatLanes) hn::StoreU(function(d, hn::LoadU(d, in + i)), d, out + i);
+  for (; i + kFloatLanes <= count; i += kFloatLanes)
+    hn::StoreU(function(d, hn::LoadU(d, in + i)), d, out + i);
   if (i == count) return;
   HWY_ALIGN float buffer[kFloatLanes];
   for (int64_t lane = 0; lane < kFloatLanes; ++lane) buffer[lane] = i + lane < count ? in[i + lane] : 1.0f;
@@ -125,19 +126,20 @@ HWY_INLINE V FastTanh(D d, V x) {
   return hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.390625f)), near, far);
 }
 
-// The two sides of the error function, both to a few ulp: erf(x) / x for |x| <= 1 as a function of z = x^2, and
-// 1 - erf(x) for x >= 0.7, as e to a polynomial; 0 from 4.2 on. Least-squares fits, weighted until the largest
-// relative errors are alike: 1.2e-9 and 4.6e-8.
+// The two sides of the error function, both to a few ulp: erf(x) / x for |x| <= 1 as a function of z = x^2,
+// and 1 - erf(x) for x >= 0.7, as e to a polynomial; 0 from 4.2 on. Least-squares fits, weighted until the
+// largest relative errors are alike: 1.2e-9 and 4.6e-8.
 template <class D, typename V>
 HWY_INLINE V ErfRatio(D d, V z) {
-  constexpr float kSeries[] = {1.1283791065f,   -0.3761262596f,  0.1128358543f,   -0.0268538110f,
+  constexpr float kSeries[] = {1.1283791065f,    -0.3761262596f,     0.1128358543f,   -0.0268538110f,
                                0.0051883277483f, -0.00080101925415f, 0.0000785385782f};
   return Polynomial(d, z, kSeries);
 }
 template <class D, typename V>
 HWY_INLINE V ErfComplement(D d, V x) {
-  constexpr float kLog[] = {-0.00023717465f, 1.1298853f,     0.63243848f,     0.10948917f,    -0.026078533f,
-                            0.00463707978f,  -0.00057034689f, 0.0000428947278f, -0.00000147644039f};
+  constexpr float kLog[] = {-0.00023717465f, 1.1298853f,       0.63243848f,
+                            0.10948917f,     -0.026078533f,    0.00463707978f,
+                            -0.00057034689f, 0.0000428947278f, -0.00000147644039f};
   const V value = FastExp(d, hn::Neg(Polynomial(d, x, kLog)));
   return hn::IfThenZeroElse(hn::Gt(x, hn::Set(d, 4.2f)), value);
 }

@@ -40,7 +40,8 @@ struct UniformAffine {
 // What a ScaleShift does to all channels alike.
 std::optional<UniformAffine> UniformAt(const Graph& graph, NodeId id) {
   const ScaleShiftOp* op = OpAs<ScaleShiftOp>(graph, id);
-  if (op == nullptr || op->activation().kind != ActivationKind::kNone || op->scale().empty()) return std::nullopt;
+  if (op == nullptr || op->activation().kind != ActivationKind::kNone || op->scale().empty())
+    return std::nullopt;
   const auto differs = [](const std::vector<float>& values) {
     return std::ranges::any_of(values, [&](float value) { return value != values[0]; });
   };
@@ -135,7 +136,8 @@ std::optional<RecognizedCall> CallOf(const Graph& graph, NodeId side, NodeId gat
   double factor = 1;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (const auto kind = GatedBy(graph, gate, side)) {
-      if (*kind == FunctionKind::kMish && outer.shift == 0) return RecognizedCall{side, *kind, factor * outer.scale};
+      if (*kind == FunctionKind::kMish && outer.shift == 0)
+        return RecognizedCall{side, *kind, factor * outer.scale};
       if (*kind != FunctionKind::kMish && IsClose(outer.shift, outer.scale)) {
         return RecognizedCall{side, *kind, 2 * factor * outer.scale};
       }
@@ -199,8 +201,8 @@ std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId i
   }
   // Two differences, where the exporter did not share them.
   for (const NodeId factor : graph.Inputs(variance->of)) {
-    const bool same = factor == centered ||
-                      (IsBinary(graph, factor, BinaryKind::kSub) && graph.Inputs(factor) == graph.Inputs(centered));
+    const bool same = factor == centered || (IsBinary(graph, factor, BinaryKind::kSub) &&
+                                             graph.Inputs(factor) == graph.Inputs(centered));
     if (!same) return std::nullopt;
   }
   Normalization normalization;
@@ -209,8 +211,8 @@ std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId i
   return WrittenNormalization{x, std::move(normalization)};
 }
 
-// The constant operand of a product or sum, as one value for each element of the last dimensions `together`; empty
-// where it is not constant, or not of them alone.
+// The constant operand of a product or sum, as one value for each element of the last dimensions `together`;
+// empty where it is not constant, or not of them alone.
 std::vector<float> ConstantOver(const Graph& graph, NodeId id, const Shape& together) {
   const Tensor* constant = ConstantAt(graph, id);
   if (constant == nullptr) return {};
@@ -272,7 +274,8 @@ Graph RecognizeFunctions(const Graph& graph) {
         if (!call) return std::nullopt;
         auto function = std::make_shared<FunctionOp>(Function{call->kind});
         const auto factor = static_cast<float>(call->factor);
-        if (std::abs(factor - 1) <= kRounding) return result.Add(name, std::move(function), {mapped[call->source]});
+        if (std::abs(factor - 1) <= kRounding)
+          return result.Add(name, std::move(function), {mapped[call->source]});
         const size_t channels = graph.node(id).shape[1];
         const NodeId value = result.Add(name + ".function", std::move(function), {mapped[call->source]});
         return result.Add(name,

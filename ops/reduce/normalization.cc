@@ -151,7 +151,8 @@ Shape NormalizationOp::InferShape(std::span<const Shape> inputs) const {
     fits = shape.size() >= 2 && shape[1] == static_cast<int64_t>(n.scale.size());
   }
   if (!fits) {
-    throw Error(ErrorCode::kBadModel, fmt::format("{} cannot apply to {}", Signature(), ShapeToString(shape)));
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("{} cannot apply to {}", Signature(), ShapeToString(shape)));
   }
   return shape;
 }

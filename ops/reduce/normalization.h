@@ -2,10 +2,10 @@
 //
 //   out = (in - mean) / spread * scale + shift                                        plain layout, any rank
 //
-// The axes from some one on are normalized together (LayerNormalization; RMSNormalization, without a mean), or all
-// but images and channels (InstanceNormalization), or also some channels together (GroupNormalization), or any
-// set of axes (MeanVarianceNormalization), or a single one, without a mean and divided by its norm
-// (LpNormalization).
+// The axes from some one on are normalized together (LayerNormalization; RMSNormalization, without a mean),
+// or all but images and channels (InstanceNormalization), or also some channels together
+// (GroupNormalization), or any set of axes (MeanVarianceNormalization), or a single one, without a mean and
+// divided by its norm (LpNormalization).
 #pragma once
 
 #include <vector>
@@ -25,22 +25,24 @@ enum class Spread {
 struct Normalization {
   Spread spread = Spread::kVariance;
   float epsilon = 0;
-  // Axes of the input that are normalized together, ascending; with groups, axes of {N, groups, C / groups, ...}.
+  // Axes of the input that are normalized together, ascending; with groups, axes of {N, groups, C / groups,
+  // ...}.
   std::vector<int64_t> axes;
   int64_t groups = 0;  // 0: none
-  // None, or one value for each channel, or, where by_element, one for each element that is normalized together.
+  // None, or one value for each channel, or, where by_element, one for each element that is normalized
+  // together.
   std::vector<float> scale, shift;
   bool by_element = false;
 };
 
-// 1 / spread, of `count` elements whose squares, or for kL1 absolute values, less their mean where there is one,
-// sum up to `sum`.
+// 1 / spread, of `count` elements whose squares, or for kL1 absolute values, less their mean where there is
+// one, sum up to `sum`.
 double NormalizationFactor(const Normalization& normalization, double sum, double count);
 
 class NormalizationOp : public Op {
  public:
-  // `type`: ONNX's name. Preconditions: scale and shift have the same size; by_element only where the axes are the
-  // last ones.
+  // `type`: ONNX's name. Preconditions: scale and shift have the same size; by_element only where the axes
+  // are the last ones.
   NormalizationOp(std::string type, Normalization normalization)
       : type_(std::move(type)), normalization_(std::move(normalization)) {}
   const Normalization& normalization() const { return normalization_; }

@@ -36,8 +36,7 @@ class NormalizationKernel : public Kernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t row = range.begin; row < range.end; ++row) {
       const int64_t image = row / rows_per_image_, offset = row % rows_per_image_ * together_;
-      RunRow(args.inputs[0].image<float>(image) + offset,
-             args.output.image<float>(image) + offset, offset);
+      RunRow(args.inputs[0].image<float>(image) + offset, args.output.image<float>(image) + offset, offset);
     }
   }
 
@@ -48,9 +47,11 @@ class NormalizationKernel : public Kernel {
     const auto count = static_cast<double>(together_);
     const Normalization& n = normalization_;
     double mean = 0;
-    if (n.spread == Spread::kVariance || n.spread == Spread::kDeviation) mean = Sum(ReduceStep::kSum, in, 0) / count;
+    if (n.spread == Spread::kVariance || n.spread == Spread::kDeviation)
+      mean = Sum(ReduceStep::kSum, in, 0) / count;
     const auto center = static_cast<float>(mean);
-    const double sum = Sum(n.spread == Spread::kL1 ? ReduceStep::kSumAbs : ReduceStep::kSumSquare, in, center);
+    const double sum =
+        Sum(n.spread == Spread::kL1 ? ReduceStep::kSumAbs : ReduceStep::kSumSquare, in, center);
     const auto factor = static_cast<float>(NormalizationFactor(n, sum, count));
     if (n.by_element) {
       normalize_({in, out, together_, center, factor, n.scale.data(), n.shift.data(), true});

@@ -21,16 +21,12 @@ struct NamedKind {
   ReduceKind kind;
   std::string_view name;
 };
-constexpr NamedKind kNames[] = {{ReduceKind::kMean, "ReduceMean"},
-                                {ReduceKind::kSum, "ReduceSum"},
-                                {ReduceKind::kMax, "ReduceMax"},
-                                {ReduceKind::kMin, "ReduceMin"},
-                                {ReduceKind::kProduct, "ReduceProd"},
-                                {ReduceKind::kL1, "ReduceL1"},
-                                {ReduceKind::kL2, "ReduceL2"},
-                                {ReduceKind::kSumSquare, "ReduceSumSquare"},
-                                {ReduceKind::kLogSum, "ReduceLogSum"},
-                                {ReduceKind::kLogSumExp, "ReduceLogSumExp"}};
+constexpr NamedKind kNames[] = {
+    {ReduceKind::kMean, "ReduceMean"},     {ReduceKind::kSum, "ReduceSum"},
+    {ReduceKind::kMax, "ReduceMax"},       {ReduceKind::kMin, "ReduceMin"},
+    {ReduceKind::kProduct, "ReduceProd"},  {ReduceKind::kL1, "ReduceL1"},
+    {ReduceKind::kL2, "ReduceL2"},         {ReduceKind::kSumSquare, "ReduceSumSquare"},
+    {ReduceKind::kLogSum, "ReduceLogSum"}, {ReduceKind::kLogSumExp, "ReduceLogSumExp"}};
 
 // As GlobalPoolOp has it; nullopt for the others.
 std::optional<PoolKind> PoolOf(ReduceKind kind) {
@@ -128,7 +124,8 @@ Tensor ReduceOp::Reference(std::span<const Tensor* const> inputs) const {
   Shape kept = input.shape();
   for (const int64_t axis : axes_) kept[axis] = 1;
   const std::vector<int64_t> strides = DenseStrides(kept);
-  const auto take_all = [&](ReduceKind kind, const std::vector<double>& shifts, std::vector<double>& results) {
+  const auto take_all = [&](ReduceKind kind, const std::vector<double>& shifts,
+                            std::vector<double>& results) {
     for (int64_t i = 0; i < input.size(); ++i) {
       int64_t rest = i, to = 0;
       for (size_t axis = strides.size(); axis-- > 0; rest /= input.shape()[axis]) {

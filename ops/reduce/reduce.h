@@ -1,5 +1,5 @@
-// Mean, sum, largest, smallest, product, norms and their like over some axes, plain layout. Mean and largest over
-// the last two of rank 4 import as a GlobalPoolOp instead.
+// Mean, sum, largest, smallest, product, norms and their like over some axes, plain layout. Mean and largest
+// over the last two of rank 4 import as a GlobalPoolOp instead.
 #pragma once
 
 #include "ops/base/op_registry.h"

@@ -49,7 +49,8 @@ float OverRun(const float* in, int64_t count, float shift) {
   hn::Store(Together<kStep>(Together<kStep>(a, b), Together<kStep>(c, e)), d, lanes);
   const hn::CappedTag<float, 1> one;
   auto total = hn::Set(one, lanes[0]);
-  for (int64_t lane = 1; lane < kFloatLanes; ++lane) total = Together<kStep>(total, hn::Set(one, lanes[lane]));
+  for (int64_t lane = 1; lane < kFloatLanes; ++lane)
+    total = Together<kStep>(total, hn::Set(one, lanes[lane]));
   for (; i < count; ++i) total = Taken<kStep>(one, total, hn::Set(one, in[i]), hn::Set(one, shift));
   return hn::GetLane(total);
 }
@@ -101,7 +102,8 @@ void ReduceRows(ReduceStep step, const ReduceRowsArgs& args) {
 
 void NormalizeRun(const NormalizeRunArgs& args) {
   ForEachVector(args.count, [&](auto d, int64_t i) {
-    const auto x = hn::Mul(hn::Sub(hn::LoadU(d, args.in + i), hn::Set(d, args.mean)), hn::Set(d, args.factor));
+    const auto x =
+        hn::Mul(hn::Sub(hn::LoadU(d, args.in + i), hn::Set(d, args.mean)), hn::Set(d, args.factor));
     const auto scale = args.by_element ? hn::LoadU(d, args.scale + i) : hn::Set(d, *args.scale);
     const auto shift = args.by_element ? hn::LoadU(d, args.shift + i) : hn::Set(d, *args.shift);
     hn::StoreU(hn::MulAdd(x, scale, shift), d, args.out + i);

@@ -157,14 +157,16 @@ class ReduceKernel : public Kernel {
     float sums[kStripColumns];
     const auto take = [&](const float* first, int64_t stride, int64_t count) {
       for (int64_t row = 0; row < count; row += kReduceRows) {
-        rows_(step, {first + row * stride, stride, std::min(kReduceRows, count - row), columns, shifts, sums});
+        rows_(step,
+              {first + row * stride, stride, std::min(kReduceRows, count - row), columns, shifts, sums});
         for (int64_t i = 0; i < columns; ++i) Join(step, sums[i], totals[i]);
       }
     };
     reduced.ForEach(0, reduced_, [&](const LoopNest<1>::Part& part) {
       const float* first = in + part.offset[0];
       if (part.columns == 1) return take(first, part.row[0], part.rows);
-      for (int64_t row = 0; row < part.rows; ++row) take(first + row * part.row[0], part.column[0], part.columns);
+      for (int64_t row = 0; row < part.rows; ++row)
+        take(first + row * part.row[0], part.column[0], part.columns);
     });
   }
 

@@ -26,8 +26,8 @@ struct ReduceRowsArgs {
 };
 TILESMITH_DECLARE_ISA(void ReduceRows(ReduceStep step, const ReduceRowsArgs& args))
 
-// out[i] = (in[i] - mean) * factor * scale[i] + shift[i], or with scale[0] and shift[0] for all i. `out` may be
-// `in`.
+// out[i] = (in[i] - mean) * factor * scale[i] + shift[i], or with scale[0] and shift[0] for all i. `out` may
+// be `in`.
 struct NormalizeRunArgs {
   const float* in;
   float* out;

@@ -69,21 +69,23 @@ TEST(ElementwiseKernels, Functions) {
     const auto op = FunctionOf(c);
     ASSERT_NE(op, nullptr) << c.type;
     ExpectRunsEverywhere(*op, {{1, 9, 3, 3}});
-    const double tolerance = c.tolerance * 64;  // |values| <= e^4, but for 1 / x and tan x next to their poles
+    const double tolerance =
+        c.tolerance * 64;  // |values| <= e^4, but for 1 / x and tan x next to their poles
     const double wide = op->Type() == "Reciprocal" || op->Type() == "Tan" ? 1e-2 : tolerance;
-    for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3, 0, 2}, Shape{2, 9, 3, 5}, Shape{1, 16, 2, 2},
-                               Shape{2, 3, 2, 2, 5}, Shape{1, 1, 1, 4099}, Shape{1, 2, 1, 3, 1, 2, 1, 5}}) {
+    for (const Shape& shape :
+         {Shape{}, Shape{0}, Shape{1}, Shape{3, 0, 2}, Shape{2, 9, 3, 5}, Shape{1, 16, 2, 2},
+          Shape{2, 3, 2, 2, 5}, Shape{1, 1, 1, 4099}, Shape{1, 2, 1, 3, 1, 2, 1, 5}}) {
       Check({op, {shape}, wide});
     }
   }
 }
 
 TEST(ElementwiseKernels, FunctionsAtTheirLimits) {
-  std::vector<float> xs = {0,      -0.0f,  1e-40f, -1e-40f, 1e-20f, -1e-20f, 1e-6f,  -1e-6f, 0.5f,   -0.5f, 1.5f,
-                           2.5f,   -2.5f,  1,      -1,      0.7f,   -0.7f,   0.99f,  1.01f,  4.2f,   -4.2f, 5.9f,
-                           -5.94f, -5.95f, -9,     20,      -20,    50,      -50,    87,     88,     88.6f, 89,
-                           -87,    -88,    -100,   -104,    39000,  -39001,  123456, 1e30f,  -1e30f, kInf,  -kInf,
-                           kNan,   3.4e38f};
+  std::vector<float> xs = {0,     -0.0f,  1e-40f, -1e-40f, 1e-20f, -1e-20f, 1e-6f, -1e-6f, 0.5f,   -0.5f,
+                           1.5f,  2.5f,   -2.5f,  1,       -1,     0.7f,    -0.7f, 0.99f,  1.01f,  4.2f,
+                           -4.2f, 5.9f,   -5.94f, -5.95f,  -9,     20,      -20,   50,     -50,    87,
+                           88,    88.6f,  89,     -87,     -88,    -100,    -104,  39000,  -39001, 123456,
+                           1e30f, -1e30f, kInf,   -kInf,   kNan,   3.4e38f};
   TestRandom random(5);
   for (int i = 0; i < 2000; ++i) xs.push_back(random.Uniform(-12, 12));
   const auto count = static_cast<int64_t>(xs.size());
@@ -111,8 +113,9 @@ TEST(ElementwiseKernels, FunctionsAtTheirLimits) {
   }
 }
 
-constexpr BinaryKind kBinaryKinds[] = {BinaryKind::kAdd, BinaryKind::kSub, BinaryKind::kMul, BinaryKind::kDiv,
-                                       BinaryKind::kPow, BinaryKind::kMin, BinaryKind::kMax, BinaryKind::kPRelu};
+constexpr BinaryKind kBinaryKinds[] = {BinaryKind::kAdd, BinaryKind::kSub,  BinaryKind::kMul,
+                                       BinaryKind::kDiv, BinaryKind::kPow,  BinaryKind::kMin,
+                                       BinaryKind::kMax, BinaryKind::kPRelu};
 
 // Powers go through another function than the reference's.
 double ToleranceOf(BinaryKind kind) { return kind == BinaryKind::kPow ? 1e-3 : 0; }
@@ -123,8 +126,9 @@ TEST(ElementwiseKernels, BroadcastOfEveryKind) {
     ExpectRunsEverywhere(*op, {{2, 9, 3, 3}, {2, 9, 1, 1}});
     for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 16, 4, 4}}) {
       const int64_t n = shape[0], c = shape[1], h = shape[2], w = shape[3];
-      for (const Shape& other : {shape, Shape{n, c, 1, 1}, Shape{1, c, 1, 1}, Shape{1, 1, h, w}, Shape{n, 1, h, w},
-                                 Shape{n, 1, 1, 1}, Shape{1, 1, 1, w}, Shape{n, c, h, 1}, Shape{1, 1, 1, 1}}) {
+      for (const Shape& other :
+           {shape, Shape{n, c, 1, 1}, Shape{1, c, 1, 1}, Shape{1, 1, h, w}, Shape{n, 1, h, w},
+            Shape{n, 1, 1, 1}, Shape{1, 1, 1, w}, Shape{n, c, h, 1}, Shape{1, 1, 1, 1}}) {
         Check({op, {shape, other}, ToleranceOf(kind)});
         if (kind != BinaryKind::kPRelu) Check({op, {other, shape}, ToleranceOf(kind)});
       }
@@ -145,7 +149,8 @@ std::vector<Shape> RandomShapes(TestRandom& random, int64_t inputs) {
   for (int64_t i = 0; i < inputs; ++i) {
     Shape shape = output;
     for (int64_t& size : shape) size = random.Integer(0, 2) == 0 ? 1 : size;
-    if (random.Integer(0, 2) == 0) shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
+    if (random.Integer(0, 2) == 0)
+      shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
     shapes.push_back(std::move(shape));
   }
   return shapes;
@@ -203,11 +208,14 @@ TEST(ElementwiseKernels, PowersThatAreProducts) {
 
 TEST(ElementwiseKernels, ImportOfPowersAndExtremes) {
   const Tensor x = Floats({2, 2}, {1, 4, 9, 16});
-  EXPECT_EQ(F(TestNode("Pow").Input(x).Const(Floats({}, {0.5f})).Evaluate()), (std::vector<float>{1, 2, 3, 4}));
-  EXPECT_EQ(F(TestNode("Pow").Input(x).Input(Floats({}, {2})).Evaluate()), (std::vector<float>{1, 16, 81, 256}));
+  EXPECT_EQ(F(TestNode("Pow").Input(x).Const(Floats({}, {0.5f})).Evaluate()),
+            (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(F(TestNode("Pow").Input(x).Input(Floats({}, {2})).Evaluate()),
+            (std::vector<float>{1, 16, 81, 256}));
   EXPECT_EQ(I(TestNode("Pow").Const(Ints({3}, {2, -3, 7})).Const(Ints({}, {3})).Evaluate()),
             (IntList{8, -27, 343}));
-  EXPECT_EQ(I(TestNode("Max").Const(Ints({3}, {2, -3, 7})).Const(Ints({}, {3})).Evaluate()), (IntList{3, 3, 7}));
+  EXPECT_EQ(I(TestNode("Max").Const(Ints({3}, {2, -3, 7})).Const(Ints({}, {3})).Evaluate()),
+            (IntList{3, 3, 7}));
   EXPECT_EQ(F(TestNode("Min").Input(x).Input(Floats({2}, {3, 3})).Input(Floats({2, 1}, {2, 20})).Evaluate()),
             (std::vector<float>{1, 2, 3, 3}));
   const Tensor negative = Floats({1, 2, 3}, {-1, -1, -1, -1, -1, 5});

@@ -80,7 +80,8 @@ TEST(RecognizeFunctions, GeluByTanh) {
       const Id square = m.Node("Mul", {m.Node("Mul", {x, m.Scalar(0.044715)}), x});
       argument = m.Node("Mul", {m.Node("Mul", {x, m.Scalar(slope)}), m.Node("Add", {square, m.Scalar(1)})});
     } else {
-      const Id cube = order == 0 ? m.Node("Pow", {x, m.Scalar(3)}) : m.Node("Mul", {x, m.Node("Mul", {x, x})});
+      const Id cube =
+          order == 0 ? m.Node("Pow", {x, m.Scalar(3)}) : m.Node("Mul", {x, m.Node("Mul", {x, x})});
       const Id sum = m.Node("Add", {x, m.Node("Mul", {cube, m.Scalar(0.044715)})});
       argument = m.Node("Mul", {sum, m.Scalar(slope)});
     }
@@ -98,7 +99,8 @@ TEST(RecognizeFunctions, LeavesOtherFormulas) {
   Model two;
   const Id a = two.Input({2, 3, 5}), b = two.net.Input("b", {2, 3, 5});
   const Id erf = two.Node("Erf", {two.Node("Div", {a, two.Scalar(std::numbers::sqrt2)})});
-  EXPECT_THAT(two.Optimized(two.Node("Mul", {b, two.Node("Add", {erf, two.Scalar(1)})})), testing::Contains("Erf"));
+  EXPECT_THAT(two.Optimized(two.Node("Mul", {b, two.Node("Add", {erf, two.Scalar(1)})})),
+              testing::Contains("Erf"));
 }
 
 TEST(RecognizeFunctions, Mish) {

@@ -10,17 +10,17 @@
 namespace tilesmith {
 namespace {
 
-constexpr ReduceKind kKinds[] = {ReduceKind::kMean,    ReduceKind::kSum,    ReduceKind::kMax,
-                                 ReduceKind::kMin,     ReduceKind::kProduct, ReduceKind::kL1,
-                                 ReduceKind::kL2,      ReduceKind::kSumSquare, ReduceKind::kLogSum,
-                                 ReduceKind::kLogSumExp};
+constexpr ReduceKind kKinds[] = {
+    ReduceKind::kMean, ReduceKind::kSum, ReduceKind::kMax,       ReduceKind::kMin,    ReduceKind::kProduct,
+    ReduceKind::kL1,   ReduceKind::kL2,  ReduceKind::kSumSquare, ReduceKind::kLogSum, ReduceKind::kLogSumExp};
 
 // Of n elements within [-4, 4]: sums to n * 4, squares to n * 16, products to 4^n.
 double ToleranceOf(ReduceKind kind, int64_t count) {
   const auto n = static_cast<double>(std::max<int64_t>(count, 1));
   if (kind == ReduceKind::kProduct) return 4 * n * kUlp * std::pow(4.0, n);
   if (kind == ReduceKind::kLogSum) return 1e-2;  // sums next to 0
-  return kind == ReduceKind::kMax || kind == ReduceKind::kMin ? 0 : 16 * (4 + std::sqrt(n)) * kUlp * std::sqrt(n);
+  return kind == ReduceKind::kMax || kind == ReduceKind::kMin ? 0
+                                                              : 16 * (4 + std::sqrt(n)) * kUlp * std::sqrt(n);
 }
 
 int64_t ReducedCount(const Shape& shape, const std::vector<int64_t>& axes) {
@@ -73,10 +73,13 @@ TEST(ReduceKernels, LargeOnes) {
   for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kLogSumExp}) {
     for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {2}, {0, 2}}) {
       const Shape shape = {3, 301, 523};
-      Check({std::make_shared<ReduceOp>(kind, axes, true), {shape}, ToleranceOf(kind, ReducedCount(shape, axes))});
+      Check({std::make_shared<ReduceOp>(kind, axes, true),
+             {shape},
+             ToleranceOf(kind, ReducedCount(shape, axes))});
     }
   }
-  Check({std::make_shared<ReduceOp>(ReduceKind::kSum, std::vector<int64_t>{1}, false), {{1, 20011}}, 0, true});
+  Check(
+      {std::make_shared<ReduceOp>(ReduceKind::kSum, std::vector<int64_t>{1}, false), {{1, 20011}}, 0, true});
 }
 
 TEST(ReduceKernels, LogSumExpDoesNotOverflow) {
@@ -105,11 +108,15 @@ TEST(ReduceKernels, SoftmaxOverEveryAxis) {
       for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
         const auto op = std::make_shared<SoftmaxOp>(axis, axis, logarithm);
         if (ElementCount(shape) > 0 || shape[axis] > 0) Check({op, {shape}, tolerance});
-        if (axis == 0) Check({std::make_shared<SoftmaxOp>(0, shape.size() - 1, logarithm), {shape}, tolerance});
+        if (axis == 0)
+          Check({std::make_shared<SoftmaxOp>(0, shape.size() - 1, logarithm), {shape}, tolerance});
       }
       if (ElementCount(shape) > 0) {
-        Check({std::make_shared<SoftmaxOp>(shape.size() - 1, shape.size() - 1, logarithm), {shape}, tolerance,
-               false, 11});
+        Check({std::make_shared<SoftmaxOp>(shape.size() - 1, shape.size() - 1, logarithm),
+               {shape},
+               tolerance,
+               false,
+               11});
         Check({std::make_shared<SoftmaxOp>(0, 0, logarithm), {shape}, tolerance, false, 11});
       }
     }
@@ -148,17 +155,23 @@ TEST(ReduceKernels, Normalizations) {
       Check({Node("LpNormalization", shape, {}, {{"axis", axis}, {"p", int64_t{1}}}), {shape}, kTolerance});
     }
   }
-  for (const Shape& shape : {Shape{2, 6, 5, 7}, Shape{1, 12, 64, 65}, Shape{3, 6, 9}, Shape{2, 6}, Shape{2, 6, 2, 3, 4}}) {
+  for (const Shape& shape :
+       {Shape{2, 6, 5, 7}, Shape{1, 12, 64, 65}, Shape{3, 6, 9}, Shape{2, 6}, Shape{2, 6, 2, 3, 4}}) {
     const int64_t c = shape[1];
-    if (shape.size() > 2) Check({Node("InstanceNormalization", shape, {{c}, {c}}, {}), {shape}, 4 * kTolerance});
+    if (shape.size() > 2)
+      Check({Node("InstanceNormalization", shape, {{c}, {c}}, {}), {shape}, 4 * kTolerance});
     for (const int64_t groups : {int64_t{1}, int64_t{3}, c}) {
       if (groups == c && shape.size() == 2) continue;  // each element less itself
       Check({Node("GroupNormalization", shape, {{c}, {c}}, {{"num_groups", groups}}), {shape}, kTolerance});
-      Check({Node("GroupNormalization", shape, {{groups}, {groups}}, {{"num_groups", groups}}, 18), {shape}, kTolerance});
+      Check({Node("GroupNormalization", shape, {{groups}, {groups}}, {{"num_groups", groups}}, 18),
+             {shape},
+             kTolerance});
     }
   }
   Check({Node("MeanVarianceNormalization", {2, 3, 4, 5}, {}, {}), {{2, 3, 4, 5}}, kTolerance});
-  Check({Node("MeanVarianceNormalization", {2, 3, 4, 5}, {}, {{"axes", IntList{2, 3}}}), {{2, 3, 4, 5}}, kTolerance});
+  Check({Node("MeanVarianceNormalization", {2, 3, 4, 5}, {}, {{"axes", IntList{2, 3}}}),
+         {{2, 3, 4, 5}},
+         kTolerance});
 }
 
 TEST(ReduceKernels, NormalizationsOfZerosAndOutliers) {
