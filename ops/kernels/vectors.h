@@ -91,7 +91,7 @@ HWY_INLINE V Polynomial(D d, V x, const float (&c)[kCount]) {
 }
 
 // e^x to about 2 ulp, x clamped to where the result is a normal float (Cephes' polynomial). Highway's Exp, of
-// the same accuracy, goes on to denormal results and takes 1.3 times as long.
+// the same accuracy, goes on to denormal results and takes 1.8 times as long (AVX2).
 template <class D, typename V>
 HWY_INLINE V FastExp(D d, V x) {
   const hn::RebindToSigned<D> di;
@@ -116,6 +116,7 @@ HWY_INLINE V FullExp(D d, V x) {
   return KeepNan(x, hn::Mul(root, root));
 }
 
+// To about 2 ulp; Highway's Tanh takes 1.35 times as long.
 template <class D, typename V>
 HWY_INLINE V FastTanh(D d, V x) {
   constexpr float kSeries[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
