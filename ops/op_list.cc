@@ -20,6 +20,7 @@
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
 #include "ops/reduce/lrn.h"
+#include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"
 
@@ -27,25 +28,11 @@ namespace tilesmith {
 namespace {
 
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
-    ActivationImporters,
-    BatchNormImporters,
-    BinaryImporters,
-    ConcatImporters,
-    ConvImporters,
-    ConvTransposeImporters,
-    DepthToSpaceImporters,
-    FunctionImporters,
-    GemmImporters,
-    IndexingImporters,
-    LrnImporters,
-    PadImporters,
-    PoolImporters,
-    PReluImporters,
-    ReduceImporters,
-    ResizeImporters,
-    SoftmaxImporters,
-    TransposeImporters,
-    ShapeArithmeticImporters,
+    ActivationImporters, BatchNormImporters,     BinaryImporters,       ConcatImporters,
+    ConvImporters,       ConvTransposeImporters, DepthToSpaceImporters, FunctionImporters,
+    GemmImporters,       IndexingImporters,      LrnImporters,          NormalizationImporters,
+    PadImporters,        PoolImporters,          PReluImporters,        ReduceImporters,
+    ResizeImporters,     SoftmaxImporters,       TransposeImporters,    ShapeArithmeticImporters,
     ViewImporters,
 };
 
