@@ -7,7 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
-#include "ops/dense/dense_kernel.h"
+#include "ops/dense/softmax_kernel.h"
 
 namespace tilesmith {
 namespace {

@@ -1,5 +1,7 @@
 #include "ops/passes/pass_util.h"
 
+#include <algorithm>
+
 namespace tilesmith {
 namespace {
 
@@ -29,6 +31,11 @@ std::vector<Fusion> PlanFusions(const Graph& graph, const FusePair& fuse) {
 }
 
 }  // namespace
+
+std::optional<float> Common(const std::vector<float>& values) {
+  const bool uniform = std::ranges::all_of(values, [&](float value) { return value == values[0]; });
+  return values.empty() || !uniform ? std::nullopt : std::optional(values[0]);
+}
 
 bool UsedOnce(const Graph& graph, NodeId id) {
   return boost::out_degree(id, graph.boost()) == 1 && !graph.IsOutput(id);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "ops/graph/graph.h"
 
@@ -12,6 +14,9 @@ template <typename T>
 const T* OpAs(const Graph& graph, Graph::NodeId id) {
   return dynamic_cast<const T*>(graph.node(id).op.get());
 }
+
+// The value of all, when there is but one.
+std::optional<float> Common(const std::vector<float>& values);
 
 // Whether `id` feeds exactly one input of one node and is no output of the graph.
 bool UsedOnce(const Graph& graph, Graph::NodeId id);
