@@ -24,18 +24,17 @@ class Run {
         tensors_(inputs.begin(), inputs.end()),
         output_(output.output_view()),
         threads_(threads),
-        scratch_(size_t(kernel.ScratchFloats(threads)) * sizeof(float)) {
+        scratch_(static_cast<size_t>(kernel.ScratchBytes(threads))) {
     for (const Tensor* input : inputs) inputs_.push_back(input->input_view());
     tensors_.push_back(&output);
   }
 
   double Once() {
-    const KernelArgs args{inputs_, output_, scratch_.floats()};
+    const KernelArgs args{inputs_, output_, scratch_.data()};
     double seconds = 0;
     SpinBarrier barrier(threads_);
     RunOnTeam(threads_, [&](int thread) {
-      for (Tensor* tensor : tensors_)
-        WriteAsProducer(tensor->floats(), tensor->padded_size(), thread, threads_);
+      for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
       barrier.Wait();
       const double begin = NowSeconds();
       RunShare(kernel_, args, thread, threads_, barrier);

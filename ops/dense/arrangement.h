@@ -13,8 +13,8 @@ namespace tilesmith {
 // is seen being axis perm[a] of the view (empty: in order). A tensor of several images keeps them along axis
 // 0 of the view, since images may lie apart.
 struct Arrangement {
-  Shape view;
-  std::vector<int64_t> perm;
+  Shape view = {};
+  std::vector<int64_t> perm = {};
 
   bool operator==(const Arrangement&) const = default;
   // What is seen of a tensor of this shape. Throws Error(kBadModel) when it does not fit.

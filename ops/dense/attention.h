@@ -19,9 +19,9 @@
 namespace tilesmith {
 
 struct AttentionParams {
-  Arrangement q, k, v, mask;
-  std::vector<int64_t> out_perm;  // of the result, as in WrittenAs
-  Shape out_shape;
+  Arrangement q = {}, k = {}, v = {}, mask = {};
+  std::vector<int64_t> out_perm = {};  // of the result, as in WrittenAs
+  Shape out_shape = {};
   float scale = 1;
   bool masked = false;  // there is an input 3, seen with rank >= 2
   bool causal = false;

@@ -19,11 +19,11 @@ class AttentionKernel : public Kernel {
       : AttentionKernel(request, params, ShapesOf(params, request.inputs)) {}
 
   int64_t Tasks(int) const override { return count_ * row_blocks_; }
-  int64_t ScratchFloats(int threads) const override { return (Checked(threads) * thread_floats_).value(); }
+  int64_t ScratchBytes(int threads) const override { return (Checked(threads) * thread_bytes_).value(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     Work work;
-    work.packed = args.scratch + range.thread * thread_floats_;
+    work.packed = args.scratch_at<float>(range.thread * thread_bytes_);
     work.sums = work.packed + kPanelTerms * kPanelColumns;
     work.scores = work.sums + kRows * kPanelColumns;
     work.out = work.scores + kRows * kKeys;
@@ -54,9 +54,10 @@ class AttentionKernel : public Kernel {
         row_blocks_(CeilDiv(rows_, kRows)),
         block_rows_(row_blocks_ == 0 ? 0 : CeilDiv(rows_, row_blocks_)),
         panels_(CeilDiv(outputs_, kPanelColumns)),
-        thread_floats_((Checked(panels_) * (kRows * kPanelColumns) + kPanelTerms * kPanelColumns +
-                        kRows * kPanelColumns + kRows * kKeys)
-                           .value()),
+        thread_bytes_(((Checked(panels_) * (kRows * kPanelColumns) + kPanelTerms * kPanelColumns +
+                         kRows * kPanelColumns + kRows * kKeys) *
+                        int64_t{sizeof(float)})
+                          .value()),
         q_(s.q, StridesOf(params.q, request.inputs[0]), s.batch),
         k_(s.k, StridesOf(params.k, request.inputs[1]), s.batch),
         v_(s.v, StridesOf(params.v, request.inputs[2]), s.batch),
@@ -86,11 +87,11 @@ class AttentionKernel : public Kernel {
   }
 
   void MakeScores(const KernelArgs& args, const Work& work, int64_t key, int64_t count) const {
-    const InputView &q = args.inputs[0], &k = args.inputs[1];
-    const int64_t q_row = q_.row(q.batch_stride), q_term = q_.column(q.batch_stride);
-    const int64_t k_row = k_.row(k.batch_stride), k_term = k_.column(k.batch_stride);
-    const float* queries = q.data + q_.Offset(work.index, q.batch_stride) + work.first_row * q_row;
-    const float* keys = k.data + k_.Offset(work.index, k.batch_stride) + key * k_row;
+    const Images<const float> q = FloatsOf(args.inputs[0]), k = FloatsOf(args.inputs[1]);
+    const int64_t q_row = q_.row(q.stride), q_term = q_.column(q.stride);
+    const int64_t k_row = k_.row(k.stride), k_term = k_.column(k.stride);
+    const float* queries = q.data + q_.Offset(work.index, q.stride) + work.first_row * q_row;
+    const float* keys = k.data + k_.Offset(work.index, k.stride) + key * k_row;
     for (int64_t column = 0; column < count; column += kPanelColumns) {
       const int64_t columns = std::min(kPanelColumns, count - column);
       std::fill_n(work.sums, work.rows * kPanelColumns, 0.0f);
@@ -128,9 +129,9 @@ class AttentionKernel : public Kernel {
     if (count == 0) return;
     ScoreBlock block{.scores = scores, .count = count};
     if (mask_) {
-      const InputView& mask = args.inputs[3];
-      block.mask = mask.data + mask_->Offset(work.index, mask.batch_stride) +
-                   (mask_rows_ ? row * mask_->row(mask.batch_stride) : 0) + (mask_keys_ ? keys.first : 0);
+      const Images<const float> mask = FloatsOf(args.inputs[3]);
+      block.mask = mask.data + mask_->Offset(work.index, mask.stride) +
+                   (mask_rows_ ? row * mask_->row(mask.stride) : 0) + (mask_keys_ ? keys.first : 0);
       block.mask_step = mask_keys_ ? 1 : 0;
     }
     const float factor = loops_.add_scores(block, work.states[r]);
@@ -141,9 +142,9 @@ class AttentionKernel : public Kernel {
   }
 
   void AddValues(const KernelArgs& args, const Work& work, int64_t key, int64_t count) const {
-    const InputView& v = args.inputs[2];
-    const int64_t v_row = v_.row(v.batch_stride), v_column = v_.column(v.batch_stride);
-    const float* values = v.data + v_.Offset(work.index, v.batch_stride) + key * v_row;
+    const Images<const float> v = FloatsOf(args.inputs[2]);
+    const int64_t v_row = v_.row(v.stride), v_column = v_.column(v.stride);
+    const float* values = v.data + v_.Offset(work.index, v.stride) + key * v_row;
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * kPanelColumns, columns = std::min(kPanelColumns, outputs_ - column);
       PanelProduct product{.a = work.scores,
@@ -158,8 +159,9 @@ class AttentionKernel : public Kernel {
   }
 
   void Finish(const KernelArgs& args, const Work& work) const {
-    const int64_t stride = args.output.batch_stride, row = out_.row(stride), column = out_.column(stride);
-    float* out = args.output.data + out_.Offset(work.index, stride) + work.first_row * row;
+    const Images<float> images = FloatsOf(args.output);
+    const int64_t stride = images.stride, row = out_.row(stride), column = out_.column(stride);
+    float* out = images.data + out_.Offset(work.index, stride) + work.first_row * row;
     for (int64_t r = 0; r < work.rows; ++r) {
       const SoftmaxState& state = work.states[r];
       const bool nothing = state.largest == -std::numeric_limits<float>::infinity();
@@ -183,7 +185,7 @@ class AttentionKernel : public Kernel {
   const float scale_;
   const bool causal_;
   const ProductLoops loops_;
-  const int64_t rows_, keys_, width_, outputs_, count_, row_blocks_, block_rows_, panels_, thread_floats_;
+  const int64_t rows_, keys_, width_, outputs_, count_, row_blocks_, block_rows_, panels_, thread_bytes_;
   const StridedBatch q_, k_, v_, out_;
   std::optional<StridedBatch> mask_;
   bool mask_rows_ = false, mask_keys_ = false;

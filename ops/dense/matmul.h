@@ -17,12 +17,12 @@
 namespace tilesmith {
 
 struct MatMulParams {
-  Arrangement a, b;
-  std::vector<int64_t> out_perm;  // of the result, as in WrittenAs
-  Shape out_shape;
+  Arrangement a = {}, b = {};
+  std::vector<int64_t> out_perm = {};  // of the result, as in WrittenAs
+  Shape out_shape = {};
   float scale = 1;
-  std::shared_ptr<const Tensor> bias;  // N floats, or null
-  Activation activation;
+  std::shared_ptr<const Tensor> bias = nullptr;  // N floats, or null
+  Activation activation = {};
 };
 
 class MatMulOp : public Op {

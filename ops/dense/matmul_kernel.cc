@@ -24,23 +24,24 @@ class MatMulKernel : public Kernel {
       : MatMulKernel(request, params, ShapesOf(params, request.inputs)) {}
 
   int64_t Tasks(int) const override { return count_ * row_panels_ * column_panels_; }
-  int64_t ScratchFloats(int threads) const override { return threads * kThreadFloats; }
+  int64_t ScratchBytes(int threads) const override { return threads * kThreadBytes; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* const sums = args.scratch + range.thread * kThreadFloats;
+    float* const sums = args.scratch_at<float>(range.thread * kThreadBytes);
     float* const packed = sums + kPanelRows * kPanelColumns;
-    const InputView &left = args.inputs[0], &right = args.inputs[1];
-    const int64_t a_row = a_.row(left.batch_stride), a_term = a_.column(left.batch_stride);
-    const int64_t b_term = b_.row(right.batch_stride), b_column = b_.column(right.batch_stride);
-    const int64_t out_row = out_.row(args.output.batch_stride),
-                  out_column = out_.column(args.output.batch_stride);
+    const Images<const float> left = FloatsOf(args.inputs[0]), right = FloatsOf(args.inputs[1]);
+    const Images<float> out = FloatsOf(args.output);
+    const int64_t a_row = a_.row(left.stride), a_term = a_.column(left.stride);
+    const int64_t b_term = b_.row(right.stride), b_column = b_.column(right.stride);
+    const int64_t out_row = out_.row(out.stride),
+                  out_column = out_.column(out.stride);
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t index = task / column_panels_ / row_panels_;
       const int64_t row = task / column_panels_ % row_panels_ * panel_rows_;
       const int64_t column = task % column_panels_ * kPanelColumns;
       const int64_t rows = std::min(panel_rows_, m_ - row), columns = std::min(kPanelColumns, n_ - column);
-      const float* a = left.data + a_.Offset(index, left.batch_stride) + row * a_row;
-      const float* b = right.data + b_.Offset(index, right.batch_stride) + column * b_column;
+      const float* a = left.data + a_.Offset(index, left.stride) + row * a_row;
+      const float* b = right.data + b_.Offset(index, right.stride) + column * b_column;
       std::fill_n(sums, rows * kPanelColumns, 0.0f);
       for (int64_t k = 0; k < k_; k += kPanelTerms) {
         const int64_t terms = std::min(kPanelTerms, k_ - k);
@@ -54,7 +55,7 @@ class MatMulKernel : public Kernel {
         loops_.add(product);
       }
       loops_.store({.sums = sums,
-                    .out = args.output.data + out_.Offset(index, args.output.batch_stride) + row * out_row +
+                    .out = out.data + out_.Offset(index, out.stride) + row * out_row +
                            column * out_column,
                     .out_row = out_row,
                     .out_column = out_column,
@@ -67,7 +68,7 @@ class MatMulKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kThreadFloats = (kPanelRows + kPanelTerms) * kPanelColumns;
+  static constexpr int64_t kThreadBytes = (kPanelRows + kPanelTerms) * kPanelColumns * sizeof(float);
 
   MatMulKernel(const KernelRequest& request, const MatMulParams& params, const MatMulShapes& s)
       : params_(params),

@@ -18,8 +18,7 @@ class SoftmaxKernel : public Kernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t row = range.begin; row < range.end; ++row) {
       const int64_t image = row / rows_per_image_, offset = row % rows_per_image_ * count_;
-      loop_(args.inputs[0].data + image * args.inputs[0].batch_stride + offset,
-            args.output.data + image * args.output.batch_stride + offset, count_);
+      loop_(args.inputs[0].image<float>(image) + offset, args.output.image<float>(image) + offset, count_);
     }
   }
 

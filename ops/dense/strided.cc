@@ -23,8 +23,8 @@ ProductLoops::ProductLoops(Isa isa)
       store(TILESMITH_DISPATCH(isa, StorePanel)),
       add_scores(TILESMITH_DISPATCH(isa, AddScores)),
       scale_row(TILESMITH_DISPATCH(isa, ScaleRow)),
-      copy_runs(TILESMITH_DISPATCH(isa, CopyRuns)),
-      interleave(TILESMITH_DISPATCH(isa, Interleave)) {}
+      copy_runs(TILESMITH_DISPATCH(isa, CopyRuns<float>)),
+      interleave(TILESMITH_DISPATCH(isa, Interleave<float>)) {}
 
 void SetRight(const ProductLoops& loops, const RightBlock& block, float* packed, PanelProduct& product) {
   constexpr int64_t kFewRows = 12;  // that do not repay packing

@@ -1,4 +1,4 @@
-// Batches of matrices with any strides, as the kernels of products walk over them.
+// Batches of matrices of floats with any strides, as the kernels of products walk over them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,19 @@
 #include "ops/dense/matmul_loops.h"
 
 namespace tilesmith {
+
+// Where the floats of a tensor begin, and how many there are from one image to the next.
+template <typename Float>
+struct Images {
+  Float* data = nullptr;
+  int64_t stride = 0;
+};
+inline Images<const float> FloatsOf(const InputView& view) {
+  return {view.image<float>(0), view.batch_stride / int64_t{sizeof(float)}};
+}
+inline Images<float> FloatsOf(const OutputView& view) {
+  return {view.image<float>(0), view.batch_stride / int64_t{sizeof(float)}};
+}
 
 // The matrices of one operand, by the index of a batch that it is broadcast to.
 class StridedBatch {
@@ -38,8 +51,8 @@ struct ProductLoops {
   void (*store)(const PanelResult&);
   float (*add_scores)(const ScoreBlock&, SoftmaxState&);
   void (*scale_row)(float*, int64_t, float);
-  void (*copy_runs)(const RunMove&);
-  void (*interleave)(const PlaneMove&);
+  void (*copy_runs)(const RunMove<float>&);
+  void (*interleave)(const PlaneMove<float>&);
 };
 
 // A block of the right side of a product: `terms` <= kPanelTerms rows, `columns` <= kPanelColumns columns.

@@ -1,14 +1,16 @@
 // What exporters emit around Reshape. Shapes are static here, so Shape, Size, Constant, ConstantOfShape and
-// Range import as ConstantOps; Cast, Equal and Where are evaluated by constant folding.
+// Range import as ConstantOps; Cast, Equal and Where of constants are evaluated by constant folding.
 #pragma once
 
+#include "layouts/base/error.h"
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
 
+// Elements in another type, by ConvertElement (data_type.h). Inputs of any type.
 class CastOp : public Op {
  public:
-  CastOp(DataType to, bool to_bool) : to_(to), to_bool_(to_bool) {}  // bool: 0 or 1 as integers
+  explicit CastOp(DataType to) : to_(to) {}
   std::string_view Type() const override { return "Cast"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
@@ -17,10 +19,9 @@ class CastOp : public Op {
 
  private:
   DataType to_;
-  bool to_bool_;
 };
 
-// out = a == b, as integers 0 or 1, broadcast.
+// out = a == b, bools, broadcast. Inputs of one type, whichever it is.
 class EqualOp : public Op {
  public:
   std::string_view Type() const override { return "Equal"; }
@@ -28,18 +29,19 @@ class EqualOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override {
     SharedType(inputs);
-    return DataType::kI64;
+    return DataType::kBool;
   }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 };
 
-// out = condition ? a : b, broadcast. Inputs: condition (integers), a, b.
+// out = condition ? a : b, broadcast. Inputs: condition (bools), and a and b of one type.
 class WhereOp : public Op {
  public:
   std::string_view Type() const override { return "Where"; }
   std::string Signature() const override { return "Where"; }
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override {
+    if (inputs[0] != DataType::kBool) throw Error(ErrorCode::kBadModel, "its condition must be boolean");
     return SharedType(inputs.subspan(1));
   }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;

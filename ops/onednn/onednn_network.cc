@@ -113,7 +113,7 @@ class Assembler {
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
     if (!layout.is_nchw() && !(all_4d && node.op->RunsIn(layout, shapes))) return nullptr;
-    return MakeGuest(node.op->MakeKernel({shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
+    return MakeGuest(MakeOpKernel(*node.op, {shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
                      refusal);
   }
 

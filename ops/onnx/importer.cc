@@ -161,7 +161,8 @@ void Importer::AddInputs() {
     try {
       Value value;
       value.info.shape = ResolveInputShape(input, options_);
-      value.node = AddNamed(input.name(), std::make_shared<InputOp>(value.info.shape), {});
+      value.info.type = InputType(input);
+      value.node = AddNamed(input.name(), std::make_shared<InputOp>(value.info.shape, value.info.type), {});
       values_[input.name()] = value;
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", source_, error.what()));

@@ -1,6 +1,5 @@
 // Every fast kernel against its op's Reference; those that move or resize images are in
 // image_kernels_test.cc.
-#include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -69,9 +68,9 @@ TEST(Kernels, SigmoidAndTanhAtTheirLimits) {
     const int64_t count = std::size(xs);
     for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
       float got[std::size(xs)];
-      const InputView in{xs, count};
+      const InputView in{xs, count * 4};
       RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
-                  {{&in, 1}, {got, count}, nullptr});
+                  {{&in, 1}, {got, count * 4}, nullptr});
       for (int64_t i = 0; i + 1 < count; ++i) {
         EXPECT_NEAR(got[i], op.activation().Apply(xs[i]), 4 * kUlp * std::abs(got[i]) + 1e-37)
             << text << " of " << xs[i];
@@ -87,9 +86,9 @@ TEST(Kernels, SiluAtItsLimits) {
   const int64_t count = std::size(xs);
   for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
     float got[std::size(xs)];
-    const InputView in{xs, count};
+    const InputView in{xs, count * 4};
     RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
-                {{&in, 1}, {got, count}, nullptr});
+                {{&in, 1}, {got, count * 4}, nullptr});
     for (int64_t i = 0; i < count; ++i) {
       const float want = op.activation().Apply(xs[i]);
       EXPECT_NEAR(got[i], want, 4 * kUlp * std::abs(want) + 1e-35) << xs[i];
@@ -192,8 +191,8 @@ TEST(Kernels, Exp) {
   const Tensor in = Floats({int64_t(x.size())}, x);
   Tensor out(in.shape());
   const auto kernel = op->MakeKernel({{in.shape()}, in.shape(), Layout::Nchw(), TestCpu()});
-  const std::vector<InputView> inputs = {{in.floats(), 1}};
-  RunKernel(*kernel, {inputs, {out.floats(), 1}, nullptr}, 1);
+  const std::vector<InputView> inputs = {{in.floats(), 4}};
+  RunKernel(*kernel, {inputs, {out.floats(), 4}, nullptr}, 1);
   for (size_t i = 0; i < x.size(); ++i) {
     SCOPED_TRACE(testing::Message() << "e^" << x[i]);
     const float want = std::exp(x[i]), got = out.floats()[i];
@@ -221,29 +220,6 @@ TEST(Kernels, Concat) {
   Check({std::make_shared<ConcatOp>(2), {{2, 3, 0}, {2, 3, 0}}});
   Check({std::make_shared<ConcatOp>(0), {{2, 5}, {1, 5}}});
   EXPECT_FALSE(ConcatOp(2).RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}}));
-}
-
-std::shared_ptr<const Tensor> IntegerTensor(const Shape& shape, uint64_t seed) {
-  auto tensor = std::make_shared<Tensor>(shape);
-  FillIntegers({tensor->floats(), static_cast<size_t>(tensor->size())}, seed);
-  return tensor;
-}
-
-TEST(Kernels, Gemm) {
-  for (const int64_t m : {1, 2, 3, 9, 50}) {
-    for (const int64_t k : {1, 17, 515}) {
-      for (const int64_t n : {1, 31, 32, 33, 100}) {
-        const auto weights = IntegerTensor({k, n}, 11);
-        Check({std::make_shared<GemmOp>(weights, IntegerTensor({n}, 12), ParseActivation("relu")),
-               {{m, k}},
-               0,
-               true});
-      }
-    }
-  }
-  const auto weights = IntegerTensor({21, 40}, 13);
-  Check({std::make_shared<GemmOp>(weights, nullptr), {{2, 7, 21}}, 0, true});
-  Check({std::make_shared<GemmOp>(weights, nullptr), {{3, 2, 5, 21}}, 0, true});
 }
 
 TEST(Kernels, Softmax) {

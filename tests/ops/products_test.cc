@@ -181,9 +181,9 @@ TEST(AttentionKernel, WhatIsMaskedAway) {
   const std::vector<Shape> shapes = {q.shape(), k.shape(), v.shape(), mask.shape()};
   const auto kernel = op.MakeKernel({shapes, want.shape(), Layout::Nchw(), cpu});
   Tensor got(want.shape());
-  AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchFloats(1)) * sizeof(float));
+  AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(1)));
   const std::vector<InputView> views = {q.input_view(), k.input_view(), v.input_view(), mask.input_view()};
-  kernel->Run({views, got.output_view(), scratch.floats()}, 0, {0, kernel->Tasks(0), 0});
+  kernel->Run({views, got.output_view(), scratch.data()}, 0, {0, kernel->Tasks(0), 0});
   for (int64_t i = 0; i < want.size(); ++i) {
     if (std::isnan(want.floats()[i])) {
       EXPECT_TRUE(std::isnan(got.floats()[i])) << i;

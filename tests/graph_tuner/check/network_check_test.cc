@@ -35,7 +35,7 @@ class FaultyKernel : public Kernel {
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     stage < kernel_->Stages() ? kernel_->Run(args, stage, range) : fault_(args);
   }
-  int64_t ScratchFloats(int threads) const override { return kernel_->ScratchFloats(threads); }
+  int64_t ScratchBytes(int threads) const override { return kernel_->ScratchBytes(threads); }
 
  private:
   std::unique_ptr<Kernel> kernel_;
@@ -159,8 +159,8 @@ TEST(NetworkCheck, TheFirstWrongStepIsNamed) {
 
 TEST(NetworkCheck, MemoryThatIsTakenTooEarlyShows) {
   Checked checked(Ordinary(), UniformPlan(Ordinary(), TestCpu(), 8));
-  const NetworkCheck check =
-      checked.Check("b", [](const KernelArgs& args) { const_cast<float*>(args.inputs[0].data)[3] = 7; });
+  const NetworkCheck check = checked.Check(
+      "b", [](const KernelArgs& args) { const_cast<float*>(args.inputs[0].image<float>(0))[3] = 7; });
   EXPECT_THAT(check.wrong, StartsWith("step \"sum\" (Add)"));
   EXPECT_THAT(check.wrong, HasSubstr("its input \"a\" was written over before it ran: element"));
 }
