@@ -143,7 +143,7 @@ AttentionShapes ShapesOf(const AttentionParams& p, std::span<const Shape> inputs
 std::string AttentionOp::Signature() const {
   const auto part = [](const char* name, const std::string& text) { return text.empty() ? "" : name + text; };
   const AttentionParams& p = params_;
-  return fmt::format("Attention scale {:g}{}{}{}{}{}{}{}", p.scale, p.masked ? " masked" : "",
+  return fmt::format("Attention scale {:.9g}{}{}{}{}{}{}{}", p.scale, p.masked ? " masked" : "",
                      p.causal ? " causal" : "", part(" q:", p.q.ToString()), part(" k:", p.k.ToString()),
                      part(" v:", p.v.ToString()), part(" mask:", p.mask.ToString()),
                      part(" out:", Arrangement{p.out_shape, p.out_perm}.ToString()));

@@ -10,11 +10,9 @@
 namespace tilesmith {
 namespace {
 
-// What tells apart the constants that are folded in: their values are not in the signature, as weights are
-// not.
 std::string PostText(const MatMulParams& p) {
   std::string text;
-  if (p.scale != 1) text += "+scale";
+  if (p.scale != 1) text += fmt::format("+scale:{:.9g}", p.scale);
   if (p.bias) text += "+bias";
   const std::string activation = ActivationToString(p.activation);
   return activation.empty() ? text : text + "+" + activation;
