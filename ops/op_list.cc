@@ -4,6 +4,7 @@
 #include "ops/base/op_registry.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
+#include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
@@ -28,11 +29,27 @@ namespace tilesmith {
 namespace {
 
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
-    ActivationImporters, BatchNormImporters,     BinaryImporters,       ConcatImporters,
-    ConvImporters,       ConvTransposeImporters, DepthToSpaceImporters, FunctionImporters,
-    GemmImporters,       IndexingImporters,      LrnImporters,          NormalizationImporters,
-    PadImporters,        PoolImporters,          PReluImporters,        ReduceImporters,
-    ResizeImporters,     SoftmaxImporters,       TransposeImporters,    ShapeArithmeticImporters,
+    ActivationImporters,
+    AttentionImporters,
+    BatchNormImporters,
+    BinaryImporters,
+    ConcatImporters,
+    ConvImporters,
+    ConvTransposeImporters,
+    DepthToSpaceImporters,
+    FunctionImporters,
+    GemmImporters,
+    IndexingImporters,
+    LrnImporters,
+    NormalizationImporters,
+    PadImporters,
+    PoolImporters,
+    PReluImporters,
+    ReduceImporters,
+    ResizeImporters,
+    ShapeArithmeticImporters,
+    SoftmaxImporters,
+    TransposeImporters,
     ViewImporters,
 };
 

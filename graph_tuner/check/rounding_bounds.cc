@@ -188,7 +188,7 @@ Tensor GemmBounds(const GemmOp& gemm, const Tensor& input, const Tensor& output)
   const int64_t k = gemm.k(), n = gemm.n(), rows = n == 0 ? 0 : output.size() / n;
   const float* weights = gemm.weights()->floats();
   std::vector<double> columns(n, 0);
-  for (int64_t i = 0; i < k * n; ++i) columns[i % n] += double{weights[i]} * weights[i];
+  for (int64_t i = 0; i < k * n; ++i) columns[i / k] += double{weights[i]} * weights[i];
   Tensor magnitudes(output.shape());
   for (int64_t r = 0; r < rows; ++r) {
     double squares = 0;

@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
+#include "templates/base/row_tiles.h"
 
 namespace tilesmith {
 namespace {
@@ -28,6 +29,28 @@ Layout InheritedLayout(const Graph& graph, NodeId id, const std::vector<Layout>&
     return op.RunsIn(layouts[input], graph.InputShapes(id)) ? layouts[input] : Layout::Nchw();
   }
   return Layout::Nchw();
+}
+
+// Whether a conv reads the rows of a dense layer (LowerDense) where they are, that is, in NHWC.
+bool ReadsRows(const Graph& graph, NodeId id, const ConvWorkload& w, const std::vector<Layout>& layouts) {
+  const NodeId input = graph.Inputs(id)[0];
+  const bool arrives =
+      layouts[input].is_nhwc() ||
+      (graph.node(input).op->IsView() && SameMemory(w.input_shape(), layouts[input], Layout::Nhwc()));
+  return w.ih == 1 && CanFlatten(w) && arrives;
+}
+
+Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, const CpuInfo& cpu,
+                int threads) {
+  const ConvWorkload& w = dynamic_cast<const ConvOp&>(*graph.node(id).op).workload();
+  Record record = DefaultRecord(w, cpu, threads);
+  if (!ReadsRows(graph, id, w, layouts)) return record;
+  const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
+  const ConfigSpace space = conv_template.Space(w, cpu);
+  const LayoutPair rows = {Layout::Nhwc(), Layout::Nhwc()};
+  const std::optional<Config> config = conv_template.WithLayouts(w, space, record.config, rows);
+  if (config && space.WhyInvalid(*config).empty()) record.config = *config, record.layouts = rows;
+  return record;
 }
 
 std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
@@ -64,8 +87,8 @@ Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
     NodePlan node_plan;
     node_plan.node = node.name;
     node_plan.op_type = node.op->Type();
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
-      node_plan.record = DefaultRecord(conv->workload(), cpu, threads);
+    if (dynamic_cast<const ConvOp*>(node.op.get()) != nullptr) {
+      node_plan.record = RecordOf(graph, id, layouts, cpu, threads);
       node_plan.layouts = node_plan.record->layouts;
     } else if (node.op->IsView()) {
       const ViewLayouts view = node.op->LayoutsOfView();

@@ -42,7 +42,7 @@ inline void Store(float* to, Vector<kLanes> value) {
 }
 template <int kLanes>
 inline Vector<kLanes> Splat(float value) {
-  return Vector<kLanes>{} + value;
+  return value - Vector<kLanes>{};  // minus zero leaves every value as it is, and costs nothing
 }
 // As std::max and std::min: a NaN in `a` stays.
 template <typename V>

@@ -66,7 +66,7 @@ ConvOp::ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weigh
     : workload_(workload), weights_(std::move(weights)), bias_(std::move(bias)) {
   ValidateWorkload(workload_);
   TILESMITH_CHECK(!workload_.fused(), "{}", WorkloadToString(workload_));
-  TILESMITH_CHECK(weights_ && weights_->shape() == workload_.weights_shape());
+  TILESMITH_CHECK(weights_ && weights_->size() == ElementCount(workload_.weights_shape()));
   TILESMITH_CHECK((bias_ != nullptr) == workload_.post.bias && (!bias_ || bias_->size() == workload_.oc));
 }
 

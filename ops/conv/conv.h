@@ -14,8 +14,9 @@ namespace tilesmith {
 
 class ConvOp : public Op {
  public:
-  // weights: OIHW, workload.weights_shape(); bias: oc floats, or null exactly when !workload.post.bias.
-  // Precondition: !workload.fused(). What is in front of a conv in a network is a node of its own.
+  // weights: OIHW, the elements of workload.weights_shape(); bias: oc floats, or null exactly when
+  // !workload.post.bias. Precondition: !workload.fused(). What is in front of a conv in a network is a node
+  // of its own.
   ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
          std::shared_ptr<const Tensor> bias);
 

@@ -2,20 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Core>
 #include <algorithm>
 
 #include "layouts/base/check.h"
-#include "ops/base/broadcast.h"
 #include "ops/base/import_util.h"
-#include "ops/dense/dense_kernel.h"
+#include "ops/dense/matmul.h"
+#include "ops/dense/matrix.h"
 
 namespace tilesmith {
 namespace {
-
-template <typename T>
-using RowMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using FloatMap = Eigen::Map<const RowMatrix<float>>;
 
 std::shared_ptr<const Tensor> FloatMatrix(const NodeSpec& spec, size_t index) {
   if (spec.Constant(index).type() != DataType::kF32) Refuse(spec, "only float matrices are supported");
@@ -23,15 +18,24 @@ std::shared_ptr<const Tensor> FloatMatrix(const NodeSpec& spec, size_t index) {
   return spec.inputs[index].constant;
 }
 
-std::shared_ptr<const Tensor> ScaledWeights(const NodeSpec& spec, float alpha, bool transposed) {
+// The constant matrix at input 1 times alpha, as {N, K}; `transposed` says that it is stated so.
+std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, bool transposed) {
   const std::shared_ptr<const Tensor> given = FloatMatrix(spec, 1);
-  if (alpha == 1 && !transposed) return given;
+  if (alpha == 1 && transposed) return given;
   const int64_t rows = given->shape()[0], columns = given->shape()[1];
-  auto weights = std::make_shared<Tensor>(transposed ? Shape{columns, rows} : Shape{rows, columns});
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      const float value = alpha * given->floats()[i * columns + j];
-      weights->floats()[transposed ? j * rows + i : i * columns + j] = value;
+  auto weights = std::make_shared<Tensor>(transposed ? Shape{rows, columns} : Shape{columns, rows});
+  Eigen::Map<RowMatrix<float>> result(weights->floats(), weights->shape()[0], weights->shape()[1]);
+  const FloatMap matrix(given->floats(), rows, columns);
+  if (transposed) {
+    result = alpha * matrix;
+    return weights;
+  }
+  constexpr int64_t kTile = 32;  // rows and columns that stay in the first-level cache
+#pragma omp parallel for schedule(static)
+  for (int64_t j = 0; j < columns; j += kTile) {
+    for (int64_t i = 0; i < rows; i += kTile) {
+      const int64_t height = std::min(kTile, rows - i), width = std::min(kTile, columns - j);
+      result.block(j, i, width, height) = alpha * matrix.block(i, j, height, width).transpose();
     }
   }
   return weights;
@@ -52,19 +56,33 @@ std::shared_ptr<const Tensor> ScaledBias(const NodeSpec& spec, float beta, int64
   return bias;
 }
 
+// A Gemm of two activations, or of the columns of one.
+BuiltOp BuildProduct(const NodeSpec& spec) {
+  const bool transposed = spec.Int("transB", 0) != 0;
+  const int64_t n = ShapeOfRank(spec, 1, 2)[transposed ? 0 : 1];
+  const float beta = spec.Float("beta", 1);
+  MatMulParams params;
+  if (spec.Int("transA", 0) != 0) params.a.perm = {1, 0};
+  if (transposed) params.b.perm = {1, 0};
+  params.scale = spec.Float("alpha", 1);
+  if (spec.HasInput(2) && beta != 0) params.bias = ScaledBias(spec, beta, n);
+  return BuiltWithInputs(std::make_shared<MatMulOp>(std::move(params)), 2);
+}
+
 BuiltOp BuildGemm(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
   const Shape& input = ShapeOfRank(spec, 0, 2);
-  if (spec.Int("transA", 0) != 0) Refuse(spec, "transA is 1, which is not supported for activations");
-  const std::shared_ptr<const Tensor> weights =
-      ScaledWeights(spec, spec.Float("alpha", 1), spec.Int("transB", 0) != 0);
-  if (weights->shape()[0] != input[1]) {
-    Refuse(spec, fmt::format("A is {} and B (transposed as asked) {}: the inner sizes differ",
-                             ShapeToString(input), ShapeToString(weights->shape())));
+  const bool transposed = spec.Int("transB", 0) != 0;
+  if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant) return BuildProduct(spec);
+  const std::shared_ptr<const Tensor> weights = ImportWeights(spec, spec.Float("alpha", 1), transposed);
+  const int64_t k = weights->shape()[1], n = weights->shape()[0];
+  if (k != input[1]) {
+    Refuse(spec, fmt::format("A is {} and B (transposed as asked) {}x{}: the inner sizes differ",
+                             ShapeToString(input), k, n));
   }
   const float beta = spec.Float("beta", 1);
   const bool has_bias = spec.HasInput(2) && beta != 0;
-  const std::shared_ptr<const Tensor> bias = has_bias ? ScaledBias(spec, beta, weights->shape()[1]) : nullptr;
+  const std::shared_ptr<const Tensor> bias = has_bias ? ScaledBias(spec, beta, n) : nullptr;
   return BuiltWithInputs(std::make_shared<GemmOp>(weights, bias), 1);
 }
 
@@ -72,9 +90,8 @@ BuiltOp BuildMatMul(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const NodeInput &a = spec.inputs[0], &b = spec.inputs[1];
   if (a.type != DataType::kF32 || b.type != DataType::kF32) Refuse(spec, "only float matrices are supported");
-  if (a.shape.size() < 2 || b.shape.size() < 2) Refuse(spec, "vectors are not supported, only matrices");
   if (b.constant && b.shape.size() == 2 && !a.constant) {
-    return BuiltWithInputs(std::make_shared<GemmOp>(b.constant, nullptr), 1);
+    return BuiltWithInputs(std::make_shared<GemmOp>(ImportWeights(spec, 1, false), nullptr), 1);
   }
   return BuiltWithInputs(std::make_shared<MatMulOp>(), 2);
 }
@@ -82,29 +99,32 @@ BuiltOp BuildMatMul(const NodeSpec& spec) {
 }  // namespace
 
 GemmOp::GemmOp(std::shared_ptr<const Tensor> weights, std::shared_ptr<const Tensor> bias,
-               Activation activation)
-    : weights_(std::move(weights)), bias_(std::move(bias)), activation_(activation) {
+               Activation activation, bool sum)
+    : weights_(std::move(weights)), bias_(std::move(bias)), activation_(activation), sum_(sum) {
   TILESMITH_CHECK(weights_ && weights_->shape().size() == 2 && (!bias_ || bias_->size() == n()));
 }
 
 std::string GemmOp::Signature() const {
   const std::string activation = ActivationToString(activation_);
-  return fmt::format("Gemm k{}n{}{}{}{}", k(), n(), bias_ ? "+bias" : "", activation.empty() ? "" : "+",
-                     activation);
+  return fmt::format("Gemm k{}n{}{}{}{}{}", k(), n(), bias_ ? "+bias" : "", sum_ ? "+sum" : "",
+                     activation.empty() ? "" : "+", activation);
 }
 
 Shape GemmOp::InferShape(std::span<const Shape> inputs) const {
-  if (inputs[0].size() < 2 || inputs[0].back() != k()) {
+  Shape shape = inputs[0];
+  if (!shape.empty()) shape.back() = n();
+  const bool fits =
+      !shape.empty() && inputs[0].back() == k() && (!sum_ || (inputs.size() == 2 && inputs[1] == shape));
+  if (!fits) {
     throw Error(ErrorCode::kBadModel,
                 fmt::format("{} cannot multiply {}", Signature(), ShapeToString(inputs[0])));
   }
-  Shape shape = inputs[0];
-  shape.back() = n();
   return shape;
 }
 
 Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Shape shapes[] = {inputs[0]->shape()};
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
   Tensor output(InferShape(shapes));
   const int64_t rows = n() == 0 ? 0 : output.size() / n();
   const RowMatrix<double> a = FloatMap(inputs[0]->floats(), rows, k()).cast<double>();
@@ -113,60 +133,23 @@ Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
   for (int64_t first = 0; first < n(); first += kColumns) {
     const int64_t columns = std::min(kColumns, n() - first);
     const RowMatrix<double> b =
-        FloatMap(weights_->floats(), k(), n()).middleCols(first, columns).cast<double>();
+        FloatMap(weights_->floats(), n(), k()).middleRows(first, columns).cast<double>();
     RowMatrix<double> product(rows, columns);
-    product.noalias() = a * b;
+    product.noalias() = a * b.transpose();
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        const double value = product(i, j) + (bias_ ? bias_->floats()[first + j] : 0.0f);
-        output.floats()[i * n() + first + j] = activation_.Apply(static_cast<float>(value));
+        const int64_t at = i * n() + first + j;
+        double value = product(i, j);
+        if (bias_) value += bias_->floats()[first + j];
+        if (sum_) value += inputs[1]->floats()[at];
+        output.floats()[at] = activation_.Apply(static_cast<float>(value));
       }
     }
   }
   return output;
 }
 
-std::unique_ptr<Kernel> GemmOp::MakeKernel(const KernelRequest& request) const {
-  return MakeGemmKernel(request, *weights_, bias_.get(), activation_);
-}
-
 double GemmOp::Flops(std::span<const Shape> inputs) const { return 2.0 * ElementCount(inputs[0]) * n(); }
-
-Shape MatMulOp::InferShape(std::span<const Shape> inputs) const {
-  const Shape &a = inputs[0], &b = inputs[1];
-  std::optional<Shape> batch;
-  if (a.size() >= 2 && b.size() >= 2 && a.back() == b[b.size() - 2]) {
-    batch = BroadcastShapes(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
-  }
-  if (!batch) {
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("MatMul cannot multiply {} by {}", ShapeToString(a), ShapeToString(b)));
-  }
-  batch->push_back(a[a.size() - 2]);
-  batch->push_back(b.back());
-  return *batch;
-}
-
-Tensor MatMulOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Shape shapes[] = {inputs[0]->shape(), inputs[1]->shape()};
-  Tensor output(InferShape(shapes));
-  const Shape &a = shapes[0], &b = shapes[1], &out = output.shape();
-  const int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
-  const Shape batch(out.begin(), out.end() - 2);
-  const std::vector<int64_t> from_a = BroadcastIndices(Shape(a.begin(), a.end() - 2), batch);
-  const std::vector<int64_t> from_b = BroadcastIndices(Shape(b.begin(), b.end() - 2), batch);
-  for (size_t i = 0; i < from_a.size(); ++i) {
-    const FloatMap left(inputs[0]->floats() + from_a[i] * m * k, m, k);
-    const FloatMap right(inputs[1]->floats() + from_b[i] * k * n, k, n);
-    Eigen::Map<RowMatrix<float>>(output.floats() + i * m * n, m, n) =
-        (left.cast<double>() * right.cast<double>()).cast<float>();
-  }
-  return output;
-}
-
-double MatMulOp::Flops(std::span<const Shape> inputs) const {
-  return 2.0 * ElementCount(InferShape(inputs)) * inputs[0].back();
-}
 
 std::vector<OpImporter> GemmImporters() { return {{"Gemm", BuildGemm}, {"MatMul", BuildMatMul}}; }
 

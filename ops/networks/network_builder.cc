@@ -176,12 +176,12 @@ NetworkBuilder::Id NetworkBuilder::Flatten(const std::string& name, Id x) {
   return AddNode(name, "Flatten", {{"axis", int64_t{1}}}, {x});
 }
 
-// Weights are stated input by output, so that importing the 100 M of a VGG's first layer transposes nothing.
+// Weights are stated output by input, so that importing the 100 M of a VGG's first layer transposes nothing.
 NetworkBuilder::Id NetworkBuilder::Gemm(const std::string& name, Id x, int64_t features) {
   const int64_t fan_in = channels(x);
   return AddNode(
-      name, "Gemm", {{"alpha", 1.f}, {"beta", 1.f}, {"transB", int64_t{0}}}, {x},
-      {Random(name + ".weight", {fan_in, features}, 0, std::sqrt(6.f / static_cast<float>(fan_in))),
+      name, "Gemm", {{"alpha", 1.f}, {"beta", 1.f}, {"transB", int64_t{1}}}, {x},
+      {Random(name + ".weight", {features, fan_in}, 0, std::sqrt(6.f / static_cast<float>(fan_in))),
        Random(name + ".bias", {features}, 0, 0.1f)});
 }
 

@@ -82,7 +82,9 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
   }
   source.buffer = produced;
   impl_->Rebind(source.arg, produced);
-  if (!impl_->primitive && !impl_->guest) impl_->destination = produced;
+  if (impl_->primitive || impl_->guest) return;
+  Buffer& seen = *impl_->destination;
+  seen = Buffer(seen.mem.get_desc(), seen.dims, produced.storage);
 }
 
 void OneDnnPrimitive::Run() {

@@ -89,6 +89,9 @@ class OneDnnConv : public OneDnnPrimitive {
 // No computation: a buffer that passes its input on, as a network's inputs, outputs and views do. Any rank in
 // NCHW.
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layout& layout = Layout::Nchw());
+// A buffer in one layout that its readers see under another shape in another: a view (Op::LayoutsOfView).
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnView(const Shape& in, const Layout& in_layout, const Shape& out,
+                                                const Layout& out_layout);
 
 // The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
 // dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.
@@ -127,10 +130,10 @@ struct OneDnnScaleShift {
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const OneDnnScaleShift& params,
                                                       const Layout& layout, std::string* refusal = nullptr);
 
-// out[n, o] = act(bias[o] + sum_i in[n, i] * weights[i, o]), plain in and out.
+// out[n, o] = act(bias[o] + sum_i in[n, i, 0, 0] * weights[o, i]), plain in and out.
 struct OneDnnInnerProduct {
   int64_t rows = 1, in = 0, out = 0;
-  const float* weights = nullptr;  // in x out
+  const float* weights = nullptr;  // out x in
   const float* bias = nullptr;     // null: none
   Activation activation;
 };

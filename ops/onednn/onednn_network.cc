@@ -36,21 +36,35 @@ class Assembler {
     if (dynamic_cast<const InputOp*>(&op) != nullptr)
       return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
     if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
-    if (IsPlainView(op)) return MakeView(inputs[0]);
+    if (op.IsView()) return MakeView(id);
     if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
     return MakeOther(op, id, refusal);
   }
 
  private:
-  Twin MakeView(Graph::NodeId input) const {
-    Twin twin = MakeOneDnnBuffer(graph_.node(input).shape);
+  Twin MakeView(Graph::NodeId id) const {
+    const Graph::NodeId input = graph_.Inputs(id)[0];
+    const ViewLayouts layouts = graph_.node(id).op->LayoutsOfView();
+    Twin twin = MakeOneDnnView(graph_.node(input).shape, layouts.in, graph_.node(id).shape, layouts.out);
     twin->Connect(0, *nodes_[input].twin);
     return twin;
+  }
+
+  // A layer that is fully connected, which oneDNN has a primitive of its own for.
+  static bool IsInnerProduct(const ConvWorkload& w) {
+    return w.g == 1 && w.ih * w.iw == 1 && w.oh * w.ow == 1 && w.kh * w.kw == 1 && !w.post.sum;
   }
 
   Twin MakeConv(const ConvOp& op, Graph::NodeId id, std::string* refusal) const {
     const ConvWorkload& workload = op.workload();
     const ConvParams params{op.weights()->floats(), op.bias() == nullptr ? nullptr : op.bias()->floats()};
+    if (IsInnerProduct(workload)) {
+      Twin dense = MakeOneDnnInnerProduct(
+          {workload.mb, workload.ic, workload.oc, params.weights, params.bias, workload.post.activation},
+          refusal);
+      if (dense != nullptr) dense->Connect(0, *nodes_[graph_.Inputs(id)[0]].twin);
+      return dense;
+    }
     auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal);
     if (conv == nullptr) conv = OneDnnConv::Create(workload, OneDnnAlgorithm::kDirect, params, refusal);
     if (conv == nullptr) return nullptr;

@@ -10,10 +10,16 @@ namespace tilesmith {
 using namespace onednn;
 
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layout& layout) {
+  return MakeOneDnnView(shape, layout, shape, layout);
+}
+
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnView(const Shape& in, const Layout& in_layout, const Shape& out,
+                                                const Layout& out_layout) {
   auto impl = std::make_unique<Impl>();
   impl->name = "buffer";
-  impl->AddSource(DNNL_ARG_SRC, LayoutDesc(shape, layout), shape);
-  impl->destination = impl->sources[0].buffer;
+  impl->AddSource(DNNL_ARG_SRC, LayoutDesc(in, in_layout), in);
+  const Buffer& source = impl->sources[0].buffer;
+  impl->destination.emplace(LayoutDesc(out, out_layout), out, source.storage);
   return std::make_unique<OneDnnPrimitive>(std::move(impl));
 }
 
@@ -119,16 +125,14 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const 
 
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct& p, std::string* refusal) {
   return Make(refusal, [&](Impl& impl) {
-    const Dims source = {p.rows, p.in}, weights = {p.out, p.in}, bias = {p.out},
+    const Dims source = {p.rows, p.in, 1, 1}, weights = {p.out, p.in, 1, 1}, bias = {p.out},
                destination = {p.rows, p.out};
     const auto desc = Describe<dnnl::inner_product_forward>(
         FusedActivation(p.activation), kInference, PlainDesc(source), AnyDesc(weights),
         p.bias != nullptr ? PlainDesc(bias) : memory::desc(), PlainDesc(destination));
     impl.SetPrimitive(desc, dnnl::inner_product_forward(desc));
     impl.AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
-    const memory::desc in_by_out(weights, kFloat, memory::format_tag::ba);
-    impl.AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(),
-                      memory(in_by_out, Engine(), const_cast<float*>(p.weights)));
+    impl.AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), PlainView(weights, p.weights));
     if (p.bias != nullptr) {
       impl.AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias, p.bias));
     }

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "layouts/base/check.h"
-#include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -51,17 +50,6 @@ Twin MakeGlobalPool(const GlobalPoolOp& op, const Shape& input, const Layout& la
   return MakeOneDnnPool(pool, layout, refusal);
 }
 
-Twin MakeGemm(const GemmOp& op, const Shape& input, std::string* refusal) {
-  OneDnnInnerProduct params;
-  params.rows = ElementCount(input) / op.k();
-  params.in = op.k();
-  params.out = op.n();
-  params.weights = op.weights()->floats();
-  params.bias = op.bias() == nullptr ? nullptr : op.bias()->floats();
-  params.activation = op.activation();
-  return MakeOneDnnInnerProduct(params, refusal);
-}
-
 // Which input of a multiplication is [N, C, 1, 1], the other one being [N, C, H, W].
 std::optional<int> GateSlot(const BinaryOp* binary, std::span<const Shape> inputs) {
   if (binary == nullptr || binary->kind() != BinaryKind::kMul || inputs.size() != 2) return std::nullopt;
@@ -81,14 +69,13 @@ bool AllEqual(std::span<const Shape> shapes) {
 Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& layout, std::string* refusal) {
   TILESMITH_CHECK(!inputs.empty(), "{}", op.Signature());
   const Shape& input = inputs[0];
-  if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return MakeGemm(*gemm, input, refusal);
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
     if (softmax->first_axis() == softmax->last_axis() && !softmax->logarithm()) {
       return MakeOneDnnSoftmax(input, static_cast<int>(softmax->first_axis()), refusal);
     }
     return Refuse(refusal, "oneDNN's softmax has one axis");
   }
-  if (IsPlainView(op)) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
+  if (op.IsView()) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
   if (input.size() != 4 && !layout.is_nchw()) {
     return Refuse(refusal, fmt::format("rank {} has no {}", input.size(), layout.ToString()));
   }

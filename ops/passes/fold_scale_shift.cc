@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/dense/gemm.h"
@@ -49,10 +51,18 @@ OpPtr Fold(const ConvTransposeOp& conv, const ScaleShiftOp& op) {
                                            ScaledBias(conv.bias().get(), op), op.activation());
 }
 
+// Channels are along axis 1, the columns of a matrix; in other ranks one value for all of them fits, too.
 OpPtr Fold(const GemmOp& gemm, const ScaleShiftOp& op, const Shape& shape) {
-  if (shape.size() != 2 || gemm.activation().kind != ActivationKind::kNone) return nullptr;
-  return std::make_shared<GemmOp>(ScaledWeights(*gemm.weights(), op, 1), ScaledBias(gemm.bias().get(), op),
-                                  op.activation());
+  if (gemm.sum() || gemm.activation().kind != ActivationKind::kNone) return nullptr;
+  if (shape.size() == 2) {
+    return std::make_shared<GemmOp>(ScaledWeights(*gemm.weights(), op, gemm.k()),
+                                    ScaledBias(gemm.bias().get(), op), op.activation());
+  }
+  const std::optional<float> scale = Common(op.scale()), shift = Common(op.shift());
+  if (!scale || !shift) return nullptr;
+  const ScaleShiftOp columns(std::vector<float>(gemm.n(), *scale), std::vector<float>(gemm.n(), *shift));
+  return std::make_shared<GemmOp>(ScaledWeights(*gemm.weights(), columns, gemm.k()),
+                                  ScaledBias(gemm.bias().get(), columns), op.activation());
 }
 
 OpPtr FoldPair(const Op& producer, const Op& consumer, const Shape& shape) {

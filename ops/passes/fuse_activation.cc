@@ -24,7 +24,7 @@ OpPtr Fuse(const Op& producer, const Op& consumer, const Shape&) {
   }
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&producer)) {
     if (gemm->activation().kind != ActivationKind::kNone) return nullptr;
-    return std::make_shared<GemmOp>(gemm->weights(), gemm->bias(), op->activation());
+    return std::make_shared<GemmOp>(gemm->weights(), gemm->bias(), op->activation(), gemm->sum());
   }
   if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&producer)) {
     if (scale->activation().kind != ActivationKind::kNone) return nullptr;

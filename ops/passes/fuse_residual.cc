@@ -1,6 +1,7 @@
 #include <set>
 
 #include "ops/conv/conv.h"
+#include "ops/dense/gemm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
@@ -10,13 +11,26 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// The sum comes before the activation, so the conv may have neither yet. Its only use being the Add, the
-// other operand cannot depend on it, and computing it at the place of the Add is no cycle.
+// The conv or dense layer with a residual; null where it cannot take one. The sum comes before the
+// activation, so it may have neither yet.
+OpPtr WithSum(const Op& op) {
+  if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) {
+    ConvWorkload workload = conv->workload();
+    if (workload.post.sum || workload.post.activation.kind != ActivationKind::kNone) return nullptr;
+    workload.post.sum = true;
+    return std::make_shared<ConvOp>(workload, conv->weights(), conv->bias());
+  }
+  if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) {
+    if (gemm->sum() || gemm->activation().kind != ActivationKind::kNone) return nullptr;
+    return std::make_shared<GemmOp>(gemm->weights(), gemm->bias(), Activation(), true);
+  }
+  return nullptr;
+}
+
+// Its only use being the Add, the other operand cannot depend on it, and computing it at the place of the Add
+// is no cycle.
 bool CanTakeResidual(const Graph& graph, NodeId id) {
-  const ConvOp* conv = OpAs<ConvOp>(graph, id);
-  if (conv == nullptr || !UsedOnce(graph, id)) return false;
-  const PostOps& post = conv->workload().post;
-  return !post.sum && post.activation.kind == ActivationKind::kNone;
+  return UsedOnce(graph, id) && WithSum(*graph.node(id).op) != nullptr;
 }
 
 struct Residual {
@@ -37,12 +51,6 @@ std::optional<Residual> ResidualOf(const Graph& graph, NodeId id) {
   return std::nullopt;
 }
 
-OpPtr WithSum(const ConvOp& conv) {
-  ConvWorkload workload = conv.workload();
-  workload.post.sum = true;
-  return std::make_shared<ConvOp>(workload, conv.weights(), conv.bias());
-}
-
 }  // namespace
 
 Graph FuseResidual(const Graph& graph) {
@@ -57,7 +65,7 @@ Graph FuseResidual(const Graph& graph) {
         const std::optional<Residual> residual = ResidualOf(graph, id);
         if (!residual) return std::nullopt;
         const NodeId named = graph.IsOutput(id) ? id : residual->conv;
-        return result.Add(graph.node(named).name, WithSum(*OpAs<ConvOp>(graph, residual->conv)),
+        return result.Add(graph.node(named).name, WithSum(*graph.node(residual->conv).op),
                           {data[residual->conv], inputs[residual->other_slot]});
       });
 }

@@ -1,5 +1,7 @@
 #include "ops/passes/pass_util.h"
 
+#include <algorithm>
+
 #include "ops/elementwise/binary.h"
 
 namespace tilesmith {
@@ -35,6 +37,11 @@ std::vector<Fusion> PlanFusions(const Graph& graph, const FusePair& fuse) {
 bool IsBinary(const Graph& graph, NodeId id, BinaryKind kind) {
   const BinaryOp* op = OpAs<BinaryOp>(graph, id);
   return op != nullptr && op->kind() == kind && boost::in_degree(id, graph.boost()) == 2;
+}
+
+std::optional<float> Common(const std::vector<float>& values) {
+  const bool uniform = std::ranges::all_of(values, [&](float value) { return value == values[0]; });
+  return values.empty() || !uniform ? std::nullopt : std::optional(values[0]);
 }
 
 bool UsedOnce(const Graph& graph, NodeId id) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "ops/elementwise/kinds.h"
 #include "ops/graph/graph.h"
@@ -16,6 +18,8 @@ const T* OpAs(const Graph& graph, Graph::NodeId id) {
 
 // Whether the node is a BinaryOp of this kind with two inputs.
 bool IsBinary(const Graph& graph, Graph::NodeId id, BinaryKind kind);
+// The value of all, when there is but one.
+std::optional<float> Common(const std::vector<float>& values);
 
 // Whether `id` feeds exactly one input of one node and is no output of the graph.
 bool UsedOnce(const Graph& graph, Graph::NodeId id);

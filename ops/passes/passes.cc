@@ -6,6 +6,8 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/dense/gemm.h"
+#include "ops/dense/matmul.h"
+#include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
@@ -47,16 +49,20 @@ const std::vector<Pass>& Passes() {
       {"recognize_functions", RecognizeFunctions, IsAny<BinaryOp>},
       {"recognize_gates", RecognizeGates, IsAny<BinaryOp>},
       {"merge_gated_sums", MergeGatedSums, IsAny<BinaryOp>},
+      {"fold_row_constants", FoldRowConstants, IsAny<GemmOp>},
       {"fold_scale_shift", FoldScaleShift, IsAny<ScaleShiftOp>},
       {"merge_scale_shifts", MergeScaleShifts, IsAny<ScaleShiftOp>},
       // Again: scales that cancelled out.
       {"remove_identities", RemoveIdentities, MayBeIdentity},
+      {"fuse_matmul", FuseMatMul, IsAny<MatMulOp>},
+      {"recognize_attention", RecognizeAttention, IsAny<SoftmaxOp>},
       {"fuse_activation", FuseActivation, IsAny<ConvOp, ConvTransposeOp, GemmOp, ScaleShiftOp>},
       {"push_scale_shift", PushScaleShift, IsAny<ScaleShiftOp>},
-      {"fuse_residual", FuseResidual, IsAny<ConvOp>},
+      {"fuse_residual", FuseResidual, IsAny<ConvOp, GemmOp>},
       // Again: behind the residuals.
       {"fuse_activation", FuseActivation, IsAny<ConvOp, ConvTransposeOp, GemmOp, ScaleShiftOp>},
       {"lower_conv_transpose", LowerConvTranspose, IsAny<ConvTransposeOp>},
+      {"lower_dense", LowerDense, IsAny<GemmOp>},
       {"chain_concats", ChainConcats, IsAny<ConcatOp>},
   };
   return passes;

@@ -58,8 +58,13 @@ Graph RecognizeGates(const Graph& graph);
 // x + x * g becomes x * (g + 1) where g has one value per channel and image: one pass over x instead of two.
 Graph MergeGatedSums(const Graph& graph);
 
+// Adding a constant row to the rows that a Gemm gives, or multiplying them by one, goes into its weights and
+// bias.
+Graph FoldRowConstants(const Graph& graph);
+
 // A ScaleShift behind a Conv or ConvTranspose (one without groups) that has no residual and no activation
-// yet, or behind a Gemm of rank 2, goes into the weights and bias.
+// yet, or behind such a Gemm, goes into the weights and bias. What differs from channel to channel must do so
+// along a Gemm's last axis: its rank is 2.
 Graph FoldScaleShift(const Graph& graph);
 
 // ScaleShift behind ScaleShift becomes one.
@@ -72,7 +77,7 @@ Graph PushScaleShift(const Graph& graph);
 // A fusable activation behind a Conv, ConvTranspose, Gemm or ScaleShift that has none goes into it.
 Graph FuseActivation(const Graph& graph);
 
-// Add of a Conv's output, used nowhere else, and a tensor of the same shape becomes the Conv's residual
+// Add of a Conv's or Gemm's output, used nowhere else, and a tensor of the same shape becomes its residual
 // input. When both operands qualify, the later one takes the earlier.
 Graph FuseResidual(const Graph& graph);
 
@@ -81,6 +86,19 @@ Graph FuseResidual(const Graph& graph);
 // the deconvolution layer the same as a convolutional layer?" (2016). Dilated ones stay, and those with an
 // output far larger than what the input reaches.
 Graph LowerConvTranspose(const Graph& graph);
+
+// Reshapes, transposes and multiplications by a number in front of a MatMul go into it, and so do a number, a
+// constant row added, an activation or a transpose of anything but the columns behind it.
+Graph FuseMatMul(const Graph& graph);
+
+// softmax(q * k + mask) * v, over the last axis and with nothing else reading what is between, becomes an
+// Attention.
+Graph RecognizeAttention(const Graph& graph);
+
+// A Gemm becomes a 1x1 Conv over an image whose pixels are the rows, between views that move nothing: M rows
+// of K values lie in memory as [1, K, 1, M] does in NHWC. One row is [1, K, 1, 1] in any layout. Gemms
+// without rows, or of sizes that no workload can state, stay.
+Graph LowerDense(const Graph& graph);
 
 // Concat along channels that starts with all inputs of an earlier one takes that one's output instead: the
 // concat-of-everything of a dense block becomes a chain in which each tensor is appended once.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise/activations.h"
@@ -18,12 +17,6 @@ struct Gate {
   ActivationKind kind = ActivationKind::kNone;
   double factor = 1;
 };
-
-// The value of all, when there is but one.
-std::optional<float> Common(const std::vector<float>& values) {
-  const bool uniform = std::ranges::all_of(values, [&](float value) { return value == values[0]; });
-  return values.empty() || !uniform ? std::nullopt : std::optional(values[0]);
-}
 
 bool IsUniform(const ScaleShiftOp* op, float scale, float shift) {
   return op != nullptr && op->activation().kind == ActivationKind::kNone && Common(op->scale()) == scale &&

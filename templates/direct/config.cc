@@ -177,16 +177,48 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
 
 namespace {
 
+int64_t Pick(const ConfigSpace& space, std::string_view knob, int64_t wanted) {
+  for (const Knob& k : space.knobs()) {
+    if (k.name != knob) continue;
+    return std::find(k.values.begin(), k.values.end(), wanted) != k.values.end() ? wanted : k.values.front();
+  }
+  return wanted;
+}
+
+// For rows of a dense layer, pixels of one row of an image, completes `config`. A tile of more than six of
+// them would miss the first-level cache where neighbours are a multiple of 4 KiB apart. Of few pixels the
+// time is that of reading the weights: then as many vectors as there are registers, but chunks for all cores.
+bool SetRowsTile(const ConvWorkload& w, const CpuInfo& cpu, const ConfigSpace& space, Config& config) {
+  constexpr int64_t kWidest = 6, kTasksPerCore = 4, kFewestRows = 48;
+  const int64_t vectors_of_outputs = CeilDiv(w.oc, cpu.vector_floats()), cache = cpu.l2_bytes / 2;
+  config.Set("rows", 1);
+  if (w.iw * w.ic * kFloatBytes > cache && w.oc * w.ic * kFloatBytes <= cache) {
+    const auto knob = std::ranges::find(space.knobs(), "flat_width", &Knob::name);
+    for (const int64_t width : knob->values) {
+      if (width < kFewestRows || width == w.iw || width * w.ic * kFloatBytes > cache) continue;
+      config.Set("flat_width", std::max(width, config.Get("flat_width")));
+      config.Set("oc_inner", 1);
+    }
+  }
+  const int64_t width = config.Get("flat_width") > 0 ? config.Get("flat_width") : w.iw;
+  config.Set("oc_vectors", 1);
+  config.Set("width_tile", std::min(width, kWidest));
+  config.Set("balance_tiles", width % config.Get("width_tile") != 0);
+  for (const int64_t unroll : {4, 2, 1}) {
+    config.Set("ic_unroll", unroll);
+    for (const int64_t vectors : {6, 4, 3, 2, 1}) {
+      const int64_t tasks = CeilDiv(vectors_of_outputs, vectors) * (w.iw / width);
+      if (tasks < kTasksPerCore * cpu.cores && vectors > 2) continue;
+      config.Set("oc_vectors", vectors);
+      if (space.WhyInvalid(config).empty()) return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   const ConfigSpace space = Space(w, cpu);
-  const auto pick = [&](std::string_view knob, int64_t wanted) {
-    for (const Knob& k : space.knobs()) {
-      if (k.name != knob) continue;
-      return std::find(k.values.begin(), k.values.end(), wanted) != k.values.end() ? wanted
-                                                                                   : k.values.front();
-    }
-    return wanted;
-  };
+  const auto pick = [&](std::string_view knob, int64_t wanted) { return Pick(space, knob, wanted); };
   const int64_t vector = cpu.vector_floats();
   const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
   Config config;
@@ -198,6 +230,10 @@ std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   config.Set("oc_inner", w.pre.any() ? 1 : 0);
   config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
   config.Set("prefetch", 0);
+  const Config plain = config;
+  if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !w.pre.any() && SetRowsTile(w, cpu, space, config))
+    return config;
+  config = plain;
   const auto is_valid = [&](int64_t vectors, int64_t width, int64_t unroll) {
     config.Set("oc_vectors", vectors);
     config.Set("width_tile", width);

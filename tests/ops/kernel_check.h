@@ -89,9 +89,11 @@ inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const La
 }
 
 // All tasks, as three threads that happen to run one after the other, last first: a parallel region for each
-// of these thousands of tiny runs would cost more than the runs.
-inline void RunInShares(const Kernel& kernel, const KernelArgs& args) {
+// of these thousands of tiny runs would cost more than the runs. Scratch is given here, filled with NaN.
+inline void RunInShares(const Kernel& kernel, KernelArgs args) {
   constexpr int kThreads = 3;
+  GuardedTensor scratch(CeilDiv(kernel.ScratchBytes(kThreads), int64_t{sizeof(float)}));
+  args.scratch = scratch.data();
   for (int stage = 0; stage < kernel.Stages(); ++stage) {
     for (int thread = kThreads; thread-- > 0;) {
       const TaskRange range = ShareOf(kernel.Tasks(stage), thread, kThreads);

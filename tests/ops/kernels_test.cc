@@ -1,6 +1,5 @@
 // Every fast kernel against its op's Reference; those that move or resize images are in
 // image_kernels_test.cc.
-#include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -221,29 +220,6 @@ TEST(Kernels, Concat) {
   Check({std::make_shared<ConcatOp>(2), {{2, 3, 0}, {2, 3, 0}}});
   Check({std::make_shared<ConcatOp>(0), {{2, 5}, {1, 5}}});
   EXPECT_FALSE(ConcatOp(2).RunsIn(Layout::Nhwc(), std::vector<Shape>{{1, 2, 3, 4}}));
-}
-
-std::shared_ptr<const Tensor> IntegerTensor(const Shape& shape, uint64_t seed) {
-  auto tensor = std::make_shared<Tensor>(shape);
-  FillIntegers({tensor->floats(), static_cast<size_t>(tensor->size())}, seed);
-  return tensor;
-}
-
-TEST(Kernels, Gemm) {
-  for (const int64_t m : {1, 2, 3, 9, 50}) {
-    for (const int64_t k : {1, 17, 515}) {
-      for (const int64_t n : {1, 31, 32, 33, 100}) {
-        const auto weights = IntegerTensor({k, n}, 11);
-        Check({std::make_shared<GemmOp>(weights, IntegerTensor({n}, 12), ParseActivation("relu")),
-               {{m, k}},
-               0,
-               true});
-      }
-    }
-  }
-  const auto weights = IntegerTensor({21, 40}, 13);
-  Check({std::make_shared<GemmOp>(weights, nullptr), {{2, 7, 21}}, 0, true});
-  Check({std::make_shared<GemmOp>(weights, nullptr), {{3, 2, 5, 21}}, 0, true});
 }
 
 TEST(Kernels, Softmax) {

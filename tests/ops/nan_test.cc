@@ -1,5 +1,5 @@
 // What every op makes of a NaN (ops/base/activation.h), in its reference and in its kernels.
-#include "ops/dense/gemm.h"
+#include "ops/dense/matmul.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -45,9 +45,7 @@ TEST(Nan, KernelsDoWhatTheirReferenceDoes) {
                                                    activation),
                     {{2, c, 3, 5}}, kAny);
     }
-    const auto weights = std::make_shared<Tensor>(Shape{5, 19});
-    std::fill_n(weights->floats(), weights->size(), 0.25F);
-    CheckWithNans(std::make_shared<GemmOp>(weights, nullptr, activation), {{3, 5}}, kAny);
+    CheckWithNans(std::make_shared<MatMulOp>(MatMulParams{.activation = activation}), {{3, 5}, {5, 19}}, kAny);
   }
   for (const int64_t c : {1, 9, 16}) {
     const Shape image = {2, c, 7, 9};

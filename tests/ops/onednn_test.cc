@@ -316,7 +316,7 @@ TEST(OneDnnPrimitive, ConcatenatesChannels) {
 
 TEST(OneDnnPrimitive, InnerProductAndSoftmax) {
   const int64_t rows = 3, in = 37, out = 21;
-  const Tensor x = UniformTensor({rows, in}, 11), weights = UniformTensor({in, out}, 12);
+  const Tensor x = UniformTensor({rows, in, 1, 1}, 11), weights = UniformTensor({out, in}, 12);
   const std::vector<float> bias = RandomVector(out, 13);
   std::string refusal;
   const auto dense = MakeOneDnnInnerProduct(
@@ -335,7 +335,7 @@ TEST(OneDnnPrimitive, InnerProductAndSoftmax) {
     for (int64_t o = 0; o < out; ++o) {
       double value = bias[o], magnitude = std::abs(bias[o]);
       for (int64_t i = 0; i < in; ++i) {
-        const double term = static_cast<double>(x.floats()[r * in + i]) * weights.floats()[i * out + o];
+        const double term = static_cast<double>(x.floats()[r * in + i]) * weights.floats()[o * in + i];
         value += term;
         magnitude += std::abs(term);
       }

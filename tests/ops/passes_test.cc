@@ -120,7 +120,7 @@ TEST(Passes, FoldScaleShift) {
 TEST(Passes, FoldScaleShiftIntoGemm) {
   Net net;
   const Id x = net.Input("x", {3, 5});
-  const Id gemm = net.graph.Add("fc", std::make_shared<GemmOp>(RandomTensor({5, 4}, 9), nullptr), {x});
+  const Id gemm = net.graph.Add("fc", std::make_shared<GemmOp>(RandomTensor({4, 5}, 9), nullptr), {x});
   net.graph.MarkOutput(net.Scale("y", gemm));
   const Graph folded = FoldScaleShift(net.graph);
   EXPECT_THAT(Types(folded), ElementsAre("Input", "Gemm"));

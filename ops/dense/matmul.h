@@ -1,0 +1,55 @@
+// Products of two matrices, both computed by the network, or of batches of them.
+//
+//   out[..., i, j] = act( scale * sum_k a[..., i, k] * b[..., k, j] + bias[j] )
+//
+// numpy.matmul: leading sizes broadcast; a vector on the left is a row, one on the right a column, and the
+// axis that this adds is dropped from the result. Both sides and the result may be arranged (arrangement.h).
+// Plain layout.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/base/activation.h"
+#include "ops/base/op_registry.h"
+#include "ops/dense/arrangement.h"
+
+namespace tilesmith {
+
+struct MatMulParams {
+  Arrangement a = {}, b = {};
+  std::vector<int64_t> out_perm = {};  // of the result, as in WrittenAs
+  Shape out_shape = {};
+  float scale = 1;
+  std::shared_ptr<const Tensor> bias = nullptr;  // N floats, or null
+  Activation activation = {};
+};
+
+class MatMulOp : public Op {
+ public:
+  explicit MatMulOp(MatMulParams params = {}) : params_(std::move(params)) {}
+  const MatMulParams& params() const { return params_; }
+
+  std::string_view Type() const override { return "MatMul"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+
+ private:
+  MatMulParams params_;
+};
+
+// A product's sizes, vectors made matrices.
+struct MatMulShapes {
+  Shape a, b;   // as seen, rank >= 2
+  Shape batch;  // broadcast
+  int64_t m = 0, n = 0, k = 0;
+  Shape out;  // as seen: a vector's axis dropped
+};
+// Throws Error(kBadModel) when they do not fit.
+MatMulShapes ShapesOf(const MatMulParams& params, std::span<const Shape> inputs);
+
+}  // namespace tilesmith
