@@ -2,50 +2,56 @@
 #include <algorithm>
 
 #include "ops/base/op_registry.h"
+#include "ops/contrib/contrib.h"
+#include "ops/control/control_flow.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
+#include "ops/dense/einsum.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
+#include "ops/elementwise/logic.h"
 #include "ops/elementwise/prelu.h"
+#include "ops/movement/col2im.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/depth_to_space.h"
+#include "ops/movement/gather_scatter.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
+#include "ops/movement/rearrange.h"
 #include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/transpose.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
+#include "ops/pool/pool_indices.h"
 #include "ops/reduce/lrn.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/scan.h"
 #include "ops/resize/resize.h"
+#include "ops/sampling/deform_conv.h"
+#include "ops/sampling/grid_sample.h"
+#include "ops/sampling/roi_align.h"
+#include "ops/selection/dependent.h"
+#include "ops/selection/order.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
-    ActivationImporters,
-    BatchNormImporters,
-    BinaryImporters,
-    ConcatImporters,
-    ConvImporters,
-    ConvTransposeImporters,
-    DepthToSpaceImporters,
-    FunctionImporters,
-    GemmImporters,
-    IndexingImporters,
-    LrnImporters,
-    PadImporters,
-    PoolImporters,
-    PReluImporters,
-    ReduceImporters,
-    ResizeImporters,
-    SoftmaxImporters,
-    TransposeImporters,
-    ShapeArithmeticImporters,
+    ActivationImporters,  Col2ImImporters,        ContribImporters,
+    ControlFlowImporters, DeformConvImporters,    DependentImporters,
+    EinsumImporters,      GatherScatterImporters, GridSampleImporters,
+    LogicImporters,       OrderImporters,         PoolIndicesImporters,
+    RearrangeImporters,   RoiAlignImporters,      ScanImporters,
+    BatchNormImporters,   BinaryImporters,        ConcatImporters,
+    ConvImporters,        ConvTransposeImporters, DepthToSpaceImporters,
+    FunctionImporters,    GemmImporters,          IndexingImporters,
+    LrnImporters,         PadImporters,           PoolImporters,
+    PReluImporters,       ReduceImporters,        ResizeImporters,
+    SoftmaxImporters,     TransposeImporters,     ShapeArithmeticImporters,
     ViewImporters,
 };
 

@@ -9,6 +9,7 @@
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/elementwise_kernel.h"
+#include "ops/elementwise/logic.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
@@ -68,8 +69,8 @@ BuiltOp BuildPow(const NodeSpec& spec) {
 
 BuiltOp BuildMinMax(const NodeSpec& spec, bool is_max) {
   NeedInputs(spec, 1, 1 << 16);
-  NeedFloats(spec);
   if (spec.inputs.size() == 1) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  if (spec.inputs[0].type != DataType::kF32) return BuildIntegerExtremum(spec, is_max);
   for (const int constant : {1, 0}) {
     if (spec.inputs.size() > 2) break;
     const NodeInput &bound = spec.inputs[constant], &x = spec.inputs[1 - constant];

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "ops/base/broadcast.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
@@ -128,17 +127,6 @@ BuiltOp BuildCast(const NodeSpec& spec) {
   }
 }
 
-BuiltOp BuildEqual(const NodeSpec& spec) {
-  NeedInputs(spec, 2, 2);
-  return BuiltWithInputs(std::make_shared<EqualOp>(), 2);
-}
-
-BuiltOp BuildWhere(const NodeSpec& spec) {
-  NeedInputs(spec, 3, 3);
-  if (spec.inputs[0].type != DataType::kI64) Refuse(spec, "its condition must be boolean");
-  return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
-}
-
 }  // namespace
 
 std::string CastOp::Signature() const {
@@ -163,42 +151,10 @@ Tensor CastOp::Reference(std::span<const Tensor* const> inputs) const {
   return output;
 }
 
-Shape EqualOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Equal", inputs); }
-
-Tensor EqualOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &a = *inputs[0], &b = *inputs[1];
-  const Shape shapes[] = {a.shape(), b.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), DataType::kI64);
-  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), output.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), output.shape());
-  for (int64_t i = 0; i < output.size(); ++i) {
-    output.ints()[i] = a.type() == DataType::kF32 ? a.floats()[from_a[i]] == b.floats()[from_b[i]]
-                                                  : a.ints()[from_a[i]] == b.ints()[from_b[i]];
-  }
-  return output;
-}
-
-Shape WhereOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Where", inputs); }
-
-Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &condition = *inputs[0], &a = *inputs[1], &b = *inputs[2];
-  const Shape shapes[] = {condition.shape(), a.shape(), b.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), a.type());
-  const std::vector<int64_t> from_condition = BroadcastIndices(condition.shape(), output.shape());
-  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), output.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), output.shape());
-  for (int64_t i = 0; i < output.size(); ++i) {
-    const bool first = condition.ints()[from_condition[i]] != 0;
-    CopyElements(first ? a : b, first ? from_a[i] : from_b[i], output, i, 1);
-  }
-  return output;
-}
-
 std::vector<OpImporter> ShapeArithmeticImporters() {
   return {{"Shape", BuildShape},       {"Size", BuildSize},
           {"Constant", BuildConstant}, {"ConstantOfShape", BuildConstantOfShape},
-          {"Range", BuildRange},       {"Cast", BuildCast},
-          {"Equal", BuildEqual},       {"Where", BuildWhere}};
+          {"Range", BuildRange},       {"Cast", BuildCast}};
 }
 
 }  // namespace tilesmith

@@ -1,5 +1,5 @@
 // What exporters emit around Reshape. Shapes are static here, so Shape, Size, Constant, ConstantOfShape and
-// Range import as ConstantOps; Cast, Equal and Where are evaluated by constant folding.
+// Range import as ConstantOps; Cast is evaluated by constant folding.
 #pragma once
 
 #include "ops/base/op_registry.h"
@@ -20,32 +20,7 @@ class CastOp : public Op {
   bool to_bool_;
 };
 
-// out = a == b, as integers 0 or 1, broadcast.
-class EqualOp : public Op {
- public:
-  std::string_view Type() const override { return "Equal"; }
-  std::string Signature() const override { return "Equal"; }
-  Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override {
-    SharedType(inputs);
-    return DataType::kI64;
-  }
-  Tensor Reference(std::span<const Tensor* const> inputs) const override;
-};
-
-// out = condition ? a : b, broadcast. Inputs: condition (integers), a, b.
-class WhereOp : public Op {
- public:
-  std::string_view Type() const override { return "Where"; }
-  std::string Signature() const override { return "Where"; }
-  Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override {
-    return SharedType(inputs.subspan(1));
-  }
-  Tensor Reference(std::span<const Tensor* const> inputs) const override;
-};
-
-// Shape, Size, Constant, ConstantOfShape, Range, Cast, Equal, Where.
+// Shape, Size, Constant, ConstantOfShape, Range, Cast.
 std::vector<OpImporter> ShapeArithmeticImporters();
 
 }  // namespace tilesmith
