@@ -46,7 +46,7 @@ inline void CopyPadded(const float* in, float* out, int64_t length, int64_t padd
 #endif
 
 template <int kLength>
-void CopyRunsOf(const RunMove& m) {
+void CopyRunsOf(const RunMove<float>& m) {
   for (int64_t p = 0; p < m.pixels; ++p) {
     const float* in = m.in + p * m.in_pixel_stride;
     float* out = m.out + p * m.out_pixel_stride;
@@ -56,7 +56,7 @@ void CopyRunsOf(const RunMove& m) {
   }
 }
 
-void CopyAnyRuns(const RunMove& m) {
+void CopyAnyRuns(const RunMove<float>& m) {
   for (int64_t p = 0; p < m.pixels; ++p) {
     const float* in = m.in + p * m.in_pixel_stride;
     float* out = m.out + p * m.out_pixel_stride;
@@ -66,9 +66,7 @@ void CopyAnyRuns(const RunMove& m) {
   }
 }
 
-}  // namespace
-
-void CopyRuns(const RunMove& move) {
+void CopyElementRuns(const RunMove<float>& move) {
   if (move.length == move.padded) {
     switch (move.length) {
       case 4:
@@ -87,5 +85,30 @@ void CopyRuns(const RunMove& move) {
   }
   CopyAnyRuns(move);
 }
+
+// Elements of other sizes.
+template <typename Element>
+void CopyElementRuns(const RunMove<Element>& m) {
+  for (int64_t p = 0; p < m.pixels; ++p) {
+    for (int64_t r = 0; r < m.runs; ++r) {
+      const Element* in = m.in + p * m.in_pixel_stride + r * m.in_run_stride;
+      Element* out = m.out + p * m.out_pixel_stride + r * m.out_run_stride;
+      __builtin_memcpy(out, in, static_cast<size_t>(m.length) * sizeof(Element));
+      for (int64_t i = m.length; i < m.padded; ++i) out[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+template <typename Element>
+void CopyRuns(const RunMove<Element>& move) {
+  CopyElementRuns(move);
+}
+
+template void CopyRuns(const RunMove<uint8_t>&);
+template void CopyRuns(const RunMove<uint16_t>&);
+template void CopyRuns(const RunMove<float>&);
+template void CopyRuns(const RunMove<uint64_t>&);
 
 }  // namespace tilesmith::TILESMITH_ISA

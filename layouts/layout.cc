@@ -8,21 +8,25 @@
 
 namespace tilesmith {
 
-Layout Layout::Blocked(int64_t block) {
+Layout Layout::Blocked(int64_t block, DataType type) {
   TILESMITH_CHECK(block >= 1 && block <= kMaxBlock, "block {}", block);
-  return Layout(block);
+  return Layout(block, type);
 }
 
 Layout Layout::Parse(std::string_view text) {
-  if (text == "NCHW") return Nchw();
-  if (text == "NHWC") return Nhwc();
+  const size_t colon = text.find(':');
+  const std::string_view order = text.substr(0, colon);
+  const DataType type =
+      colon == std::string_view::npos ? DataType::kF32 : ParseDataType(text.substr(colon + 1));
+  if (order == "NCHW") return Nchw(type);
+  if (order == "NHWC") return Nhwc(type);
   constexpr std::string_view kPrefix = "NCHW";
-  if (text.starts_with(kPrefix) && text.ends_with("c")) {
-    const char* first = text.data() + kPrefix.size();
-    const char* last = text.data() + text.size() - 1;
+  if (order.starts_with(kPrefix) && order.ends_with("c")) {
+    const char* first = order.data() + kPrefix.size();
+    const char* last = order.data() + order.size() - 1;
     int64_t block = 0;
     const auto [end, error] = std::from_chars(first, last, block);
-    if (error == std::errc() && end == last && block >= 1 && block <= kMaxBlock) return Layout(block);
+    if (error == std::errc() && end == last && block >= 1 && block <= kMaxBlock) return Layout(block, type);
   }
   throw Error(
       ErrorCode::kUsage,
@@ -31,9 +35,9 @@ Layout Layout::Parse(std::string_view text) {
 }
 
 std::string Layout::ToString() const {
-  if (is_nchw()) return "NCHW";
-  if (is_nhwc()) return "NHWC";
-  return fmt::format("NCHW{}c", block_);
+  std::string text = is_nchw() ? "NCHW" : is_nhwc() ? "NHWC" : fmt::format("NCHW{}c", block_);
+  if (type_ != DataType::kF32) text += fmt::format(":{}", DataTypeName(type_));
+  return text;
 }
 
 int64_t Layout::Blocks(int64_t channels) const {
@@ -88,8 +92,8 @@ int64_t PaddedElementCount(const Shape& shape, const Layout& layout) {
   return (Checked(ToDims4(shape).n) * BatchStride(shape, layout)).value();
 }
 
-int64_t PaddedBytes(const Shape& shape, const Layout& layout, int64_t element_bytes) {
-  return (Checked(PaddedElementCount(shape, layout)) * element_bytes).value();
+int64_t PaddedBytes(const Shape& shape, const Layout& layout) {
+  return (Checked(PaddedElementCount(shape, layout)) * layout.element_bytes()).value();
 }
 
 int64_t BatchStride(const Shape& shape, const Layout& layout) {
@@ -97,6 +101,10 @@ int64_t BatchStride(const Shape& shape, const Layout& layout) {
     return shape.empty() || shape[0] == 0 ? ElementCount(shape) : ElementCount(shape) / shape[0];
   const Dims4 dims = ToDims4(shape);
   return (Checked(layout.PaddedChannels(dims.c)) * dims.h * dims.w).value();
+}
+
+int64_t BatchBytes(const Shape& shape, const Layout& layout) {
+  return (Checked(BatchStride(shape, layout)) * layout.element_bytes()).value();
 }
 
 int64_t ElementOffset(const Dims4& dims, const Layout& layout, const Dims4& index) {
@@ -107,7 +115,7 @@ int64_t ElementOffset(const Dims4& dims, const Layout& layout, const Dims4& inde
 
 bool SameMemory(const Shape& shape, const Layout& a, const Layout& b) {
   if (a == b) return true;
-  if (shape.size() > 4) return false;
+  if (shape.size() > 4 || a.type() != b.type()) return false;
   const Dims4 dims = ToDims4(shape);
   if (a.PaddedChannels(dims.c) != b.PaddedChannels(dims.c)) return false;
   return a.BlockFor(dims.c) == b.BlockFor(dims.c) || dims.h * dims.w == 1;

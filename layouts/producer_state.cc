@@ -4,11 +4,11 @@
 
 namespace tilesmith {
 
-void WriteAsProducer(float* data, int64_t floats, int thread, int threads) {
-  constexpr int64_t kFloatsPerLine = 16;
-  const TaskRange share = ShareOf(floats, (thread + 1) % threads, threads);
-  for (int64_t i = share.begin; i < share.end; i += kFloatsPerLine) {
-    volatile float* const line = data + i;
+void WriteAsProducer(void* data, int64_t bytes, int thread, int threads) {
+  constexpr int64_t kLineBytes = 64;
+  const TaskRange share = ShareOf(bytes, (thread + 1) % threads, threads);
+  for (int64_t i = share.begin; i < share.end; i += kLineBytes) {
+    volatile char* const line = static_cast<char*>(data) + i;
     *line = *line;
   }
 }

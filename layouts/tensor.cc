@@ -40,27 +40,11 @@ AlignedBuffer& AlignedBuffer::operator=(const AlignedBuffer& other) {
 
 void AlignedBuffer::Free::operator()(void* p) const { std::free(p); }
 
-Tensor::Tensor(Shape shape, Layout layout, DataType type)
-    : shape_(std::move(shape)),
-      layout_(layout),
-      type_(type),
-      buffer_(PaddedBytes(shape_, layout, ElementBytes(type))) {}
+Tensor::Tensor(Shape shape, Layout layout)
+    : shape_(std::move(shape)), layout_(layout), buffer_(PaddedBytes(shape_, layout)) {}
 
-float* Tensor::floats() {
-  TILESMITH_CHECK(type_ == DataType::kF32);
-  return buffer_.floats();
-}
-const float* Tensor::floats() const {
-  TILESMITH_CHECK(type_ == DataType::kF32);
-  return buffer_.floats();
-}
-int64_t* Tensor::ints() {
-  TILESMITH_CHECK(type_ == DataType::kI64);
-  return static_cast<int64_t*>(buffer_.data());
-}
-const int64_t* Tensor::ints() const {
-  TILESMITH_CHECK(type_ == DataType::kI64);
-  return static_cast<const int64_t*>(buffer_.data());
+void Tensor::CheckType(DataType asked) const {
+  TILESMITH_CHECK(asked == type(), "elements of {}, not {}", DataTypeName(type()), DataTypeName(asked));
 }
 
 Tensor Tensor::Reshaped(Shape shape) const {

@@ -1,4 +1,4 @@
-// Tensors: a shape, a layout and the memory.
+// Tensors: a shape, a layout, which includes the elements' type, and the memory.
 #pragma once
 
 #include <cstddef>
@@ -32,40 +32,50 @@ class AlignedBuffer {
   size_t bytes_ = 0;
 };
 
-// Networks compute in kF32; kI64 exists for the shape arithmetic that is folded away at load time.
-enum class DataType { kF32, kI64 };
-inline int64_t ElementBytes(DataType type) {
-  return type == DataType::kF32 ? sizeof(float) : sizeof(int64_t);
-}
-
 // A value: copying copies the memory. Padding is zero on construction.
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(Shape shape, Layout layout = Layout::Nchw(), DataType type = DataType::kF32);
+  explicit Tensor(Shape shape, Layout layout = Layout::Nchw());
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }
-  DataType type() const { return type_; }
+  DataType type() const { return layout_.type(); }
   int64_t size() const { return ElementCount(shape_); }  // logical elements
   int64_t padded_size() const { return PaddedElementCount(shape_, layout_); }
 
-  // Precondition: type() is the one asked for.
-  float* floats();
-  const float* floats() const;
-  int64_t* ints();
-  const int64_t* ints() const;
+  // The elements. Precondition: type() is kDataTypeOf<T>.
+  template <typename T>
+  T* data() {
+    CheckType(kDataTypeOf<T>);
+    return static_cast<T*>(buffer_.data());
+  }
+  template <typename T>
+  const T* data() const {
+    CheckType(kDataTypeOf<T>);
+    return static_cast<const T*>(buffer_.data());
+  }
+  float* floats() { return data<float>(); }
+  const float* floats() const { return data<float>(); }
+  int64_t* ints() { return data<int64_t>(); }
+  const int64_t* ints() const { return data<int64_t>(); }
 
-  InputView input_view() const { return {floats(), BatchStride(shape_, layout_)}; }
-  OutputView output_view() { return {floats(), BatchStride(shape_, layout_)}; }
+  // The elements as bytes, padding included.
+  std::byte* raw() { return static_cast<std::byte*>(buffer_.data()); }
+  const std::byte* raw() const { return static_cast<const std::byte*>(buffer_.data()); }
+  int64_t bytes() const { return static_cast<int64_t>(buffer_.bytes()); }
+
+  InputView input_view() const { return {raw(), BatchBytes(shape_, layout_)}; }
+  OutputView output_view() { return {raw(), BatchBytes(shape_, layout_)}; }
 
   // The same elements under another shape. Preconditions: plain layout, equal element count.
   Tensor Reshaped(Shape shape) const;
 
  private:
+  void CheckType(DataType asked) const;
+
   Shape shape_;
   Layout layout_;
-  DataType type_ = DataType::kF32;
   AlignedBuffer buffer_;
 };
 

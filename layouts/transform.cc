@@ -11,13 +11,14 @@
 namespace tilesmith {
 namespace {
 
+template <typename Element>
 class TransformKernel : public Kernel {
  public:
   TransformKernel(MovePlan plan, Isa isa)
       : plan_(std::move(plan)),
-        interleave_(TILESMITH_DISPATCH(isa, Interleave)),
-        deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave)),
-        copy_runs_(TILESMITH_DISPATCH(isa, CopyRuns)) {}
+        interleave_(TILESMITH_DISPATCH(isa, Interleave<Element>)),
+        deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave<Element>)),
+        copy_runs_(TILESMITH_DISPATCH(isa, CopyRuns<Element>)) {}
 
   int64_t Tasks(int) const override { return plan_.images * plan_.TasksPerImage(); }
 
@@ -26,14 +27,13 @@ class TransformKernel : public Kernel {
     const InputView& in = args.inputs[0];
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t image = task / plan_.TasksPerImage();
-      RunTask(in.data + image * in.batch_stride, args.output.data + image * args.output.batch_stride,
-              task % plan_.TasksPerImage());
+      RunTask(in.image<Element>(image), args.output.image<Element>(image), task % plan_.TasksPerImage());
     }
   }
 
  private:
   // `in` and `out` are one image's.
-  void RunTask(const float* in, float* out, int64_t task) const {
+  void RunTask(const Element* in, Element* out, int64_t task) const {
     const int64_t groups = plan_.Groups();
     const int64_t chunk = plan_.chunks_outside ? task / groups : task % plan_.chunks;
     const int64_t group = plan_.chunks_outside ? task % groups : task / plan_.chunks;
@@ -45,7 +45,7 @@ class TransformKernel : public Kernel {
     }
   }
 
-  void MoveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+  void MoveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
     switch (plan_.kind) {
       case MoveKind::kFlat:
         return CopyFlat(in, out, move);
@@ -58,12 +58,12 @@ class TransformKernel : public Kernel {
     }
   }
 
-  static void CopyFlat(const float* in, float* out, const ChannelMove& move) {
-    if (move.length > 0) std::memcpy(out, in, move.length * sizeof(float));
-    std::fill(out + move.length, out + move.padded, 0.0f);
+  static void CopyFlat(const Element* in, Element* out, const ChannelMove& move) {
+    if (move.length > 0) std::memcpy(out, in, move.length * sizeof(Element));
+    std::fill(out + move.length, out + move.padded, Element{});
   }
 
-  void CopyChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+  void CopyChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
     const int64_t begin = plan_.ChunkBegin(chunk);
     copy_runs_({.in = in + begin * plan_.in_pixel_stride,
                 .out = out + begin * plan_.out_pixel_stride,
@@ -77,7 +77,7 @@ class TransformKernel : public Kernel {
                 .padded = move.padded});
   }
 
-  void InterleaveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+  void InterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
     const int64_t begin = plan_.ChunkBegin(chunk);
     for (int64_t run = 0; run < move.runs; ++run) {
       interleave_({.in = in + run * move.in_run_stride + begin,
@@ -90,7 +90,7 @@ class TransformKernel : public Kernel {
     }
   }
 
-  void DeinterleaveChunk(const float* in, float* out, const ChannelMove& move, int64_t chunk) const {
+  void DeinterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
     const int64_t begin = plan_.ChunkBegin(chunk);
     for (int64_t run = 0; run < move.runs; ++run) {
       deinterleave_({.in = in + run * move.in_run_stride + begin * plan_.in_pixel_stride,
@@ -104,30 +104,39 @@ class TransformKernel : public Kernel {
   }
 
   const MovePlan plan_;
-  void (*const interleave_)(const PlaneMove&);
-  void (*const deinterleave_)(const PlaneMove&);
-  void (*const copy_runs_)(const RunMove&);
+  void (*const interleave_)(const PlaneMove<Element>&);
+  void (*const deinterleave_)(const PlaneMove<Element>&);
+  void (*const copy_runs_)(const RunMove<Element>&);
 };
+
+// A transform moves elements and leaves them as they are.
+void CheckTypes(const Layout& from, const Layout& to) {
+  if (from.type() == to.type()) return;
+  throw Error(ErrorCode::kBadModel, fmt::format("a layout transform converts no types: from {} to {}",
+                                                from.ToString(), to.ToString()));
+}
 
 }  // namespace
 
 Tensor TransformGeneric(const Tensor& source, const Layout& to) {
   const Shape& shape = source.shape();
+  CheckTypes(source.layout(), to);
   Tensor result(shape, to);
   if (shape.size() > 4) {
     TILESMITH_CHECK(source.layout().is_nchw() && to.is_nchw(), "{} from {} to {}", ShapeToString(shape),
                     source.layout().ToString(), to.ToString());
-    std::copy_n(source.floats(), source.size(), result.floats());
+    std::copy_n(source.raw(), source.bytes(), result.raw());
     return result;
   }
   const Dims4 dims = ToDims4(shape);
+  const int64_t size = to.element_bytes();
   Dims4 at;
   for (at.n = 0; at.n < dims.n; ++at.n) {
     for (at.c = 0; at.c < dims.c; ++at.c) {
       for (at.h = 0; at.h < dims.h; ++at.h) {
         for (at.w = 0; at.w < dims.w; ++at.w) {
-          result.floats()[ElementOffset(dims, to, at)] =
-              source.floats()[ElementOffset(dims, source.layout(), at)];
+          std::copy_n(source.raw() + ElementOffset(dims, source.layout(), at) * size, size,
+                      result.raw() + ElementOffset(dims, to, at) * size);
         }
       }
     }
@@ -137,7 +146,18 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to) {
 
 std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,
                                             const CpuInfo& cpu) {
-  return std::make_unique<TransformKernel>(PlanTransform(shape, from, to), cpu.isa);
+  CheckTypes(from, to);
+  MovePlan plan = PlanTransform(shape, from, to);
+  switch (to.element_bytes()) {
+    case 1:
+      return std::make_unique<TransformKernel<uint8_t>>(std::move(plan), cpu.isa);
+    case 2:
+      return std::make_unique<TransformKernel<uint16_t>>(std::move(plan), cpu.isa);
+    case 4:
+      return std::make_unique<TransformKernel<float>>(std::move(plan), cpu.isa);
+    default:
+      return std::make_unique<TransformKernel<uint64_t>>(std::move(plan), cpu.isa);
+  }
 }
 
 Tensor Transform(const Tensor& source, const Layout& to, const CpuInfo& cpu, int threads) {

@@ -1,4 +1,5 @@
-// Layout transforms: the same elements, another layout.
+// Layout transforms: the same elements, another order. Elements of any type, which stays: between layouts of
+// different types all of these throw Error(kBadModel).
 #pragma once
 
 #include <memory>

@@ -30,13 +30,13 @@ class Sampler {
  public:
   Sampler(const Kernel& kernel, const Shape& shape, const Layout& from, const Layout& to)
       : kernel_(kernel),
-        in_{nullptr, BatchStride(shape, from)},
-        out_{nullptr, BatchStride(shape, to)},
-        copy_floats_(PaddedElementCount(shape, to)),
-        source_(std::max(PaddedElementCount(shape, from), copy_floats_) * sizeof(float)),
-        result_(copy_floats_ * sizeof(float)) {
-    in_.data = source_.floats();
-    out_.data = result_.floats();
+        in_{nullptr, BatchBytes(shape, from)},
+        out_{nullptr, BatchBytes(shape, to)},
+        copy_bytes_(PaddedBytes(shape, to)),
+        source_(std::max(PaddedBytes(shape, from), copy_bytes_)),
+        result_(copy_bytes_) {
+    in_.data = source_.data();
+    out_.data = result_.data();
   }
 
   Samples Run(int threads) {
@@ -77,20 +77,20 @@ class Sampler {
   KernelArgs Args() const { return {.inputs = {&in_, 1}, .output = out_, .scratch = nullptr}; }
 
   void Prepare(int thread, int threads) {
-    WriteAsProducer(result_.floats(), static_cast<int64_t>(result_.bytes() / sizeof(float)), thread, threads);
-    WriteAsProducer(source_.floats(), static_cast<int64_t>(source_.bytes() / sizeof(float)), thread, threads);
+    WriteAsProducer(result_.data(), static_cast<int64_t>(result_.bytes()), thread, threads);
+    WriteAsProducer(source_.data(), static_cast<int64_t>(source_.bytes()), thread, threads);
   }
 
   void CopyShare(int thread, int threads) {
-    const TaskRange share = ShareOf(copy_floats_, thread, threads);
-    std::memcpy(result_.floats() + share.begin, source_.floats() + share.begin,
-                (share.end - share.begin) * sizeof(float));
+    const TaskRange share = ShareOf(copy_bytes_, thread, threads);
+    std::memcpy(static_cast<std::byte*>(result_.data()) + share.begin,
+                static_cast<const std::byte*>(source_.data()) + share.begin, share.end - share.begin);
   }
 
   const Kernel& kernel_;
   InputView in_;
   OutputView out_;
-  const int64_t copy_floats_;
+  const int64_t copy_bytes_;
   AlignedBuffer source_, result_;
   Samples samples_;
 };

@@ -7,11 +7,11 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kLineFloats = 16;
+constexpr int64_t kLineBytes = 64;
 // A task moves 4 KiB, a few times the cost of starting it, and up to 16 KiB (half an L1 cache, with its
 // source) once there are enough tasks to balance any team.
-constexpr int64_t kMinTaskFloats = 1 << 10;
-constexpr int64_t kMaxTaskFloats = 1 << 12;
+constexpr int64_t kMinTaskBytes = 4 << 10;
+constexpr int64_t kMaxTaskBytes = 16 << 10;
 constexpr int64_t kEnoughTasks = 256;
 // Channels in one move: several cache lines, yet few enough streams for the L1 cache's associativity. Also
 // the least of a task, so that few lines are shared by tasks.
@@ -23,34 +23,40 @@ struct Problem {
   int64_t images, channels, pixels;
   int64_t in_block, out_block;
   int64_t padded_channels;  // of the output
+  int64_t element_bytes;
 };
 
 Problem ToProblem(const Shape& shape, const Layout& from, const Layout& to) {
   if (shape.size() > 4) {
     TILESMITH_CHECK(from.is_nchw() && to.is_nchw(), "{} from {} to {}", ShapeToString(shape), from.ToString(),
                     to.ToString());
-    const int64_t floats = BatchStride(shape, from);
-    return {shape[0], floats, 1, 1, 1, floats};
+    const int64_t elements = BatchStride(shape, from);
+    return {shape[0], elements, 1, 1, 1, elements, to.element_bytes()};
   }
   const Dims4 dims = ToDims4(shape);
-  return {
-      dims.n, dims.c, dims.h * dims.w, from.BlockFor(dims.c), to.BlockFor(dims.c), to.PaddedChannels(dims.c)};
+  return {dims.n,
+          dims.c,
+          dims.h * dims.w,
+          from.BlockFor(dims.c),
+          to.BlockFor(dims.c),
+          to.PaddedChannels(dims.c),
+          to.element_bytes()};
 }
 
-int64_t TaskFloats(const Problem& problem) {
-  const int64_t floats = problem.images * problem.padded_channels * problem.pixels;
-  return std::clamp(floats / kEnoughTasks, kMinTaskFloats, kMaxTaskFloats);
+int64_t TaskElements(const Problem& problem) {
+  const int64_t bytes = problem.images * problem.padded_channels * problem.pixels * problem.element_bytes;
+  return std::clamp(bytes / kEnoughTasks, kMinTaskBytes, kMaxTaskBytes) / problem.element_bytes;
 }
 
-// One run per `task_floats` floats; the last runs may be partly or wholly zeros.
-std::vector<ChannelMove> FlatMoves(int64_t floats, int64_t padded, int64_t task_floats) {
+// One run per `task_elements`; the last runs may be partly or wholly zeros.
+std::vector<ChannelMove> FlatMoves(int64_t elements, int64_t padded, int64_t task_elements) {
   std::vector<ChannelMove> moves;
-  for (int64_t begin = 0; begin < padded; begin += task_floats) {
-    const int64_t length = std::clamp<int64_t>(floats - begin, 0, task_floats);
+  for (int64_t begin = 0; begin < padded; begin += task_elements) {
+    const int64_t length = std::clamp<int64_t>(elements - begin, 0, task_elements);
     moves.push_back({.in_offset = length > 0 ? begin : 0,
                      .out_offset = begin,
                      .length = length,
-                     .padded = std::min(task_floats, padded - begin)});
+                     .padded = std::min(task_elements, padded - begin)});
   }
   return moves;
 }
@@ -105,26 +111,27 @@ std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t 
 
 int64_t MovePlan::ChunkBegin(int64_t chunk) const {
   if (chunk == chunks) return pixels;
-  const int64_t lines = pixels / kLineFloats;
-  return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * kLineFloats;
+  const int64_t lines = pixels / line_elements;
+  return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * line_elements;
 }
 
 MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {
   const Problem problem = ToProblem(shape, from, to);
-  const int64_t task_floats = TaskFloats(problem);
+  const int64_t task_elements = TaskElements(problem);
   MovePlan plan;
+  plan.line_elements = kLineBytes / problem.element_bytes;
   plan.images = problem.images;
   if (problem.images * problem.channels * problem.pixels == 0) {
     plan.images = 0;
     return plan;
   }
   if (problem.in_block == problem.out_block && problem.channels % problem.in_block == 0) {
-    const int64_t floats = problem.channels * problem.pixels;
-    plan.moves = FlatMoves(floats, floats, task_floats);
+    const int64_t elements = problem.channels * problem.pixels;
+    plan.moves = FlatMoves(elements, elements, task_elements);
     return plan;
   }
   if (problem.pixels == 1) {
-    plan.moves = FlatMoves(problem.channels, problem.padded_channels, task_floats);
+    plan.moves = FlatMoves(problem.channels, problem.padded_channels, task_elements);
     return plan;
   }
   plan.kind = problem.in_block == 1    ? MoveKind::kInterleave
@@ -137,9 +144,10 @@ MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to)
   plan.moves = JoinRuns(CutChannels(problem, max_length), kMoveChannels);
   const int64_t moves = static_cast<int64_t>(plan.moves.size());
   const int64_t task_channels =
-      std::min(problem.padded_channels, std::max(kMoveChannels, task_floats / problem.pixels));
+      std::min(problem.padded_channels, std::max(kMoveChannels, task_elements / problem.pixels));
   plan.moves_a_task = std::max<int64_t>(1, task_channels * moves / problem.padded_channels);
-  plan.chunks = std::max<int64_t>(1, problem.pixels / std::max(kLineFloats, task_floats / task_channels));
+  plan.chunks =
+      std::max<int64_t>(1, problem.pixels / std::max(plan.line_elements, task_elements / task_channels));
   plan.chunks_outside = problem.out_block >= problem.channels && problem.out_block > 1;
   return plan;
 }

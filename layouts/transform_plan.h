@@ -14,14 +14,14 @@
 namespace tilesmith {
 
 enum class MoveKind {
-  kFlat,          // the same order on both sides: one run of floats an image, then zeros
+  kFlat,          // the same order on both sides: one run of elements an image, then zeros
   kRuns,          // blocks to blocks
   kInterleave,    // planes to blocks
   kDeinterleave,  // blocks to planes
 };
 
 // `runs` runs of `length` adjacent channels, equally spaced on either side. Offsets are those of pixel 0
-// within an image, in floats.
+// within an image, in elements.
 struct ChannelMove {
   int64_t in_offset = 0, out_offset = 0;
   int64_t in_run_stride = 0, out_run_stride = 0;
@@ -31,7 +31,7 @@ struct ChannelMove {
   friend bool operator==(const ChannelMove&, const ChannelMove&) = default;
 };
 
-// A task is one image, one chunk of pixels and one group of adjacent moves; every output float belongs to
+// A task is one image, one chunk of pixels and one group of adjacent moves; every output element belongs to
 // exactly one task.
 struct MovePlan {
   MoveKind kind = MoveKind::kFlat;
@@ -41,16 +41,17 @@ struct MovePlan {
   int64_t moves_a_task = 1;     // the last group of moves may be smaller
   bool chunks_outside = false;  // task order: all groups of a chunk, or all chunks of a group
   int64_t in_pixel_stride = 0, out_pixel_stride = 0;
+  int64_t line_elements = 16;
   std::vector<ChannelMove> moves;
 
   int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
   int64_t TasksPerImage() const { return chunks * Groups(); }
-  // First pixel of a chunk; chunk == chunks gives the end. Multiples of 16 inside, so that chunks of an
-  // aligned plane are whole cache lines.
+  // First pixel of a chunk; chunk == chunks gives the end. Multiples of line_elements inside, so that chunks
+  // of an aligned plane are whole cache lines.
   int64_t ChunkBegin(int64_t chunk) const;
 };
 
-// Precondition: rank <= 4 or both layouts NCHW. Pure.
+// Preconditions: rank <= 4 or both layouts NCHW, of one type. Pure.
 MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to);
 
 }  // namespace tilesmith

@@ -195,7 +195,7 @@ inline int Extent(int64_t left) {
 
 // Pixels are the outer loop of both: the lines on the block side are then finished while they are in L1.
 template <typename Tile>
-void InterleaveBy(const PlaneMove& m) {
+void InterleaveBy(const PlaneMove<float>& m) {
   for (int64_t p = 0; p < m.pixels; p += Tile::kWidth) {
     for (int64_t c = 0; c < m.padded; c += Tile::kWidth) {
       const int channels = Extent<Tile>(m.channels - c);
@@ -207,7 +207,7 @@ void InterleaveBy(const PlaneMove& m) {
 }
 
 template <typename Tile>
-void DeinterleaveBy(const PlaneMove& m) {
+void DeinterleaveBy(const PlaneMove<float>& m) {
   for (int64_t p = 0; p < m.pixels; p += Tile::kWidth) {
     const int pixels = Extent<Tile>(m.pixels - p);
     for (int64_t c = 0; c < m.channels; c += Tile::kWidth) {
@@ -217,10 +217,8 @@ void DeinterleaveBy(const PlaneMove& m) {
   }
 }
 
-}  // namespace
-
 // The narrowest tile that holds the shorter side: wider ones would shuffle zeros.
-void Interleave(const PlaneMove& move) {
+void InterleaveElements(const PlaneMove<float>& move) {
   [[maybe_unused]] const int64_t side = Smaller(move.padded, move.pixels);
 #if defined(__AVX512F__)
   if (side > 8) return InterleaveBy<Tile16>(move);
@@ -231,7 +229,7 @@ void Interleave(const PlaneMove& move) {
   InterleaveBy<Tile4>(move);
 }
 
-void Deinterleave(const PlaneMove& move) {
+void DeinterleaveElements(const PlaneMove<float>& move) {
   [[maybe_unused]] const int64_t side = Smaller(move.channels, move.pixels);
 #if defined(__AVX512F__)
   if (side > 8) return DeinterleaveBy<Tile16>(move);
@@ -241,5 +239,49 @@ void Deinterleave(const PlaneMove& move) {
 #endif
   DeinterleaveBy<Tile4>(move);
 }
+
+// Elements of other sizes one by one, in squares whose lines stay in L1.
+constexpr int64_t kSquare = 32;
+
+template <typename Element>
+void InterleaveElements(const PlaneMove<Element>& m) {
+  for (int64_t first = 0; first < m.pixels; first += kSquare) {
+    const int64_t end = Smaller(first + kSquare, m.pixels);
+    for (int64_t c = 0; c < m.channels; ++c)
+      for (int64_t p = first; p < end; ++p) m.out[p * m.pixel_stride + c] = m.in[c * m.plane_stride + p];
+    for (int64_t c = m.channels; c < m.padded; ++c)
+      for (int64_t p = first; p < end; ++p) m.out[p * m.pixel_stride + c] = 0;
+  }
+}
+
+template <typename Element>
+void DeinterleaveElements(const PlaneMove<Element>& m) {
+  for (int64_t first = 0; first < m.pixels; first += kSquare) {
+    const int64_t end = Smaller(first + kSquare, m.pixels);
+    for (int64_t c = 0; c < m.channels; ++c)
+      for (int64_t p = first; p < end; ++p) m.out[c * m.plane_stride + p] = m.in[p * m.pixel_stride + c];
+  }
+}
+
+}  // namespace
+
+template <typename Element>
+void Interleave(const PlaneMove<Element>& move) {
+  InterleaveElements(move);
+}
+
+template <typename Element>
+void Deinterleave(const PlaneMove<Element>& move) {
+  DeinterleaveElements(move);
+}
+
+template void Interleave(const PlaneMove<uint8_t>&);
+template void Interleave(const PlaneMove<uint16_t>&);
+template void Interleave(const PlaneMove<float>&);
+template void Interleave(const PlaneMove<uint64_t>&);
+template void Deinterleave(const PlaneMove<uint8_t>&);
+template void Deinterleave(const PlaneMove<uint16_t>&);
+template void Deinterleave(const PlaneMove<float>&);
+template void Deinterleave(const PlaneMove<uint64_t>&);
 
 }  // namespace tilesmith::TILESMITH_ISA

@@ -5,13 +5,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace tilesmith {
 
 bool SameNonFinite(float a, float b) { return std::isnan(a) ? std::isnan(b) : std::isinf(a) && a == b; }
 
+int64_t CountDifferent(const Tensor& actual, const Tensor& expected, int64_t* first) {
+  const int64_t size = expected.layout().element_bytes();
+  int64_t different = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    if (std::memcmp(actual.raw() + i * size, expected.raw() + i * size, size) == 0) continue;
+    if (different++ == 0) *first = i;
+  }
+  return different;
+}
+
 TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected) {
   TensorDifference result;
+  if (expected.type() != DataType::kF32) {
+    int64_t first = 0;
+    const int64_t different = CountDifferent(actual, expected, &first);
+    if (different > 0)
+      result.relative = static_cast<double>(different) / static_cast<double>(expected.size());
+    return result;
+  }
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     const float got = actual.floats()[i], want = expected.floats()[i];
@@ -26,6 +44,15 @@ TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected) {
   }
   result.relative = largest > 0 ? difference / largest : difference;
   return result;
+}
+
+std::string ElementText(const Tensor& tensor, int64_t element) {
+  return VisitType(tensor.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T value = tensor.data<T>()[element];
+    if constexpr (std::is_integral_v<T>) return fmt::format("{}", static_cast<int64_t>(value));
+    return fmt::format("{}", static_cast<float>(value));
+  });
 }
 
 std::string DescribeElement(const Shape& shape, int64_t element) {

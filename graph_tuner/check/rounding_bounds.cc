@@ -237,6 +237,8 @@ Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> in
 
 Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output) {
   constexpr double kFewOperations = 2, kOfExp = 16, kOfTaps = 32;
+  const auto is_float = [](const Tensor* tensor) { return tensor->type() == DataType::kF32; };
+  if (!is_float(&output) || !std::ranges::all_of(inputs, is_float)) return Tensor(output.shape());
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return GemmBounds(*gemm, *inputs[0], output);
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
     return SoftmaxBounds(*softmax, *inputs[0], output);

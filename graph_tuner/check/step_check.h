@@ -13,8 +13,8 @@ struct StepCheck {
   std::string wrong;                   // "", or what is wrong
 };
 
-// bound: what each element may be off; where that is not finite, anything. With may_spread, an element may be
-// NaN or infinite where the exact one is finite.
+// Elements of other types than f32 must be the same. bound: what each element may be off; where that is not
+// finite, anything. With may_spread, an element may be NaN or infinite where the exact one is finite.
 StepCheck CompareStep(const Tensor& got, const Tensor& exact, const Tensor& bound, bool may_spread);
 
 }  // namespace tilesmith

@@ -7,7 +7,7 @@
 
 namespace tilesmith {
 
-// What lies there, plain.
+// What lies there, plain and of its type.
 Tensor ReadPlain(const StepTensor& tensor, const InputView& memory);
 // Puts a plain tensor there, padding zero.
 void WritePlain(const Tensor& plain, const StepTensor& tensor, const OutputView& memory);

@@ -24,18 +24,17 @@ class Run {
         tensors_(inputs.begin(), inputs.end()),
         output_(output.output_view()),
         threads_(threads),
-        scratch_(size_t(kernel.ScratchFloats(threads)) * sizeof(float)) {
+        scratch_(static_cast<size_t>(kernel.ScratchBytes(threads))) {
     for (const Tensor* input : inputs) inputs_.push_back(input->input_view());
     tensors_.push_back(&output);
   }
 
   double Once() {
-    const KernelArgs args{inputs_, output_, scratch_.floats()};
+    const KernelArgs args{inputs_, output_, scratch_.data()};
     double seconds = 0;
     SpinBarrier barrier(threads_);
     RunOnTeam(threads_, [&](int thread) {
-      for (Tensor* tensor : tensors_)
-        WriteAsProducer(tensor->floats(), tensor->padded_size(), thread, threads_);
+      for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
       barrier.Wait();
       const double begin = NowSeconds();
       RunShare(kernel_, args, thread, threads_, barrier);
@@ -76,9 +75,13 @@ double TimeOnce(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& o
 }
 
 Tensor TimingInput(const Shape& shape, const Layout& layout) {
-  Tensor plain(shape);
-  float* values = plain.floats();
-  for (int64_t i = 0; i < plain.size(); ++i) values[i] = 0.1f * float(i % 17) - 0.75f;
+  Tensor plain(shape, Layout::Nchw(layout.type()));
+  VisitType(layout.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const values = plain.data<T>();
+    for (int64_t i = 0; i < plain.size(); ++i)
+      values[i] = ConvertElement<T>(0.1f * static_cast<float>(i % 17) - 0.75f);
+  });
   return layout.is_nchw() ? plain : TransformGeneric(plain, layout);
 }
 

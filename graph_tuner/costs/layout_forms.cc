@@ -6,8 +6,8 @@ Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
   if (shape.size() > 4) return layout;
   const Dims4 dims = ToDims4(shape);
   const int64_t padded = layout.PaddedChannels(dims.c);
-  if (dims.h * dims.w == 1) return padded == dims.c ? Layout::Nchw() : Layout::Blocked(padded);
-  return layout.is_nhwc() ? Layout::Blocked(dims.c) : layout;
+  if (dims.h * dims.w == 1) return Layout::Blocked(padded == dims.c ? 1 : padded, layout.type());
+  return layout.is_nhwc() ? Layout::Blocked(dims.c, layout.type()) : layout;
 }
 
 bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {

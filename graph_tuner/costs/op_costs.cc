@@ -20,7 +20,7 @@ double OpCosts::Seconds(const OpUse& use) {
 
 OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
   return [=](const OpUse& use) {
-    const auto kernel = use.op->MakeKernel({use.inputs, use.output, use.layout, cpu});
+    const auto kernel = MakeOpKernel(*use.op, {use.inputs, use.output, use.layout, cpu});
     std::vector<Tensor> inputs;
     inputs.reserve(use.inputs.size());
     for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));

@@ -46,8 +46,10 @@ std::string FieldOf(const CostKey& key, const char* field) {
 
 // The layout's name but for the number of channels: canonical layouts spell NHWC as a block of all of them.
 std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
-  const bool all_channels = shape.size() == 4 && canonical == Layout::Blocked(shape[1]).ToString();
-  return all_channels && shape[1] > 1 ? Layout::Nhwc().ToString() : canonical;
+  const std::string_view order = std::string_view(canonical).substr(0, canonical.find(':'));
+  const bool all_channels = shape.size() == 4 && order == Layout::Blocked(shape[1]).ToString();
+  if (!all_channels || shape[1] == 1) return canonical;
+  return Layout::Nhwc().ToString() + canonical.substr(order.size());
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class Compiler {
       return MakeTransformKernel(written.shape, from, written.layout, cpu_);
     }
     const Region& region = program.regions[written.region];
-    return MakeCopyKernel(region.images, region.image_floats);
+    return MakeCopyKernel(region.images, region.image_bytes);
   }
 
   std::unique_ptr<Kernel> BuildNodeKernel(const Step& step) {
@@ -97,7 +97,8 @@ class Compiler {
     const NodeSchedule& schedule = schedules_[step.node];
     if (schedule.conv_template == nullptr) {
       network_.ops.push_back(node.op);
-      return node.op->MakeKernel({graph_.InputShapes(step.node), node.shape, schedule.out, cpu_});
+      return MakeOpKernel(*node.op, {graph_.InputShapes(step.node), node.shape, schedule.out, cpu_,
+                                     graph_.InputTypes(step.node)});
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
@@ -122,7 +123,8 @@ class Compiler {
         const NodeSchedule& schedule = schedules_[step.node];
         info.name = schedule.first ? graph_.node(*schedule.first).name + ">" + node.name : node.name;
         info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
-        if (schedule.conv_template == nullptr && !node.op->HasFastKernel()) info.kind += " (reference)";
+        const bool fast = node.op->HasFastKernel() && node.op->KernelTakes(graph_.InputTypes(step.node));
+        if (schedule.conv_template == nullptr && !fast) info.kind += " (reference)";
         info.predicted_seconds = schedule.predicted_seconds;
       } else {
         info.name = fmt::format("{}: {}", node.name, info.layouts);
@@ -140,8 +142,7 @@ class Compiler {
     std::vector<BufferRequest> requests = ArenaRequests(network_.program, network_.places);
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const int step = static_cast<int>(i);
-      const int64_t scratch = network_.kernels[i]->ScratchFloats(network_.threads);
-      requests.push_back({step, step, (Checked(scratch) * sizeof(float)).value()});
+      requests.push_back({step, step, network_.kernels[i]->ScratchBytes(network_.threads)});
     }
     network_.memory = PlanMemory(requests, network_.threads);
     CheckMemory();
@@ -151,7 +152,7 @@ class Compiler {
     Checked ends = 0;
     for (const std::vector<UserTensor>* tensors : {&network_.inputs, &network_.outputs}) {
       for (const UserTensor& tensor : *tensors) {
-        ends += PaddedBytes(tensor.shape, tensor.layout, sizeof(float));
+        ends += PaddedBytes(tensor.shape, tensor.layout);
       }
     }
     const Checked weights = static_cast<int64_t>(PackedWeightBytes(network_));

@@ -7,8 +7,8 @@
 
 namespace tilesmith {
 
-// One input, one output, `images` runs of `image_floats` contiguous floats each, at the views' batch strides.
+// One input, one output, `images` runs of `image_bytes` contiguous bytes each, at the views' batch strides.
 // The two must not overlap. Tasks are chunks of whole cache lines.
-std::unique_ptr<Kernel> MakeCopyKernel(int64_t images, int64_t image_floats);
+std::unique_ptr<Kernel> MakeCopyKernel(int64_t images, int64_t image_bytes);
 
 }  // namespace tilesmith

@@ -14,15 +14,10 @@ namespace {
 
 void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_view role) {
   TILESMITH_CHECK(tensor != nullptr, "{} \"{}\"", role, expected.name);
-  if (tensor->shape() == expected.shape && tensor->layout() == expected.layout &&
-      tensor->type() == DataType::kF32) {
-    return;
-  }
-  throw Error(ErrorCode::kUsage,
-              fmt::format("{} \"{}\" is {} {}{}, expected {} {} floats", role, expected.name,
-                          ShapeToString(tensor->shape()), tensor->layout().ToString(),
-                          tensor->type() == DataType::kF32 ? "" : " integers", ShapeToString(expected.shape),
-                          expected.layout.ToString()));
+  if (tensor->shape() == expected.shape && tensor->layout() == expected.layout) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} \"{}\" is {} {}, expected {} {}", role, expected.name,
+                                             ShapeToString(tensor->shape()), tensor->layout().ToString(),
+                                             ShapeToString(expected.shape), expected.layout.ToString()));
 }
 
 }  // namespace
@@ -33,11 +28,12 @@ struct Executor::Impl {
   struct Patch {
     Pointer* pointer = nullptr;
     int index = 0;       // of the tensor
-    int64_t offset = 0;  // in floats
+    int64_t offset = 0;  // in bytes
   };
 
   Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop);
 
+  void* ArenaAt(int64_t byte) const { return static_cast<std::byte*>(arena.data()) + byte; }
   void ConnectSteps();
   template <typename Pointer>
   void Connect(int value, Pointer* pointer, int64_t* stride);
@@ -45,7 +41,7 @@ struct Executor::Impl {
   void CheckTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) const;
   void CheckDistinct(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) const;
   void TakeTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
-  void Bind(std::span<const float* const> inputs, std::span<float* const> outputs);
+  void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
   std::vector<StepProfile> Profile(int runs);
   void Repeat(int repeats, std::span<StepProfile> profile);
 
@@ -53,11 +49,11 @@ struct Executor::Impl {
   StepRunner runner;
   std::vector<PreparedStep> steps;
   AlignedBuffer arena;
-  std::vector<const float*> inputs;  // of tensors, so that running allocates nothing
-  std::vector<float*> outputs;
-  std::vector<Patch<const float*>> input_patches;        // reads of the user's inputs
-  std::vector<Patch<const float*>> output_read_patches;  // reads of what was written to the user's outputs
-  std::vector<Patch<float*>> output_patches;
+  std::vector<const void*> inputs;  // of tensors, so that running allocates nothing
+  std::vector<void*> outputs;
+  std::vector<Patch<const void*>> input_patches;        // reads of the user's inputs
+  std::vector<Patch<const void*>> output_read_patches;  // reads of what was written to the user's outputs
+  std::vector<Patch<void*>> output_patches;
 };
 
 Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop)
@@ -76,8 +72,8 @@ void Executor::Impl::ConnectSteps() {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = program.steps[i];
     steps[i].kernel = network->kernels[i].get();
-    if (steps[i].kernel->ScratchFloats(network->threads) > 0)
-      steps[i].scratch = arena.floats() + network->memory.offsets[regions + i] / int64_t(sizeof(float));
+    if (steps[i].kernel->ScratchBytes(network->threads) > 0)
+      steps[i].scratch = ArenaAt(network->memory.offsets[regions + i]);
     steps[i].inputs.resize(step.reads.size());
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       InputView& view = steps[i].inputs[slot];
@@ -94,14 +90,14 @@ void Executor::Impl::Connect(int value, Pointer* pointer, int64_t* stride) {
   const Region& region = program.regions[v.region];
   const Place& place = network->places[v.region];
   const int64_t images = v.shape.empty() ? 1 : v.shape[0];
-  *stride = images == region.images ? place.image_stride : BatchStride(v.shape, v.layout);
+  *stride = images == region.images ? place.image_stride : BatchBytes(v.shape, v.layout);
   const Region& root = program.regions[place.root];
-  constexpr bool kReads = std::is_same_v<Pointer, const float*>;
+  constexpr bool kReads = std::is_same_v<Pointer, const void*>;
   if (root.source == Region::Source::kComputed && root.output < 0) {
-    *pointer = arena.floats() + network->memory.offsets[place.root] / int64_t(sizeof(float)) + place.offset;
+    *pointer = ArenaAt(network->memory.offsets[place.root] + place.offset);
   } else if constexpr (kReads) {
     if (root.source == Region::Source::kConstant) {
-      *pointer = root.constant->floats();
+      *pointer = root.constant->raw();
     } else if (root.source == Region::Source::kInput) {
       input_patches.push_back({pointer, root.input, place.offset});
     } else {
@@ -139,16 +135,19 @@ void Executor::Impl::CheckDistinct(std::span<const Tensor* const> in, std::span<
 void Executor::Impl::TakeTensors(std::span<const Tensor* const> in, std::span<Tensor* const> out) {
   CheckTensors(in, out);
   CheckDistinct(in, out);
-  std::ranges::transform(in, inputs.begin(), [](const Tensor* tensor) { return tensor->floats(); });
-  std::ranges::transform(out, outputs.begin(), [](Tensor* tensor) { return tensor->floats(); });
+  std::ranges::transform(in, inputs.begin(), [](const Tensor* tensor) { return tensor->raw(); });
+  std::ranges::transform(out, outputs.begin(), [](Tensor* tensor) { return tensor->raw(); });
   Bind(inputs, outputs);
 }
 
-void Executor::Impl::Bind(std::span<const float* const> in, std::span<float* const> out) {
+void Executor::Impl::Bind(std::span<const void* const> in, std::span<void* const> out) {
   CheckCounts(in.size(), out.size());
-  for (const auto& patch : input_patches) *patch.pointer = in[patch.index] + patch.offset;
-  for (const auto& patch : output_read_patches) *patch.pointer = out[patch.index] + patch.offset;
-  for (const auto& patch : output_patches) *patch.pointer = out[patch.index] + patch.offset;
+  for (const auto& patch : input_patches)
+    *patch.pointer = static_cast<const std::byte*>(in[patch.index]) + patch.offset;
+  for (const auto& patch : output_read_patches)
+    *patch.pointer = static_cast<const std::byte*>(out[patch.index]) + patch.offset;
+  for (const auto& patch : output_patches)
+    *patch.pointer = static_cast<std::byte*>(out[patch.index]) + patch.offset;
 }
 
 namespace {
@@ -203,7 +202,7 @@ void Executor::Run(std::span<const Tensor* const> inputs, std::span<Tensor* cons
   impl_->runner.Run(impl_->steps, {});
 }
 
-void Executor::Run(std::span<const float* const> inputs, std::span<float* const> outputs) {
+void Executor::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   impl_->Bind(inputs, outputs);
   impl_->runner.Run(impl_->steps, {});
 }
@@ -214,8 +213,8 @@ std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs
   return impl_->Profile(runs);
 }
 
-std::vector<StepProfile> Executor::Profile(std::span<const float* const> inputs,
-                                           std::span<float* const> outputs, int runs) {
+std::vector<StepProfile> Executor::Profile(std::span<const void* const> inputs,
+                                           std::span<void* const> outputs, int runs) {
   impl_->Bind(inputs, outputs);
   return impl_->Profile(runs);
 }

@@ -74,16 +74,17 @@ class Executor {
   Executor(Executor&&) noexcept;
 
   // Inputs and outputs in the graph's order, in the layouts of plan.ends, preallocated; shapes and layouts
-  // are checked. Not thread-safe: one run at a time per executor.
+  // are checked,
+  // types included. Not thread-safe: one run at a time per executor.
   void Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   // The same for memory of these shapes and layouts, padding of inputs zero. Preconditions: aligned to 64
   // bytes, no output the same as another argument.
-  void Run(std::span<const float* const> inputs, std::span<float* const> outputs);
+  void Run(std::span<const void* const> inputs, std::span<void* const> outputs);
 
   // Runs `runs` times with a clock read by thread 0 around every step.
   std::vector<StepProfile> Profile(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs,
                                    int runs);
-  std::vector<StepProfile> Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+  std::vector<StepProfile> Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                    int runs);
 
   // Profile, and `repeats` runs of the network in which every step runs once more than needed, right after

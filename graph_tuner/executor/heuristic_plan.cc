@@ -19,6 +19,10 @@ bool IsConstant(const Op& op) { return dynamic_cast<const ConstantOp*>(&op) != n
 // The layout of the first input that is computed, when the op runs in it.
 Layout InheritedLayout(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {
   const Op& op = *graph.node(id).op;
+  std::vector<DataType> types = graph.InputTypes(id);
+  types.push_back(graph.node(id).type);
+  const auto is_float = [](DataType type) { return type == DataType::kF32; };
+  if (!std::ranges::all_of(types, is_float)) return Layout::Nchw();
   for (const NodeId input : graph.Inputs(id)) {
     if (IsConstant(*graph.node(input).op)) continue;
     return op.RunsIn(layouts[input], graph.InputShapes(id)) ? layouts[input] : Layout::Nchw();
@@ -65,10 +69,10 @@ Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
       node_plan.layouts = node_plan.record->layouts;
     } else if (node.op->IsView()) {
       const ViewLayouts view = node.op->LayoutsOfView();
-      node_plan.layouts = {view.in, view.out};
+      node_plan.layouts = NodeLayouts(graph, id, view.in, view.out);
     } else {
       const Layout layout = InheritedLayout(graph, id, layouts);
-      node_plan.layouts = {layout, layout};
+      node_plan.layouts = NodeLayouts(graph, id, layout, layout);
     }
     layouts[id] = node_plan.layouts.out;
     plan.nodes.push_back(std::move(node_plan));

@@ -42,7 +42,7 @@ class Placer {
 
   Place PlaceOf(int index) {
     const Region& region = program_.regions[index];
-    const Place own{index, 0, region.image_floats};
+    const Place own{index, 0, region.image_bytes};
     if (region.source != Region::Source::kComputed) return own;
     if (region.slice_of >= 0) {
       const Place& whole = places_[region.slice_of];
@@ -71,7 +71,7 @@ class Placer {
       }
     }
     const Region& region = program_.regions[index];
-    const bool recut = region.dense_only && places_[written.region].image_stride != region.image_floats;
+    const bool recut = region.dense_only && places_[written.region].image_stride != region.image_bytes;
     if (overwrites_[written.region] || recut) return std::nullopt;
     return written.region;
   }
@@ -96,7 +96,7 @@ std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vect
     BufferRequest& request = requests[root];
     if (request.bytes == 0) {
       request.first = step;
-      request.bytes = (Checked(region.images) * region.image_floats * sizeof(float)).value();
+      request.bytes = (Checked(region.images) * region.image_bytes).value();
     }
     request.last = step;
   };

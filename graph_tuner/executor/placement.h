@@ -10,8 +10,8 @@ namespace tilesmith {
 
 struct Place {
   int root = 0;              // the region whose memory this one lies in; itself when it has its own
-  int64_t offset = 0;        // in floats, from the root's start in each image
-  int64_t image_stride = 0;  // in floats: the root's
+  int64_t offset = 0;        // in bytes, from the root's start in each image
+  int64_t image_stride = 0;  // in bytes: the root's
 };
 
 // By region. Beside concat slices, a region takes the place of the result of the step that reads it last,

@@ -46,7 +46,7 @@ class ProgramBuilder {
       region.input = next_input;
       primary_[id] = NewValue(id, schedules_[id].out, std::move(region));
     } else if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) {
-      primary_[id] = NewConstant(id, Layout::Nchw(), constant->value());
+      primary_[id] = NewConstant(id, constant->value()->layout(), constant->value());
     } else if (op.IsView()) {
       AddView(id);
     } else if (schedules_[id].sliced) {
@@ -84,12 +84,12 @@ class ProgramBuilder {
     const Layout& layout = schedules_[id].out;
     const Shape& shape = graph_.node(id).shape;
     const std::vector<NodeId> inputs = graph_.Inputs(id);
-    const int64_t pixels = ElementCount({shape.begin() + 2, shape.end()});
+    const int64_t plane_bytes = ElementCount({shape.begin() + 2, shape.end()}) * layout.element_bytes();
     int64_t channel = 0;
     std::vector<std::pair<int, int64_t>> parts;  // region, offset
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       const int64_t channels = graph_.node(inputs[slot]).shape[1];
-      if (channels > 0) parts.emplace_back(SlicePart(id, slot, layout), channel * pixels);
+      if (channels > 0) parts.emplace_back(SlicePart(id, slot, layout), channel * plane_bytes);
       channel += channels;
     }
     primary_[id] = NewValue(id, layout, Region());
@@ -188,7 +188,7 @@ class ProgramBuilder {
   int NewUnsharedValue(NodeId id, const Layout& layout, Region region) {
     const Shape& shape = graph_.node(id).shape;
     region.images = Images(shape);
-    region.image_floats = BatchStride(shape, layout);
+    region.image_bytes = BatchBytes(shape, layout);
     program_.regions.push_back(std::move(region));
     program_.values.push_back({id, layout, shape, static_cast<int>(program_.regions.size()) - 1});
     return static_cast<int>(program_.values.size()) - 1;

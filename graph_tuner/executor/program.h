@@ -27,10 +27,10 @@ struct Region {
   int input = -1;                          // kInput: which of the graph's inputs
   std::shared_ptr<const Tensor> constant;  // kConstant
   int64_t images = 1;
-  int64_t image_floats = 0;  // padding included
+  int64_t image_bytes = 0;  // padding included
   // Some view of it cuts the batch differently, so its images must lie back to back.
   bool dense_only = false;
-  // Part of a concat's region, from this offset (in floats) in each image on; -1 for none.
+  // Part of a concat's region, from this offset (in bytes) in each image on; -1 for none.
   int slice_of = -1;
   int64_t slice_offset = 0;
   int output = -1;  // which graph output it is written to; -1 for none

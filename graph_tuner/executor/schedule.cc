@@ -60,23 +60,28 @@ void ResolveConv(const Node& node, const NodePlan& plan, const CpuInfo& cpu, Nod
 void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule& schedule) {
   const Node& node = graph.node(id);
   const std::vector<Shape> shapes = graph.InputShapes(id);
-  const Layout& layout = plan.layouts.in;
+  const auto read = [&](const Layout& layout) {
+    for (const NodeId input : graph.Inputs(id))
+      schedule.inputs.push_back(TensorLayout(graph.node(input), layout));
+  };
+  schedule.out = plan.layouts.out;
   if (node.op->IsView()) {
     const ViewLayouts view = node.op->LayoutsOfView();
-    if (plan.layouts != LayoutPair{view.in, view.out}) {
-      BadPlan(node, fmt::format("{} is a view of {} as {}", node.op->Type(), view.in.ToString(),
-                                view.out.ToString()));
+    const LayoutPair wanted = NodeLayouts(graph, id, view.in, view.out);
+    if (plan.layouts != wanted) {
+      BadPlan(node, fmt::format("{} is a view of {} as {}", node.op->Type(), wanted.in.ToString(),
+                                wanted.out.ToString()));
     }
-    schedule.out = view.out;
-    schedule.inputs.assign(shapes.size(), view.in);
-    return;
+    return read(view.in);
   }
-  if (plan.layouts.out != layout) BadPlan(node, fmt::format("{} cannot change layouts", node.op->Type()));
-  if (!node.op->RunsIn(layout, shapes)) {
-    BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), layout.ToString()));
+  // A tensor of floats could be stored in another type, if there were kernels for it.
+  const Layout layout = InputOrder(node, plan.layouts.out);
+  if (plan.layouts != NodeLayouts(graph, id, layout, layout))
+    BadPlan(node, fmt::format("{} cannot change layouts", node.op->Type()));
+  if (layout.type() != DataType::kF32 || !node.op->RunsIn(layout, shapes)) {
+    BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), plan.layouts.out.ToString()));
   }
-  schedule.out = layout;
-  schedule.inputs.assign(shapes.size(), layout);
+  read(layout);
   schedule.sliced = node.op->Type() == "Concat" && ConcatIsSliceable(graph, id, layout);
 }
 
@@ -88,15 +93,15 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
   const FusedNodes fused = FindFusedNodes(graph, plan);
   std::vector<NodeSchedule> schedules(graph.size());
   MarkLive(graph, schedules);
+  for (const Layout& layout : {plan.ends.inputs, plan.ends.outputs}) {
+    if (layout.type() == DataType::kF32) continue;
+    RefusePlan(fmt::format("its inputs or outputs are in {}, but floats are not converted to other types",
+                           layout.ToString()));
+  }
   for (NodeId id = 0; id < graph.size(); ++id) {
     NodeSchedule& schedule = schedules[id];
     if (!schedule.live) continue;
     const Node& node = graph.node(id);
-    if (node.type != DataType::kF32) {
-      throw Error(ErrorCode::kBadModel,
-                  fmt::format("node \"{}\" ({}) is not of floats, and was not folded away at load time",
-                              node.name, node.op->Type()));
-    }
     if (node.op->Type() == "Input") schedule.out = EndLayout(node, plan.ends.inputs);
     if (IsSource(*node.op)) continue;
     const auto found = planned.find(node.name);

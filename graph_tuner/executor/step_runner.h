@@ -13,7 +13,7 @@ struct PreparedStep {
   const Kernel* kernel = nullptr;
   std::vector<InputView> inputs;
   OutputView output;
-  float* scratch = nullptr;
+  void* scratch = nullptr;
 };
 
 class StepRunner {

@@ -6,6 +6,11 @@
 
 namespace tilesmith {
 
+LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, const Layout& out) {
+  const std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+  return {inputs.empty() ? in : TensorLayout(graph.node(inputs[0]), in), TensorLayout(graph.node(id), out)};
+}
+
 bool SameSchedule(const NodePlan& a, const NodePlan& b) {
   if (a.node != b.node || a.layouts != b.layouts || a.fused_into != b.fused_into) return false;
   if (a.record.has_value() != b.record.has_value()) return false;

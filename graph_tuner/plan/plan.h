@@ -17,7 +17,9 @@ namespace tilesmith {
 struct NodePlan {
   std::string node;  // the graph node's name
   std::string op_type;
-  LayoutPair layouts;            // what the node reads and writes; equal for every op but conv
+  // What the node reads, by its first input, and writes. Equal for every op but conv, except that tensors of
+  // other types than f32 have theirs in it (NodeLayouts).
+  LayoutPair layouts;
   std::optional<Record> record;  // for convs: template, config and how it was measured
   double predicted_seconds = 0;
   // The conv behind it whose kernel computes this node as well: its record is of the fused workload and its
@@ -52,6 +54,9 @@ struct Plan {
   // prediction: under these the plan costs predicted_seconds. Empty when none ran.
   Corrections corrections;
 };
+
+// What a node whose first input has the order `in`, and its output the order `out`, reads and writes.
+LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, const Layout& out);
 
 // Whether two plans for one graph schedule a node alike: layouts, template, config, and what is fused.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);

@@ -21,6 +21,7 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::string_view type = graph.node(id).op->Type();
     if (type == "Input") layouts[id].out = EndLayout(graph.node(id), plan.ends.inputs);
+    if (type == "Constant") layouts[id].out = TensorLayout(graph.node(id), Layout::Nchw());
     if (type == "Input" || type == "Constant") continue;
     TILESMITH_CHECK(next < plan.nodes.size() && plan.nodes[next].node == graph.node(id).name,
                     "the plan's node {} is not {}", next, graph.node(id).name);
@@ -73,7 +74,10 @@ class Transforms {
         const std::vector<NodeId> inputs = graph_.Inputs(consumer);
         for (size_t slot = 0; slot < inputs.size(); ++slot) {
           if (inputs[slot] != id) continue;
-          const Layout to = slot == 0 ? layouts_[consumer].in : layouts_[consumer].out;
+          const Layout to =
+              slot == 0
+                  ? layouts_[consumer].in
+                  : TensorLayout(graph_.node(id), InputOrder(graph_.node(consumer), layouts_[consumer].out));
           if (MustFillSlice(graph_, slices, {consumer, slot}, to))
             Fill(id, to);
           else if (!constant)

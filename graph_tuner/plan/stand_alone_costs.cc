@@ -14,7 +14,9 @@ double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layou
   const bool floats = std::all_of(inputs.begin(), inputs.end(), [&](Graph::NodeId input) {
     return graph.node(input).type == DataType::kF32;
   });
-  if (!floats || node.type != DataType::kF32) return 0;  // shape arithmetic: a few integers
+  // Other types have one layout only, so there is nothing to choose; plans correct the time by what they
+  // measure.
+  if (!floats || node.type != DataType::kF32) return 0;
   return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
 }
 

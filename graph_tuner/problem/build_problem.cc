@@ -34,7 +34,8 @@ bool SameForNode(const Graph& graph, NodeId id, const Layout& a, const Layout& b
   return true;
 }
 
-// What a node may read; what it writes is the same, views excepted.
+// What a node may read; what it writes is the same, views excepted. Each tensor has its own type in it
+// (TensorLayout).
 std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantLayouts& layouts) {
   if (IsInput(graph, id)) return {EndLayout(graph.node(id), layouts.ends.inputs)};
   std::vector<Layout> result = {Layout::Nchw()};
@@ -187,12 +188,14 @@ class Builder {
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
       const Op& op = *graph_.node(id).op;
       vars.in_layouts.emplace_back(layout);
-      vars.out_layouts.emplace_back(op.IsView() ? op.LayoutsOfView().out : layout);
+      vars.out_layouts.emplace_back(
+          TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
       seconds.push_back(
           corrections_.OpSeconds(graph_.node(id).name, layout, TolerantSeconds(graph_, id, layout, costs_)));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
-          seconds.back() += CorrectedFill(inputs[slot], Layout::Nchw(), layout);
+          seconds.back() +=
+              CorrectedFill(inputs[slot], TensorLayout(graph_.node(inputs[slot]), Layout::Nchw()), layout);
       }
     }
     if (const Fusion* behind = FusionBehind(id)) {
@@ -262,9 +265,12 @@ class Builder {
 
   TensorUse UseOf(NodeId tensor, const InputSlot& input, std::vector<Layout>& forms) const {
     TensorUse use{ReadingVariable(input), {}};
+    const Node &node = graph_.node(tensor), &consumer = graph_.node(input.consumer);
     for (const std::optional<Layout>& layout : ReadingLayouts(input)) {
       const bool reads = layout && !MustFillSlice(graph_, slices_, input, *layout);
-      use.reads.push_back(reads ? IndexOfForm(forms, graph_.node(tensor).shape, *layout) : kReadsNothing);
+      use.reads.push_back(
+          reads ? IndexOfForm(forms, node.shape, TensorLayout(node, InputOrder(consumer, *layout)))
+                : kReadsNothing);
     }
     return use;
   }
@@ -283,8 +289,9 @@ class Builder {
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }
 
-  double CorrectedFill(NodeId tensor, const Layout& from, const Layout& to) {
+  double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {
     const Node& node = graph_.node(tensor);
+    const Layout to = TensorLayout(node, into);
     return corrections_.ConversionSeconds(node, from, to, FillSeconds(node.shape, from, to, costs_));
   }
 
@@ -335,7 +342,7 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
     if (!vars.out_layouts[out]) {
       plan.fused_into = graph.node(graph.Consumers(id).at(0)).name;
     } else if (vars.records.empty()) {
-      plan.layouts = {*vars.in_layouts[in], *vars.out_layouts[out]};
+      plan.layouts = NodeLayouts(graph, id, *vars.in_layouts[in], *vars.out_layouts[out]);
     } else {
       const Record* record = vars.records[in][out];
       TILESMITH_CHECK(record, "{} has no candidate for the chosen layouts", plan.node);

@@ -5,26 +5,46 @@
 // (packed weights, generated code), so Run neither allocates nor locks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace tilesmith {
 
 // Images of a batch need not be adjacent: a concat slice lies inside a larger tensor. The strides are in
-// floats, from one image to the next; within an image the layout is dense.
+// bytes, from one image to the next; within an image the layout is dense.
+//
+// image<T>(n) is the start of image n, whose elements are of type T, which nothing here knows. Always
+// inlined, so that *_isa.cc files may call it.
 struct InputView {
-  const float* data = nullptr;
+  const void* data = nullptr;
   int64_t batch_stride = 0;
+
+  template <typename T>
+  [[gnu::always_inline]] const T* image(int64_t n) const {
+    return reinterpret_cast<const T*>(static_cast<const std::byte*>(data) + n * batch_stride);
+  }
 };
 struct OutputView {
-  float* data = nullptr;
+  void* data = nullptr;
   int64_t batch_stride = 0;
+
+  template <typename T>
+  [[gnu::always_inline]] T* image(int64_t n) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(data) + n * batch_stride);
+  }
 };
 
 struct KernelArgs {
   std::span<const InputView> inputs;
   OutputView output;
-  float* scratch = nullptr;  // Kernel::ScratchFloats floats, 64-byte aligned, shared by all threads
+  void* scratch = nullptr;  // Kernel::ScratchBytes bytes, 64-byte aligned, shared by all threads
+
+  // The scratch from this byte on.
+  template <typename T>
+  [[gnu::always_inline]] T* scratch_at(int64_t byte) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + byte);
+  }
 };
 
 struct TaskRange {
@@ -40,7 +60,7 @@ class Kernel {
   virtual int64_t Tasks(int stage) const = 0;
   // Thread-safe for disjoint ranges of one stage, and for different args at any time.
   virtual void Run(const KernelArgs& args, int stage, TaskRange range) const = 0;
-  virtual int64_t ScratchFloats(int threads) const {
+  virtual int64_t ScratchBytes(int threads) const {
     (void)threads;
     return 0;
   }

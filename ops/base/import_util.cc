@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "ops/base/elements.h"
 
 namespace tilesmith {
 namespace {
@@ -55,15 +56,11 @@ const Shape& ShapeOfRank(const NodeSpec& spec, size_t index, size_t rank) {
 }
 
 std::vector<int64_t> ConstantInts(const NodeSpec& spec, size_t index) {
-  const Tensor& tensor = spec.Constant(index);
-  if (tensor.type() == DataType::kI64) return {tensor.ints(), tensor.ints() + tensor.size()};
-  return {tensor.floats(), tensor.floats() + tensor.size()};
+  return ElementsAs<int64_t>(spec.Constant(index));
 }
 
 std::vector<float> ConstantFloats(const NodeSpec& spec, size_t index) {
-  const Tensor& tensor = spec.Constant(index);
-  if (tensor.type() == DataType::kF32) return {tensor.floats(), tensor.floats() + tensor.size()};
-  return {tensor.ints(), tensor.ints() + tensor.size()};
+  return ElementsAs<float>(spec.Constant(index));
 }
 
 std::optional<std::vector<int64_t>> IntsFromAttributeOrInput(const NodeSpec& spec, std::string_view name,

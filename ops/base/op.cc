@@ -9,11 +9,11 @@ namespace tilesmith {
 namespace {
 
 // Copies images that may lie apart.
-void CopyImages(const float* from, int64_t from_stride, float* to, int64_t to_stride, const Shape& shape) {
-  const int64_t images = shape.empty() ? 1 : shape[0];
-  const int64_t floats = images == 0 ? 0 : ElementCount(shape) / images;
-  for (int64_t n = 0; n < images; ++n) {
-    std::memcpy(to + n * to_stride, from + n * from_stride, floats * sizeof(float));
+void CopyImages(const InputView& from, const OutputView& to, const Tensor& tensor) {
+  const int64_t images = tensor.shape().empty() ? 1 : tensor.shape()[0];
+  const int64_t bytes = BatchBytes(tensor.shape(), tensor.layout());
+  for (int64_t n = 0; n < images && bytes > 0; ++n) {
+    std::memcpy(to.image<std::byte>(n), from.image<std::byte>(n), bytes);
   }
 }
 
@@ -30,14 +30,14 @@ class ReferenceKernel : public Kernel {
     std::vector<const Tensor*> pointers;
     inputs.reserve(request_.inputs.size());
     for (size_t i = 0; i < request_.inputs.size(); ++i) {
-      Tensor& tensor = inputs.emplace_back(request_.inputs[i]);
-      CopyImages(args.inputs[i].data, args.inputs[i].batch_stride, tensor.floats(),
-                 tensor.input_view().batch_stride, tensor.shape());
+      Tensor& tensor = inputs.emplace_back(request_.inputs[i], Layout::Nchw(request_.InputType(i)));
+      CopyImages(args.inputs[i], tensor.output_view(), tensor);
       pointers.push_back(&tensor);
     }
     const Tensor result = op_.Reference(pointers);
-    CopyImages(result.floats(), result.input_view().batch_stride, args.output.data, args.output.batch_stride,
-               request_.output);
+    TILESMITH_CHECK(result.type() == request_.layout.type(), "{} gave {}", op_.Signature(),
+                    result.layout().ToString());
+    CopyImages(result.input_view(), args.output, result);
   }
 
  private:
@@ -64,8 +64,22 @@ DataType SharedType(std::span<const DataType> inputs) {
 }
 
 std::unique_ptr<Kernel> Op::MakeKernel(const KernelRequest& request) const {
-  TILESMITH_CHECK(request.layout.is_nchw(), "{} in {}", Type(), request.layout.ToString());
-  return std::make_unique<ReferenceKernel>(*this, request);
+  return MakeReferenceKernel(*this, request);
+}
+
+bool Op::KernelTakes(std::span<const DataType> inputs) const {
+  return std::ranges::all_of(inputs, [](DataType type) { return type == DataType::kF32; });
+}
+
+std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request) {
+  std::vector<DataType> types;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot) types.push_back(request.InputType(slot));
+  return op.KernelTakes(types) ? op.MakeKernel(request) : MakeReferenceKernel(op, request);
+}
+
+std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request) {
+  TILESMITH_CHECK(request.layout.is_nchw(), "{} in {}", op.Type(), request.layout.ToString());
+  return std::make_unique<ReferenceKernel>(op, request);
 }
 
 }  // namespace tilesmith

@@ -20,8 +20,11 @@ namespace tilesmith {
 struct KernelRequest {
   std::vector<Shape> inputs;
   Shape output;
-  Layout layout;  // of every input and of the output
+  Layout layout;  // of the output; inputs have the same, with their own types
   CpuInfo cpu;
+  std::vector<DataType> input_types = {};  // empty: all are the output's
+
+  DataType InputType(size_t slot) const { return input_types.empty() ? layout.type() : input_types[slot]; }
 };
 
 // How the input and the output of a view lie.
@@ -59,9 +62,13 @@ class Op {
     return layout.is_nchw();
   }
   // A kernel for all tensors in request.layout; it may refer to this op, which must outlive it. The default
-  // wraps Reference, in NCHW: one task, and it allocates.
+  // is MakeReferenceKernel. Precondition: KernelTakes the inputs' types.
   virtual std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const;
-  // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes.
+  // Whether MakeKernel works for inputs of these types; the default takes floats only. For others the wrapped
+  // Reference runs (MakeOpKernel).
+  virtual bool KernelTakes(std::span<const DataType> inputs) const;
+  // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes and for types
+  // that KernelTakes.
   virtual bool HasFastKernel() const { return false; }
 
   // The output is the first input's bytes under another shape, with the layouts that LayoutsOfView says:
@@ -78,6 +85,11 @@ class Op {
 // The type that all inputs share, for ops that move elements without looking at them. Throws Error(kBadModel)
 // when they differ.
 DataType SharedType(std::span<const DataType> inputs);
+
+// The wrapped Reference, in NCHW: one task, and it allocates. `op` must outlive it.
+std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request);
+// What runs an op: its own kernel where that takes the inputs' types, else its Reference.
+std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request);
 
 // A view of a plain tensor that is a plain tensor.
 inline bool IsPlainView(const Op& op) { return op.IsView() && op.LayoutsOfView() == ViewLayouts(); }

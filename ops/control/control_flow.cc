@@ -6,7 +6,6 @@
 
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -82,7 +81,7 @@ BuiltOp BuildLoop(const NodeSpec& spec) {
     }
     return writer.Take();
   }
-  Tensor number = NewTensor({}, DataType::kI64);
+  Tensor number({}, Layout::Nchw(DataType::kI64));
   number.ints()[0] = done;
   const std::string condition =
       spec.HasInput(1) ? spec.input_names[1] : writer.Add("Equal", {writer.Float(0), writer.Float(0)});
@@ -142,7 +141,7 @@ BuiltOp BuildScan(const NodeSpec& spec) {
   for (int64_t step = 0; step < steps; ++step) {
     Names inputs = state;
     for (int64_t i = 0; i < scanned; ++i) {
-      Tensor at = NewTensor({}, DataType::kI64);
+      Tensor at({}, Layout::Nchw(DataType::kI64));
       at.ints()[0] = backwards[i] != 0 ? steps - 1 - step : step;
       inputs.push_back(writer.Add("Gather", {spec.input_names[carried + i], writer.Constant(std::move(at))},
                                   {{"axis", axes[i]}}));

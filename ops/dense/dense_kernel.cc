@@ -49,8 +49,8 @@ class GemmKernel : public Kernel {
       panel_args.k = k_;
       for (int64_t r = 0; r < panel_args.row_count; ++r) {
         const int64_t image = (first_row + r) / rows_per_image_, row = (first_row + r) % rows_per_image_;
-        rows[r] = args.inputs[0].data + image * args.inputs[0].batch_stride + row * k_;
-        outputs[r] = args.output.data + image * args.output.batch_stride + row * n_ + panel * kPanelColumns;
+        rows[r] = args.inputs[0].image<float>(image) + row * k_;
+        outputs[r] = args.output.image<float>(image) + row * n_ + panel * kPanelColumns;
       }
       loop_(panel_args, activation_);
     }
@@ -79,8 +79,7 @@ class SoftmaxKernel : public Kernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t row = range.begin; row < range.end; ++row) {
       const int64_t image = row / rows_per_image_, offset = row % rows_per_image_ * count_;
-      loop_(args.inputs[0].data + image * args.inputs[0].batch_stride + offset,
-            args.output.data + image * args.output.batch_stride + offset, count_);
+      loop_(args.inputs[0].image<float>(image) + offset, args.output.image<float>(image) + offset, count_);
     }
   }
 

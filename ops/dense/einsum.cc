@@ -8,7 +8,6 @@
 
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -146,10 +145,10 @@ class EinsumWriter {
       NeedFoldable(spec_, {size, size});
       Shape mask_shape(operand.labels.size(), 1);
       mask_shape[i] = mask_shape[second] = size;
-      Tensor mask = NewTensor(mask_shape, spec_.inputs[0].type);
+      Tensor mask(mask_shape, Layout::Nchw(spec_.inputs[0].type));
       VisitType(mask.type(), [&](auto tag) {
         using T = typename decltype(tag)::Type;
-        for (int64_t k = 0; k < size; ++k) Data<T>(mask)[k * size + k] = T(1);
+        for (int64_t k = 0; k < size; ++k) mask.data<T>()[k * size + k] = T(1);
       });
       operand.tensor = Sum(writer_.Add("Mul", {operand.tensor, writer_.Constant(std::move(mask))}), {second});
       operand.labels.erase(again);

@@ -14,14 +14,14 @@ BuiltOp Built(ActivationKind kind, float alpha = 0, float beta = 0) {
   return BuiltWithInputs(std::make_shared<ActivationOp>(Activation{kind, alpha, beta}), 1);
 }
 
-void NeedFloats(const NodeSpec& spec) {
+void NeedFloatInput(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
 }
 
 template <ActivationKind kKind>
 BuiltOp BuildPlain(const NodeSpec& spec) {
-  NeedFloats(spec);
+  NeedFloatInput(spec);
   return Built(kKind);
 }
 
@@ -49,12 +49,12 @@ BuiltOp BuildClip(const NodeSpec& spec) {
 }
 
 BuiltOp BuildLeakyRelu(const NodeSpec& spec) {
-  NeedFloats(spec);
+  NeedFloatInput(spec);
   return Built(ActivationKind::kLeakyRelu, spec.Float("alpha", 0.01f));
 }
 
 BuiltOp BuildHardSigmoid(const NodeSpec& spec) {
-  NeedFloats(spec);
+  NeedFloatInput(spec);
   return Built(ActivationKind::kHardSigmoid, spec.Float("alpha", 0.2f), spec.Float("beta", 0.5f));
 }
 

@@ -14,32 +14,33 @@
 namespace tilesmith {
 namespace {
 
-float Combine(BinaryKind kind, float a, float b) {
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return a + b;
-    case BinaryKind::kSub:
-      return a - b;
-    case BinaryKind::kMul:
-      return a * b;
-    case BinaryKind::kDiv:
-      return a / b;
-  }
-  return a;
-}
-
-// Wraps around, as a model file may ask for any numbers. Precondition: no division by zero.
-int64_t Combine(BinaryKind kind, int64_t a, int64_t b) {
-  const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return static_cast<int64_t>(x + y);
-    case BinaryKind::kSub:
-      return static_cast<int64_t>(x - y);
-    case BinaryKind::kMul:
-      return static_cast<int64_t>(x * y);
-    case BinaryKind::kDiv:
-      return b == -1 ? static_cast<int64_t>(0 - x) : a / b;
+// Integers wrap around, as a model file may ask for any numbers. Precondition: no division of them by zero.
+template <typename T>
+T Combine(BinaryKind kind, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    switch (kind) {
+      case BinaryKind::kAdd:
+        return static_cast<T>(x + y);
+      case BinaryKind::kSub:
+        return static_cast<T>(x - y);
+      case BinaryKind::kMul:
+        return static_cast<T>(x * y);
+      case BinaryKind::kDiv:
+        return std::is_signed_v<T> && b == static_cast<T>(-1) ? static_cast<T>(0 - x) : static_cast<T>(a / b);
+    }
+  } else {
+    const float x = a, y = b;
+    switch (kind) {
+      case BinaryKind::kAdd:
+        return T(x + y);
+      case BinaryKind::kSub:
+        return T(x - y);
+      case BinaryKind::kMul:
+        return T(x * y);
+      case BinaryKind::kDiv:
+        return T(x / y);
+    }
   }
   return a;
 }
@@ -101,14 +102,6 @@ BuiltOp BuildSum(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<SumOp>(), static_cast<int>(spec.inputs.size()));
 }
 
-template <typename T>
-void CombineAll(BinaryKind kind, const T* a, const T* b, const Shape& a_shape, const Shape& b_shape,
-                Tensor& out, T* result) {
-  const std::vector<int64_t> from_a = BroadcastIndices(a_shape, out.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b_shape, out.shape());
-  for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind, a[from_a[i]], b[from_b[i]]);
-}
-
 bool AllEqual(std::span<const Shape> shapes) {
   return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
 }
@@ -129,20 +122,30 @@ std::string_view BinaryOp::Type() const {
   return "";
 }
 
+DataType BinaryOp::OutputType(std::span<const DataType> inputs) const {
+  const DataType type = SharedType(inputs);
+  if (type == DataType::kBool) throw Error(ErrorCode::kBadModel, "bools have no arithmetic");
+  return type;
+}
+
 Shape BinaryOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll(Type(), inputs); }
 
 Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &a = *inputs[0], &b = *inputs[1];
   const Shape shapes[] = {a.shape(), b.shape()};
-  Tensor out(InferShape(shapes), Layout::Nchw(), a.type());
-  if (a.type() == DataType::kF32) {
-    CombineAll(kind_, a.floats(), b.floats(), a.shape(), b.shape(), out, out.floats());
-    return out;
-  }
-  if (kind_ == BinaryKind::kDiv && std::find(b.ints(), b.ints() + b.size(), 0) != b.ints() + b.size()) {
-    throw Error(ErrorCode::kBadModel, "Div of integers by zero");
-  }
-  CombineAll(kind_, a.ints(), b.ints(), a.shape(), b.shape(), out, out.ints());
+  Tensor out(InferShape(shapes), Layout::Nchw(a.type()));
+  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), out.shape());
+  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), out.shape());
+  VisitType(a.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T *const left = a.data<T>(), *const right = b.data<T>();
+    if (std::is_integral_v<T> && kind_ == BinaryKind::kDiv &&
+        std::find(right, right + b.size(), T{}) != right + b.size()) {
+      throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+    }
+    for (int64_t i = 0; i < out.size(); ++i)
+      out.data<T>()[i] = Combine(kind_, left[from_a[i]], right[from_b[i]]);
+  });
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Elementwise arithmetic on two inputs with numpy broadcasting, on floats or (shape arithmetic) integers.
+// Elementwise arithmetic on two inputs with numpy broadcasting, on floats or integers.
 //
 //   out = a + b, a - b, a * b, a / b
 //
@@ -20,7 +20,7 @@ class BinaryOp : public Op {
   std::string_view Type() const override;  // "Add", "Sub", "Mul", "Div"
   std::string Signature() const override { return std::string(Type()); }
   Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
+  DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;

@@ -107,7 +107,7 @@ void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t
   ForEachVector(count, [&]<int kLanes>(int64_t i) {
     Vector<kLanes> sum{};
     for (int64_t k = 0; k < input_count; ++k) {
-      sum += Load<kLanes>(inputs[k].data + image * inputs[k].batch_stride + offset + i);
+      sum += Load<kLanes>(inputs[k].image<float>(image) + offset + i);
     }
     Store<kLanes>(out + i, sum);
   });

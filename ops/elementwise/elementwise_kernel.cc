@@ -107,7 +107,7 @@ class GateKernel : public BlockKernel {
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     const InputView& view = args.inputs[gate_];
-    const float* gate = view.data + piece.image * view.batch_stride + piece.block * dims().lanes;
+    const float* gate = view.image<float>(piece.image) + piece.block * dims().lanes;
     loop_(
         op_, gate_ == 0,
         {At(args.inputs[1 - gate_], piece), At(args.output, piece), gate, gate, dims().lanes, piece.pixels});

@@ -11,7 +11,6 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -45,9 +44,9 @@ bool IsBitwise(PairKind kind) { return kind >= PairKind::kBitAnd && kind <= Pair
 // out = combine(a, b), row by row.
 template <typename A, typename B, typename Combine>
 void CombineRows(const Tensor& a, const Tensor& b, Tensor& out, const Combine& combine) {
-  const A* from_a = Data<A>(a);
-  const A* from_b = Data<A>(b);
-  B* to = Data<B>(out);
+  const A* from_a = a.data<A>();
+  const A* from_b = b.data<A>();
+  B* to = out.data<B>();
   ForEachBroadcastRow<2>({a.shape(), b.shape()}, out.shape(),
                          [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
                            for (int64_t i = 0; i < count; ++i) {
@@ -63,9 +62,11 @@ T Modulo(T a, T b, bool sign_of_a) {
     if (b == 0) throw Error(ErrorCode::kBadModel, "Mod of integers by zero");
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) return 0;
+      const T rest = static_cast<T>(a % b);
+      return rest != 0 && !sign_of_a && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      return static_cast<T>(a % b);
     }
-    const T rest = static_cast<T>(a % b);
-    return rest != 0 && !sign_of_a && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
   } else {
     const double x = static_cast<double>(a), y = static_cast<double>(b), rest = std::fmod(x, y);
     return static_cast<T>(
@@ -94,7 +95,7 @@ T Bits(PairKind kind, T a, T b) {
 
 template <typename T>
 void Compare(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
-  const auto run = [&](const auto& compare) { CombineRows<T, BoolElement>(a, b, out, compare); };
+  const auto run = [&](const auto& compare) { CombineRows<T, bool>(a, b, out, compare); };
   switch (kind) {
     case PairKind::kEqual:
       return run(std::equal_to<T>());
@@ -110,7 +111,7 @@ void Compare(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
 }
 
 void CombineBools(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
-  CombineRows<BoolElement, BoolElement>(a, b, out, [kind](BoolElement x, BoolElement y) {
+  CombineRows<bool, bool>(a, b, out, [kind](bool x, bool y) {
     const bool p = x != 0, q = y != 0;
     return kind == PairKind::kAnd ? p && q : kind == PairKind::kOr ? p || q : p != q;
   });
@@ -188,9 +189,9 @@ Shape PairOp::InferShape(std::span<const Shape> inputs) const { return Broadcast
 
 DataType PairOp::OutputType(std::span<const DataType> inputs) const {
   const DataType type = SharedType(inputs);
-  if (IsComparison(kind_)) return kBoolType;
-  if (IsLogic(kind_)) NeedType(type, kBoolType, "bools");
-  if (IsBitwise(kind_) && (IsFloating(type))) {
+  if (IsComparison(kind_)) return DataType::kBool;
+  if (IsLogic(kind_)) NeedType(type, DataType::kBool, "bools");
+  if (IsBitwise(kind_) && !IsInteger(type)) {
     throw Error(ErrorCode::kBadModel, "its inputs must be integers");
   }
   return type;
@@ -200,7 +201,7 @@ Tensor PairOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &a = *inputs[0], &b = *inputs[1];
   const Shape shapes[] = {a.shape(), b.shape()};
   const DataType types[] = {a.type(), b.type()};
-  Tensor out = NewTensor(InferShape(shapes), OutputType(types));
+  Tensor out(InferShape(shapes), Layout::Nchw(OutputType(types)));
   if (IsLogic(kind_)) {
     CombineBools(kind_, a, b, out);
     return out;
@@ -233,29 +234,29 @@ std::string TestOp::Signature() const {
 }
 
 DataType TestOp::OutputType(std::span<const DataType> inputs) const {
-  if (kind_ == TestKind::kNot) NeedType(inputs[0], kBoolType, "bools");
+  if (kind_ == TestKind::kNot) NeedType(inputs[0], DataType::kBool, "bools");
   if (kind_ == TestKind::kBitNot) {
-    if (IsFloating(inputs[0])) throw Error(ErrorCode::kBadModel, "its input must be of integers");
+    if (!IsInteger(inputs[0])) throw Error(ErrorCode::kBadModel, "its input must be of integers");
     return inputs[0];
   }
-  return kBoolType;
+  return DataType::kBool;
 }
 
 Tensor TestOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const DataType types[] = {x.type()};
-  Tensor out = NewTensor(x.shape(), OutputType(types));
+  Tensor out(x.shape(), Layout::Nchw(OutputType(types)));
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from = Data<T>(x);
+    const T* from = x.data<T>();
     const int64_t count = x.size();
     if (kind_ == TestKind::kBitNot) {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        for (int64_t i = 0; i < count; ++i) Data<T>(out)[i] = static_cast<T>(~from[i]);
+        for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = static_cast<T>(~from[i]);
       }
       return;
     }
-    BoolElement* to = Data<BoolElement>(out);
+    bool* to = out.data<bool>();
     for (int64_t i = 0; i < count; ++i) {
       const double value = static_cast<double>(from[i]);
       switch (kind_) {
@@ -276,20 +277,20 @@ Tensor TestOp::Reference(std::span<const Tensor* const> inputs) const {
 Shape WhereOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Where", inputs); }
 
 DataType WhereOp::OutputType(std::span<const DataType> inputs) const {
-  if (inputs[0] != kBoolType) throw Error(ErrorCode::kBadModel, "its condition must be boolean");
+  if (inputs[0] != DataType::kBool) throw Error(ErrorCode::kBadModel, "its condition must be boolean");
   return SharedType(inputs.subspan(1));
 }
 
 Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &condition = *inputs[0], &a = *inputs[1], &b = *inputs[2];
   const Shape shapes[] = {condition.shape(), a.shape(), b.shape()};
-  Tensor out = NewTensor(InferShape(shapes), a.type());
-  const BoolElement* choose = Data<BoolElement>(condition);
+  Tensor out(InferShape(shapes), Layout::Nchw(a.type()));
+  const bool* choose = condition.data<bool>();
   VisitType(a.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from_a = Data<T>(a);
-    const T* from_b = Data<T>(b);
-    T* to = Data<T>(out);
+    const T* from_a = a.data<T>();
+    const T* from_b = b.data<T>();
+    T* to = out.data<T>();
     ForEachBroadcastRow<3>({condition.shape(), a.shape(), b.shape()}, out.shape(),
                            [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
                              for (int64_t i = 0; i < count; ++i) {

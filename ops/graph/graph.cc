@@ -10,13 +10,14 @@ namespace tilesmith {
 namespace {
 
 // A node's inputs and its output are in memory together, whatever else is.
-void CheckBytes(std::span<const Shape> inputs, const Shape& output, const SizeLimits& limits) {
-  Checked bytes = PaddedBytes(output, Layout::Nchw(), sizeof(float));
-  for (const Shape& shape : inputs) bytes += PaddedBytes(shape, Layout::Nchw(), sizeof(float));
+void CheckBytes(std::span<const Shape> inputs, std::span<const DataType> types, const Node& output,
+                const SizeLimits& limits) {
+  Checked bytes = PaddedBytes(output.shape, Layout::Nchw(output.type));
+  for (size_t i = 0; i < inputs.size(); ++i) bytes += PaddedBytes(inputs[i], Layout::Nchw(types[i]));
   if (bytes.value() <= limits.network_bytes) return;
   throw Error(ErrorCode::kBadModel,
               fmt::format("its inputs and its output {} take {} MiB of memory, the limit for a network is {}",
-                          ShapeToString(output), bytes.value() >> 20, limits.network_bytes >> 20));
+                          ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
 }
 
 // The nodes from which an output can be reached, and every graph input.
@@ -103,7 +104,7 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
     node.type = op->OutputType(types);
     node.shape = op->InferShape(shapes);
     CheckShape(node.shape, limits_);
-    CheckBytes(shapes, node.shape, limits_);
+    CheckBytes(shapes, types, node, limits_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadModel) throw;
     throw Error(ErrorCode::kBadModel,
@@ -172,6 +173,12 @@ std::vector<Shape> Graph::InputShapes(NodeId id) const {
   std::vector<Shape> shapes;
   for (const NodeId input : Inputs(id)) shapes.push_back(node(input).shape);
   return shapes;
+}
+
+std::vector<DataType> Graph::InputTypes(NodeId id) const {
+  std::vector<DataType> types;
+  for (const NodeId input : Inputs(id)) types.push_back(node(input).type);
+  return types;
 }
 
 std::vector<Graph::NodeId> Graph::GraphInputs() const {

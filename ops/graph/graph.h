@@ -67,6 +67,7 @@ class Graph {
   std::vector<NodeId> Inputs(NodeId id) const;     // by slot
   std::vector<NodeId> Consumers(NodeId id) const;  // ascending, each once
   std::vector<Shape> InputShapes(NodeId id) const;
+  std::vector<DataType> InputTypes(NodeId id) const;
   std::vector<NodeId> GraphInputs() const;  // nodes whose op is an InputOp, in order of addition
   const std::vector<NodeId>& outputs() const { return outputs_; }
   bool IsOutput(NodeId id) const { return is_output_.contains(id); }

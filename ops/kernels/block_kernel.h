@@ -52,10 +52,10 @@ class BlockKernel : public Kernel {
 
 // The address of a piece in an input or in the output.
 inline const float* At(const InputView& view, const BlockPiece& piece) {
-  return view.data + piece.image * view.batch_stride + piece.offset;
+  return view.image<float>(piece.image) + piece.offset;
 }
 inline float* At(const OutputView& view, const BlockPiece& piece) {
-  return view.data + piece.image * view.batch_stride + piece.offset;
+  return view.image<float>(piece.image) + piece.offset;
 }
 
 }  // namespace tilesmith

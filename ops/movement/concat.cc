@@ -43,7 +43,7 @@ Shape ConcatOp::InferShape(std::span<const Shape> inputs) const {
 Tensor ConcatOp::Reference(std::span<const Tensor* const> inputs) const {
   std::vector<Shape> shapes;
   for (const Tensor* input : inputs) shapes.push_back(input->shape());
-  Tensor output(InferShape(shapes), Layout::Nchw(), inputs[0]->type());
+  Tensor output(InferShape(shapes), Layout::Nchw(inputs[0]->type()));
   int64_t outer = 1;
   for (int64_t axis = 0; axis < axis_; ++axis) outer *= shapes[0][axis];
   const int64_t row = outer == 0 ? 0 : output.size() / outer;

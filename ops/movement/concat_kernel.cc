@@ -48,8 +48,7 @@ class ConcatKernel : public BlockKernel {
         continue;
       }
       const InputView& view = args.inputs[segment.input];
-      const float* in =
-          view.data + piece.image * view.batch_stride + segment.source_offset + first * segment.source_lanes;
+      const float* in = view.image<float>(piece.image) + segment.source_offset + first * segment.source_lanes;
       CopyLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels});
     }
   }

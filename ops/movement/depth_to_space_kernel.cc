@@ -28,10 +28,9 @@ class DepthToSpaceKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      const float* in = args.inputs[0].data + image * args.inputs[0].batch_stride +
-                        (y + params_.top) / params_.bh * in_.width * in_.lanes;
-      float* out = args.output.data + image * args.output.batch_stride +
-                   (block * out_.height + y) * out_.width * out_.lanes;
+      const float* in =
+          args.inputs[0].image<float>(image) + (y + params_.top) / params_.bh * in_.width * in_.lanes;
+      float* out = args.output.image<float>(image) + (block * out_.height + y) * out_.width * out_.lanes;
       const int64_t row_phase = (y + params_.top) % params_.bh * params_.bw;
       for (int64_t x = 0; x < std::min(params_.bw, out_.width); ++x) {
         CopyPhase(runs_[row_phase + (x + params_.left) % params_.bw][block], in, out, x);

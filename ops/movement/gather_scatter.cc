@@ -6,7 +6,6 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -26,7 +25,7 @@ std::string ReductionText(ScatterReduction reduction) {
 }
 
 void NeedIndices(DataType type) {
-  if (type != DataType::kI64) throw Error(ErrorCode::kBadModel, "its indices must be integers");
+  if (!IsInteger(type)) throw Error(ErrorCode::kBadModel, "its indices must be integers");
 }
 
 [[noreturn]] void Misfit(std::string_view what, std::span<const Shape> inputs) {
@@ -53,7 +52,7 @@ void ForEachAlong(const Tensor& indices, const Shape& data, int64_t axis, const 
   std::vector<int64_t> index(rank, 0);
   int64_t base = 0;  // of the other axes
   const int64_t count = indices.size(), size = data[axis];
-  const int64_t* chosen = indices.ints();
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
   for (int64_t i = 0; i < count; ++i) {
     body(i, base + NormalIndex(chosen[i], size) * strides[axis]);
     for (size_t a = rank; a-- > 0;) {
@@ -144,11 +143,11 @@ Shape GatherElementsOp::InferShape(std::span<const Shape> inputs) const {
 Tensor GatherElementsOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &data = *inputs[0], &indices = *inputs[1];
   NeedIndices(indices.type());
-  Tensor out = NewTensor(indices.shape(), data.type());
+  Tensor out(indices.shape(), Layout::Nchw(data.type()));
   VisitType(data.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from = Data<T>(data);
-    T* to = Data<T>(out);
+    const T* from = data.data<T>();
+    T* to = out.data<T>();
     ForEachAlong(indices, data.shape(), axis_, [&](int64_t i, int64_t at) { to[i] = from[at]; });
   });
   return out;
@@ -175,7 +174,7 @@ Tensor GatherNdOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &data = *inputs[0], &indices = *inputs[1];
   NeedIndices(indices.type());
   const Shape shapes[] = {data.shape(), indices.shape()};
-  Tensor out = NewTensor(InferShape(shapes), data.type());
+  Tensor out(InferShape(shapes), Layout::Nchw(data.type()));
   if (out.size() == 0) return out;
   const auto batch = static_cast<size_t>(batch_dims_);
   const int64_t length = indices.shape().back();
@@ -184,9 +183,10 @@ Tensor GatherNdOp::Reference(std::span<const Tensor* const> inputs) const {
   const int64_t slice = ElementCount(Part(data.shape(), indexed, data.shape().size()));
   const int64_t image = ElementCount(Part(data.shape(), batch, data.shape().size()));
   const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
   const int64_t per_image = tuples / ElementCount(Part(data.shape(), 0, batch));
   for (int64_t i = 0; i < tuples; ++i) {
-    const int64_t from = i / per_image * image + TupleOffset(indices.ints() + i * length, sizes, slice);
+    const int64_t from = i / per_image * image + TupleOffset(chosen.data() + i * length, sizes, slice);
     CopyElements(data, from, out, i * slice, slice);
   }
   return out;
@@ -212,8 +212,8 @@ Tensor ScatterElementsOp::Reference(std::span<const Tensor* const> inputs) const
   Tensor out = *inputs[0];
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* updates = Data<T>(*inputs[2]);
-    T* to = Data<T>(out);
+    const T* updates = inputs[2]->data<T>();
+    T* to = out.data<T>();
     ForEachAlong(*inputs[1], out.shape(), axis_,
                  [&](int64_t i, int64_t at) { Reduce<T>(reduction_, updates[i], to[at]); });
   });
@@ -241,12 +241,13 @@ Tensor ScatterNdOp::Reference(std::span<const Tensor* const> inputs) const {
   const Shape sizes = Part(out.shape(), 0, length);
   const int64_t slice = ElementCount(Part(out.shape(), length, out.shape().size()));
   const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from = Data<T>(updates);
-    T* to = Data<T>(out);
+    const T* from = updates.data<T>();
+    T* to = out.data<T>();
     for (int64_t i = 0; i < tuples && slice > 0; ++i) {
-      const int64_t at = TupleOffset(indices.ints() + i * static_cast<int64_t>(length), sizes, slice);
+      const int64_t at = TupleOffset(chosen.data() + i * static_cast<int64_t>(length), sizes, slice);
       for (int64_t k = 0; k < slice; ++k) Reduce<T>(reduction_, from[i * slice + k], to[at + k]);
     }
   });

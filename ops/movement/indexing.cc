@@ -16,7 +16,6 @@ namespace {
 
 BuiltOp BuildGather(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
-  if (spec.inputs[1].type != DataType::kI64) Refuse(spec, "its indices must be integers");
   const int64_t axis = NormalAxis(spec, spec.Int("axis", 0), spec.inputs[0].shape.size());
   return BuiltWithInputs(std::make_shared<GatherOp>(axis), 2);
 }
@@ -98,6 +97,11 @@ SliceAxis Resolve(const SliceRange& range, int64_t size) {
 
 std::string GatherOp::Signature() const { return fmt::format("Gather axis {}", axis_); }
 
+DataType GatherOp::OutputType(std::span<const DataType> inputs) const {
+  if (!IsInteger(inputs[1])) throw Error(ErrorCode::kBadModel, "its indices must be integers");
+  return inputs[0];
+}
+
 Shape GatherOp::InferShape(std::span<const Shape> inputs) const {
   const Shape& data = inputs[0];
   if (axis_ >= static_cast<int64_t>(data.size())) {
@@ -112,12 +116,13 @@ Shape GatherOp::InferShape(std::span<const Shape> inputs) const {
 Tensor GatherOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &data = *inputs[0], &indices = *inputs[1];
   const Shape shapes[] = {data.shape(), indices.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), data.type());
+  Tensor output(InferShape(shapes), Layout::Nchw(data.type()));
   const int64_t size = data.shape()[axis_];
   const int64_t inner = ElementCount(Shape(data.shape().begin() + axis_ + 1, data.shape().end()));
   const int64_t outer = ElementCount(Shape(data.shape().begin(), data.shape().begin() + axis_));
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
   for (int64_t i = 0; i < indices.size(); ++i) {
-    const int64_t index = indices.ints()[i];
+    const int64_t index = chosen[i];
     if (index < -size || index >= size) {
       throw Error(ErrorCode::kBadModel, fmt::format("Gather index {} is outside axis {} of {}", index, axis_,
                                                     ShapeToString(data.shape())));
@@ -159,7 +164,7 @@ Shape SliceOp::InferShape(std::span<const Shape> inputs) const {
 Tensor SliceOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
   const Shape shapes[] = {input.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), input.type());
+  Tensor output(InferShape(shapes), Layout::Nchw(input.type()));
   const std::vector<SliceAxis> axes = Axes(input.shape());
   const std::vector<int64_t> strides = DenseStrides(input.shape());
   GatherElements(input, output, [&](int64_t i) {
@@ -193,7 +198,7 @@ Shape ExpandOp::InferShape(std::span<const Shape> inputs) const {
 
 Tensor ExpandOp::Reference(std::span<const Tensor* const> inputs) const {
   const Shape shapes[] = {inputs[0]->shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), inputs[0]->type());
+  Tensor output(InferShape(shapes), Layout::Nchw(inputs[0]->type()));
   const std::vector<int64_t> from = BroadcastIndices(inputs[0]->shape(), output.shape());
   GatherElements(*inputs[0], output, [&](int64_t i) { return from[i]; });
   return output;

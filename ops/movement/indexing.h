@@ -15,7 +15,7 @@ class GatherOp : public Op {
   std::string_view Type() const override { return "Gather"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }  // of the data
+  DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 
  private:

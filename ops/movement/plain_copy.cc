@@ -7,6 +7,8 @@
 namespace tilesmith {
 namespace {
 
+constexpr int64_t kFloatBytes = sizeof(float);
+
 // A plain output written row by row along its last axis; a task is one row.
 class RowKernel : public Kernel {
  public:
@@ -22,15 +24,15 @@ class RowKernel : public Kernel {
 
  protected:
   int64_t InStride(const KernelArgs& args, size_t axis) const {
-    return axis == 0 ? args.inputs[0].batch_stride : in_strides_[axis];
+    return axis == 0 ? args.inputs[0].batch_stride / kFloatBytes : in_strides_[axis];
   }
   // A tensor of rank 1 is one row, its elements a batch that may be spread.
   int64_t OutStep(const KernelArgs& args) const {
-    return out_shape_.size() == 1 ? args.output.batch_stride : 1;
+    return out_shape_.size() == 1 ? args.output.batch_stride / kFloatBytes : 1;
   }
   float* OutRow(const KernelArgs& args, int64_t row) const {
-    if (out_shape_.size() == 1) return args.output.data;
-    return args.output.data + row / rows_per_image_ * args.output.batch_stride + row % rows_per_image_ * row_;
+    if (out_shape_.size() == 1) return args.output.image<float>(0);
+    return args.output.image<float>(row / rows_per_image_) + row % rows_per_image_ * row_;
   }
 
   const Shape in_shape_, out_shape_;
@@ -51,7 +53,7 @@ class TransposeKernel : public RowKernel {
       for (size_t axis = last; axis-- > 0; rest /= out_shape_[axis]) {
         from += rest % out_shape_[axis] * InStride(args, perm_[axis]);
       }
-      const float* in = args.inputs[0].data + from;
+      const float* in = args.inputs[0].image<float>(0) + from;
       float* out = OutRow(args, row);
       if (step == 1 && out_step == 1) {
         std::memcpy(out, in, row_ * sizeof(float));
@@ -80,7 +82,7 @@ class PadKernel : public RowKernel {
         inside = inside && at >= 0;
         from += at * InStride(args, axis);
       }
-      PadRow(args, inside ? args.inputs[0].data + from : nullptr, OutRow(args, row));
+      PadRow(args, inside ? args.inputs[0].image<float>(0) + from : nullptr, OutRow(args, row));
     }
   }
 
@@ -121,9 +123,8 @@ class ViewKernel : public Kernel {
     for (int64_t at = range.begin * kPieceFloats; at < end;) {
       const int64_t in_at = at % in_image_, out_at = at % out_image_;
       const int64_t count = std::min({end - at, in_image_ - in_at, out_image_ - out_at});
-      std::memcpy(args.output.data + at / out_image_ * args.output.batch_stride + out_at,
-                  args.inputs[0].data + at / in_image_ * args.inputs[0].batch_stride + in_at,
-                  count * sizeof(float));
+      std::memcpy(args.output.image<float>(at / out_image_) + out_at,
+                  args.inputs[0].image<float>(at / in_image_) + in_at, count * sizeof(float));
       at += count;
     }
   }

@@ -8,7 +8,6 @@
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
 #include "ops/base/node_writer.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -42,7 +41,7 @@ BuiltOp BuildTile(const NodeSpec& spec) {
   }
   NodeWriter writer(spec);
   if (ElementCount(result) == 0) {  // Expand cannot shrink a size to 0
-    writer.Add("Constant", {}, {{"value", NewTensor(result, spec.inputs[0].type)}}, writer.Out(0));
+    writer.Add("Constant", {}, {{"value", Tensor(result, Layout::Nchw(spec.inputs[0].type))}}, writer.Out(0));
     return writer.Take();
   }
   const std::string split = writer.Reshape(writer.In(0), parts);
@@ -133,14 +132,14 @@ BuiltOp BuildTrilu(const NodeSpec& spec) {
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   NeedFoldable(spec, {rows, columns});
   k = std::clamp(k, -rows - 1, columns + 1);
-  Tensor mask = NewTensor({rows, columns}, kBoolType);
+  Tensor mask({rows, columns}, Layout::Nchw(DataType::kBool));
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      Data<BoolElement>(mask)[i * columns + j] = upper ? j - i >= k : j - i <= k;
+      mask.data<bool>()[i * columns + j] = upper ? j - i >= k : j - i <= k;
     }
   }
   NodeWriter writer(spec);
-  const std::string zero = writer.Constant(NewTensor({}, spec.inputs[0].type));
+  const std::string zero = writer.Constant(Tensor({}, Layout::Nchw(spec.inputs[0].type)));
   writer.Add("Where", {writer.Constant(std::move(mask)), writer.In(0), zero}, {}, writer.Out(0));
   return writer.Take();
 }

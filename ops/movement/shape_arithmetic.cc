@@ -4,30 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
+#include "ops/base/onnx_type.h"
+#include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
-
-// Toward zero; what no integer can hold becomes the nearest that fits, NaN becomes 0.
-int64_t Truncated(double value) {
-  if (std::isnan(value)) return 0;
-  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
-  if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(value);
-}
 
 BuiltOp BuiltConstant(Tensor value) {
   return {std::make_shared<ConstantOp>(std::make_shared<const Tensor>(std::move(value))), {}};
 }
 
 Tensor IntTensor(Shape shape, const std::vector<int64_t>& values) {
-  Tensor tensor(std::move(shape), Layout::Nchw(), DataType::kI64);
+  Tensor tensor(std::move(shape), Layout::Nchw(DataType::kI64));
   std::ranges::copy(values, tensor.ints());
   return tensor;
 }
@@ -77,18 +70,23 @@ BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
   if (value == spec.attributes.end()) return BuiltConstant(Tensor(shape));
   const Tensor* tensor = std::get_if<Tensor>(&value->second);
   if (!tensor || tensor->size() != 1) Refuse(spec, "its value must be a tensor of one element");
-  Tensor result(shape, Layout::Nchw(), tensor->type());
+  Tensor result(shape, Layout::Nchw(tensor->type()));
   GatherElements(*tensor, result, [](int64_t) { return 0; });
   return BuiltConstant(std::move(result));
 }
 
 BuiltOp BuildRange(const NodeSpec& spec) {
   NeedInputs(spec, 3, 3);
-  const bool floats = spec.Constant(0).type() == DataType::kF32;
+  const DataType type = spec.Constant(0).type();
+  if (type != DataType::kF32 && !IsInteger(type)) {
+    Refuse(spec, fmt::format("a range of {} is not supported", DataTypeName(type)));
+  }
   double bounds[3];
   for (size_t i = 0; i < 3; ++i) {
     if (spec.Constant(i).size() != 1) Refuse(spec, "start, limit and delta must be scalars");
-    bounds[i] = floats ? ConstantFloats(spec, i)[0] : static_cast<double>(ConstantInts(spec, i)[0]);
+    if (spec.Constant(i).type() != type) Refuse(spec, "its inputs have different types");
+    bounds[i] =
+        type == DataType::kF32 ? ConstantFloats(spec, i)[0] : static_cast<double>(ConstantInts(spec, i)[0]);
   }
   const auto [start, limit, delta] = bounds;
   const double count = std::max(std::ceil((limit - start) / delta), 0.0);
@@ -96,65 +94,68 @@ BuiltOp BuildRange(const NodeSpec& spec) {
     Refuse(spec, fmt::format("impossible range from {} to {} by {}", start, limit, delta));
   }
   NeedFoldable(spec, {static_cast<int64_t>(count)});
-  Tensor result({static_cast<int64_t>(count)}, Layout::Nchw(), floats ? DataType::kF32 : DataType::kI64);
-  for (int64_t i = 0; i < result.size(); ++i) {
-    if (floats) {
-      result.floats()[i] = static_cast<float>(start + i * delta);
-    } else {
-      const uint64_t step = static_cast<uint64_t>(i) * static_cast<uint64_t>(Truncated(delta));
-      result.ints()[i] = static_cast<int64_t>(static_cast<uint64_t>(Truncated(start)) + step);
+  Tensor result({static_cast<int64_t>(count)}, Layout::Nchw(type));
+  VisitType(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const out = result.data<T>();
+    for (int64_t i = 0; i < result.size(); ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        const uint64_t first = static_cast<uint64_t>(ConvertElement<int64_t>(start));
+        const uint64_t step = static_cast<uint64_t>(ConvertElement<int64_t>(delta));
+        out[i] = static_cast<T>(first + static_cast<uint64_t>(i) * step);
+      } else {
+        out[i] = T(static_cast<float>(start + static_cast<double>(i) * delta));
+      }
     }
-  }
+  });
   return BuiltConstant(std::move(result));
 }
 
-// ONNX's TensorProto.DataType.
+BuiltOp BuildCastLike(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const DataType to = spec.inputs[1].type;
+  if (to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  return BuiltWithInputs(std::make_shared<CastOp>(to), 1);
+}
+
 BuiltOp BuildCast(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
-  const int64_t to = spec.Int("to", 0);
-  switch (to) {
-    case 1:   // float
-    case 11:  // double
-      return BuiltWithInputs(std::make_shared<CastOp>(DataType::kF32, false), 1);
-    case 6:  // int32
-    case 7:  // int64
-      return BuiltWithInputs(std::make_shared<CastOp>(DataType::kI64, false), 1);
-    case 9:  // bool
-      return BuiltWithInputs(std::make_shared<CastOp>(DataType::kI64, true), 1);
-    default:
-      Refuse(spec,
-             fmt::format("to is {}, supported are 1 (float), 6 and 7 (int), 9 (bool), 11 (double)", to));
-  }
+  const int64_t number = spec.Int("to", 0);
+  const std::optional<DataType> to = TypeOfOnnx(number);
+  if (!to) Refuse(spec, fmt::format("to is {}, an element type that is not supported", number));
+  if (*to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  return BuiltWithInputs(std::make_shared<CastOp>(*to), 1);
 }
 
 }  // namespace
 
+// Signatures are part of networks' hashes.
 std::string CastOp::Signature() const {
-  return to_ == DataType::kF32 ? "Cast float" : to_bool_ ? "Cast bool" : "Cast int";
+  return to_ == DataType::kF32 ? "Cast float" : fmt::format("Cast {}", DataTypeName(to_));
 }
 
 Shape CastOp::InferShape(std::span<const Shape> inputs) const { return inputs[0]; }
 
 Tensor CastOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
-  Tensor output(input.shape(), Layout::Nchw(), to_);
-  const bool from_floats = input.type() == DataType::kF32;
-  for (int64_t i = 0; i < input.size(); ++i) {
-    if (to_ == DataType::kF32) {
-      output.floats()[i] = from_floats ? input.floats()[i] : static_cast<float>(input.ints()[i]);
-    } else if (to_bool_) {
-      output.ints()[i] = from_floats ? input.floats()[i] != 0 : input.ints()[i] != 0;
-    } else {
-      output.ints()[i] = from_floats ? Truncated(input.floats()[i]) : input.ints()[i];
-    }
-  }
+  Tensor output(input.shape(), Layout::Nchw(to_));
+  VisitType(to_, [&](auto to) {
+    using To = typename decltype(to)::Type;
+    VisitType(input.type(), [&](auto from) {
+      using From = typename decltype(from)::Type;
+      const From* const in = input.data<From>();
+      std::transform(in, in + input.size(), output.data<To>(),
+                     [](From value) { return ConvertElement<To>(value); });
+    });
+  });
   return output;
 }
 
 std::vector<OpImporter> ShapeArithmeticImporters() {
   return {{"Shape", BuildShape},       {"Size", BuildSize},
           {"Constant", BuildConstant}, {"ConstantOfShape", BuildConstantOfShape},
-          {"Range", BuildRange},       {"Cast", BuildCast}};
+          {"Range", BuildRange},       {"Cast", BuildCast},
+          {"CastLike", BuildCastLike}};
 }
 
 }  // namespace tilesmith

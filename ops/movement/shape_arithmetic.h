@@ -6,9 +6,10 @@
 
 namespace tilesmith {
 
+// Elements in another type, by ConvertElement (data_type.h). Inputs of any type.
 class CastOp : public Op {
  public:
-  CastOp(DataType to, bool to_bool) : to_(to), to_bool_(to_bool) {}  // bool: 0 or 1 as integers
+  explicit CastOp(DataType to) : to_(to) {}
   std::string_view Type() const override { return "Cast"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
@@ -17,10 +18,9 @@ class CastOp : public Op {
 
  private:
   DataType to_;
-  bool to_bool_;
 };
 
-// Shape, Size, Constant, ConstantOfShape, Range, Cast.
+// Shape, Size, Constant, ConstantOfShape, Range, Cast, CastLike.
 std::vector<OpImporter> ShapeArithmeticImporters();
 
 }  // namespace tilesmith

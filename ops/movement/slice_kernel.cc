@@ -29,10 +29,9 @@ class SliceKernel : public Kernel {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
       const int64_t from_row = rows.start + y * rows.step, from_image = images.start + image * images.step;
-      const float* in = args.inputs[0].data + from_image * args.inputs[0].batch_stride +
-                        (from_row * in_.width + columns.start) * in_.lanes;
-      float* out = args.output.data + image * args.output.batch_stride +
-                   (block * out_.height + y) * out_.width * out_.lanes;
+      const float* in =
+          args.inputs[0].image<float>(from_image) + (from_row * in_.width + columns.start) * in_.lanes;
+      float* out = args.output.image<float>(image) + (block * out_.height + y) * out_.width * out_.lanes;
       for (const LaneRun& run : runs_[block]) {
         CopyLanes({in + run.source_block * in_.block_floats() + run.source_lane, out + run.lane,
                    columns.step * in_.lanes, out_.lanes, run.count, out_.width});

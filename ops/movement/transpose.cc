@@ -40,7 +40,7 @@ Shape TransposeOp::InferShape(std::span<const Shape> inputs) const {
 Tensor TransposeOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
   const Shape shapes[] = {input.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(), input.type());
+  Tensor output(InferShape(shapes), Layout::Nchw(input.type()));
   const std::vector<int64_t> strides = DenseStrides(input.shape());
   GatherElements(input, output, [&](int64_t i) {
     int64_t from = 0;

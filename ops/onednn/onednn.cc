@@ -50,7 +50,7 @@ void RunGuest(Impl& impl) {
   for (size_t i = 0; i < guest.inputs.size(); ++i)
     guest.inputs[i].data = impl.sources[i].buffer.storage->floats();
   guest.output.data = impl.destination->storage->floats();
-  RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.floats()}, guest.threads);
+  RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.data()}, guest.threads);
 }
 
 }  // namespace

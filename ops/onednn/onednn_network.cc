@@ -28,6 +28,11 @@ class Assembler {
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
     const auto inputs = graph_.Inputs(id);
+    if (const DataType type = graph_.node(id).type; type != DataType::kF32) {
+      *refusal = fmt::format("no oneDNN twin of {}, which is of {} and not of floats", op.Signature(),
+                             DataTypeName(type));
+      return nullptr;
+    }
     if (dynamic_cast<const InputOp*>(&op) != nullptr)
       return MakeOneDnnBuffer(graph_.node(id).shape, EndLayout(graph_.node(id), ends_.inputs));
     if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
@@ -57,7 +62,7 @@ class Assembler {
 
   static Twin MakeConstant(const ConstantOp& op, std::string* refusal) {
     const Tensor& value = *op.value();
-    if (value.type() != DataType::kF32 || value.shape().empty() || value.shape().size() > 5) {
+    if (value.shape().empty() || value.shape().size() > 5) {
       *refusal = fmt::format("no oneDNN buffer for a constant of shape {}", ShapeToString(value.shape()));
       return nullptr;
     }
@@ -90,16 +95,10 @@ class Assembler {
   Twin MakeGuestOf(Graph::NodeId id, const Layout& layout, std::string* refusal) const {
     const Node& node = graph_.node(id);
     const std::vector<Shape> shapes = graph_.InputShapes(id);
-    const auto is_float = [&](Graph::NodeId n) { return graph_.node(n).type == DataType::kF32; };
-    if (!is_float(id) || !std::ranges::all_of(graph_.Inputs(id), is_float)) {
-      *refusal =
-          fmt::format("no oneDNN twin of {}, which does not compute with floats", node.op->Signature());
-      return nullptr;
-    }
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
     if (!layout.is_nchw() && !(all_4d && node.op->RunsIn(layout, shapes))) return nullptr;
-    return MakeGuest(node.op->MakeKernel({shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
+    return MakeGuest(MakeOpKernel(*node.op, {shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
                      refusal);
   }
 

@@ -176,12 +176,12 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::
     for (const Shape& input : inputs) {
       impl.AddSource(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(guest.inputs.size()), LayoutDesc(input, layout),
                      input);
-      guest.inputs.push_back({nullptr, BatchStride(input, layout)});
+      guest.inputs.push_back({nullptr, BatchBytes(input, layout)});
     }
     impl.SetDestination(LayoutDesc(output, layout), output);
-    guest.output.batch_stride = BatchStride(output, layout);
+    guest.output.batch_stride = BatchBytes(output, layout);
     guest.threads = omp_get_max_threads();
-    guest.scratch = AlignedBuffer(kernel->ScratchFloats(guest.threads) * sizeof(float));
+    guest.scratch = AlignedBuffer(kernel->ScratchBytes(guest.threads));
     guest.kernel = std::move(kernel);
   });
 }

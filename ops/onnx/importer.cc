@@ -79,7 +79,7 @@ void AddInputs(const onnx::GraphProto& proto, const std::string& source, const I
   for (const onnx::ValueInfoProto& input : proto.input()) {
     if (importer.Knows(input.name())) continue;
     try {
-      importer.AddInput(input.name(), ResolveInputShape(input, options), DataType::kF32);
+      importer.AddInput(input.name(), ResolveInputShape(input, options), InputType(input));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", source, error.what()));
     }

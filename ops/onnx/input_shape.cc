@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
@@ -41,10 +42,6 @@ int64_t ResolveDimension(const onnx::ValueInfoProto& input, int index, const Imp
 Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& options) {
   if (!input.type().has_tensor_type()) Fail(input, "it is not a tensor");
   const onnx::TypeProto_Tensor& type = input.type().tensor_type();
-  if (type.elem_type() != onnx::TensorProto::FLOAT) {
-    Fail(input,
-         fmt::format("its elements are {}, only FLOAT is supported", ElementTypeName(type.elem_type())));
-  }
   const int rank = type.shape().dim_size();
   Shape shape;
   if (const auto given = options.input_shapes.find(input.name()); given != options.input_shapes.end()) {
@@ -63,6 +60,15 @@ Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& 
     if (size <= 0) Fail(input, fmt::format("its shape {} must be positive", ShapeToString(shape)));
   }
   return shape;
+}
+
+DataType InputType(const onnx::ValueInfoProto& input) {
+  const int32_t number = input.type().tensor_type().elem_type();
+  const std::optional<DataType> type = TypeOfOnnx(number);
+  if (!type) {
+    Fail(input, fmt::format("its elements are {}, which is not supported", ElementTypeName(number)));
+  }
+  return *type;
 }
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-// The static shape of a graph input: what the file says, completed by the options.
+// The static shape of a graph input: what the file says, completed by the options; and its type.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -7,8 +7,10 @@
 
 namespace tilesmith {
 
-// Throws Error(kBadModel) naming input, dimension and flag when a size stays unknown, when the rank given
-// differs from the file's, or when the elements are not floats.
+// Throws Error(kBadModel) naming input, dimension and flag when a size stays unknown, or when the rank given
+// differs from the file's.
 Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& options);
+// Throws Error(kBadModel) naming the input when its elements have no type of ours.
+DataType InputType(const onnx::ValueInfoProto& input);
 
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 
 namespace tilesmith {
 namespace {
@@ -15,10 +16,8 @@ constexpr int64_t kIrVersion = 7;  // of ONNX 1.8, whose opset is 13
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto) {
   proto.set_name(name);
   for (const int64_t size : tensor.shape()) proto.add_dims(size);
-  const bool is_float = tensor.type() == DataType::kF32;
-  proto.set_data_type(is_float ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
-  const void* data = is_float ? static_cast<const void*>(tensor.floats()) : tensor.ints();
-  proto.set_raw_data(data, static_cast<size_t>(tensor.size()) * (is_float ? sizeof(float) : sizeof(int64_t)));
+  proto.set_data_type(OnnxTypeNumber(tensor.type()));
+  proto.set_raw_data(tensor.raw(), static_cast<size_t>(tensor.bytes()));
 }
 
 struct AttributeSetter {

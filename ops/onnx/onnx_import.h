@@ -45,8 +45,8 @@ struct OnnxSummary {
 };
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
 
-// A serialized TensorProto (a .pb file of test data): floats of any width become kF32, integers and bools
-// kI64. Throws Error(kBadModel) when it is malformed or of another type.
+// A serialized TensorProto (a .pb file of test data), in its type; doubles become floats. Throws
+// Error(kBadModel) when it is malformed or of another type.
 Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source);
 
 }  // namespace tilesmith

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 
 namespace tilesmith {
 namespace {
@@ -17,22 +17,6 @@ using onnx::TensorProto;
 [[noreturn]] void Fail(const std::string& what, const std::string& reason) {
   throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", what, reason));
 }
-
-float FromHalf(uint16_t bits) {
-  const int exponent = bits >> 10 & 0x1f;
-  const int mantissa = bits & 0x3ff;
-  float magnitude;
-  if (exponent == 0x1f) {
-    magnitude = mantissa == 0 ? INFINITY : NAN;
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(mantissa), -24);
-  } else {
-    magnitude = std::ldexp(static_cast<float>(mantissa + 0x400), exponent - 25);
-  }
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
-
-float FromBfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 Shape CheckedShape(const TensorProto& proto, const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
@@ -79,16 +63,30 @@ struct Filler {
       out[i] = convert(value);
     }
   }
-  template <typename Stored, typename Field>
-  void FillInts(const Field& field, Tensor& out) const {
-    Fill<Stored>(field, out.ints(), [](Stored value) { return static_cast<int64_t>(value); });
+
+  // Into elements of type T.
+  template <typename T>
+  void FillAs(T* out) const {
+    const auto as_it_is = [](T value) { return value; };
+    if constexpr (std::is_same_v<T, float>) {
+      if (proto.data_type() == TensorProto::DOUBLE) {
+        Fill<double>(proto.double_data(), out, [](double value) { return static_cast<float>(value); });
+      } else {
+        Fill<float>(proto.float_data(), out, as_it_is);
+      }
+    } else if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, Bf16>) {
+      Fill<uint16_t>(proto.int32_data(), out, [](uint16_t bits) { return std::bit_cast<T>(bits); });
+    } else if constexpr (std::is_same_v<T, bool>) {
+      Fill<uint8_t>(proto.int32_data(), out, [](uint8_t value) { return value != 0; });
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+      Fill<T>(proto.int64_data(), out, as_it_is);
+    } else if constexpr (std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>) {
+      Fill<T>(proto.uint64_data(), out, as_it_is);
+    } else {
+      Fill<T>(proto.int32_data(), out, as_it_is);
+    }
   }
 };
-
-bool IsFloat(int32_t type) {
-  return type == TensorProto::FLOAT || type == TensorProto::DOUBLE || type == TensorProto::FLOAT16 ||
-         type == TensorProto::BFLOAT16;
-}
 
 }  // namespace
 
@@ -108,50 +106,16 @@ Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
          fmt::format("its data lies in another file (\"{}\"); only models in one file are supported", file));
   }
   const Shape shape = CheckedShape(proto, what);
-  Tensor tensor(shape, Layout::Nchw(), IsFloat(proto.data_type()) ? DataType::kF32 : DataType::kI64);
-  const Filler filler{proto, what, tensor.size()};
-  const auto to_float = [](auto value) { return static_cast<float>(value); };
-  switch (proto.data_type()) {
-    case TensorProto::FLOAT:
-      filler.Fill<float>(proto.float_data(), tensor.floats(), to_float);
-      break;
-    case TensorProto::DOUBLE:
-      filler.Fill<double>(proto.double_data(), tensor.floats(), to_float);
-      break;
-    case TensorProto::FLOAT16:
-      filler.Fill<uint16_t>(proto.int32_data(), tensor.floats(), FromHalf);
-      break;
-    case TensorProto::BFLOAT16:
-      filler.Fill<uint16_t>(proto.int32_data(), tensor.floats(), FromBfloat);
-      break;
-    case TensorProto::INT64:
-      filler.FillInts<int64_t>(proto.int64_data(), tensor);
-      break;
-    case TensorProto::INT32:
-      filler.FillInts<int32_t>(proto.int32_data(), tensor);
-      break;
-    case TensorProto::INT16:
-      filler.FillInts<int16_t>(proto.int32_data(), tensor);
-      break;
-    case TensorProto::INT8:
-      filler.FillInts<int8_t>(proto.int32_data(), tensor);
-      break;
-    case TensorProto::UINT16:
-      filler.FillInts<uint16_t>(proto.int32_data(), tensor);
-      break;
-    case TensorProto::UINT8:
-    case TensorProto::BOOL:
-      filler.FillInts<uint8_t>(proto.int32_data(), tensor);
-      break;
-    case TensorProto::UINT32:
-      filler.FillInts<uint32_t>(proto.uint64_data(), tensor);
-      break;
-    case TensorProto::UINT64:
-      filler.FillInts<uint64_t>(proto.uint64_data(), tensor);
-      break;
-    default:
-      Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
+  const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
+  if (!type) {
+    Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
   }
+  Tensor tensor(shape, Layout::Nchw(*type));
+  const Filler filler{proto, what, tensor.size()};
+  VisitType(*type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    filler.FillAs(tensor.data<T>());
+  });
   return tensor;
 }
 

@@ -9,7 +9,7 @@
 
 namespace tilesmith {
 
-// Floats of any width become kF32; integers and bools kI64. Throws Error(kBadModel) starting with `what`
+// In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with `what`
 // when the data is external, of another type, or does not fill the shape.
 Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what);
 

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "ops/base/elements.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -34,6 +33,12 @@ void ForEachTap(const std::vector<AxisWindow>& windows, const Ints& position, co
     }
   };
   walk(walk, 0, 0);
+}
+
+template <typename T>
+T Lowest() {
+  if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+  return T(-std::numeric_limits<float>::infinity());
 }
 
 int64_t ColumnMajor(int64_t offset, const Shape& sizes) {
@@ -148,7 +153,7 @@ Tensor IndexedMaxPoolOp::Reference(std::span<const Tensor* const> inputs) const 
   const Tensor& x = *inputs[0];
   const Shape shapes[] = {x.shape()};
   const DataType types[] = {x.type()};
-  Tensor out = NewTensor(InferShape(shapes), OutputType(types));
+  Tensor out(InferShape(shapes), Layout::Nchw(OutputType(types)));
   const Shape sizes(x.shape().begin() + 2, x.shape().end());
   const Shape counts(out.shape().begin() + 2, out.shape().end());
   const int64_t plane = ElementCount(sizes), windows = ElementCount(counts);
@@ -157,13 +162,11 @@ Tensor IndexedMaxPoolOp::Reference(std::span<const Tensor* const> inputs) const 
   Ints position(counts.size());
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T lowest = std::numeric_limits<T>::has_infinity
-                         ? static_cast<T>(-std::numeric_limits<T>::infinity())
-                         : std::numeric_limits<T>::lowest();
+    const T lowest = Lowest<T>();
     for (int64_t p = 0; p < windows; ++p) {
       for (size_t axis = 0; axis < counts.size(); ++axis) position[axis] = p / strides[axis] % counts[axis];
       for (int64_t image = 0; image < planes; ++image) {
-        const T* from = Data<T>(x) + image * plane;
+        const T* from = x.data<T>() + image * plane;
         T largest = lowest;
         int64_t where = -1;
         ForEachTap(pool_.windows, position, sizes, [&](int64_t offset) {
@@ -171,7 +174,7 @@ Tensor IndexedMaxPoolOp::Reference(std::span<const Tensor* const> inputs) const 
             largest = from[offset], where = offset;
         });
         if (output_ == 0) {
-          Data<T>(out)[image * windows + p] = largest;
+          out.data<T>()[image * windows + p] = largest;
         } else {
           const int64_t at = std::max<int64_t>(where, 0);
           out.ints()[image * windows + p] =
@@ -196,16 +199,17 @@ Shape MaxUnpoolOp::InferShape(std::span<const Shape> inputs) const {
 }
 
 DataType MaxUnpoolOp::OutputType(std::span<const DataType> inputs) const {
-  if (inputs[1] != DataType::kI64) throw Error(ErrorCode::kBadModel, "its indices must be integers");
+  if (!IsInteger(inputs[1])) throw Error(ErrorCode::kBadModel, "its indices must be integers");
   return inputs[0];
 }
 
 Tensor MaxUnpoolOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &x = *inputs[0], &indices = *inputs[1];
-  Tensor out = NewTensor(output_, x.type());
+  const Tensor& x = *inputs[0];
+  const Ints indices = ElementsAs<int64_t>(*inputs[1]);
+  Tensor out(output_, Layout::Nchw(x.type()));
   const int64_t count = x.size(), size = out.size();
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t to = indices.ints()[i];
+    const int64_t to = indices[i];
     if (to < 0 || to >= size) {
       throw Error(ErrorCode::kBadModel, fmt::format("{}: index {} is outside the output", Signature(), to));
     }

@@ -52,10 +52,10 @@ class PoolKernel : public Kernel {
       const TapRange taps = rows_.taps[y];
       const int64_t first_row = y * window_.sh - window_.top + taps.first * window_.dh;
       PoolRow row;
-      row.input = args.inputs[0].data + image * args.inputs[0].batch_stride + block * in_.block_floats() +
+      row.input = args.inputs[0].image<float>(image) + block * in_.block_floats() +
                   (taps.first < taps.last ? first_row * row_floats : 0);
-      row.output = args.output.data + image * args.output.batch_stride + block * out_.block_floats() +
-                   y * out_.width * out_.lanes;
+      row.output =
+          args.output.image<float>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
       row.lanes = out_.lanes;
       row.output_width = out_.width;
       row.row_floats = window_.dh * row_floats;
@@ -94,8 +94,8 @@ class GlobalPoolKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t image = task / pieces_, first = task % pieces_ * kPieceChannels;
       const int64_t last = std::min(first + kPieceChannels, channels_);
-      const float* in = args.inputs[0].data + image * args.inputs[0].batch_stride;
-      float* out = args.output.data + image * args.output.batch_stride;
+      const float* in = args.inputs[0].image<float>(image);
+      float* out = args.output.image<float>(image);
       for (int64_t channel = first; channel < last;) {
         const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
         const int64_t lanes = std::min(in_.lanes - lane, last - channel);

@@ -7,7 +7,6 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -17,12 +16,12 @@ struct IntegerKind {
   std::string_view name;
 };
 constexpr IntegerKind kIntegerKinds[] = {{IntegerReduceKind::kSum, "ReduceSum"},
-                               {IntegerReduceKind::kMean, "ReduceMean"},
-                               {IntegerReduceKind::kMax, "ReduceMax"},
-                               {IntegerReduceKind::kMin, "ReduceMin"},
-                               {IntegerReduceKind::kProduct, "ReduceProd"},
-                               {IntegerReduceKind::kL1, "ReduceL1"},
-                               {IntegerReduceKind::kSumSquare, "ReduceSumSquare"}};
+                                         {IntegerReduceKind::kMean, "ReduceMean"},
+                                         {IntegerReduceKind::kMax, "ReduceMax"},
+                                         {IntegerReduceKind::kMin, "ReduceMin"},
+                                         {IntegerReduceKind::kProduct, "ReduceProd"},
+                                         {IntegerReduceKind::kL1, "ReduceL1"},
+                                         {IntegerReduceKind::kSumSquare, "ReduceSumSquare"}};
 
 // Sums and products in 64 bits without a sign, which may overflow; of floats in double.
 template <typename T>
@@ -42,7 +41,11 @@ void Take(IntegerReduceKind kind, T value, T& extreme, Accumulator<T>& sum) {
       sum *= wide;
       return;
     case IntegerReduceKind::kL1:
-      sum += value < T(0) ? -wide : wide;
+      if constexpr (std::is_unsigned_v<T>) {
+        sum += wide;
+      } else {
+        sum += value < T(0) ? -wide : wide;
+      }
       return;
     case IntegerReduceKind::kSumSquare:
       sum += wide * wide;
@@ -93,18 +96,18 @@ Shape IntegerReduceOp::InferShape(std::span<const Shape> inputs) const {
 Tensor IntegerReduceOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const Shape shapes[] = {x.shape()};
-  Tensor out = NewTensor(InferShape(shapes), x.type());
+  Tensor out(InferShape(shapes), Layout::Nchw(x.type()));
   Shape kept = x.shape();
   for (const int64_t axis : axes_) kept[axis] = 1;
   std::vector<int64_t> strides = DenseStrides(kept);
   for (const int64_t axis : axes_) strides[axis] = 0;
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from = Data<T>(x);
+    const T* from = x.data<T>();
     const int64_t count = x.size(), results = out.size();
     std::vector<char> started(results, 0);
     std::vector<Accumulator<T>> sums(results, kind_ == IntegerReduceKind::kProduct ? 1 : 0);
-    T* extremes = Data<T>(out);
+    T* extremes = out.data<T>();
     std::vector<int64_t> index(strides.size(), 0);
     int64_t to = 0;
     for (int64_t i = 0; i < count; ++i) {

@@ -4,7 +4,6 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -44,7 +43,7 @@ Shape CumSumOp::InferShape(std::span<const Shape> inputs) const {
 
 Tensor CumSumOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
-  Tensor out = NewTensor(x.shape(), x.type());
+  Tensor out(x.shape(), Layout::Nchw(x.type()));
   if (x.size() == 0) return out;
   const int64_t size = x.shape()[axis_], inner = DenseStrides(x.shape())[axis_];
   const int64_t outer = x.size() / (size * inner);
@@ -57,8 +56,8 @@ Tensor CumSumOp::Reference(std::span<const Tensor* const> inputs) const {
         const int64_t at = (o * size + (reverse_ ? size - 1 - i : i)) * inner;
         for (int64_t n = 0; n < inner; ++n) {
           const RunningSum<T> before = sums[n];
-          sums[n] += static_cast<RunningSum<T>>(Data<T>(x)[at + n]);
-          Data<T>(out)[at + n] = static_cast<T>(exclusive_ ? before : sums[n]);
+          sums[n] += static_cast<RunningSum<T>>(x.data<T>()[at + n]);
+          out.data<T>()[at + n] = static_cast<T>(exclusive_ ? before : sums[n]);
         }
       }
     }
@@ -75,14 +74,15 @@ Shape ReverseSequenceOp::InferShape(std::span<const Shape> inputs) const {
 
 Tensor ReverseSequenceOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &x = *inputs[0], &lengths = *inputs[1];
-  if (lengths.type() != DataType::kI64) throw Error(ErrorCode::kBadModel, "its lengths must be integers");
-  Tensor out = NewTensor(x.shape(), x.type());
+  if (!IsInteger(lengths.type())) throw Error(ErrorCode::kBadModel, "its lengths must be integers");
+  Tensor out(x.shape(), Layout::Nchw(x.type()));
   const int64_t batch = x.shape()[batch_first_ ? 0 : 1], time = x.shape()[batch_first_ ? 1 : 0];
   const int64_t inner = DenseStrides(x.shape())[1];
   const int64_t batch_step = batch_first_ ? time * inner : inner,
                 time_step = batch_first_ ? inner : batch * inner;
+  const std::vector<int64_t> counts = ElementsAs<int64_t>(lengths);
   for (int64_t b = 0; b < batch; ++b) {
-    const int64_t length = lengths.ints()[b];
+    const int64_t length = counts[b];
     if (length < 0 || length > time) {
       throw Error(ErrorCode::kBadModel, fmt::format("a length of {} in {}", length, time));
     }

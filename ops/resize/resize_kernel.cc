@@ -39,14 +39,12 @@ class ResizeKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      float* output =
-          args.output.data + image * args.output.batch_stride + block * out_.block_floats() + y * out_row;
+      float* output = args.output.image<float>(image) + block * out_.block_floats() + y * out_row;
       if (nearest_ && task > range.begin && y > 0 && rows_[y].low == rows_[y - 1].low) {
         std::memcpy(output, output - out_row, out_row * sizeof(float));
         continue;
       }
-      const float* input =
-          args.inputs[0].data + image * args.inputs[0].batch_stride + block * in_.block_floats();
+      const float* input = args.inputs[0].image<float>(image) + block * in_.block_floats();
       loop_({input + rows_[y].low * in_row, input + rows_[y].high * in_row, rows_[y].weight, output,
              out_.lanes, out_.width, columns_.data(), repeat_});
     }

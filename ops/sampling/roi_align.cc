@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 
 namespace tilesmith {
@@ -81,7 +82,7 @@ Shape RoiAlignOp::InferShape(std::span<const Shape> inputs) const {
 }
 
 DataType RoiAlignOp::OutputType(std::span<const DataType> inputs) const {
-  if (inputs[2] != DataType::kI64) throw Error(ErrorCode::kBadModel, "its batch indices must be integers");
+  if (!IsInteger(inputs[2])) throw Error(ErrorCode::kBadModel, "its batch indices must be integers");
   return Op::OutputType(inputs.first(2));
 }
 
@@ -91,9 +92,10 @@ Tensor RoiAlignOp::Reference(std::span<const Tensor* const> inputs) const {
   const Dims4 in = ToDims4(image.shape());
   const int64_t count = regions.shape()[0], bins = p.height * p.width;
   Tensor out(Shape{count, in.c, p.height, p.width});
+  const std::vector<int64_t> batches = ElementsAs<int64_t>(*inputs[2]);
   std::vector<Corners> samples;
   for (int64_t r = 0; r < count; ++r) {
-    const int64_t batch = inputs[2]->ints()[r];
+    const int64_t batch = batches[r];
     if (batch < 0 || batch >= in.n) {
       throw Error(ErrorCode::kBadModel, fmt::format("region {} is of image {} of {}", r, batch, in.n));
     }

@@ -9,7 +9,6 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -38,7 +37,7 @@ BuiltOp BuildNms(const NodeSpec& spec) {
   const Tensor &boxes = spec.Constant(0), &scores = spec.Constant(1);
   const Shape &b = boxes.shape(), &s = scores.shape();
   if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2] ||
-      !IsFloating(boxes.type()) || !IsFloating(scores.type())) {
+      boxes.type() != DataType::kF32 || scores.type() != DataType::kF32) {
     Refuse(spec, fmt::format("boxes {} and scores {} do not fit", ShapeToString(b), ShapeToString(s)));
   }
   NmsParams params{.center_point_box = spec.Int("center_point_box", 0) != 0};
@@ -66,7 +65,7 @@ Tensor Slices(const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
   Shape shape = x.shape();
   const int64_t size = shape[axis];
   shape[axis] = std::ssize(kept);
-  Tensor out = NewTensor(shape, x.type());
+  Tensor out(shape, Layout::Nchw(x.type()));
   const int64_t inner = ElementCount(Shape(shape.begin() + axis + 1, shape.end()));
   const int64_t outer = ElementCount(Shape(shape.begin(), shape.begin() + axis));
   for (int64_t o = 0; o < outer; ++o) {
@@ -138,7 +137,7 @@ Distinct FindDistinct(const T* x, int64_t outer, int64_t size, int64_t inner, bo
 }
 
 Tensor Vector(const std::vector<int64_t>& values) {
-  Tensor tensor = NewTensor({std::ssize(values)}, DataType::kI64);
+  Tensor tensor({std::ssize(values)}, Layout::Nchw(DataType::kI64));
   std::ranges::copy(values, tensor.ints());
   return tensor;
 }
@@ -156,7 +155,7 @@ BuiltOp BuildUnique(const NodeSpec& spec) {
   const bool sorted = spec.Int("sorted", 1) != 0;
   const Distinct distinct = VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    return FindDistinct<T>(Data<T>(x), outer, shape[axis], inner, sorted);
+    return FindDistinct<T>(x.data<T>(), outer, shape[axis], inner, sorted);
   });
   switch (spec.output) {
     case 0:
@@ -200,7 +199,7 @@ Tensor NonZeroIndices(const Tensor& x) {
   std::vector<int64_t> found;
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* from = Data<T>(x);
+    const T* from = x.data<T>();
     const int64_t count = x.size();
     for (int64_t i = 0; i < count; ++i) {
       if (from[i] != T(0)) found.push_back(i);
@@ -208,7 +207,7 @@ Tensor NonZeroIndices(const Tensor& x) {
   });
   const std::vector<int64_t> strides = DenseStrides(x.shape());
   const int64_t rank = std::ssize(strides), count = std::ssize(found);
-  Tensor out = NewTensor({rank, count}, DataType::kI64);
+  Tensor out({rank, count}, Layout::Nchw(DataType::kI64));
   for (int64_t axis = 0; axis < rank; ++axis) {
     for (int64_t i = 0; i < count; ++i) {
       out.ints()[axis * count + i] = found[i] / strides[axis] % x.shape()[axis];
@@ -244,7 +243,7 @@ Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsPar
       }
     }
   }
-  Tensor out = NewTensor({std::ssize(selected) / 3, 3}, DataType::kI64);
+  Tensor out({std::ssize(selected) / 3, 3}, Layout::Nchw(DataType::kI64));
   std::ranges::copy(selected, out.ints());
   return out;
 }

@@ -8,7 +8,6 @@
 
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
-#include "ops/base/typed.h"
 
 namespace tilesmith {
 namespace {
@@ -79,7 +78,7 @@ BuiltOp BuildHardmax(const NodeSpec& spec) {
 
 template <typename T>
 void FindTop(const Tensor& x, const Lines& lines, int64_t k, bool largest, T* values, int64_t* indices) {
-  const T* from = Data<T>(x);
+  const T* from = x.data<T>();
   std::vector<int64_t> order(lines.size);
   for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
     const int64_t outer = line / lines.inner, inner = line % lines.inner;
@@ -122,10 +121,10 @@ Tensor TopKOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const Shape shapes[] = {x.shape()};
   const DataType types[] = {x.type()};
-  Tensor out = NewTensor(InferShape(shapes), OutputType(types));
+  Tensor out(InferShape(shapes), Layout::Nchw(OutputType(types)));
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    T* values = output_ == 0 ? Data<T>(out) : nullptr;
+    T* values = output_ == 0 ? out.data<T>() : nullptr;
     int64_t* indices = output_ == 0 ? nullptr : out.ints();
     FindTop<T>(x, Lines(x.shape(), axis_), k_, largest_, values, indices);
   });
@@ -154,13 +153,13 @@ Shape ArgOp::InferShape(std::span<const Shape> inputs) const {
 Tensor ArgOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const Shape shapes[] = {x.shape()};
-  Tensor out = NewTensor(InferShape(shapes), DataType::kI64);
+  Tensor out(InferShape(shapes), Layout::Nchw(DataType::kI64));
   const Lines lines(x.shape(), axis_);
   VisitType(x.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
     std::vector<T> best(lines.inner);
     for (int64_t o = 0; o < lines.outer; ++o) {
-      const T* from = Data<T>(x) + o * lines.size * lines.inner;
+      const T* from = x.data<T>() + o * lines.size * lines.inner;
       int64_t* to = out.ints() + o * lines.inner;
       std::copy_n(from, lines.inner, best.begin());
       for (int64_t i = 1; i < lines.size; ++i) {

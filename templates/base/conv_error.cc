@@ -91,9 +91,9 @@ ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload
   const auto kernel = conv_template.Build(probe.workload(), config, cpu, {probe.weights(), nullptr});
   const Tensor input = Transform(probe.input(), layouts.in, cpu, 1);
   Tensor output(probe.workload().output_shape(), layouts.out);
-  const AlignedBuffer scratch(kernel->ScratchFloats(1) * sizeof(float));
+  const AlignedBuffer scratch(kernel->ScratchBytes(1));
   const InputView inputs[] = {input.input_view()};
-  RunKernel(*kernel, {inputs, output.output_view(), scratch.floats()}, 1);
+  RunKernel(*kernel, {inputs, output.output_view(), scratch.data()}, 1);
   return probe.ErrorOf(output);
 }
 

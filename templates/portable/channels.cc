@@ -111,7 +111,7 @@ class ChannelKernel : public ConvKernel {
     tile.lanes = chunk.lanes;
     tile.acc = acc;
     const float* weights = tile.bias + kPortableLanes + taps.begin * tile.weight_row_stride;
-    const float* row = in.data + image * in.batch_stride;
+    const float* row = in.image<float>(image);
     if (taps.count() > 0) row += (first_row + taps.begin * (w_.dh + 1)) * w_.iw * g_.in_block;
     if (depthwise_) row += g_.in_offsets[chunk.first];
 
@@ -140,7 +140,7 @@ class ChannelKernel : public ConvKernel {
     }
     for (int64_t x = interior_.end; x < w_.ow; ++x) run_border(x);
     if (chunk.first + chunk.count == w_.oc) {
-      ZeroPaddingChannels(g_, args.output.data + image * args.output.batch_stride + y * w_.ow * g_.out_block);
+      ZeroPaddingChannels(g_, args.output.image<float>(image) + y * w_.ow * g_.out_block);
     }
   }
 
@@ -154,9 +154,9 @@ class ChannelKernel : public ConvKernel {
     finish.channels = chunk.count;
     finish.channel_offsets = g_.out_offsets.data() + chunk.first;
     finish.position_stride = g_.out_block;
-    finish.out = args.output.data + image * args.output.batch_stride + pixel * g_.out_block;
+    finish.out = args.output.image<float>(image) + pixel * g_.out_block;
     if (w_.post.sum) {
-      finish.residual = args.inputs[1].data + image * args.inputs[1].batch_stride + pixel * g_.out_block;
+      finish.residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
     }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortableTile)(finish, chunk.contiguous);
   }

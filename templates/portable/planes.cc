@@ -34,7 +34,7 @@ class PlaneKernel : public ConvKernel {
         phase_width_(PhaseWidth(w_)),
         row_stride_(phase_width_ * w_.sw),
         channel_stride_(row_stride_ * GatheredRows(w_, g_.rows)),
-        scratch_floats_(PlaneScratchFloats(w_, g_.rows)),
+        scratch_bytes_(PlaneScratchFloats(w_, g_.rows) * static_cast<int64_t>(sizeof(float))),
         weights_((w_.oc + w_.oc * channels_ * w_.kh * w_.kw) * sizeof(float)) {
     for (int64_t j = 0; j < w_.kw; ++j) {
       const int64_t column = j * (w_.dw + 1);
@@ -44,20 +44,20 @@ class PlaneKernel : public ConvKernel {
   }
 
   int64_t Tasks(int) const override { return w_.mb * w_.g * g_.row_groups(); }
-  int64_t ScratchFloats(int threads) const override { return threads * scratch_floats_; }
+  int64_t ScratchBytes(int threads) const override { return threads * scratch_bytes_; }
   std::span<const float> PackedWeights() const override {
     return {weights_.floats(), weights_.bytes() / sizeof(float)};
   }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* rows = args.scratch + range.thread * scratch_floats_;
+    float* rows = args.scratch_at<float>(range.thread * scratch_bytes_);
     const int64_t groups = g_.row_groups();
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t first = task % groups * g_.rows;
       const int64_t group = task / groups % w_.g;
       const int64_t image = task / groups / w_.g;
       const int64_t last = std::min(first + g_.rows, w_.oh);
-      Gather(args.inputs[0].data + image * args.inputs[0].batch_stride, group, first, last, rows);
+      Gather(args.inputs[0].image<float>(image), group, first, last, rows);
       for (int64_t y = first; y < last; ++y) {
         for (int64_t o = 0; o < outputs_; o += kPortableMaxPlanes) {
           RunRow(args, image, group * outputs_ + o, y, rows + (y - first) * w_.sh * row_stride_);
@@ -135,7 +135,7 @@ class PlaneKernel : public ConvKernel {
       Finish(args, image, first, y * w_.ow + x, tile);
     }
     if (first + tile.planes == w_.oc) {
-      ZeroPaddingChannels(g_, args.output.data + image * args.output.batch_stride + y * w_.ow * g_.out_block);
+      ZeroPaddingChannels(g_, args.output.image<float>(image) + y * w_.ow * g_.out_block);
     }
   }
 
@@ -150,9 +150,9 @@ class PlaneKernel : public ConvKernel {
     finish.channels = tile.planes;
     finish.channel_offsets = g_.out_offsets.data() + first;
     finish.position_stride = g_.out_block;
-    finish.out = args.output.data + image * args.output.batch_stride + pixel * g_.out_block;
+    finish.out = args.output.image<float>(image) + pixel * g_.out_block;
     if (w_.post.sum) {
-      finish.residual = args.inputs[1].data + image * args.inputs[1].batch_stride + pixel * g_.out_block;
+      finish.residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
     }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortablePlanes)(finish);
   }
@@ -161,7 +161,7 @@ class PlaneKernel : public ConvKernel {
   const ConvWorkload& w_;
   const bool wide_ = g_.cpu.isa == Isa::kAvx512;  // the others lack the registers for two vectors of 16
   const int64_t channels_, outputs_;              // per group
-  const int64_t phase_width_, row_stride_, channel_stride_, scratch_floats_;
+  const int64_t phase_width_, row_stride_, channel_stride_, scratch_bytes_;
   std::vector<int64_t> tap_offsets_;
   AlignedBuffer weights_;
 };

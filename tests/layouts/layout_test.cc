@@ -21,6 +21,31 @@ TEST(Layout, ParsesWhatItPrints) {
   EXPECT_EQ(Layout(), Layout::Nchw());
 }
 
+TEST(Layout, HasAType) {
+  EXPECT_EQ(Layout::Parse("NCHW16c:bf16"), Layout::Blocked(16, DataType::kBf16));
+  EXPECT_EQ(Layout::Parse("NHWC:u8").type(), DataType::kU8);
+  EXPECT_EQ(Layout::Parse("NCHW").type(), DataType::kF32);
+  EXPECT_EQ(Layout::Parse("NCHW16c:f32").ToString(), "NCHW16c");
+  for (int i = 1; i < kDataTypes; ++i) {
+    for (const Layout& order : {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8)}) {
+      const Layout typed = order.WithType(static_cast<DataType>(i));
+      EXPECT_EQ(Layout::Parse(typed.ToString()), typed);
+      EXPECT_NE(typed, order);
+      EXPECT_TRUE(order < typed && typed.WithType(DataType::kF32) == order);
+      EXPECT_EQ(typed.is_nchw(), order.is_nchw());
+      EXPECT_EQ(typed.is_nhwc(), order.is_nhwc());
+      EXPECT_FALSE(SameMemory({1, 8, 1, 1}, typed, order));
+      EXPECT_TRUE(SameMemory({1, 8, 1, 1}, typed, Layout::Nchw(typed.type())));
+      EXPECT_EQ(PaddedBytes({2, 3, 5, 7}, typed) * 4,
+                PaddedBytes({2, 3, 5, 7}, order) * typed.element_bytes());
+      EXPECT_EQ(BatchBytes({2, 3, 5, 7}, typed), BatchStride({2, 3, 5, 7}, order) * typed.element_bytes());
+    }
+  }
+  EXPECT_LT(Layout::Nchw(DataType::kBool), Layout::Blocked(2)) << "the order of f32 layouts stays";
+  for (const char* text : {"NCHW:", "NCHW:float", "NCHW16c:u8 ", ":u8", "NCHW:u8:u8"})
+    EXPECT_THROW(Layout::Parse(text), Error) << text;
+}
+
 TEST(Layout, BlockOneIsNchw) {
   EXPECT_EQ(Layout::Parse("NCHW1c"), Layout::Nchw());
   EXPECT_EQ(Layout::Blocked(1), Layout::Nchw());

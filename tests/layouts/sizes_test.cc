@@ -133,7 +133,7 @@ TEST(Sizes, OfAcceptedShapesAllThatFollowsFits) {
         ASSERT_EQ(Wide{BatchStride(shape, layout)}, image);
       }
       ASSERT_EQ(Wide{PaddedElementCount(shape, layout)}, image * dims.n);
-      ASSERT_EQ(Wide{PaddedBytes(shape, layout, 8)}, image * dims.n * 8);
+      ASSERT_EQ(Wide{PaddedBytes(shape, layout.WithType(DataType::kI64))}, image * dims.n * 8);
     }
   }
   EXPECT_GT(accepted, 10'000);

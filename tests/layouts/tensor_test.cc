@@ -71,7 +71,7 @@ TEST(Tensor, HasShapeLayoutAndPadding) {
   Tensor tensor({2, 20, 3, 5}, Layout::Blocked(16));
   EXPECT_EQ(tensor.size(), 600);
   EXPECT_EQ(tensor.padded_size(), 960);
-  EXPECT_EQ(tensor.input_view().batch_stride, 480);
+  EXPECT_EQ(tensor.input_view().batch_stride, 480 * 4);
   EXPECT_EQ(tensor.output_view().data, tensor.floats());
   EXPECT_TRUE(std::all_of(tensor.floats(), tensor.floats() + 960, [](float x) { return x == 0; }));
 }
@@ -86,11 +86,18 @@ TEST(Tensor, IsAValue) {
 }
 
 TEST(Tensor, TypesAreChecked) {
-  Tensor ints({2}, Layout::Nchw(), DataType::kI64);
+  Tensor ints({2}, Layout::Nchw(DataType::kI64));
   ints.ints()[1] = int64_t{1} << 40;
   EXPECT_EQ(std::as_const(ints).ints()[1], int64_t{1} << 40);
   EXPECT_THROW(ints.floats(), Error);
   EXPECT_THROW(Tensor({2}).ints(), Error);
+  Tensor bytes({2, 20, 3, 5}, Layout::Blocked(16, DataType::kU8));
+  EXPECT_EQ(bytes.type(), DataType::kU8);
+  EXPECT_EQ(bytes.bytes(), 960);
+  EXPECT_EQ(bytes.input_view().batch_stride, 480);
+  EXPECT_EQ(bytes.input_view().image<uint8_t>(1), bytes.data<uint8_t>() + 480);
+  EXPECT_THROW(bytes.data<int8_t>(), Error);
+  EXPECT_THROW(bytes.floats(), Error);
 }
 
 TEST(Tensor, ReshapedKeepsElements) {

@@ -75,11 +75,11 @@ class TwoStages : public Kernel {
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {
       if (stage == 0) {
-        args.scratch[task] = args.inputs[0].data[task] + 1;
+        args.scratch_at<float>(0)[task] = args.inputs[0].image<float>(0)[task] + 1;
       } else {
         float sum = 0;
-        for (int64_t i = 0; i < kFirst; ++i) sum += args.scratch[i];
-        args.output.data[task] += sum;
+        for (int64_t i = 0; i < kFirst; ++i) sum += args.scratch_at<float>(0)[i];
+        args.output.image<float>(0)[task] += sum;
       }
     }
   }

@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
@@ -203,6 +206,87 @@ TEST(Transform, RoundTripsThroughEveryLayout) {
   for (const Layout& layout : Layouts()) tensor = Transform(tensor, layout, TestCpu(), 2);
   tensor = Transform(tensor, Layout::Nchw(), TestCpu(), 2);
   EXPECT_EQ(std::memcmp(tensor.floats(), original.floats(), original.size() * sizeof(float)), 0);
+}
+
+// Bytes against a guard page, on the side that it guards, and NaN floats around them.
+class GuardedBytes {
+ public:
+  GuardedBytes(int64_t bytes, Guard guard)
+      : floats_((bytes + 3) / 4, guard), bytes_(bytes), after_(guard == Guard::kAfter) {
+    std::memset(floats_.data(), 0xa5, static_cast<size_t>(floats_.size()) * 4);
+  }
+  std::byte* data() {
+    return reinterpret_cast<std::byte*>(floats_.data()) + (after_ ? floats_.size() * 4 - bytes_ : 0);
+  }
+  GuardedTensor& memory() { return floats_; }
+
+ private:
+  GuardedTensor floats_;
+  int64_t bytes_;
+  bool after_;
+};
+
+TEST(TransformKernel, ElementsOfEverySize) {
+  constexpr DataType kTypes[] = {DataType::kU8,  DataType::kI8,  DataType::kBool, DataType::kBf16,
+                                 DataType::kF16, DataType::kI32, DataType::kF32,  DataType::kI64};
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    TestRandom random(seed);
+    const auto some_layout = [&] {
+      constexpr int64_t kBlocks[] = {1, 2, 3, 8, 16, 17, 64, 100};
+      const int64_t kind = random.Integer(0, 9);
+      return kind < 2   ? Layout::Nhwc()
+             : kind < 4 ? Layout::Nchw()
+                        : Layout::Blocked(random.Pick(std::span(kBlocks)));
+    };
+    const DataType type = random.Pick(std::span(kTypes));
+    const Layout from = some_layout().WithType(type), to = some_layout().WithType(type);
+    const Shape shape = {random.Integer(1, 3), random.Integer(1, random.Integer(0, 9) == 0 ? 300 : 70),
+                         random.Integer(1, 9), random.Integer(1, 40)};
+    const Isa isa = random.Pick(AvailableIsas());
+    const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
+    SCOPED_TRACE(testing::Message() << ShapeToString(shape) << " " << from.ToString() << " -> "
+                                    << to.ToString() << " " << IsaName(isa) << " seed " << seed);
+    Tensor plain(shape, Layout::Nchw(type));
+    for (int64_t i = 0; i < plain.bytes(); ++i) plain.raw()[i] = static_cast<std::byte>(random.Next());
+    const Tensor source = TransformGeneric(plain, from), expected = TransformGeneric(source, to);
+    const int64_t in_bytes = BatchBytes(shape, from), out_bytes = BatchBytes(shape, to);
+    const int64_t in_stride = in_bytes + random.Integer(0, 3) * from.element_bytes();
+    const int64_t out_stride = out_bytes + random.Integer(0, 3) * to.element_bytes();
+    GuardedBytes in((shape[0] - 1) * in_stride + in_bytes, guard);
+    GuardedBytes out((shape[0] - 1) * out_stride + out_bytes, guard);
+    for (int64_t n = 0; n < shape[0]; ++n)
+      std::memcpy(in.data() + n * in_stride, source.raw() + n * in_bytes, static_cast<size_t>(in_bytes));
+    in.memory().MakeReadOnly();
+    const auto kernel = MakeTransformKernel(shape, from, to, CapIsa(TestCpu(), isa));
+    const InputView view = {in.data(), in_stride};
+    for (int thread = 0; thread < 3; ++thread)
+      kernel->Run({.inputs = {&view, 1}, .output = {out.data(), out_stride}, .scratch = nullptr}, 0,
+                  ShareOf(kernel->Tasks(0), thread, 3));
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      ASSERT_EQ(std::memcmp(out.data() + n * out_stride, expected.raw() + n * out_bytes,
+                            static_cast<size_t>(out_bytes)),
+                0)
+          << "image " << n;
+      for (int64_t i = out_bytes; n + 1 < shape[0] && i < out_stride; ++i)
+        ASSERT_EQ(out.data()[n * out_stride + i], std::byte{0xa5}) << "gap behind image " << n;
+    }
+    ASSERT_TRUE(out.memory().SlackIntact());
+  }
+}
+
+TEST(TransformKernel, ConvertsNoTypes) {
+  const Tensor source({1, 2, 3, 3});
+  const Layout to = Layout::Blocked(8, DataType::kBf16);
+  for (const auto& transform : {std::function<void()>([&] { TransformGeneric(source, to); }),
+                                std::function<void()>([&] { Transform(source, to, TestCpu(), 1); })}) {
+    try {
+      transform();
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadModel);
+      EXPECT_NE(std::string(error.what()).find("NCHW8c:bf16"), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

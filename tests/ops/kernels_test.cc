@@ -69,9 +69,9 @@ TEST(Kernels, SigmoidAndTanhAtTheirLimits) {
     const int64_t count = std::size(xs);
     for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
       float got[std::size(xs)];
-      const InputView in{xs, count};
+      const InputView in{xs, count * 4};
       RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
-                  {{&in, 1}, {got, count}, nullptr});
+                  {{&in, 1}, {got, count * 4}, nullptr});
       for (int64_t i = 0; i + 1 < count; ++i) {
         EXPECT_NEAR(got[i], op.activation().Apply(xs[i]), 4 * kUlp * std::abs(got[i]) + 1e-37)
             << text << " of " << xs[i];
@@ -87,9 +87,9 @@ TEST(Kernels, SiluAtItsLimits) {
   const int64_t count = std::size(xs);
   for (const Isa isa : {Isa::kPortable, TestCpu().isa}) {
     float got[std::size(xs)];
-    const InputView in{xs, count};
+    const InputView in{xs, count * 4};
     RunInShares(*op.MakeKernel({{{1, count}}, {1, count}, Layout::Nchw(), CapIsa(TestCpu(), isa)}),
-                {{&in, 1}, {got, count}, nullptr});
+                {{&in, 1}, {got, count * 4}, nullptr});
     for (int64_t i = 0; i < count; ++i) {
       const float want = op.activation().Apply(xs[i]);
       EXPECT_NEAR(got[i], want, 4 * kUlp * std::abs(want) + 1e-35) << xs[i];
@@ -192,8 +192,8 @@ TEST(Kernels, Exp) {
   const Tensor in = Floats({int64_t(x.size())}, x);
   Tensor out(in.shape());
   const auto kernel = op->MakeKernel({{in.shape()}, in.shape(), Layout::Nchw(), TestCpu()});
-  const std::vector<InputView> inputs = {{in.floats(), 1}};
-  RunKernel(*kernel, {inputs, {out.floats(), 1}, nullptr}, 1);
+  const std::vector<InputView> inputs = {{in.floats(), 4}};
+  RunKernel(*kernel, {inputs, {out.floats(), 4}, nullptr}, 1);
   for (size_t i = 0; i < x.size(); ++i) {
     SCOPED_TRACE(testing::Message() << "e^" << x[i]);
     const float want = std::exp(x[i]), got = out.floats()[i];

@@ -6,10 +6,12 @@
 #include <onnx/onnx_pb.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/graph/reference_run.h"
 #include "tests/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
@@ -68,9 +70,13 @@ Model AddModel(const std::vector<Dim>& dims = {1, 2}) {
 
 template <typename T>
 std::vector<float> WeightsRead(int32_t type, const std::vector<T>& raw) {
-  Model model = AddModel();
-  TensorProto& tensor = model.Weight("w", {static_cast<int64_t>(raw.size())}, type);
+  Model model;
+  model.Input("x", {1, 2});
+  model.Output("y");
+  TensorProto& tensor = model.Weight("stored", {static_cast<int64_t>(raw.size())}, type);
   tensor.set_raw_data(raw.data(), raw.size() * sizeof(T));
+  SetInt(model.Node("Cast", {"stored"}, {"w"}), "to", TensorProto::FLOAT);
+  model.Node("Add", {"x", "w"}, {"y"}, "add");
   return RunOn(model.Import(), {0, 0});
 }
 
@@ -89,14 +95,78 @@ TEST(OnnxWeights, TypedFieldsAndIntegers) {
   const auto parse = [](TensorProto tensor) { return ParseOnnxTensor(tensor.SerializeAsString(), "t.pb"); };
   TensorProto half;
   half.add_dims(1), half.set_data_type(TensorProto::FLOAT16), half.add_int32_data(0x3e00);
-  EXPECT_EQ(parse(half).floats()[0], 1.5f);
+  EXPECT_EQ(static_cast<float>(parse(half).data<F16>()[0]), 1.5f);
   TensorProto bytes;
   bytes.add_dims(2), bytes.set_data_type(TensorProto::INT8), bytes.set_raw_data("\xff\x05", 2);
   const Tensor ints = parse(bytes);
-  EXPECT_EQ(ints.type(), DataType::kI64);
-  EXPECT_THAT(std::vector<int64_t>(ints.ints(), ints.ints() + 2), ElementsAre(-1, 5));
-  bytes.set_data_type(TensorProto::BOOL), bytes.set_raw_data("\x01\x00", 2);
-  EXPECT_EQ(parse(bytes).ints()[0], 1);
+  EXPECT_EQ(ints.type(), DataType::kI8);
+  EXPECT_THAT(std::vector<int>(ints.data<int8_t>(), ints.data<int8_t>() + 2), ElementsAre(-1, 5));
+  bytes.set_data_type(TensorProto::BOOL), bytes.set_raw_data("\x07\x00", 2);
+  EXPECT_TRUE(parse(bytes).data<bool>()[0]);
+  EXPECT_FALSE(parse(bytes).data<bool>()[1]);
+}
+
+// Each type's values, in raw_data and in the field that ONNX has for it.
+TEST(OnnxWeights, EveryTypeBothWays) {
+  const auto check = [](int32_t number, auto value, const auto& add) {
+    using T = decltype(value);
+    TensorProto raw, typed;
+    for (TensorProto* proto : {&raw, &typed}) proto->add_dims(2), proto->set_data_type(number);
+    const T values[] = {value, T()};
+    raw.set_raw_data(values, sizeof(values));
+    add(typed);
+    for (const TensorProto& proto : {raw, typed}) {
+      const Tensor tensor = ParseOnnxTensor(proto.SerializeAsString(), "t.pb");
+      ASSERT_EQ(tensor.type(), kDataTypeOf<T>) << number;
+      EXPECT_EQ(std::memcmp(tensor.raw(), values, sizeof(values)), 0) << number;
+    }
+  };
+  const auto in_int32 = [](int32_t value) {
+    return [value](TensorProto& proto) { proto.add_int32_data(value), proto.add_int32_data(0); };
+  };
+  const auto in_uint64 = [](uint64_t value) {
+    return [value](TensorProto& proto) { proto.add_uint64_data(value), proto.add_uint64_data(0); };
+  };
+  check(TensorProto::FLOAT, 1.5f,
+        [](TensorProto& proto) { proto.add_float_data(1.5f), proto.add_float_data(0); });
+  check(TensorProto::FLOAT16, F16(1.5f), in_int32(0x3e00));
+  check(TensorProto::BFLOAT16, Bf16(1.5f), in_int32(0x3fc0));
+  check(TensorProto::INT8, int8_t{-5}, in_int32(-5));
+  check(TensorProto::INT16, int16_t{-500}, in_int32(-500));
+  check(TensorProto::INT32, int32_t{-50000000}, in_int32(-50000000));
+  check(TensorProto::INT64, int64_t{-1} << 40,
+        [](TensorProto& proto) { proto.add_int64_data(int64_t{-1} << 40), proto.add_int64_data(0); });
+  check(TensorProto::UINT8, uint8_t{200}, in_int32(200));
+  check(TensorProto::UINT16, uint16_t{60000}, in_int32(60000));
+  check(TensorProto::UINT32, uint32_t{4000000000}, in_uint64(4000000000));
+  check(TensorProto::UINT64, uint64_t{1} << 63, in_uint64(uint64_t{1} << 63));
+  check(TensorProto::BOOL, true, in_int32(1));
+}
+
+TEST(OnnxImport, InputsOfEveryType) {
+  for (int number = 0; number < kDataTypes; ++number) {
+    const auto type = static_cast<DataType>(number);
+    Model model;
+    model.Input("x", {2, 3}, OnnxTypeNumber(type));
+    model.Node("Transpose", {"x"}, {"y"}, "node");
+    model.Output("y");
+    const Graph graph = model.Import();
+    EXPECT_EQ(graph.node(0).type, type);
+    EXPECT_EQ(graph.node(1).type, type);
+  }
+  for (const int32_t number : {TensorProto::STRING, TensorProto::COMPLEX64}) {
+    Model model;
+    model.Input("x", {2, 3}, number);
+    model.Node("Transpose", {"x"}, {"y"}, "node");
+    model.Output("y");
+    try {
+      model.Import();
+      ADD_FAILURE() << number;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadModel);
+      EXPECT_THAT(error.what(), HasSubstr("input \"x\": its elements are "));
+    }
+  }
 }
 
 TEST(OnnxWeights, RefusesWhatDoesNotFit) {

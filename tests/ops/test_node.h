@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "layouts/base/error.h"
+#include "ops/base/elements.h"
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
@@ -18,9 +19,15 @@ inline Tensor Floats(const Shape& shape, const std::vector<float>& values) {
   return tensor;
 }
 inline Tensor Ints(const Shape& shape, const std::vector<int64_t>& values) {
-  Tensor tensor(shape, Layout::Nchw(), DataType::kI64);
+  Tensor tensor(shape, Layout::Nchw(DataType::kI64));
   EXPECT_EQ(tensor.size(), static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), tensor.ints());
+  return tensor;
+}
+inline Tensor Bools(const Shape& shape, const std::vector<bool>& values) {
+  Tensor tensor(shape, Layout::Nchw(DataType::kBool));
+  EXPECT_EQ(tensor.size(), static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), tensor.data<bool>());
   return tensor;
 }
 inline Tensor Counting(const Shape& shape) {
@@ -95,6 +102,7 @@ using IntList = std::vector<int64_t>;
 inline std::vector<float> F(const Tensor& tensor) {
   return {tensor.floats(), tensor.floats() + tensor.size()};
 }
-inline IntList I(const Tensor& tensor) { return {tensor.ints(), tensor.ints() + tensor.size()}; }
+// Of any type.
+inline IntList I(const Tensor& tensor) { return ElementsAs<int64_t>(tensor); }
 
 }  // namespace tilesmith

@@ -35,8 +35,12 @@ class GuardedTensor {
   float operator[](int64_t i) const { return data_[i]; }
 
   // A batch whose images are `batch_stride` floats apart.
-  InputView input_view(int64_t batch_stride) const { return {data_, batch_stride}; }
-  OutputView output_view(int64_t batch_stride) { return {data_, batch_stride}; }
+  InputView input_view(int64_t batch_stride) const {
+    return {data_, batch_stride * static_cast<int64_t>(sizeof(float))};
+  }
+  OutputView output_view(int64_t batch_stride) {
+    return {data_, batch_stride * static_cast<int64_t>(sizeof(float))};
+  }
 
   void FillWithNan();
   // From now on any write raises SIGSEGV: for inputs.

@@ -137,7 +137,7 @@ void Check(const Case& c) {
   const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
   const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
                               sum->input_view(image + gap)};
-  AlignedBuffer scratch(kernel->ScratchFloats(3) * sizeof(float));
+  AlignedBuffer scratch(kernel->ScratchBytes(3));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
             static_cast<int>(random.Integer(1, 3)));
   Tensor allowed(w.output_shape());

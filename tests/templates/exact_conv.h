@@ -35,7 +35,7 @@ inline void ExpectExact(const ConvTemplate& conv_template, const ConvWorkload& w
 
   const auto kernel = conv_template.Build(w, config, cpu, WeightsOf(data.tensors()));
   const InputView inputs[] = {source.input_view(), w.post.sum ? sum.input_view() : InputView()};
-  AlignedBuffer scratch(kernel->ScratchFloats(2) * sizeof(float));
+  AlignedBuffer scratch(kernel->ScratchBytes(2));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, output.output_view(), scratch.floats()}, 2);
   for (int64_t i = 0; i < expected.padded_size(); ++i)
     ASSERT_EQ(expected.floats()[i], output.floats()[i]) << "offset " << i;

@@ -100,16 +100,16 @@ class ExampleKernel : public ConvKernel {
  private:
   void RunPixel(const KernelArgs& args, int64_t n, int64_t y, int64_t x) const {
     const ConvWorkload& w = s_.workload;
-    const float* image = args.inputs[0].data + n * args.inputs[0].batch_stride;
+    const float* image = args.inputs[0].image<float>(n);
     for (int64_t o = 0; o < s_.padded_outputs; ++o) {
       const int64_t offset = s_.out.ChannelOffset(o) + y * s_.out.row_bytes + x * s_.out.pixel_bytes;
       float value = 0;  // of a padding channel
       if (o < w.oc) {
         value = SumAt(image, o, y, x);
-        if (w.post.sum) value += *BytesPast(args.inputs[1].data + n * args.inputs[1].batch_stride, offset);
+        if (w.post.sum) value += *BytesPast(args.inputs[1].image<float>(n), offset);
         value = w.post.activation.Apply(value);
       }
-      *BytesPast(args.output.data + n * args.output.batch_stride, offset) = value;
+      *BytesPast(args.output.image<float>(n), offset) = value;
     }
   }
 

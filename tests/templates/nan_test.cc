@@ -56,7 +56,7 @@ Tensor Compute(const Case& c, const ConvData& data) {
   Tensor output(w.output_shape(), layouts.out);
   std::fill_n(output.floats(), output.padded_size(), 1e30F);
   const InputView inputs[] = {input.input_view(), w.post.sum ? residual.input_view() : InputView()};
-  const AlignedBuffer scratch(kernel->ScratchFloats(1) * sizeof(float));
+  const AlignedBuffer scratch(kernel->ScratchBytes(1));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, output.output_view(), scratch.floats()}, 1);
   return output;
 }

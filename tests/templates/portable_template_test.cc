@@ -77,7 +77,7 @@ void Check(const Problem& problem, const Config& config, const CpuInfo& cpu, boo
     sum = out.input_view(image);
   }
   constexpr int kThreads = 2;
-  AlignedBuffer scratch(kernel->ScratchFloats(kThreads) * sizeof(float));
+  AlignedBuffer scratch(kernel->ScratchBytes(kThreads));
   std::fill_n(scratch.floats(), scratch.bytes() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
   const InputView inputs[] = {in.input_view(BatchStride(w.input_shape(), layouts.in)), sum};
   RunKernel(*kernel, {{inputs, w.post.sum ? 2u : 1u}, out.output_view(image), scratch.floats()}, kThreads);

@@ -104,7 +104,7 @@ TEST(WinogradTemplate, ScratchDoesNotGrowWithTheBatch) {
   const Config config = WinogradTemplate().Default(one, cpu);
   ASSERT_EQ(config.Get("partition"), 0);
   const auto scratch = [&](const ConvWorkload& w) {
-    return WinogradTemplate().Build(w, config, cpu, {weights.floats(), nullptr})->ScratchFloats(4);
+    return WinogradTemplate().Build(w, config, cpu, {weights.floats(), nullptr})->ScratchBytes(4);
   };
   EXPECT_EQ(scratch(one), scratch(many));
   const ConfigSpace space = WinogradTemplate().Space(many, cpu);
@@ -146,10 +146,10 @@ TEST(WinogradTemplate, StreamsTheSameOutputWhereItIsAligned) {
   const int64_t image = BatchStride(w.output_shape(), Layout::Blocked(16));
   const auto run = [&](const Config& config, int64_t misalignment) {
     const auto kernel = WinogradTemplate().Build(w, config, cpu, {weights.floats(), nullptr});
-    const AlignedBuffer scratch(kernel->ScratchFloats(2) * sizeof(float));
+    const AlignedBuffer scratch(kernel->ScratchBytes(2));
     const AlignedBuffer output((2 * image + misalignment) * sizeof(float));
     const InputView inputs[] = {input.input_view()};
-    RunKernel(*kernel, {inputs, {output.floats() + misalignment, image}, scratch.floats()}, 2);
+    RunKernel(*kernel, {inputs, {output.floats() + misalignment, image * 4}, scratch.floats()}, 2);
     return std::vector<float>(output.floats() + misalignment, output.floats() + misalignment + 2 * image);
   };
   const std::vector<float> expected = run(With(streaming, "stream", 0), 0);

@@ -85,9 +85,9 @@ TEST(ApiTest, DescribesItsTensors) {
   EXPECT_EQ(model.inputs()[0].name, "input");
   EXPECT_EQ(model.inputs()[0].shape, (std::vector<int64_t>{1, 3, 64, 64}));
   EXPECT_EQ(model.inputs()[0].layout, "NCHW");
-  EXPECT_EQ(model.inputs()[0].floats, 3u * 64 * 64);
+  EXPECT_EQ(model.inputs()[0].elements, 3u * 64 * 64);
   ASSERT_EQ(model.outputs().size(), 1u);
-  EXPECT_EQ(model.outputs()[0].floats, 1000u);
+  EXPECT_EQ(model.outputs()[0].elements, 1000u);
   EXPECT_EQ(model.threads(), 1);
   EXPECT_GT(model.packed_weight_bytes(), 1'000'000u);
   EXPECT_GT(model.NewSession().activation_bytes(), 3u * 64 * 64);
@@ -111,7 +111,7 @@ TEST(ApiTest, RunningAllocatesNothing) {
   Session session = model.NewSession();
   const Example example = MakeExample();
   for (const size_t offset : {0, 1}) {  // used as it is, and copied
-    const Memory input(model.inputs()[0].floats, offset), output(model.outputs()[0].floats, offset);
+    const Memory input(model.inputs()[0].elements, offset), output(model.outputs()[0].elements, offset);
     std::copy_n(example.input.floats(), example.input.size(), input.data());
     session.Run({input.data()}, {output.data()});  // this thread's first one starts its team
     const int64_t before = AllocationsSoFar();
@@ -166,8 +166,8 @@ TEST(ApiTest, ProfilesEveryStep) {
   const Example example = MakeExample();
   Session session = LoadSmall().NewSession();
   std::vector<float> output(1000);
-  const float* const input = example.input.floats();
-  float* const scores = output.data();
+  const void* const input = example.input.floats();
+  void* const scores = output.data();
   const std::vector<StepTime> steps = session.Profile({&input, 1}, {&scores, 1}, 3);
   EXPECT_GE(steps.size(), 26u);
   for (const StepTime& step : steps) {
@@ -241,9 +241,9 @@ TEST(CApiTest, RunsAndDescribes) {
   tilesmith_session* session = nullptr;
   ASSERT_EQ(tilesmith_new_session(model, nullptr, 0, &session), 0) << tilesmith_last_error();
   tilesmith_free_model(model);
-  std::vector<float> scores(output.floats);
-  const float* from = example.input.floats();
-  float* to = scores.data();
+  std::vector<float> scores(output.elements);
+  const void* from = example.input.floats();
+  void* to = scores.data();
   EXPECT_EQ(tilesmith_run(session, &from, &to), 0) << tilesmith_last_error();
   ExpectAnswer(scores.data(), example.expected);
   tilesmith_free_session(session);
@@ -255,7 +255,7 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
   EXPECT_EQ(tilesmith_input_count(nullptr), 0u);
   EXPECT_EQ(tilesmith_output_count(nullptr), 0u);
   EXPECT_EQ(tilesmith_input(nullptr, 0).name, nullptr);
-  EXPECT_EQ(tilesmith_output(nullptr, 0).floats, 0u);
+  EXPECT_EQ(tilesmith_output(nullptr, 0).elements, 0u);
   tilesmith_free_model(nullptr);
   tilesmith_free_session(nullptr);
   tilesmith_model* model = nullptr;

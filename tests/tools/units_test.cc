@@ -1,9 +1,11 @@
 // The pieces under the commands.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zip.h>
 
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <set>
@@ -134,7 +136,7 @@ TEST(ReportTest, CsvQuotesAndKeepsPrecision) {
 TEST(NpyTest, RoundTrips) {
   const TemporaryDirectory directory;
   const Tensor floats = RandomTensor({2, 3, 5}, 1);
-  Tensor ints({4}, Layout::Nchw(), DataType::kI64);
+  Tensor ints({4}, Layout::Nchw(DataType::kI64));
   ints.ints()[2] = -7;
   const Tensor scalar = RandomTensor({}, 2);
   WriteNpz(directory.File("a.npz"), {{"floats", floats}, {"ints", ints}, {"scalar", scalar}});
@@ -151,6 +153,35 @@ TEST(NpyTest, RoundTrips) {
   EXPECT_EQ(ReadFile(directory.File("f.npy")).find('\n') % 64, 63u);
 }
 
+TEST(NpyTest, EveryTypeRoundTrips) {
+  const TemporaryDirectory directory;
+  std::vector<NamedTensor> written;
+  for (int number = 0; number < kDataTypes; ++number) {
+    const auto type = static_cast<DataType>(number);
+    for (const Shape& shape : {Shape{}, Shape{7}, Shape{2, 0, 3}, Shape{1, 2, 3, 1, 2}}) {
+      Tensor tensor(shape, Layout::Nchw(type));
+      VisitType(type, [&](auto tag) {
+        using T = typename decltype(tag)::Type;
+        for (int64_t i = 0; i < tensor.size(); ++i) tensor.data<T>()[i] = ConvertElement<T>(37 * (i + 1));
+      });
+      const Tensor read = ParseNpy(FormatNpy(tensor), "x.npy");
+      EXPECT_EQ(read.shape(), shape);
+      ASSERT_EQ(read.type(), type);
+      EXPECT_EQ(std::memcmp(read.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes())), 0)
+          << DataTypeName(type);
+      written.emplace_back(fmt::format("{}_{}", DataTypeName(type), shape.size()), std::move(tensor));
+    }
+  }
+  WriteNpz(directory.File("all.npz"), written);
+  const std::vector<NamedTensor> read = ReadNpz(directory.File("all.npz"));
+  ASSERT_EQ(read.size(), written.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i].first, written[i].first);
+    EXPECT_EQ(read[i].second.type(), written[i].second.type());
+    EXPECT_EQ(FormatNpy(read[i].second), FormatNpy(written[i].second));
+  }
+}
+
 TEST(NpyTest, ConvertsOtherTypesAndRefusesWhatItCannotRead) {
   const TemporaryDirectory directory;
   const auto file = [&](const std::string& descr, const std::string& order, const std::string& data) {
@@ -163,7 +194,10 @@ TEST(NpyTest, ConvertsOtherTypesAndRefusesWhatItCannotRead) {
   const double doubles[] = {0.5, -2};
   const std::string eight(reinterpret_cast<const char*>(doubles), sizeof(doubles));
   EXPECT_EQ(ReadNpy(file("<f8", "False", eight)).floats()[1], -2);
-  EXPECT_EQ(ReadNpy(file("|u1", "False", "\x05\xff")).ints()[1], 255);
+  EXPECT_EQ(ReadNpy(file("|u1", "False", "\x05\xff")).data<uint8_t>()[1], 255);
+  EXPECT_TRUE(ReadNpy(file("|b1", "False", "\x07\x01")).data<bool>()[0]);
+  EXPECT_EQ(ReadNpy(file("<f2", "False", std::string("\0\x3e\0\xc0", 4))).data<F16>()[1], -2.0f);
+  EXPECT_THAT(UsageError([&] { ReadNpy(file("<c8", "False", eight)); }), testing::HasSubstr("<c8"));
   EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "True", eight)); }), testing::HasSubstr("Fortran"));
   EXPECT_THAT(UsageError([&] { ReadNpy(file(">f8", "False", eight)); }), testing::HasSubstr(">f8"));
   EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "False", "short")); }),

@@ -53,7 +53,7 @@ tilesmith_tensor_info InfoOf(const tilesmith_model* model, TensorsOf tensors, si
   if (index >= CountOf(model, tensors)) return {};
   const tilesmith::TensorInfo& tensor = (model->model.*tensors)()[index];
   return {tensor.name.c_str(), tensor.shape.data(), tensor.shape.size(), tensor.layout.c_str(),
-          tensor.floats};
+          tensor.type.c_str(), tensor.elements,     tensor.bytes};
 }
 
 tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
@@ -116,7 +116,7 @@ int tilesmith_new_session(const tilesmith_model* model, const int* cores, size_t
 
 void tilesmith_free_session(tilesmith_session* session) { delete session; }
 
-int tilesmith_run(tilesmith_session* session, const float* const* inputs, float* const* outputs) {
+int tilesmith_run(tilesmith_session* session, const void* const* inputs, void* const* outputs) {
   return Guard([&] {
     RequirePointer(session, "session");
     RequirePointer(inputs, "inputs");

@@ -27,13 +27,15 @@ std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
   for (const UserTensor& tensor : tensors) {
     infos.push_back({tensor.name,
                      {tensor.shape.begin(), tensor.shape.end()},
-                     tensor.layout.ToString(),
-                     size_t(PaddedElementCount(tensor.shape, tensor.layout))});
+                     tensor.layout.WithType(DataType::kF32).ToString(),
+                     std::string(DataTypeName(tensor.layout.type())),
+                     static_cast<size_t>(PaddedElementCount(tensor.shape, tensor.layout)),
+                     static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))});
   }
   return infos;
 }
 
-bool IsAligned(const float* memory) { return reinterpret_cast<uintptr_t>(memory) % 64 == 0; }
+bool IsAligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 64 == 0; }
 
 }  // namespace
 
@@ -42,7 +44,7 @@ template <typename Pointer>
 class Staging {
  public:
   explicit Staging(const std::vector<TensorInfo>& tensors) : tensors_(tensors), bound_(tensors.size()) {
-    for (const TensorInfo& tensor : tensors) buffers_.emplace_back(tensor.floats * sizeof(float));
+    for (const TensorInfo& tensor : tensors) buffers_.emplace_back(tensor.bytes);
   }
 
   std::span<const Pointer> Bind(std::span<const Pointer> memory) {
@@ -50,7 +52,7 @@ class Staging {
     for (size_t i = 0; i < memory.size(); ++i) {
       if (memory[i] == nullptr)
         throw Error(ErrorCode::kUsage, fmt::format("tensor \"{}\" is a null pointer", tensors_[i].name));
-      bound_[i] = IsAligned(memory[i]) ? memory[i] : buffers_[i].floats();
+      bound_[i] = IsAligned(memory[i]) ? memory[i] : buffers_[i].data();
     }
     return bound_;
   }
@@ -74,9 +76,9 @@ class Staging {
 namespace {
 
 // Before staging, which would hide it.
-void CheckDistinct(std::span<const float* const> inputs, std::span<float* const> outputs) {
+void CheckDistinct(std::span<const void* const> inputs, std::span<void* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::span<float* const> before = outputs.first(i);
+    const std::span<void* const> before = outputs.first(i);
     if (std::ranges::find(inputs, outputs[i]) != inputs.end() ||
         std::ranges::find(before, outputs[i]) != before.end())
       throw Error(ErrorCode::kUsage, fmt::format("output {} is the same memory as another tensor", i));
@@ -143,11 +145,11 @@ struct Session::Impl {
 
   // Calls body with memory that the executor can work on.
   template <typename Body>
-  void With(std::span<const float* const> from, std::span<float* const> to, const Body& body) {
+  void With(std::span<const void* const> from, std::span<void* const> to, const Body& body) {
     CheckDistinct(from, to);
     Pin();
-    const std::span<const float* const> bound_inputs = inputs.Bind(from);
-    const std::span<float* const> bound_outputs = outputs.Bind(to);
+    const std::span<const void* const> bound_inputs = inputs.Bind(from);
+    const std::span<void* const> bound_outputs = outputs.Bind(to);
     if (from.size() == model->inputs.size()) inputs.CopyIn(from);
     body(bound_inputs, bound_outputs);
     outputs.CopyOut(to);
@@ -157,8 +159,8 @@ struct Session::Impl {
   const std::vector<int> cores;
   const int64_t number = NextNumber();
   Executor executor;
-  Staging<const float*> inputs;
-  Staging<float*> outputs;
+  Staging<const void*> inputs;
+  Staging<void*> outputs;
 };
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -166,11 +168,11 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-void Session::Run(std::span<const float* const> inputs, std::span<float* const> outputs) {
+void Session::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   impl_->With(inputs, outputs, [&](auto from, auto to) { impl_->executor.Run(from, to); });
 }
 
-std::vector<StepTime> Session::Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+std::vector<StepTime> Session::Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                        int runs) {
   if (runs < 1) throw Error(ErrorCode::kUsage, fmt::format("runs must be at least 1, got {}", runs));
   std::vector<StepTime> steps;

@@ -44,13 +44,15 @@ struct SessionOptions {
 // session whose threads stay on a node is that node's. Throws when there is no such node.
 TILESMITH_API std::vector<int> CoresOfNumaNode(int node);
 
-// A float32 input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless
-// the plan was made for other ends; all else is row-major.
+// An input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless the plan
+// was made for other ends; all else is row-major.
 struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;
   std::string layout;
-  size_t floats = 0;  // in memory: padding, which must be zero in inputs, is counted
+  std::string type;     // "f32", "f16", "bf16", "i8" to "i64", "u8" to "u64", or "bool": a byte, 0 or 1
+  size_t elements = 0;  // in memory: padding, which must be zero in inputs, is counted
+  size_t bytes = 0;     // they take
 };
 
 struct StepTime {
@@ -70,16 +72,16 @@ class TILESMITH_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Tensors in the order of Model::inputs() and outputs(), TensorInfo::floats each, none of them twice.
+  // Tensors in the order of Model::inputs() and outputs(), TensorInfo::bytes each, none of them twice.
   // Memory aligned to 64 bytes is used as it is, other memory costs a copy. Once a thread has run a session
   // of so many threads, running allocates nothing and locks nothing.
-  void Run(std::span<const float* const> inputs, std::span<float* const> outputs);
-  void Run(std::initializer_list<const float*> inputs, std::initializer_list<float*> outputs) {
+  void Run(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void Run(std::initializer_list<const void*> inputs, std::initializer_list<void*> outputs) {
     Run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));
   }
 
   // Runs `runs` times with a clock around every step: a low quantile for each, in order of execution.
-  std::vector<StepTime> Profile(std::span<const float* const> inputs, std::span<float* const> outputs,
+  std::vector<StepTime> Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                 int runs);
 
   size_t activation_bytes() const;  // what it holds beside the model

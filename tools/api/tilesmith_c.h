@@ -33,7 +33,9 @@ typedef struct {
   const int64_t* shape;
   size_t rank;
   const char* layout;
-  size_t floats;
+  const char* type;
+  size_t elements;
+  size_t bytes;
 } tilesmith_tensor_info;
 
 /* Of the last call in this thread that failed; "" when none did. */
@@ -59,9 +61,9 @@ TILESMITH_C_API int tilesmith_new_session(const tilesmith_model* model, const in
                                           tilesmith_session** session);
 TILESMITH_C_API void tilesmith_free_session(tilesmith_session* session);
 
-/* As many tensors as the model has inputs and outputs. */
-TILESMITH_C_API int tilesmith_run(tilesmith_session* session, const float* const* inputs,
-                                  float* const* outputs);
+/* As many tensors as the model has inputs and outputs, of the types and bytes that it says. */
+TILESMITH_C_API int tilesmith_run(tilesmith_session* session, const void* const* inputs,
+                                  void* const* outputs);
 
 #ifdef __cplusplus
 }

@@ -23,13 +23,13 @@ OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const C
   kernel_ = conv_template.Build(workload, schedule.config, machine.cpu, WeightsOf(data.tensors()));
   input_ = Transform(data.input, layouts_.in, machine.cpu, machine.threads);
   output_ = Tensor(workload.output_shape(), layouts_.out);
-  scratch_ = AlignedBuffer(size_t(kernel_->ScratchFloats(machine.threads)) * sizeof(float));
+  scratch_ = AlignedBuffer(static_cast<size_t>(kernel_->ScratchBytes(machine.threads)));
   views_.push_back(input_.input_view());
   if (workload.post.sum) views_.push_back(output_.input_view());
 }
 
 void OurConv::Run() {
-  RunKernel(*kernel_, {views_, output_.output_view(), scratch_.floats()}, machine_.threads);
+  RunKernel(*kernel_, {views_, output_.output_view(), scratch_.data()}, machine_.threads);
 }
 
 Tensor OurConv::Answer() {

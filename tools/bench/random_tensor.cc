@@ -19,6 +19,20 @@ Tensor RandomTensor(const Shape& shape, uint64_t seed) {
   return tensor;
 }
 
+Tensor RandomInput(const Shape& shape, DataType type, uint64_t seed) {
+  Tensor floats = RandomTensor(shape, seed);
+  if (type == DataType::kF32) return floats;
+  Tensor tensor(shape, Layout::Nchw(type));
+  if (!IsFloating(type) && type != DataType::kU8) return tensor;
+  VisitType(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    std::transform(floats.floats(), floats.floats() + floats.size(), tensor.data<T>(), [](float value) {
+      return ConvertElement<T>(std::is_same_v<T, uint8_t> ? (value + 1) * 128 : value);
+    });
+  });
+  return tensor;
+}
+
 double RelativeDifference(const Tensor& actual, const Tensor& expected) {
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -57,29 +58,52 @@ Shape ParseShape(std::string_view text, const std::string& source) {
   return shape;
 }
 
-template <typename From, typename To>
-void Convert(std::string_view bytes, To* to, int64_t count) {
-  // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 element is a number, not a character.
-  for (int64_t i = 0; i < count; ++i) to[i] = To(Load<From>(bytes, size_t(i) * sizeof(From)));
-}
-
 struct ElementType {
   std::string_view descr;
-  size_t bytes;
   DataType type;
-  void (*to_f32)(std::string_view, float*, int64_t);
-  void (*to_i64)(std::string_view, int64_t*, int64_t);
 };
 
+// NumPy has no bfloat16; ml_dtypes, which adds it, writes it as these.
 constexpr ElementType kElementTypes[] = {
-    {"<f4", 4, DataType::kF32, Convert<float, float>, nullptr},
-    {"<f8", 8, DataType::kF32, Convert<double, float>, nullptr},
-    {"<i8", 8, DataType::kI64, nullptr, Convert<int64_t, int64_t>},
-    {"<i4", 4, DataType::kI64, nullptr, Convert<int32_t, int64_t>},
-    {"|u1", 1, DataType::kI64, nullptr, Convert<uint8_t, int64_t>},
-    {"|i1", 1, DataType::kI64, nullptr, Convert<int8_t, int64_t>},
-    {"|b1", 1, DataType::kI64, nullptr, Convert<uint8_t, int64_t>},
+    {"<f4", DataType::kF32}, {"<f2", DataType::kF16}, {"<V2", DataType::kBf16}, {"|i1", DataType::kI8},
+    {"<i2", DataType::kI16}, {"<i4", DataType::kI32}, {"<i8", DataType::kI64},  {"|u1", DataType::kU8},
+    {"<u2", DataType::kU16}, {"<u4", DataType::kU32}, {"<u8", DataType::kU64},  {"|b1", DataType::kBool},
 };
+constexpr std::string_view kDoubles = "<f8";
+
+std::string_view DescrOf(DataType type) {
+  const auto* const found = std::ranges::find(kElementTypes, type, &ElementType::type);
+  TILESMITH_CHECK(found != std::end(kElementTypes), "{}", DataTypeName(type));
+  return found->descr;
+}
+
+void CheckDataBytes(std::string_view data, const Shape& shape, int64_t element_bytes,
+                    const std::string& source) {
+  const int64_t needed = (Checked(ElementCount(shape)) * element_bytes).value();
+  if (static_cast<int64_t>(data.size()) == needed) return;
+  Reject(source, fmt::format("{} needs {} bytes of data, the file has {}", ShapeToString(shape), needed,
+                             data.size()));
+}
+
+Tensor FromDoubles(std::string_view data, const Shape& shape, const std::string& source) {
+  CheckDataBytes(data, shape, sizeof(double), source);
+  Tensor tensor(shape);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.floats()[i] = static_cast<float>(Load<double>(data, static_cast<size_t>(i) * sizeof(double)));
+  return tensor;
+}
+
+Tensor FromBytes(std::string_view data, const Shape& shape, DataType type, const std::string& source) {
+  CheckDataBytes(data, shape, ElementBytes(type), source);
+  Tensor tensor(shape, Layout::Nchw(type));
+  if (data.empty()) return tensor;
+  if (type == DataType::kBool) {  // a byte that is neither 0 nor 1 is no bool
+    std::ranges::transform(data, tensor.data<bool>(), [](char byte) { return byte != 0; });
+  } else {
+    std::memcpy(tensor.raw(), data.data(), data.size());
+  }
+  return tensor;
+}
 
 }  // namespace
 
@@ -100,31 +124,22 @@ Tensor ParseNpy(std::string_view bytes, const std::string& source) {
   const std::string_view descr_field = HeaderField(header, "descr", source);
   if (descr_field.size() < 5) Reject(source, "malformed .npy header");
   const std::string_view descr = descr_field.substr(1, 3);
+  if (descr == kDoubles) return FromDoubles(data, shape, source);
   for (const ElementType& element : kElementTypes) {
-    if (descr != element.descr) continue;
-    const int64_t count = ElementCount(shape);
-    if (data.size() != size_t(count) * element.bytes) {
-      Reject(source, fmt::format("{} needs {} bytes of data, the file has {}", ShapeToString(shape),
-                                 size_t(count) * element.bytes, data.size()));
-    }
-    Tensor tensor(shape, Layout::Nchw(), element.type);
-    if (element.to_f32) element.to_f32(data, tensor.floats(), count);
-    if (element.to_i64) element.to_i64(data, tensor.ints(), count);
-    return tensor;
+    if (descr == element.descr) return FromBytes(data, shape, element.type, source);
   }
   Reject(source,
-         fmt::format("element type {} is not supported (allowed: little-endian f4, f8, i1, i4, i8, u1, "
-                     "b1)",
+         fmt::format("element type {} is not supported (allowed: little-endian f2, f4, f8, V2 for bfloat16, "
+                     "i1, i2, i4, i8, u1, u2, u4, u8, b1)",
                      descr_field.substr(0, descr_field.find(','))));
 }
 
 std::string FormatNpy(const Tensor& tensor) {
   TILESMITH_CHECK(tensor.layout().is_nchw());
-  const bool floats = tensor.type() == DataType::kF32;
   std::string shape;
   for (int64_t size : tensor.shape()) shape += fmt::format("{}, ", size);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   floats ? "<f4" : "<i8", shape);
+                                   DescrOf(tensor.type()), shape);
   constexpr size_t kPreamble = 10, kAlignment = 64;
   header.append((kAlignment - (kPreamble + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';
@@ -132,12 +147,7 @@ std::string FormatNpy(const Tensor& tensor) {
   bytes += std::string("\x01\x00", 2);
   Store(bytes, uint16_t(header.size()));
   bytes += header;
-  const size_t count = size_t(tensor.size());
-  if (floats) {
-    bytes.append(reinterpret_cast<const char*>(tensor.floats()), count * sizeof(float));
-  } else {
-    bytes.append(reinterpret_cast<const char*>(tensor.ints()), count * sizeof(int64_t));
-  }
+  bytes.append(reinterpret_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
   return bytes;
 }
 

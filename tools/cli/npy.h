@@ -8,8 +8,8 @@
 
 namespace tilesmith {
 
-// float32 and float64 become kF32; integers and bools kI64. Throws Error(kUsage) naming `source` when the
-// bytes are no such array, in Fortran order or big-endian.
+// In the type of the array, but for float64, which becomes f32; two raw bytes ("V2") are bf16. Throws
+// Error(kUsage) naming `source` when the bytes are no such array, in Fortran order or big-endian.
 Tensor ParseNpy(std::string_view bytes, const std::string& source);
 
 // The tensor has the plain layout; the same tensor gives the same bytes.

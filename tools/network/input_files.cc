@@ -21,10 +21,9 @@ void Assign(const Graph& graph, std::vector<Tensor>& inputs, NamedTensor given, 
     if (node.name != given.first && !(given.first.empty() && ids.size() == 1)) continue;
     if (given.second.shape() != node.shape || given.second.type() != node.type) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--input {}: input {} is {}{}, the file holds {}{}", argument, node.name,
-                              ShapeToString(node.shape), node.type == DataType::kI64 ? " of integers" : "",
-                              ShapeToString(given.second.shape()),
-                              given.second.type() == DataType::kI64 ? " of integers" : ""));
+                  fmt::format("--input {}: input {} is {} of {}, the file holds {} of {}", argument,
+                              node.name, ShapeToString(node.shape), DataTypeName(node.type),
+                              ShapeToString(given.second.shape()), DataTypeName(given.second.type())));
     }
     inputs[i] = std::move(given.second);
     return;

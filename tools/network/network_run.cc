@@ -22,7 +22,7 @@ std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
   std::vector<Tensor> outputs;
   for (Graph::NodeId id : graph.outputs()) {
     const Node& node = graph.node(id);
-    outputs.emplace_back(node.shape, EndLayout(node, layout), node.type);
+    outputs.emplace_back(node.shape, EndLayout(node, layout));
   }
   return outputs;
 }
@@ -76,7 +76,7 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 std::vector<NamedTensor> NetworkRun::Outputs() const {
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    named.emplace_back(output_names_[i], InLayout(outputs_[i], Layout::Nchw()));
+    named.emplace_back(output_names_[i], InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
   }
   return named;
 }
@@ -85,8 +85,7 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (Graph::NodeId id : graph.GraphInputs()) {
     const Node& node = graph.node(id);
-    inputs.push_back(node.type == DataType::kF32 ? RandomTensor(node.shape, seed + inputs.size())
-                                                 : Tensor(node.shape, Layout::Nchw(), node.type));
+    inputs.push_back(RandomInput(node.shape, node.type, seed + inputs.size()));
   }
   return inputs;
 }

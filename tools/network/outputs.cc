@@ -24,7 +24,6 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {
   double largest = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].second.type() != DataType::kF32) continue;
     const TensorDifference difference = CompareTensors(outputs[i].second, expected.at(i).second);
     if (difference.one_sided >= 0) return std::numeric_limits<double>::infinity();
     largest = std::max(largest, difference.relative);

@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "ops/base/onnx_type.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -37,7 +38,7 @@ enum Entry {
   kReleaseValue = 96,
   kReleaseSessionOptions = 100,
 };
-constexpr int kLogErrors = 3, kAllOptimizations = 99, kFloat = 1, kDeviceAllocator = 0, kDefaultMemory = 0;
+constexpr int kLogErrors = 3, kAllOptimizations = 99, kDeviceAllocator = 0, kDefaultMemory = 0;
 
 }  // namespace
 
@@ -115,9 +116,9 @@ struct OnnxRuntimeModel::Impl {
     constexpr auto kCreate = kCreateTensorWithData;
     const void* const info = memory_info.get();
     const Shape& shape = tensor.shape();
-    Handle value = Create(kCreate, kReleaseValue, info, static_cast<void*>(tensor.floats()),
-                          size_t(tensor.size()) * sizeof(float), static_cast<const int64_t*>(shape.data()),
-                          shape.size(), kFloat);
+    Handle value = Create(kCreate, kReleaseValue, info, static_cast<void*>(tensor.raw()),
+                          static_cast<size_t>(tensor.bytes()), static_cast<const int64_t*>(shape.data()),
+                          shape.size(), static_cast<int>(OnnxTypeNumber(tensor.type())));
     values.push_back(value.get());
     tensor_values.push_back(std::move(value));
   }
@@ -142,7 +143,8 @@ OnnxRuntimeModel::OnnxRuntimeModel(const std::string& library, const std::string
   impl.session = impl.Create(kCreateSession, kReleaseSession, static_cast<const void*>(impl.env.get()),
                              model_path.c_str(), static_cast<const void*>(impl.options.get()));
   impl.inputs = std::move(inputs);
-  for (const OutputInfo& output : outputs) impl.outputs.emplace_back(output.name, Tensor(output.shape));
+  for (const OutputInfo& output : outputs)
+    impl.outputs.emplace_back(output.name, Tensor(output.shape, Layout::Nchw(output.type)));
   for (auto& [name, tensor] : impl.inputs) {
     impl.input_names.push_back(name.c_str());
     impl.AddTensor(tensor, impl.input_values);
@@ -182,7 +184,7 @@ std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, co
   for (size_t i = 0; i < tensors.size(); ++i)
     inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
   for (const Graph::NodeId id : graph.outputs())
-    outputs.push_back({graph.node(id).name, graph.node(id).shape});
+    outputs.push_back({graph.node(id).name, graph.node(id).shape, graph.node(id).type});
   graph = Graph();
   return std::make_unique<OnnxRuntimeModel>(library, onnx_path, threads, std::move(inputs), outputs);
 }

@@ -20,6 +20,7 @@ std::string FindOnnxRuntime(const std::string& given);
 struct OutputInfo {
   std::string name;
   Shape shape;
+  DataType type = DataType::kF32;
 };
 
 // A model loaded with all of its graph optimizations, and memory for its tensors. Not thread-safe.

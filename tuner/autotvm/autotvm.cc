@@ -296,6 +296,10 @@ Json ConfigOf(const Record& record, bool depthwise) {
 bool IsDepthwise(const Record& record) {
   const ConvWorkload& w = record.workload;
   if (w.fused()) Refuse("AutoTVM has no task for fused convolutions");
+  for (const Layout& layout : {record.layouts.in, record.layouts.out}) {
+    if (layout.type() == DataType::kF32) continue;
+    Refuse(fmt::format("the layout {}: tasks of AutoTVM are written for float32 only", layout.ToString()));
+  }
   if (record.template_name == "direct" && w.g == 1) return false;
   if (record.template_name == "depthwise") return true;
   Refuse(fmt::format("AutoTVM has no equal to template {}{} (allowed: direct without groups, depthwise)",

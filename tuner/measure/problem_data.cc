@@ -39,7 +39,7 @@ GuardedOutput::GuardedOutput(const Shape& shape, const Layout& layout)
       size_(PaddedElementCount(shape, layout)),
       buffer_((size_ + 2 * kGuardFloats) * sizeof(float)) {}
 
-OutputView GuardedOutput::view() { return {data(), BatchStride(shape_, layout_)}; }
+OutputView GuardedOutput::view() { return {data(), BatchBytes(shape_, layout_)}; }
 
 void GuardedOutput::ResetGuards() {
   std::fill_n(buffer_.floats(), kGuardFloats, kGuardValue);

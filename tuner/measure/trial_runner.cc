@@ -58,7 +58,7 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
     auto kernel =
         conv_template.Build(session_.workload, request.config, session_.cpu, WeightsOf(data_.tensors()));
     result.build_seconds = NowSeconds() - begin;
-    const size_t scratch_bytes = kernel->ScratchFloats(session_.conditions.threads) * sizeof(float);
+    const auto scratch_bytes = static_cast<size_t>(kernel->ScratchBytes(session_.conditions.threads));
     if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
     return kernel;
   } catch (const std::bad_alloc&) {
@@ -111,7 +111,7 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     std::vector<InputView> inputs = {data_.Input(layouts.in).input_view()};
     if (session_.workload.post.sum) inputs.push_back(data_.Residual(layouts.out).input_view());
     data_.Poison(layouts.out);
-    const KernelArgs args = {inputs, data_.Output(layouts.out).view(), scratch_.floats()};
+    const KernelArgs args = {inputs, data_.Output(layouts.out).view(), scratch_.data()};
     before_run();
     // The run that is checked also warms caches, pages and the thread team, so it is no sample. A config this
     // far from the best needs no sample either.

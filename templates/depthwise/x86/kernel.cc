@@ -27,10 +27,8 @@ class DepthwiseKernel : public ConvKernel {
       const int64_t rows = rows_outside ? task / vector_blocks % row_blocks : task % row_blocks;
       const int64_t first =
           (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
-      Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
-                             args.output.data + n * args.output.batch_stride};
-      if (schedule_.rows.workload.post.sum)
-        image.residual = args.inputs[1].data + n * args.inputs[1].batch_stride;
+      Planes::Image image = {args.inputs[0].image<float>(n), args.output.image<float>(n)};
+      if (schedule_.rows.workload.post.sum) image.residual = args.inputs[1].image<float>(n);
       planes_.Run(image, first, std::min(vectors, schedule_.vectors - first), rows);
     }
   }

@@ -24,16 +24,17 @@ class PairKernel : public ConvKernel {
   int64_t Tasks(int) const override {
     return schedule_.depthwise.rows.workload.mb * schedule_.config.parts * schedule_.row_blocks();
   }
-  int64_t ScratchFloats(int threads) const override { return threads * schedule_.scratch_floats(); }
+  int64_t ScratchBytes(int threads) const override {
+    return threads * schedule_.scratch_floats() * kFloatBytes;
+  }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* scratch = args.scratch + range.thread * schedule_.scratch_floats();
+    float* scratch = args.scratch_at<float>(range.thread * schedule_.scratch_floats() * kFloatBytes);
     const int64_t row_blocks = schedule_.row_blocks(), parts = schedule_.config.parts;
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t n = task / row_blocks / parts;
-      depthwise::Planes::Image image = {args.inputs[0].data + n * args.inputs[0].batch_stride,
-                                        args.output.data + n * args.output.batch_stride};
-      if (args.inputs.size() > 1) image.residual = args.inputs[1].data + n * args.inputs[1].batch_stride;
+      depthwise::Planes::Image image = {args.inputs[0].image<float>(n), args.output.image<float>(n)};
+      if (args.inputs.size() > 1) image.residual = args.inputs[1].image<float>(n);
       const Task now = {task / row_blocks % parts, task % row_blocks};
       depthwise_first() ? RunDepthwiseFirst(image, now, scratch) : RunPointwiseFirst(image, now, scratch);
     }

@@ -38,9 +38,7 @@ class DirectKernel : public ConvKernel {
     }
   }
 
-  int64_t ScratchFloats(int threads) const override {
-    return prepared_ ? threads * prepared_->ThreadFloats() : 0;
-  }
+  int64_t ScratchBytes(int threads) const override { return threads * ThreadBytes(); }
 
   std::vector<CodeBlob> Code() const override {
     return {{"direct " + WorkloadToString(schedule_.workload), kernels_.Code()}};
@@ -50,6 +48,9 @@ class DirectKernel : public ConvKernel {
   }
 
  private:
+  // Of scratch.
+  int64_t ThreadBytes() const { return prepared_ ? prepared_->ThreadFloats() * kFloatBytes : 0; }
+
   Task Locate(int64_t task) const {
     const int64_t row_blocks = schedule_.row_blocks();
     const auto chunks = static_cast<int64_t>(schedule_.chunks.size());
@@ -65,10 +66,10 @@ class DirectKernel : public ConvKernel {
 
   // The input of a task: the image itself, or what the input ops make of the rows it reads.
   InputRows RowsOf(const KernelArgs& args, const Task& task, int thread) const {
-    const float* image = args.inputs[0].data + task.image * args.inputs[0].batch_stride;
+    const float* image = args.inputs[0].image<float>(task.image);
     if (!prepared_) return {image, 0, schedule_.in_block_bytes};
     return prepared_->Prepare(image, FirstRow(task), LastRow(task),
-                              args.scratch + thread * prepared_->ThreadFloats());
+                              args.scratch_at<float>(thread * ThreadBytes()));
   }
 
   void RunTask(const KernelArgs& args, const Task& task, const InputRows& rows) const {
@@ -105,10 +106,9 @@ class DirectKernel : public ConvKernel {
     row_args.weights = packed_.weights.floats() +
                        packed_.offsets[task.chunk * schedule_.passes.size() + pass_index] +
                        first * (pass.blocks > 0 ? row_weights : tail_row_weights);
-    row_args.output = BytesPast(args.output.data + task.image * args.output.batch_stride, out_offset);
+    row_args.output = BytesPast(args.output.image<float>(task.image), out_offset);
     if (w.post.sum) {
-      row_args.residual =
-          BytesPast(args.inputs[1].data + task.image * args.inputs[1].batch_stride, out_offset);
+      row_args.residual = BytesPast(args.inputs[1].image<float>(task.image), out_offset);
     }
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;

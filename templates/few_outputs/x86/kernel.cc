@@ -87,11 +87,9 @@ class FewOutputsKernel : public ConvKernel {
       const bool less_rows = row + schedule_.config.tile_rows > w.oh;
       const int64_t top = row * w.sh - w.ph;
       const int64_t out_offset = first_output * schedule_.out_plane_bytes + row * schedule_.out_row_bytes;
-      tile.source =
-          BytesPast(args.inputs[0].data + image * args.inputs[0].batch_stride, top * schedule_.in_row_bytes);
-      tile.output = BytesPast(args.output.data + image * args.output.batch_stride, out_offset);
-      if (w.post.sum)
-        tile.residual = BytesPast(args.inputs[1].data + image * args.inputs[1].batch_stride, out_offset);
+      tile.source = BytesPast(args.inputs[0].image<float>(image), top * schedule_.in_row_bytes);
+      tile.output = BytesPast(args.output.image<float>(image), out_offset);
+      if (w.post.sum) tile.residual = BytesPast(args.inputs[1].image<float>(image), out_offset);
       tile.rows_inside = RowsInside(less_rows ? last_input_rows_ : input_rows_, top, w.ih);
       kernels_[less_rows ? 1 : 0][less_outputs ? 1 : 0](&tile);
     }

@@ -102,9 +102,9 @@ class GroupedKernel : public ConvKernel {
     const int64_t end_row = std::min(w.oh, first_row + schedule_.rows_per_task());
     const bool last_vector = task.vector + 1 == schedule_.vectors;
     const bool partial = last_vector && schedule_.partial_lanes > 0;
-    const float* source = BytesPast(args.inputs[0].data + task.image * args.inputs[0].batch_stride,
+    const float* source = BytesPast(args.inputs[0].image<float>(task.image),
                                     schedule_.in.ChannelOffset(schedule_.FirstInput(task.vector)));
-    float* output = args.output.data + task.image * args.output.batch_stride;
+    float* output = args.output.image<float>(task.image);
     const int64_t channel = schedule_.out.ChannelOffset(task.vector * schedule_.vector_floats);
 
     TileArgs tile;
@@ -117,7 +117,7 @@ class GroupedKernel : public ConvKernel {
       tile.source = BytesPast(source, top * schedule_.in.row_bytes);
       tile.output = BytesPast(output, out_offset);
       if (w.post.sum) {
-        tile.residual = BytesPast(args.inputs[1].data + task.image * args.inputs[1].batch_stride, out_offset);
+        tile.residual = BytesPast(args.inputs[1].image<float>(task.image), out_offset);
       }
       tile.rows_inside = RowsInside(whole ? input_rows_ : last_input_rows_, top, w.ih);
       kernels_[whole ? 0 : 1][partial ? 1 : 0](&tile);

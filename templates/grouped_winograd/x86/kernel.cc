@@ -45,12 +45,12 @@ class GroupedWinogradKernel : public ConvKernel {
   int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* scratch = args.scratch + range.thread * g_.scratch;
+    float* scratch = args.scratch_at<float>(range.thread * g_.scratch * kFloatBytes);
     for (int64_t task = range.begin; task < range.end; ++task)
       RunBlock(args, task / blocks(), task % blocks(), scratch);
   }
 
-  int64_t ScratchFloats(int threads) const override { return threads * g_.scratch; }
+  int64_t ScratchBytes(int threads) const override { return threads * g_.scratch * kFloatBytes; }
 
   std::vector<CodeBlob> Code() const override {
     return {{"grouped_winograd input transform", transforms_.input_code()},

@@ -59,7 +59,7 @@ class StrassenKernel : public ConvKernel {
   }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
-    float* own = args.scratch + SharedFloats() + range.thread * ThreadFloats();
+    float* own = static_cast<float*>(args.scratch) + SharedFloats() + range.thread * ThreadFloats();
     float* own_v = own + g_.m_floats();
     switch (g_.config.partition) {
       case Partition::kBlocks:
@@ -75,7 +75,9 @@ class StrassenKernel : public ConvKernel {
     }
   }
 
-  int64_t ScratchFloats(int threads) const override { return SharedFloats() + threads * ThreadFloats(); }
+  int64_t ScratchBytes(int threads) const override {
+    return (SharedFloats() + threads * ThreadFloats()) * kFloatBytes;
+  }
 
   std::vector<CodeBlob> Code() const override {
     std::vector<CodeBlob> blobs = {{"strassen additions", halves_.code()},
@@ -123,7 +125,7 @@ class StrassenKernel : public ConvKernel {
   }
 
   const float* ImageOf(const KernelArgs& args, const Block& block) const {
-    return args.inputs[0].data + block.image * args.inputs[0].batch_stride;
+    return args.inputs[0].image<float>(block.image);
   }
 
   // V of a block.
@@ -167,7 +169,9 @@ class StrassenKernel : public ConvKernel {
     }
   }
 
-  float* SharedV(const KernelArgs& args, int64_t block) const { return args.scratch + block * g_.v_floats(); }
+  float* SharedV(const KernelArgs& args, int64_t block) const {
+    return args.scratch_at<float>(block * g_.v_floats() * kFloatBytes);
+  }
 
   void AddUpBlocks(const KernelArgs& args, const TaskRange& range) const {
     for (int64_t block = range.begin; block < range.end; ++block)
@@ -218,9 +222,9 @@ class StrassenKernel : public ConvKernel {
                const float* m) const {
     const direct::Chunk& chunk = row_.chunks()[chunk_index];
     const Halves halves = g_.HalvesOf(chunk);
-    const int64_t image = block.image * args.output.batch_stride;
+    float* const image = args.output.image<float>(block.image);
     const float* residual = nullptr;
-    if (g_.workload.post.sum) residual = args.inputs[1].data + block.image * args.inputs[1].batch_stride;
+    if (g_.workload.post.sum) residual = args.inputs[1].image<float>(block.image);
     for (int v = 0; v < chunk.vectors; ++v) {
       const int64_t lane = static_cast<int64_t>(v) * g_.vector_floats;
       const int64_t vector = g_.OutVectorOffset((halves.first + lane) / g_.vector_floats);
@@ -233,7 +237,7 @@ class StrassenKernel : public ConvKernel {
         if (count == 0) return;
         const int64_t first = vector + (block.first + pair) * g_.out_pixel();
         combine.products = m + (v * g_.config.row + pair - pairs.first) * g_.vector_floats;
-        combine.first = args.output.data + image + first;
+        combine.first = image + first;
         combine.second = combine.first + (block.second - block.first) * g_.out_pixel();
         if (residual != nullptr) combine.residual = residual + first;
         combine.pairs = count;

@@ -46,25 +46,25 @@ class WinogradKernel : public ConvKernel {
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     if (g_.config.partition == Partition::kTileBlocks) {
-      float* scratch = args.scratch + range.thread * g_.scratch;
+      float* scratch = args.scratch_at<float>(range.thread * g_.scratch * kFloatBytes);
       for (int64_t block = range.begin; block < range.end; ++block) RunBlock(args, block, scratch);
     } else if (stage == 1) {
-      RunProducts(args.scratch, range);
+      RunProducts(static_cast<float*>(args.scratch), range);
     } else {
       const int64_t rows = g_.workload.mb * g_.rows;
+      auto* const scratch = static_cast<float*>(args.scratch);
       for (int64_t task = range.begin; task < range.end; ++task) {
         const int64_t row = task % rows, vector = task / rows;
         const RowPart part = {row / g_.rows, row % g_.rows, 0, g_.columns};
-        stage == 0
-            ? transforms_.TransformInput(args, vector, part, V(args.scratch, vector, row * g_.columns))
-            : transforms_.TransformOutput(args, vector, part, M(args.scratch, vector, row * g_.columns));
+        stage == 0 ? transforms_.TransformInput(args, vector, part, V(scratch, vector, row * g_.columns))
+                   : transforms_.TransformOutput(args, vector, part, M(scratch, vector, row * g_.columns));
       }
     }
     if (g_.config.stream) __builtin_ia32_sfence();  // other threads are to see what was streamed
   }
 
-  int64_t ScratchFloats(int threads) const override {
-    return g_.config.partition == Partition::kTileBlocks ? threads * g_.scratch : g_.scratch;
+  int64_t ScratchBytes(int threads) const override {
+    return (g_.config.partition == Partition::kTileBlocks ? threads : 1) * g_.scratch * kFloatBytes;
   }
 
   std::vector<CodeBlob> Code() const override {

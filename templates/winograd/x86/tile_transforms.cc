@@ -56,7 +56,7 @@ void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, cons
                                     float* v) const {
   const ConvWorkload& w = g_.workload;
   const InputView& view = args.inputs[0];
-  const float* plane = view.data + part.image * view.batch_stride + g_.InVectorOffset(vector);
+  const float* plane = view.image<float>(part.image) + g_.InVectorOffset(vector);
   const int64_t top = part.row * g_.input_step() - w.ph;
   const InputKernel* kernels = &inputs_[g_.in_rows.of_tile[part.row] * g_.in_columns.kinds.size()];
   for (int64_t x = part.column; x < part.end;) {
@@ -72,9 +72,8 @@ void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, con
                                      const float* m) const {
   const ConvWorkload& w = g_.workload;
   const int64_t channel_offset = g_.OutVectorOffset(vector);
-  float* plane = args.output.data + part.image * args.output.batch_stride + channel_offset;
-  const float* residual =
-      w.post.sum ? args.inputs[1].data + part.image * args.inputs[1].batch_stride + channel_offset : plane;
+  float* plane = args.output.image<float>(part.image) + channel_offset;
+  const float* residual = w.post.sum ? args.inputs[1].image<float>(part.image) + channel_offset : plane;
   const bool partial = (vector + 1) * g_.vector_floats > w.oc;
   const size_t columns = g_.out_columns.kinds.size();
   size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
@@ -92,17 +91,16 @@ void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, con
 
 // Streaming stores must be aligned, which a slice of a concat need not be.
 bool TileTransforms::Streams(const KernelArgs& args) const {
-  const auto vector_bytes = static_cast<uintptr_t>(g_.vector_floats) * sizeof(float);
-  return g_.config.stream && reinterpret_cast<uintptr_t>(args.output.data) % vector_bytes == 0 &&
-         args.output.batch_stride % g_.vector_floats == 0;
+  const int64_t vector_bytes = g_.vector_floats * kFloatBytes;
+  return g_.config.stream && reinterpret_cast<intptr_t>(args.output.data) % vector_bytes == 0 &&
+         args.output.batch_stride % vector_bytes == 0;
 }
 
 // The whole vectors of padding in the output's last block.
 void TileTransforms::ClearPadding(const KernelArgs& args, const RowPart& part) const {
   const ConvWorkload& w = g_.workload;
   const int64_t tile = g_.config.tile;
-  float* plane =
-      args.output.data + part.image * args.output.batch_stride + g_.OutVectorOffset(g_.out_vectors);
+  float* plane = args.output.image<float>(part.image) + g_.OutVectorOffset(g_.out_vectors);
   for (int64_t y = part.row * tile; y < std::min(w.oh, (part.row + 1) * tile); ++y) {
     for (int64_t x = part.column * tile; x < std::min(w.ow, part.end * tile); ++x) {
       std::fill_n(plane + (y * w.ow + x) * g_.out_pixel(), g_.zero_vectors * g_.vector_floats, 0.0F);

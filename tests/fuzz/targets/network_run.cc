@@ -13,7 +13,7 @@ constexpr double kMaxElements = 1 << 20;
 constexpr double kMaxFlops = 2e8;
 
 Tensor MakeInput(const Node& node, const Layout& layout) {
-  Tensor plain(node.shape, Layout::Nchw(), node.type);
+  Tensor plain(node.shape, Layout::Nchw(node.type));
   const auto count = static_cast<size_t>(plain.size());
   if (node.type == DataType::kF32) FillUniform({plain.floats(), count}, count);
   return layout.is_nchw() ? std::move(plain) : TransformGeneric(plain, layout);

@@ -35,7 +35,7 @@ class FaultyKernel : public Kernel {
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     stage < kernel_->Stages() ? kernel_->Run(args, stage, range) : fault_(args);
   }
-  int64_t ScratchFloats(int threads) const override { return kernel_->ScratchFloats(threads); }
+  int64_t ScratchBytes(int threads) const override { return kernel_->ScratchBytes(threads); }
 
  private:
   std::unique_ptr<Kernel> kernel_;
@@ -65,7 +65,7 @@ struct Checked {
 };
 
 FaultyKernel::Fault AddTo(int64_t element, float what) {
-  return [element, what](const KernelArgs& args) { args.output.data[element] += what; };
+  return [element, what](const KernelArgs& args) { args.output.image<float>(0)[element] += what; };
 }
 
 Graph::NodeId AddLinearConv(Graph& graph, const std::string& name, Graph::NodeId input, Tensor weights) {
@@ -159,8 +159,8 @@ TEST(NetworkCheck, TheFirstWrongStepIsNamed) {
 
 TEST(NetworkCheck, MemoryThatIsTakenTooEarlyShows) {
   Checked checked(Ordinary(), UniformPlan(Ordinary(), TestCpu(), 8));
-  const NetworkCheck check =
-      checked.Check("b", [](const KernelArgs& args) { const_cast<float*>(args.inputs[0].data)[3] = 7; });
+  const NetworkCheck check = checked.Check(
+      "b", [](const KernelArgs& args) { const_cast<float*>(args.inputs[0].image<float>(0))[3] = 7; });
   EXPECT_THAT(check.wrong, StartsWith("step \"sum\" (Add)"));
   EXPECT_THAT(check.wrong, HasSubstr("its input \"a\" was written over before it ran: element"));
 }
@@ -188,14 +188,14 @@ TEST(NetworkCheck, NanAndInfinityEqualThemselves) {
 
 TEST(NetworkCheck, NanOnOneSideIsNamed) {
   for (const Checked& checked : BothPlans(Ordinary())) {
-    const auto to_nan = [](const KernelArgs& args) { args.output.data[0] = kNan; };
+    const auto to_nan = [](const KernelArgs& args) { args.output.image<float>(0)[0] = kNan; };
     const std::string wrong = checked.Check("sum", to_nan).wrong;
     EXPECT_THAT(wrong, StartsWith("step \"sum\""));
     EXPECT_THAT(wrong, HasSubstr("element 0 (0, 0, 0, 0) is nan, should be"));
   }
   Checked checked(Ordinary(), UniformPlan(Ordinary(), TestCpu(), 8));
   checked.inputs[0].floats()[0] = kNan;
-  const auto from_nan = [](const KernelArgs& args) { args.output.data[0] = 0; };
+  const auto from_nan = [](const KernelArgs& args) { args.output.image<float>(0)[0] = 0; };
   EXPECT_THAT(checked.Check("a", from_nan).wrong, HasSubstr("element 0 (0, 0, 0, 0) is 0, should be nan"));
 }
 

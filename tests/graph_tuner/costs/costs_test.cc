@@ -170,6 +170,34 @@ TEST_F(CostsTest, TransformsAreInterpolatedOnlyWhenAskedAndMarked) {
   EXPECT_EQ(measured, 11);
 }
 
+TEST_F(CostsTest, TypesAreCostsOfTheirOwn) {
+  const std::string path = folder_.File("typed.jsonl");
+  const Shape shape = {1, 16, 8, 8};
+  const Layout plain = Layout::Nchw(DataType::kBf16), nhwc = Layout::Nhwc(DataType::kBf16);
+  int measured = 0;
+  const auto measure = [&](const Shape& of, const Layout& from, const Layout&) {
+    ++measured;
+    return double(ElementCount(of) * from.element_bytes());
+  };
+  {
+    CostFile file(path, SyntheticCpu(), 2);
+    TransformCosts costs(file, measure, true);
+    EXPECT_EQ(costs.Seconds(shape, plain, nhwc), 2048);
+    EXPECT_EQ(costs.Seconds({1, 16, 4, 4}, plain, nhwc), 512);
+    EXPECT_EQ(costs.Seconds(shape, Layout::Nchw(), Layout::Nhwc()), 4096);
+    EXPECT_EQ(measured, 3);
+    EXPECT_DOUBLE_EQ(costs.Seconds({1, 24, 6, 6}, plain, nhwc), 24 * 36 * 2) << "between figures of its type";
+    EXPECT_EQ(measured, 3);
+  }
+  CostFile file(path, SyntheticCpu(), 2);
+  EXPECT_TRUE(file.Find(
+      {{"kind", "transform"}, {"shape", "1x16x8x8"}, {"from", "NCHW:bf16"}, {"to", "NCHW16c:bf16"}}));
+  TransformCosts costs(file, measure, false);
+  EXPECT_EQ(costs.Seconds(shape, plain, nhwc), 2048);
+  EXPECT_EQ(costs.Seconds(shape, Layout::Nchw(), Layout::Nhwc()), 4096);
+  EXPECT_EQ(measured, 3);
+}
+
 TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
   for (int64_t channels : {1, 3, 8, 16, 20}) {
     for (int64_t size : {1, 3}) {
@@ -188,6 +216,8 @@ TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
     }
   }
   EXPECT_EQ(CanonicalLayout({1, 8, 3, 3}, Layout::Nhwc()), Layout::Blocked(8));
+  EXPECT_EQ(CanonicalLayout({1, 8, 3, 3}, Layout::Nhwc(DataType::kU8)), Layout::Blocked(8, DataType::kU8));
+  EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8, DataType::kU8)), Layout::Nchw(DataType::kU8));
   EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8)), Layout::Nchw());
   EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(16));
 }

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -22,24 +24,26 @@ namespace tilesmith {
 inline std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (const Graph::NodeId id : graph.GraphInputs()) {
-    Tensor& tensor = inputs.emplace_back(graph.node(id).shape);
-    FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, seed + id);
+    const Node& node = graph.node(id);
+    Tensor& tensor = inputs.emplace_back(node.shape, Layout::Nchw(node.type));
+    if (node.type == DataType::kF32)
+      FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, seed + id);
   }
   return inputs;
 }
 
-// Output tensors full of NaN.
+// Output tensors full of NaN, or of the bytes that NaN has.
 inline std::vector<Tensor> UnwrittenOutputs(const Graph& graph, const Layout& layout = Layout::Nchw()) {
   std::vector<Tensor> outputs;
   for (const Graph::NodeId id : graph.outputs()) {
     Tensor& tensor = outputs.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), layout));
-    std::fill_n(tensor.floats(), tensor.padded_size(), std::numeric_limits<float>::quiet_NaN());
+    std::fill_n(tensor.raw(), tensor.bytes(), std::byte{0xff});
   }
   return outputs;
 }
 
 inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
-  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
+  return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout.WithType(tensor.type()));
 }
 
 inline std::vector<const Tensor*> Pointers(const std::vector<Tensor>& tensors) {
@@ -55,8 +59,14 @@ inline std::vector<Tensor*> Pointers(std::vector<Tensor>& tensors) {
   return pointers;
 }
 
-// The largest difference relative to the largest expected element; infinite when an element is not finite.
+// The largest difference relative to the largest expected element; infinite when an element is not finite, or
+// when not all are the same in tensors of other types.
 inline double RelativeDifference(const Tensor& actual, const Tensor& expected) {
+  if (actual.layout() != expected.layout()) return std::numeric_limits<double>::infinity();
+  if (actual.type() != DataType::kF32) {
+    const bool same = std::equal(actual.raw(), actual.raw() + actual.bytes(), expected.raw());
+    return same ? 0 : std::numeric_limits<double>::infinity();
+  }
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     if (!std::isfinite(actual.floats()[i])) return std::numeric_limits<double>::infinity();
@@ -133,8 +143,13 @@ inline Plan UniformPlan(const Graph& graph, const CpuInfo& cpu, int64_t block) {
       planned.record->config.Set("oc_block", block);
       planned.layouts = {layout, layout};
     } else {
-      const bool runs = node.op->RunsIn(layout, graph.InputShapes(id));
-      planned.layouts = runs ? LayoutPair{layout, layout} : LayoutPair{};
+      std::vector<DataType> types = graph.InputTypes(id);
+      types.push_back(node.type);
+      const auto is_float = [](DataType type) { return type == DataType::kF32; };
+      const bool runs =
+          std::ranges::all_of(types, is_float) && node.op->RunsIn(layout, graph.InputShapes(id));
+      const Layout order = runs ? layout : Layout::Nchw();
+      planned.layouts = NodeLayouts(graph, id, order, order);
     }
     plan.nodes.push_back(std::move(planned));
   }

@@ -42,14 +42,19 @@ std::vector<Tensor> LoadTensors(const fs::path& folder, const std::string& prefi
 }
 
 double At(const Tensor& tensor, int64_t i) {
-  return tensor.type() == DataType::kF32 ? tensor.floats()[i] : static_cast<double>(tensor.ints()[i]);
+  return VisitType(tensor.type(), [&](auto tag) {
+    const auto value = tensor.data<typename decltype(tag)::Type>()[i];
+    if constexpr (std::is_integral_v<decltype(value)>) return static_cast<double>(value);
+    return static_cast<double>(static_cast<float>(value));
+  });
 }
 
 // Empty when they agree.
 std::string Difference(const Tensor& actual, const Tensor& expected) {
   if (actual.shape() != expected.shape() || actual.type() != expected.type()) {
-    return fmt::format("shape {} instead of {}", ShapeToString(actual.shape()),
-                       ShapeToString(expected.shape()));
+    return fmt::format("{} of {} instead of {} of {}", ShapeToString(actual.shape()),
+                       DataTypeName(actual.type()), ShapeToString(expected.shape()),
+                       DataTypeName(expected.type()));
   }
   for (int64_t i = 0; i < expected.size(); ++i) {
     const double a = At(actual, i), b = At(expected, i);

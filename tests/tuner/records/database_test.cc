@@ -49,18 +49,19 @@ TEST(Database, FileNamesAreFitForFileSystemsAndSayWhatRecordsDependOn) {
 TEST(Database, RecordsThatDoNotBuildDoNotCountAndAreSaidInOneLine) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("db.jsonl");
-  std::vector<Record> records(5, GoodRecord(1e-9));
+  std::vector<Record> records(6, GoodRecord(1e-9));
   records[0].config = ConfigOf({{"old_knob", 1}});
   records[1].config.Set("rows", 999);
   records[2].template_name = "gone";
   records[3].template_name = "depthwise";  // refuses the workload
   records[4].layouts.in = Layout::Blocked(24);
+  records[5].layouts.out = records[5].layouts.out.WithType(DataType::kBf16);
   WriteLog(path, records);
   TuningDatabase database(path);
   EXPECT_EQ(FoundLike(database, records[0]), 0u);
   EXPECT_TRUE(database.warnings().empty());
   ASSERT_EQ(database.WarningsOfUseless().size(), 1u);
-  EXPECT_THAT(database.WarningsOfUseless()[0], testing::AllOf(HasSubstr(path + ": 5 records do not count"),
+  EXPECT_THAT(database.WarningsOfUseless()[0], testing::AllOf(HasSubstr(path + ": 6 records do not count"),
                                                               HasSubstr("template direct: knob ")));
   database.Add(std::vector<Record>{GoodRecord()}, 99);
   EXPECT_EQ(FoundLike(database, records[0]), 1u);

@@ -60,6 +60,14 @@ TEST(Record, SurvivesARoundTrip) {
   EXPECT_EQ(copy.task_trials, 300);
 }
 
+TEST(Record, LayoutsHaveTypes) {
+  Record record = SampleRecord();
+  record.layouts = {Layout::Nhwc(DataType::kU8), Layout::Blocked(16, DataType::kBf16)};
+  const json text = RecordToJson(record);
+  EXPECT_EQ(text["layouts"], json({"NHWC:u8", "NCHW16c:bf16"}));
+  EXPECT_EQ(RecordFromJson(text).layouts, record.layouts);
+}
+
 TEST(Record, NamesTheFieldThatIsMissingOrWrong) {
   const json good = RecordToJson(SampleRecord());
   EXPECT_EQ(WhyRefused(good), "accepted");

@@ -26,13 +26,13 @@ class FaultyKernel : public ConvKernel {
       : fault_(fault), workload_(workload), conv_(std::move(conv)) {}
 
   int64_t Tasks(int stage) const override { return conv_->Tasks(stage); }
-  int64_t ScratchFloats(int threads) const override { return conv_->ScratchFloats(threads); }
+  int64_t ScratchBytes(int threads) const override { return conv_->ScratchBytes(threads); }
   std::span<const float> PackedWeights() const override { return conv_->PackedWeights(); }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     if (fault_ == Fault::kWritesNothing) return;
     conv_->Run(args, stage, range);
-    if (range.end == Tasks(stage)) Spoil(args.output.data);  // once, by whoever runs the last task
+    if (range.end == Tasks(stage)) Spoil(args.output.image<float>(0));  // once, by whoever runs the last task
   }
 
  private:

@@ -22,7 +22,8 @@ inline Record RandomRecord(TestRandom& random) {
   record.template_name = random.Pick(std::vector<std::string>{"direct", "winograd", "portable"});
   record.config = ConfigOf({{"ic_block", random.Integer(0, 3) * 8}, {"rows", random.Integer(1, 4)}});
   if (once_in(2)) record.config.Set("balance_tiles", random.Integer(0, 1));
-  record.layouts.in = Layout::Parse(random.Pick(std::vector<const char*>{"NCHW8c", "NHWC", "NCHW"}));
+  record.layouts.in = Layout::Parse(
+      random.Pick(std::vector<const char*>{"NCHW8c", "NHWC", "NCHW", "NHWC:u8", "NCHW16c:bf16"}));
   record.conditions = {static_cast<int>(random.Integer(1, 2)), once_in(2), once_in(2)};
   record.sample_seconds.clear();
   for (int64_t i = random.Integer(0, 5); i > 0; --i)

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -17,12 +18,14 @@ int main(int argc, char** argv) {
     tilesmith::Session session = model.NewSession();
 
     std::vector<std::vector<float>> tensors;
-    std::vector<const float*> inputs;
-    std::vector<float*> outputs;
-    for (const tilesmith::TensorInfo& input : model.inputs())
-      inputs.push_back(tensors.emplace_back(input.floats, 0.5f).data());
-    for (const tilesmith::TensorInfo& output : model.outputs())
-      outputs.push_back(tensors.emplace_back(output.floats).data());
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    const auto add = [&](const tilesmith::TensorInfo& info, float value) {
+      if (info.type != "f32") throw std::runtime_error(info.name + " is of " + info.type + ", not of f32");
+      return tensors.emplace_back(info.elements, value).data();
+    };
+    for (const tilesmith::TensorInfo& input : model.inputs()) inputs.push_back(add(input, 0.5f));
+    for (const tilesmith::TensorInfo& output : model.outputs()) outputs.push_back(add(output, 0));
     session.Run(inputs, outputs);
 
     const std::vector<float>& scores = tensors[inputs.size()];

@@ -1,13 +1,16 @@
 /* classify_c MODEL: the same through the C interface, without the profile. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tilesmith/tilesmith_c.h>
 
-static float* new_tensor(size_t floats, float value) {
-  float* tensor = malloc(floats * sizeof(float));
-  for (size_t i = 0; tensor != NULL && i < floats; ++i) tensor[i] = value;
+static float* new_tensor(tilesmith_tensor_info info, float value) {
+  float* tensor = malloc(info.bytes);
+  for (size_t i = 0; tensor != NULL && i < info.elements; ++i) tensor[i] = value;
   return tensor;
 }
+
+static int is_float(tilesmith_tensor_info info) { return info.type != NULL && strcmp(info.type, "f32") == 0; }
 
 static int classify(const char* name) {
   tilesmith_model* model = NULL;
@@ -18,18 +21,24 @@ static int classify(const char* name) {
     fprintf(stderr, "%s has more than one input or output\n", name);
     status = 2;
   }
+  if (status == 0 && !(is_float(tilesmith_input(model, 0)) && is_float(tilesmith_output(model, 0)))) {
+    fprintf(stderr, "%s has an input or output that is not of f32\n", name);
+    status = 2;
+  }
   if (status == 0) {
     const tilesmith_tensor_info output = tilesmith_output(model, 0);
-    const float* image = new_tensor(tilesmith_input(model, 0).floats, 0.5f);
-    float* scores = new_tensor(output.floats, 0);
-    status = tilesmith_run(session, &image, &scores);
+    float* image = new_tensor(tilesmith_input(model, 0), 0.5f);
+    float* scores = new_tensor(output, 0);
+    const void* inputs[] = {image};
+    void* outputs[] = {scores};
+    status = tilesmith_run(session, inputs, outputs);
     size_t largest = 0;
-    for (size_t i = 1; status == 0 && i < output.floats; ++i)
+    for (size_t i = 1; status == 0 && i < output.elements; ++i)
       if (scores[i] > scores[largest]) largest = i;
     if (status == 0)
-      printf("%s: the largest of %zu is number %zu, %g\n", output.name, output.floats, largest,
+      printf("%s: the largest of %zu is number %zu, %g\n", output.name, output.elements, largest,
              scores[largest]);
-    free((void*)image);
+    free(image);
     free(scores);
   }
   if (status != 0) fprintf(stderr, "%s\n", tilesmith_last_error());

@@ -4,8 +4,9 @@
     model = tilesmith.load("resnet50.onnx", plan=plan)
     scores = model.run(image)["prob"]
 
-Arrays are float32, in the model's shapes; other types are converted. Errors are RuntimeError, ValueError for
-arrays that do not fit; their messages name the thing, the value and what was allowed.
+Arrays have the model's shapes and types; what is given for a float32 input is converted, other inputs must be
+given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
+thing, the value and what was allowed.
 """
 
 import os

@@ -14,22 +14,40 @@ namespace py = pybind11;
 namespace {
 
 using tilesmith::TensorInfo;
-using Array = py::array_t<float, py::array::c_style | py::array::forcecast>;
+using Array = py::array;
+
+// NumPy has no bfloat16: its bytes, as ml_dtypes stores them.
+py::dtype DtypeOf(const TensorInfo& info) {
+  const std::string& type = info.type;
+  if (type == "bool") return py::dtype("?");
+  if (type == "bf16") return py::dtype("V2");
+  return py::dtype(fmt::format("{}{}", type[0], std::stoi(type.substr(1)) / 8));  // "f4", "u1"
+}
 
 // Tensors in plain layouts have the shape they are declared with, blocked ones are flat.
 bool IsPlain(const TensorInfo& info) { return info.layout == "NCHW" || info.shape.size() != 4; }
 
 std::vector<py::ssize_t> ArrayShape(const TensorInfo& info) {
-  if (!IsPlain(info)) return {py::ssize_t(info.floats)};
+  if (!IsPlain(info)) return {static_cast<py::ssize_t>(info.elements)};
   return {info.shape.begin(), info.shape.end()};
 }
 
-void CheckShape(const Array& array, const TensorInfo& info) {
-  const std::vector<py::ssize_t> shape(array.shape(), array.shape() + array.ndim());
+// The input as the session takes it: whatever is given is converted to float32, other types must be given as
+// they are.
+Array InputArray(const Array& given, const TensorInfo& info) {
+  const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
   const std::vector<py::ssize_t> expected = ArrayShape(info);
-  if (shape == expected) return;
-  throw py::value_error(py::str("input \"{}\" has shape {}, expected {}")
-                            .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
+  if (shape != expected) {
+    throw py::value_error(py::str("input \"{}\" has shape {}, expected {}")
+                              .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
+  }
+  if (info.type == "f32") return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
+  const py::dtype wanted = DtypeOf(info);
+  if (!(given.dtype().equal(wanted) || (info.type == "bf16" && given.dtype().itemsize() == 2))) {
+    throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
+                              .format(info.name, py::str(given.dtype()), py::str(wanted), info.type));
+  }
+  return Array::ensure(given, py::array::c_style);
 }
 
 // Python's threads may share a session, so runs take turns.
@@ -56,7 +74,7 @@ class PythonSession {
  private:
   std::vector<Array> NewOutputs() const {
     std::vector<Array> outputs;
-    for (const TensorInfo& info : model_.outputs()) outputs.emplace_back(ArrayShape(info));
+    for (const TensorInfo& info : model_.outputs()) outputs.emplace_back(DtypeOf(info), ArrayShape(info));
     return outputs;
   }
 
@@ -65,17 +83,18 @@ class PythonSession {
     if (inputs.size() != model_.inputs().size())
       throw py::value_error(
           py::str("{} inputs given, expected {}").format(inputs.size(), model_.inputs().size()));
-    std::vector<const float*> from;
-    std::vector<float*> to;
+    std::vector<Array> arrays;
+    std::vector<const void*> from;
+    std::vector<void*> to;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      CheckShape(inputs[i], model_.inputs()[i]);
-      from.push_back(inputs[i].data());
+      arrays.push_back(InputArray(inputs[i], model_.inputs()[i]));
+      from.push_back(arrays.back().data());
     }
     to.reserve(outputs.size());
     for (Array& output : outputs) to.push_back(output.mutable_data());
     const py::gil_scoped_release released;
     const std::lock_guard lock(mutex_);
-    body(std::span<const float* const>(from), std::span<float* const>(to));
+    body(std::span<const void* const>(from), std::span<void* const>(to));
   }
 
   const tilesmith::Model model_;
@@ -118,8 +137,9 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_readonly("name", &TensorInfo::name)
       .def_readonly("shape", &TensorInfo::shape)
       .def_readonly("layout", &TensorInfo::layout)
+      .def_readonly("type", &TensorInfo::type)
       .def("__repr__", [](const TensorInfo& info) {
-        return py::str("<TensorInfo {} {} {}>").format(info.name, info.shape, info.layout);
+        return py::str("<TensorInfo {} {} {} {}>").format(info.name, info.shape, info.layout, info.type);
       });
   py::class_<tilesmith::StepTime>(module, "StepTime")
       .def_readonly("name", &tilesmith::StepTime::name)
