@@ -2,28 +2,42 @@
 #include <algorithm>
 
 #include "ops/base/op_registry.h"
+#include "ops/contrib/contrib.h"
+#include "ops/control/control_flow.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/dense/attention.h"
+#include "ops/dense/einsum.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
+#include "ops/elementwise/logic.h"
 #include "ops/elementwise/prelu.h"
+#include "ops/movement/col2im.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/depth_to_space.h"
+#include "ops/movement/gather_scatter.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
+#include "ops/movement/rearrange.h"
 #include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/transpose.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
+#include "ops/pool/pool_indices.h"
 #include "ops/reduce/lrn.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reduce/scan.h"
 #include "ops/resize/resize.h"
+#include "ops/sampling/deform_conv.h"
+#include "ops/sampling/grid_sample.h"
+#include "ops/sampling/roi_align.h"
+#include "ops/selection/dependent.h"
+#include "ops/selection/order.h"
 
 namespace tilesmith {
 namespace {
@@ -33,20 +47,34 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     AttentionImporters,
     BatchNormImporters,
     BinaryImporters,
+    Col2ImImporters,
     ConcatImporters,
+    ContribImporters,
+    ControlFlowImporters,
     ConvImporters,
     ConvTransposeImporters,
+    DeformConvImporters,
+    DependentImporters,
     DepthToSpaceImporters,
+    EinsumImporters,
     FunctionImporters,
+    GatherScatterImporters,
     GemmImporters,
+    GridSampleImporters,
     IndexingImporters,
+    LogicImporters,
     LrnImporters,
     NormalizationImporters,
+    OrderImporters,
     PadImporters,
     PoolImporters,
+    PoolIndicesImporters,
     PReluImporters,
+    RearrangeImporters,
     ReduceImporters,
     ResizeImporters,
+    RoiAlignImporters,
+    ScanImporters,
     ShapeArithmeticImporters,
     SoftmaxImporters,
     TransposeImporters,

@@ -66,9 +66,9 @@ const Tensor& NodeSpec::Constant(size_t index) const {
                 fmt::format("node \"{}\" ({}): input {} is missing", name, op_type, index));
   }
   if (!inputs[index].constant) {
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("node \"{}\" ({}): input {} must be constant, it depends on the network's inputs",
-                            name, op_type, index));
+    throw NeedsConstant(
+        fmt::format("node \"{}\" ({}): input {} must be constant, it depends on the network's inputs", name,
+                    op_type, index));
   }
   return *inputs[index].constant;
 }

@@ -10,11 +10,34 @@
 #include <variant>
 #include <vector>
 
+#include "layouts/base/error.h"
 #include "ops/base/op.h"
 
 namespace tilesmith {
 
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+// A node as a model file states it, or as an importer writes it in the place of another.
+struct ModelNode {
+  std::string name = "";
+  std::string op_type;  // ONNX's; outside the default domain with it in front: "com.microsoft.FusedConv"
+  std::vector<std::string> inputs = {}, outputs = {};  // tensors by name, "" where one is absent
+  Attributes attributes = {};
+  // Attributes that are those of the call of the function in which the node stands, by their names there.
+  std::map<std::string, std::string> references = {};
+  std::map<std::string, std::shared_ptr<const struct NodeList>, std::less<>> bodies =
+      {};             // of If, Loop, Scan
+  int64_t opset = 0;  // 0: the model's
+};
+
+// The body of a function, a loop or a branch. What is no input and computed by no node of it is a tensor
+// around it (never of a function's).
+struct NodeList {
+  std::vector<std::string> inputs, outputs;
+  std::vector<ModelNode> nodes;
+};
 
 // One input of a node: absent (""), an activation, or a constant known at load time.
 struct NodeInput {
@@ -28,8 +51,10 @@ struct NodeSpec {
   std::string name;
   std::string op_type;  // ONNX's
   int64_t opset = 13;
-  std::map<std::string, Attribute, std::less<>> attributes;
+  Attributes attributes;
   std::vector<NodeInput> inputs;
+  std::vector<std::string> input_names, output_names;  // as ModelNode's
+  std::map<std::string, std::shared_ptr<const NodeList>, std::less<>> bodies;
   int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
   SizeLimits limits = {};       // of the graph; folded_operations is what is left of them
 
@@ -41,13 +66,23 @@ struct NodeSpec {
   std::vector<float> Floats(std::string_view name, std::vector<float> fallback) const;
   bool Has(std::string_view name) const { return attributes.find(name) != attributes.end(); }
   bool HasInput(size_t index) const { return index < inputs.size() && inputs[index].present; }
-  // The constant at an input; throws Error(kBadModel) saying the input must be constant when it is not.
+  // The constant at an input; throws NeedsConstant when it is not.
   const Tensor& Constant(size_t index) const;
 };
 
+// An input that should be known at load time depends on the network's inputs. Such a node, and what depends
+// on it, is left to the network's tail (graph.h), which looks at it when the values are known.
+class NeedsConstant : public Error {
+ public:
+  explicit NeedsConstant(const std::string& message) : Error(ErrorCode::kBadModel, message) {}
+};
+
+// An op, or nodes that stand for the node: all of its outputs are among theirs.
 struct BuiltOp {
   OpPtr op;
   std::vector<int> data_inputs;  // which of the node's inputs remain edges, in the op's order
+  std::vector<ModelNode> nodes = {};
+  double operations = 0;  // what building has already cost, of SizeLimits::folded_operations
 };
 
 struct OpImporter {

@@ -4,6 +4,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/conv/conv_depth.h"
 
 namespace tilesmith {
 namespace {
@@ -20,6 +21,7 @@ std::shared_ptr<const Tensor> FloatConstant(const NodeSpec& spec, size_t index, 
 
 BuiltOp BuildConv(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
+  if (spec.inputs[0].shape.size() != 4) return BuildConvOfOtherRank(spec);
   const Shape& input = ShapeOfRank(spec, 0, 4);
   const std::shared_ptr<const Tensor> weights = FloatConstant(spec, 1, "weights");
   const Shape& kernel = ShapeOfRank(spec, 1, 4);

@@ -56,7 +56,7 @@ ConvSample ReferenceConvAt(const ConvWorkload& workload, const ConvTensors& tens
 ConvSample ReferenceConvAt(const ConvWorkload& workload, const Tensor& input, const Tensor& weights,
                            const Tensor* bias, const Tensor* residual, const Dims4& output_index);
 
-// Conv: 2-D, constant weights and bias.
+// Conv: constant weights and bias.
 std::vector<OpImporter> ConvImporters();
 
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/conv/conv_depth.h"
 
 namespace tilesmith {
 namespace {
@@ -67,9 +68,11 @@ ConvTransposeParams ImportParams(const NodeSpec& spec, const Shape& weights) {
 
 BuiltOp BuildConvTranspose(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
-  const Tensor& weights = spec.Constant(1);
+  if (spec.inputs[0].shape.size() != 4) return BuildConvTransposeOfOtherRank(spec);
   const Shape& shape = ShapeOfRank(spec, 1, 4);
-  if (weights.type() != DataType::kF32) Refuse(spec, "its weights must be floats");
+  if (!spec.inputs[1].constant || spec.inputs[1].type != DataType::kF32) {
+    Refuse(spec, "its weights must be constant floats");
+  }
   const ConvTransposeParams params = ImportParams(spec, shape);
   const int64_t channels = params.input[1];
   if (params.groups < 1 || channels != shape[0] || channels % params.groups != 0) {
@@ -78,13 +81,12 @@ BuiltOp BuildConvTranspose(const NodeSpec& spec) {
   }
   std::shared_ptr<const Tensor> bias;
   if (spec.HasInput(2)) {
-    const Tensor& values = spec.Constant(2);
-    if (values.type() != DataType::kF32) Refuse(spec, "its bias values must be floats");
-    if (values.size() != params.groups * shape[1]) {
-      Refuse(spec,
-             fmt::format("the bias has {} values for {} channels", values.size(), params.groups * shape[1]));
-    }
     bias = spec.inputs[2].constant;
+    if (!bias || bias->type() != DataType::kF32) Refuse(spec, "its bias values must be constant floats");
+    if (bias->size() != params.groups * shape[1]) {
+      Refuse(spec,
+             fmt::format("the bias has {} values for {} channels", bias->size(), params.groups * shape[1]));
+    }
   }
   return BuiltWithInputs(std::make_shared<ConvTransposeOp>(params, spec.inputs[1].constant, bias), 1);
 }

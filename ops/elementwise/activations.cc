@@ -4,6 +4,7 @@
 
 #include "ops/base/import_util.h"
 #include "ops/elementwise/elementwise_kernel.h"
+#include "ops/elementwise/logic.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
@@ -34,7 +35,7 @@ float ClipBound(const NodeSpec& spec, std::string_view attribute, size_t input, 
 
 BuiltOp BuildClip(const NodeSpec& spec) {
   NeedInputs(spec, 1, 3);
-  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  if (spec.inputs[0].type != DataType::kF32) return BuildIntegerClip(spec);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();
   float low = ClipBound(spec, "min", 1, -kInfinity), high = ClipBound(spec, "max", 2, kInfinity);

@@ -2,24 +2,59 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
 namespace {
 
+// Mean and variance are those of the input, and blended into the running ones.
+BuiltOp BuildTraining(const NodeSpec& spec) {
+  const Shape& shape = spec.inputs[0].shape;
+  if (shape.size() < 2) Refuse(spec, fmt::format("its input {} has no channel axis", ShapeToString(shape)));
+  NodeWriter writer(spec);
+  std::vector<int64_t> axes, per_channel(shape.size(), 1);
+  for (int64_t axis = 0; axis < std::ssize(shape); ++axis) {
+    if (axis != 1) axes.push_back(axis);
+  }
+  per_channel[1] = shape[1];
+  const auto mean_of = [&](const std::string& x) {
+    return axes.empty() ? x : writer.Add("ReduceMean", {x, writer.Ints(axes)});
+  };
+  const std::string mean = mean_of(writer.In(0)), centered = writer.Add("Sub", {writer.In(0), mean});
+  const std::string variance = mean_of(writer.Add("Mul", {centered, centered}));
+  const std::string spread =
+      writer.Add("Sqrt", {writer.Add("Add", {variance, writer.Float(spec.Float("epsilon", 1e-5f))})});
+  const std::string scaled =
+      writer.Add("Mul", {writer.Add("Div", {centered, spread}), writer.Reshape(writer.In(1), per_channel)});
+  writer.Add("Add", {scaled, writer.Reshape(writer.In(2), per_channel)}, {}, writer.Out(0));
+  const float momentum = spec.Float("momentum", 0.9f);
+  for (size_t i = 1; i < std::min<size_t>(spec.output_names.size(), 3); ++i) {
+    if (writer.Out(i).empty()) continue;
+    const std::string now = writer.Reshape(i == 1 ? mean : variance, {shape[1]});
+    writer.Add("Add",
+               {writer.Add("Mul", {writer.In(i + 2), writer.Float(momentum)}),
+                writer.Add("Mul", {now, writer.Float(1 - momentum)})},
+               {}, writer.Out(i));
+  }
+  return writer.Take();
+}
+
 BuiltOp BuildBatchNorm(const NodeSpec& spec) {
   NeedInputs(spec, 5, 5);
-  if (spec.Int("training_mode", 0) != 0) Refuse(spec, "training_mode is 1, only inference is supported");
+  if (spec.Int("training_mode", 0) != 0) return BuildTraining(spec);
   if (spec.Int("spatial", 1) != 1) Refuse(spec, "spatial is 0, only per-channel statistics are supported");
   const Shape& shape = spec.inputs[0].shape;
   if (shape.size() < 2) Refuse(spec, fmt::format("its input {} has no channel axis", ShapeToString(shape)));
   const size_t channels = shape[1];
   std::vector<float> parameters[4];  // scale, bias, mean, variance
   for (size_t i = 0; i < 4; ++i) {
+    if (!spec.inputs[i + 1].constant) Refuse(spec, fmt::format("input {} must be constant", i + 1));
     parameters[i] = ConstantFloats(spec, i + 1);
     if (parameters[i].size() != channels) {
       Refuse(spec,

@@ -43,6 +43,7 @@ Graph OnlyLiveNodes(const Graph& graph, const std::vector<bool>& live) {
     mapped[id] = result.AddCopy(graph, id, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  result.SetTail(graph.tail());
   return result;
 }
 
@@ -56,6 +57,7 @@ Graph::Graph(const Graph& other)
       limits_(other.limits_),
       graph_(std::make_unique<Boost>(*other.graph_)),
       outputs_(other.outputs_),
+      tail_(other.tail_),
       is_output_(other.is_output_),
       ids_(other.ids_),
       next_suffix_(other.next_suffix_) {}
@@ -69,6 +71,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(limits_, other.limits_);
   std::swap(graph_, other.graph_);
   std::swap(outputs_, other.outputs_);
+  std::swap(tail_, other.tail_);
   std::swap(is_output_, other.is_output_);
   std::swap(ids_, other.ids_);
   std::swap(next_suffix_, other.next_suffix_);
@@ -218,6 +221,7 @@ Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite) {
     mapped[id] = replacement ? *replacement : result.AddCopy(graph, id, inputs);
   }
   for (const Graph::NodeId id : graph.outputs()) result.MarkOutput(mapped[id]);
+  result.SetTail(graph.tail());
   return DropDeadNodes(std::move(result));
 }
 

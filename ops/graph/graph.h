@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/base/op.h"
+#include "ops/graph/tail.h"
 
 namespace tilesmith {
 
@@ -51,6 +52,9 @@ class Graph {
   void Reserve(size_t nodes) { ids_.reserve(nodes); }
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
+  // What computes the model's outputs from this graph's; null, the default, where they are the same.
+  void SetTail(std::shared_ptr<const Tail> tail) { tail_ = std::move(tail); }
+  const std::shared_ptr<const Tail>& tail() const { return tail_; }
   // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
   // shape, and everything else works on as long as it asks for no op of that node. References to it stay
   // valid.
@@ -78,6 +82,7 @@ class Graph {
   SizeLimits limits_;
   std::unique_ptr<Boost> graph_;  // Boost's own type copies when it is moved
   std::vector<NodeId> outputs_;
+  std::shared_ptr<const Tail> tail_;
   std::unordered_set<NodeId> is_output_;
   std::unordered_map<std::string_view, NodeId> ids_;  // by the nodes' own names
   std::unordered_map<std::string, int> next_suffix_;  // of names that were wanted more than once

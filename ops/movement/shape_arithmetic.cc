@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "layouts/base/error.h"
-#include "ops/base/broadcast.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
@@ -112,6 +111,13 @@ BuiltOp BuildRange(const NodeSpec& spec) {
   return BuiltConstant(std::move(result));
 }
 
+BuiltOp BuildCastLike(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const DataType to = spec.inputs[1].type;
+  if (to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  return BuiltWithInputs(std::make_shared<CastOp>(to), 1);
+}
+
 BuiltOp BuildCast(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   const int64_t number = spec.Int("to", 0);
@@ -119,17 +125,6 @@ BuiltOp BuildCast(const NodeSpec& spec) {
   if (!to) Refuse(spec, fmt::format("to is {}, an element type that is not supported", number));
   if (*to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
   return BuiltWithInputs(std::make_shared<CastOp>(*to), 1);
-}
-
-BuiltOp BuildEqual(const NodeSpec& spec) {
-  NeedInputs(spec, 2, 2);
-  return BuiltWithInputs(std::make_shared<EqualOp>(), 2);
-}
-
-BuiltOp BuildWhere(const NodeSpec& spec) {
-  NeedInputs(spec, 3, 3);
-  if (spec.inputs[0].type != DataType::kBool) Refuse(spec, "its condition must be boolean");
-  return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
 }
 
 }  // namespace
@@ -156,43 +151,11 @@ Tensor CastOp::Reference(std::span<const Tensor* const> inputs) const {
   return output;
 }
 
-Shape EqualOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Equal", inputs); }
-
-Tensor EqualOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &a = *inputs[0], &b = *inputs[1];
-  const Shape shapes[] = {a.shape(), b.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(DataType::kBool));
-  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), output.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), output.shape());
-  bool* const out = output.data<bool>();
-  VisitType(a.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    for (int64_t i = 0; i < output.size(); ++i) out[i] = a.data<T>()[from_a[i]] == b.data<T>()[from_b[i]];
-  });
-  return output;
-}
-
-Shape WhereOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Where", inputs); }
-
-Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &condition = *inputs[0], &a = *inputs[1], &b = *inputs[2];
-  const Shape shapes[] = {condition.shape(), a.shape(), b.shape()};
-  Tensor output(InferShape(shapes), Layout::Nchw(a.type()));
-  const std::vector<int64_t> from_condition = BroadcastIndices(condition.shape(), output.shape());
-  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), output.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), output.shape());
-  for (int64_t i = 0; i < output.size(); ++i) {
-    const bool first = condition.data<bool>()[from_condition[i]];
-    CopyElements(first ? a : b, first ? from_a[i] : from_b[i], output, i, 1);
-  }
-  return output;
-}
-
 std::vector<OpImporter> ShapeArithmeticImporters() {
   return {{"Shape", BuildShape},       {"Size", BuildSize},
           {"Constant", BuildConstant}, {"ConstantOfShape", BuildConstantOfShape},
           {"Range", BuildRange},       {"Cast", BuildCast},
-          {"Equal", BuildEqual},       {"Where", BuildWhere}};
+          {"CastLike", BuildCastLike}};
 }
 
 }  // namespace tilesmith

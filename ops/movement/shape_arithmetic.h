@@ -1,8 +1,7 @@
 // What exporters emit around Reshape. Shapes are static here, so Shape, Size, Constant, ConstantOfShape and
-// Range import as ConstantOps; Cast, Equal and Where of constants are evaluated by constant folding.
+// Range import as ConstantOps; Cast is evaluated by constant folding.
 #pragma once
 
-#include "layouts/base/error.h"
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
@@ -21,33 +20,7 @@ class CastOp : public Op {
   DataType to_;
 };
 
-// out = a == b, bools, broadcast. Inputs of one type, whichever it is.
-class EqualOp : public Op {
- public:
-  std::string_view Type() const override { return "Equal"; }
-  std::string Signature() const override { return "Equal"; }
-  Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override {
-    SharedType(inputs);
-    return DataType::kBool;
-  }
-  Tensor Reference(std::span<const Tensor* const> inputs) const override;
-};
-
-// out = condition ? a : b, broadcast. Inputs: condition (bools), and a and b of one type.
-class WhereOp : public Op {
- public:
-  std::string_view Type() const override { return "Where"; }
-  std::string Signature() const override { return "Where"; }
-  Shape InferShape(std::span<const Shape> inputs) const override;
-  DataType OutputType(std::span<const DataType> inputs) const override {
-    if (inputs[0] != DataType::kBool) throw Error(ErrorCode::kBadModel, "its condition must be boolean");
-    return SharedType(inputs.subspan(1));
-  }
-  Tensor Reference(std::span<const Tensor* const> inputs) const override;
-};
-
-// Shape, Size, Constant, ConstantOfShape, Range, Cast, Equal, Where.
+// Shape, Size, Constant, ConstantOfShape, Range, Cast, CastLike.
 std::vector<OpImporter> ShapeArithmeticImporters();
 
 }  // namespace tilesmith

@@ -71,18 +71,75 @@ void TranslateOpset6(NodeSpec& spec) {
   }
 }
 
+bool IsGraph(const AttributeProto& attribute) { return TypeOf(attribute) == AttributeProto::GRAPH; }
+
+void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos, int64_t opset,
+              NodeList& list) {
+  for (const onnx::NodeProto& proto : protos) {
+    list.nodes.push_back(MakeModelNode(proto));
+    list.nodes.back().opset = opset;
+  }
+}
+
 }  // namespace
 
-NodeSpec MakeNodeSpec(const onnx::NodeProto& proto, std::string name, int64_t opset,
-                      std::vector<NodeInput> inputs) {
+std::string QualifiedType(const std::string& domain, const std::string& op_type) {
+  return domain.empty() || domain == "ai.onnx" ? op_type : domain + "." + op_type;
+}
+
+ModelNode MakeModelNode(const onnx::NodeProto& proto) {
+  ModelNode node{.name = proto.name(), .op_type = QualifiedType(proto.domain(), proto.op_type())};
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const AttributeProto& attribute : proto.attribute()) {
+    if (!attribute.ref_attr_name().empty()) {
+      node.references.insert_or_assign(attribute.name(), attribute.ref_attr_name());
+    } else if (IsGraph(attribute)) {
+      node.bodies.insert_or_assign(attribute.name(), std::make_shared<NodeList>(MakeNodeList(attribute.g())));
+    } else {
+      node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute));
+    }
+  }
+  return node;
+}
+
+NodeList MakeNodeList(const onnx::GraphProto& proto) {
+  NodeList list;
+  for (const onnx::ValueInfoProto& input : proto.input()) list.inputs.push_back(input.name());
+  for (const onnx::ValueInfoProto& output : proto.output()) list.outputs.push_back(output.name());
+  for (const onnx::TensorProto& initializer : proto.initializer()) {
+    ModelNode constant{.op_type = "Constant", .outputs = {initializer.name()}};
+    constant.attributes.emplace(
+        "value", TensorFromProto(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+    list.nodes.push_back(std::move(constant));
+  }
+  AddNodes(proto.node(), 0, list);
+  return list;
+}
+
+NodeList MakeNodeList(const onnx::FunctionProto& proto) {
+  NodeList list;
+  list.inputs.assign(proto.input().begin(), proto.input().end());
+  list.outputs.assign(proto.output().begin(), proto.output().end());
+  int64_t opset = 0;
+  for (const onnx::OperatorSetIdProto& import : proto.opset_import()) {
+    if (QualifiedType(import.domain(), "").empty()) opset = import.version();
+  }
+  AddNodes(proto.node(), opset, list);
+  return list;
+}
+
+NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, std::vector<NodeInput> inputs) {
   NodeSpec spec;
   spec.name = std::move(name);
-  spec.op_type = proto.op_type();
+  spec.op_type = node.op_type;
   spec.opset = opset;
+  spec.attributes = node.attributes;
   spec.inputs = std::move(inputs);
-  for (const AttributeProto& attribute : proto.attribute()) {
-    spec.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute));
-  }
+  spec.input_names = node.inputs;
+  spec.output_names = node.outputs;
+  spec.bodies = node.bodies;
+  spec.outputs = static_cast<int>(node.outputs.size());
   if (opset < 7) TranslateOpset6(spec);
   return spec;
 }

@@ -10,10 +10,18 @@
 
 namespace tilesmith {
 
-// Attributes in their typed form; what opset 6 said with attributes that opset 7 dropped (broadcast, axis,
-// is_test) is translated. Throws Error(kBadModel) with the reason when an attribute's type is unsupported or
-// a legacy broadcast cannot be expressed.
-NodeSpec MakeNodeSpec(const onnx::NodeProto& proto, std::string name, int64_t opset,
-                      std::vector<NodeInput> inputs);
+// A node of a file, its bodies and attributes in their typed form. Throws Error(kBadModel) with the reason
+// when an attribute's type is not supported.
+ModelNode MakeModelNode(const onnx::NodeProto& proto);
+// The same for all nodes of a body; its initializers become Constant nodes.
+NodeList MakeNodeList(const onnx::GraphProto& proto);
+NodeList MakeNodeList(const onnx::FunctionProto& proto);
+// "Conv", "com.microsoft.FusedConv".
+std::string QualifiedType(const std::string& domain, const std::string& op_type);
+
+// The node as importers want it. What opset 6 said with attributes that opset 7 dropped (broadcast, axis,
+// is_test) is translated. Throws Error(kBadModel) with the reason when a legacy broadcast cannot be
+// expressed.
+NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, std::vector<NodeInput> inputs);
 
 }  // namespace tilesmith

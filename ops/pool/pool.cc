@@ -7,15 +7,20 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
+#include "ops/pool/pool_indices.h"
 
 namespace tilesmith {
 namespace {
 
 BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
   NeedInputs(spec, 1, 1);
+  if (spec.inputs[0].shape.size() == 3) return BuildPoolOfOtherRank(spec);
+  if (kind == PoolKind::kMax && (spec.output_names.size() > 1 || spec.inputs[0].type != DataType::kF32)) {
+    return BuildIndexedMaxPool(spec);
+  }
+  if (spec.inputs[0].shape.size() != 4) return BuildPoolOfOtherRank(spec);
   const Shape& input = ShapeOfRank(spec, 0, 4);
   if (!spec.Has("kernel_shape")) Refuse(spec, "the attribute kernel_shape is missing");
-  if (spec.Int("storage_order", 0) != 0) Refuse(spec, "storage_order 1 is not supported");
   const Window w = ImportWindow(spec, spec.Ints("kernel_shape", {}), input[2], input[3]);
   PoolWindow window{kind, w.kh, w.kw, w.sh, w.sw, w.dh, w.dw, w.top, w.left, w.bottom, w.right};
   window.ceil_mode = spec.Int("ceil_mode", 0) != 0;
@@ -25,7 +30,9 @@ BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
 
 BuiltOp BuildGlobalPool(const NodeSpec& spec, PoolKind kind) {
   NeedInputs(spec, 1, 1);
-  ShapeOfRank(spec, 0, 4);
+  if (spec.inputs[0].shape.size() != 4) {
+    return BuildGlobalPoolOfOtherRank(spec, kind == PoolKind::kMax ? "ReduceMax" : "ReduceMean");
+  }
   return BuiltWithInputs(std::make_shared<GlobalPoolOp>(kind), 1);
 }
 
@@ -150,7 +157,7 @@ std::unique_ptr<Kernel> GlobalPoolOp::MakeKernel(const KernelRequest& request) c
 
 std::vector<OpImporter> PoolImporters() {
   return {
-      {"MaxPool", [](const NodeSpec& spec) { return BuildPool(spec, PoolKind::kMax); }},
+      {"MaxPool", [](const NodeSpec& spec) { return BuildPool(spec, PoolKind::kMax); }, true},
       {"AveragePool", [](const NodeSpec& spec) { return BuildPool(spec, PoolKind::kAverage); }},
       {"GlobalMaxPool", [](const NodeSpec& spec) { return BuildGlobalPool(spec, PoolKind::kMax); }},
       {"GlobalAveragePool", [](const NodeSpec& spec) { return BuildGlobalPool(spec, PoolKind::kAverage); }},

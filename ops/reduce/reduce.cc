@@ -12,6 +12,7 @@
 #include "ops/base/import_util.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/integer_reduce.h"
 #include "ops/reduce/reduce_kernel.h"
 
 namespace tilesmith {
@@ -37,7 +38,6 @@ std::optional<PoolKind> PoolOf(ReduceKind kind) {
 
 BuiltOp BuildReduce(const NodeSpec& spec, ReduceKind kind) {
   NeedInputs(spec, 1, 2);
-  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
   const size_t rank = spec.inputs[0].shape.size();
   std::vector<int64_t> axes =
       NormalAxes(spec, IntsFromAttributeOrInput(spec, "axes", 1).value_or(std::vector<int64_t>()), rank);
@@ -48,6 +48,7 @@ BuiltOp BuildReduce(const NodeSpec& spec, ReduceKind kind) {
     for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
   }
   const bool keep_dims = spec.Int("keepdims", 1) != 0;
+  if (spec.inputs[0].type != DataType::kF32) return BuildIntegerReduce(spec, std::move(axes), keep_dims);
   const std::optional<PoolKind> pool = PoolOf(kind);
   if (pool && rank == 4 && axes == std::vector<int64_t>{2, 3}) {
     return BuiltWithInputs(std::make_shared<GlobalPoolOp>(*pool, keep_dims), 1);

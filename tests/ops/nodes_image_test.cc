@@ -124,8 +124,8 @@ TEST(ConvTransposeNode, Refusals) {
   const auto node = [](const Shape& input) {
     return TestNode("ConvTranspose").Input(Counting(input)).Const(Counting({2, 3, 2, 2}));
   };
-  EXPECT_THAT(TestNode("ConvTranspose").Input(Counting({1, 2, 5})).Const(Counting({2, 3, 2})).Refusal(),
-              HasSubstr("only rank 4"));
+  EXPECT_THAT(TestNode("ConvTranspose").Input(Counting({1, 2})).Const(Counting({2, 3})).Refusal(),
+              HasSubstr("one, two and three dimensions"));
   EXPECT_THAT(TestNode("ConvTranspose").Input(Counting({1, 2, 5, 5})).Input(Counting({2, 3, 2, 2})).Refusal(),
               HasSubstr("must be constant"));
   EXPECT_THAT(node({1, 3, 5, 5}).Refusal(), HasSubstr("3 input channels in 1 groups"));

@@ -54,8 +54,8 @@ TEST(ConvNode, Refusals) {
   const auto conv = [&](const Shape& input) {
     return TestNode("Conv").Input(Counting(input)).Const(weights);
   };
-  EXPECT_THAT(TestNode("Conv").Input(Counting({1, 3, 5})).Const(Counting({2, 3, 2})).Refusal(),
-              HasSubstr("only rank 4"));
+  EXPECT_THAT(TestNode("Conv").Input(Counting({1, 3})).Const(Counting({2, 3})).Refusal(),
+              HasSubstr("one, two and three dimensions"));
   EXPECT_THAT(TestNode("Conv").Input(Counting({1, 3, 5, 5})).Input(weights).Refusal(), HasSubstr("constant"));
   EXPECT_THAT(conv({1, 4, 5, 5}).Refusal(), HasSubstr("4 input channels"));
   EXPECT_THAT(conv({1, 3, 1, 1}).Refusal(), HasSubstr("extends over 2 of 1"));
@@ -220,8 +220,8 @@ TEST(Nodes, MaxPool) {
   EXPECT_THAT(TestNode("MaxPool").Input(image).Refusal(), HasSubstr("kernel_shape"));
   EXPECT_THAT(TestNode("MaxPool").Attr("kernel_shape", IntList{9, 9}).Input(image).Refusal(),
               HasSubstr("does not fit"));
-  EXPECT_THAT(TestNode("MaxPool").Attr("kernel_shape", IntList{2}).Input(Counting({1, 1, 4})).Refusal(),
-              HasSubstr("rank 4"));
+  EXPECT_THAT(TestNode("MaxPool").Attr("kernel_shape", IntList{2}).Input(Counting({1, 4})).Refusal(),
+              HasSubstr("ranks 3 to 5"));
 }
 
 TEST(Nodes, AveragePool) {

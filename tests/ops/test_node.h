@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/op_registry.h"
+#include "ops/onnx/node_importer.h"
 
 namespace tilesmith {
 
@@ -42,6 +43,7 @@ struct TestNode {
     spec.name = "node7";
     spec.op_type = std::move(type);
     spec.opset = opset;
+    spec.output_names = {"out"};
   }
   TestNode& Attr(const std::string& name, Attribute value) {
     spec.attributes.emplace(name, std::move(value));
@@ -51,6 +53,7 @@ struct TestNode {
   TestNode& Const(Tensor tensor) { return Add(std::move(tensor), true); }
   TestNode& Absent() {
     spec.inputs.push_back({false, {}, DataType::kF32, nullptr});
+    spec.input_names.emplace_back();
     values.emplace_back();
     return *this;
   }
@@ -62,6 +65,7 @@ struct TestNode {
   }
   Tensor Evaluate() const {
     const BuiltOp built = Build();
+    if (!built.nodes.empty()) return EvaluateNodes(built.nodes);
     std::vector<const Tensor*> inputs;
     std::vector<Shape> shapes;
     std::vector<DataType> types;
@@ -89,7 +93,20 @@ struct TestNode {
   std::vector<Tensor> values;
 
  private:
+  // What the importer has written in the node's place, with all inputs as constants.
+  Tensor EvaluateNodes(const std::vector<ModelNode>& nodes) const {
+    NodeImporter importer(Graph("test"), {"test", spec.opset, nullptr});
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!spec.inputs[i].present) continue;
+      importer.AddConstant(spec.input_names[i], std::make_shared<const Tensor>(values[i]));
+    }
+    for (const ModelNode& node : nodes) importer.AddReader(node);
+    for (const ModelNode& node : nodes) importer.Add(node);
+    return importer.Values({"out"}).front();
+  }
+
   TestNode& Add(Tensor tensor, bool constant) {
+    spec.input_names.push_back("in" + std::to_string(spec.inputs.size()));
     spec.inputs.push_back(
         {true, tensor.shape(), tensor.type(), constant ? std::make_shared<const Tensor>(tensor) : nullptr});
     values.push_back(std::move(tensor));

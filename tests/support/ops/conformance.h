@@ -15,22 +15,22 @@ namespace tilesmith {
 using RunGraph = std::function<std::vector<Tensor>(const Graph& graph, const std::vector<Tensor>& inputs)>;
 
 struct ConformanceReport {
-  int out_of_scope = 0;               // cases that use an operator outside of the ones tested
-  std::vector<std::string> ran;       // names of cases
-  std::vector<std::string> skipped;   // "name: reason", the importer's
-  std::vector<std::string> failures;  // "name: what differs"
+  std::vector<std::string> ran;                             // names of cases
+  std::map<std::string, std::vector<std::string>> skipped;  // names of cases, by the importer's reason
+  std::set<std::string> failed;                             // names of cases, of those that ran
+  std::vector<std::string> failures;                        // "name: what differs"
 };
 
 // Whether the package is installed.
 bool HaveConformanceData();
 
-// Runs every case whose operators are all among those a CNN is made of. A case with several inputs runs with
+// Runs every case. A case with several inputs runs with
 // all of them as activations and with all but the first as constants (weights), where the importer accepts
 // it; it is skipped when it accepts neither. Results must satisfy |a - b| <= 1e-7 + 1e-3 * |b|, the tolerance
 // of ONNX's backend test runner, with b the stored output.
 ConformanceReport RunConformance(const RunGraph& run);
 
-// The report as text: how many ran, and each skipped case with its reason.
+// The report as text: how many cases there are, ran, and were skipped for which reason.
 std::string DescribeConformance(const ConformanceReport& report);
 
 // How many cases of single nodes there are, which tells versions of the package apart.

@@ -1,0 +1,12 @@
+// Operators of com.microsoft that ONNX Runtime writes when it optimises a model, as ONNX's own.
+#pragma once
+
+#include "ops/base/op_registry.h"
+
+namespace tilesmith {
+
+// com.microsoft's FusedConv, FusedGemm, FusedMatMul, Gelu, FastGelu, QuickGelu, BiasGelu,
+// SkipLayerNormalization.
+std::vector<OpImporter> ContribImporters();
+
+}  // namespace tilesmith

@@ -1,0 +1,336 @@
+#include "ops/elementwise/logic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "ops/base/broadcast.h"
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
+
+namespace tilesmith {
+namespace {
+
+struct PairName {
+  PairKind kind;
+  std::string_view name;
+};
+constexpr PairName kPairNames[] = {{PairKind::kEqual, "Equal"},
+                                   {PairKind::kGreater, "Greater"},
+                                   {PairKind::kGreaterOrEqual, "GreaterOrEqual"},
+                                   {PairKind::kLess, "Less"},
+                                   {PairKind::kLessOrEqual, "LessOrEqual"},
+                                   {PairKind::kAnd, "And"},
+                                   {PairKind::kOr, "Or"},
+                                   {PairKind::kXor, "Xor"},
+                                   {PairKind::kMod, "Mod"},
+                                   {PairKind::kFmod, "Mod"},
+                                   {PairKind::kBitAnd, "BitwiseAnd"},
+                                   {PairKind::kBitOr, "BitwiseOr"},
+                                   {PairKind::kBitXor, "BitwiseXor"},
+                                   {PairKind::kShiftLeft, "BitShift"},
+                                   {PairKind::kShiftRight, "BitShift"},
+                                   {PairKind::kMin, "Min"},
+                                   {PairKind::kMax, "Max"}};
+
+bool IsComparison(PairKind kind) { return kind <= PairKind::kLessOrEqual; }
+bool IsLogic(PairKind kind) { return kind >= PairKind::kAnd && kind <= PairKind::kXor; }
+bool IsBitwise(PairKind kind) { return kind >= PairKind::kBitAnd && kind <= PairKind::kShiftRight; }
+
+// out = combine(a, b), row by row.
+template <typename A, typename B, typename Combine>
+void CombineRows(const Tensor& a, const Tensor& b, Tensor& out, const Combine& combine) {
+  const A* from_a = a.data<A>();
+  const A* from_b = b.data<A>();
+  B* to = out.data<B>();
+  ForEachBroadcastRow<2>({a.shape(), b.shape()}, out.shape(),
+                         [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
+                           for (int64_t i = 0; i < count; ++i) {
+                             to[at + i] = static_cast<B>(
+                                 combine(from_a[starts[0] + i * steps[0]], from_b[starts[1] + i * steps[1]]));
+                           }
+                         });
+}
+
+template <typename T>
+T Modulo(T a, T b, bool sign_of_a) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw Error(ErrorCode::kBadModel, "Mod of integers by zero");
+    if constexpr (std::is_signed_v<T>) {
+      if (b == -1) return 0;
+      const T rest = static_cast<T>(a % b);
+      return rest != 0 && !sign_of_a && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      return static_cast<T>(a % b);
+    }
+  } else {
+    const double x = static_cast<double>(a), y = static_cast<double>(b), rest = std::fmod(x, y);
+    return static_cast<T>(
+        static_cast<float>(rest != 0 && !sign_of_a && (rest < 0) != (y < 0) ? rest + y : rest));
+  }
+}
+
+template <typename T>
+T Bits(PairKind kind, T a, T b) {
+  using Unsigned = std::make_unsigned_t<T>;
+  const auto x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
+  const bool beyond = y >= static_cast<Unsigned>(std::numeric_limits<Unsigned>::digits);
+  switch (kind) {
+    case PairKind::kBitAnd:
+      return static_cast<T>(x & y);
+    case PairKind::kBitOr:
+      return static_cast<T>(x | y);
+    case PairKind::kBitXor:
+      return static_cast<T>(x ^ y);
+    case PairKind::kShiftLeft:
+      return static_cast<T>(beyond ? 0 : static_cast<Unsigned>(uint64_t{x} << y));
+    default:
+      return static_cast<T>(beyond ? 0 : x >> y);
+  }
+}
+
+template <typename T>
+void Compare(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
+  const auto run = [&](const auto& compare) { CombineRows<T, bool>(a, b, out, compare); };
+  switch (kind) {
+    case PairKind::kEqual:
+      return run(std::equal_to<T>());
+    case PairKind::kGreater:
+      return run(std::greater<T>());
+    case PairKind::kGreaterOrEqual:
+      return run(std::greater_equal<T>());
+    case PairKind::kLess:
+      return run(std::less<T>());
+    default:
+      return run(std::less_equal<T>());
+  }
+}
+
+void CombineBools(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
+  CombineRows<bool, bool>(a, b, out, [kind](bool x, bool y) {
+    const bool p = x != 0, q = y != 0;
+    return kind == PairKind::kAnd ? p && q : kind == PairKind::kOr ? p || q : p != q;
+  });
+}
+
+template <typename T>
+void Compute(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
+  if (kind == PairKind::kMod || kind == PairKind::kFmod) {
+    const bool sign_of_a = kind == PairKind::kFmod;
+    CombineRows<T, T>(a, b, out, [sign_of_a](T x, T y) { return Modulo<T>(x, y, sign_of_a); });
+  } else if (kind == PairKind::kMin) {
+    CombineRows<T, T>(a, b, out, [](T x, T y) { return y < x ? y : x; });
+  } else if (kind == PairKind::kMax) {
+    CombineRows<T, T>(a, b, out, [](T x, T y) { return x < y ? y : x; });
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    CombineRows<T, T>(a, b, out, [kind](T x, T y) { return Bits<T>(kind, x, y); });
+  }
+}
+
+void NeedType(DataType type, DataType wanted, std::string_view what) {
+  if (type != wanted) throw Error(ErrorCode::kBadModel, fmt::format("its inputs must be {}", what));
+}
+
+template <PairKind kKind>
+BuiltOp BuildPair(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  return BuiltWithInputs(std::make_shared<PairOp>(kKind), 2);
+}
+
+BuiltOp BuildMod(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const bool fmod = spec.Int("fmod", 0) != 0;
+  if (!fmod && IsFloating(spec.inputs[0].type)) Refuse(spec, "fmod must be 1 where the inputs are floats");
+  return BuiltWithInputs(std::make_shared<PairOp>(fmod ? PairKind::kFmod : PairKind::kMod), 2);
+}
+
+BuiltOp BuildBitShift(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const std::string direction = spec.String("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    Refuse(spec, fmt::format("direction \"{}\" is unknown (known: LEFT, RIGHT)", direction));
+  }
+  const PairKind kind = direction == "LEFT" ? PairKind::kShiftLeft : PairKind::kShiftRight;
+  return BuiltWithInputs(std::make_shared<PairOp>(kind), 2);
+}
+
+template <TestKind kKind>
+BuiltOp BuildTest(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1);
+  return BuiltWithInputs(std::make_shared<TestOp>(kKind), 1);
+}
+
+BuiltOp BuildIsInf(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1);
+  const Infinities found{spec.Int("detect_negative", 1) != 0, spec.Int("detect_positive", 1) != 0};
+  return BuiltWithInputs(std::make_shared<TestOp>(TestKind::kIsInfinite, found), 1);
+}
+
+BuiltOp BuildWhere(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
+}
+
+}  // namespace
+
+std::string_view PairOp::Type() const { return std::ranges::find(kPairNames, kind_, &PairName::kind)->name; }
+
+std::string PairOp::Signature() const {
+  if (kind_ == PairKind::kFmod) return "Mod of a's sign";
+  if (kind_ == PairKind::kShiftLeft) return "BitShift left";
+  return std::string(Type());
+}
+
+Shape PairOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll(Type(), inputs); }
+
+DataType PairOp::OutputType(std::span<const DataType> inputs) const {
+  const DataType type = SharedType(inputs);
+  if (IsComparison(kind_)) return DataType::kBool;
+  if (IsLogic(kind_)) NeedType(type, DataType::kBool, "bools");
+  if (IsBitwise(kind_) && !IsInteger(type)) {
+    throw Error(ErrorCode::kBadModel, "its inputs must be integers");
+  }
+  return type;
+}
+
+Tensor PairOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &a = *inputs[0], &b = *inputs[1];
+  const Shape shapes[] = {a.shape(), b.shape()};
+  const DataType types[] = {a.type(), b.type()};
+  Tensor out(InferShape(shapes), Layout::Nchw(OutputType(types)));
+  if (IsLogic(kind_)) {
+    CombineBools(kind_, a, b, out);
+    return out;
+  }
+  VisitType(a.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    IsComparison(kind_) ? Compare<T>(kind_, a, b, out) : Compute<T>(kind_, a, b, out);
+  });
+  return out;
+}
+
+std::string_view TestOp::Type() const {
+  switch (kind_) {
+    case TestKind::kNot:
+      return "Not";
+    case TestKind::kBitNot:
+      return "BitwiseNot";
+    case TestKind::kIsNan:
+      return "IsNaN";
+    default:
+      return "IsInf";
+  }
+}
+
+std::string TestOp::Signature() const {
+  std::string text(Type());
+  if (kind_ == TestKind::kIsInfinite && !infinities_.negative) text += " positive";
+  if (kind_ == TestKind::kIsInfinite && !infinities_.positive) text += " negative";
+  return text;
+}
+
+DataType TestOp::OutputType(std::span<const DataType> inputs) const {
+  if (kind_ == TestKind::kNot) NeedType(inputs[0], DataType::kBool, "bools");
+  if (kind_ == TestKind::kBitNot) {
+    if (!IsInteger(inputs[0])) throw Error(ErrorCode::kBadModel, "its input must be of integers");
+    return inputs[0];
+  }
+  return DataType::kBool;
+}
+
+Tensor TestOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor& x = *inputs[0];
+  const DataType types[] = {x.type()};
+  Tensor out(x.shape(), Layout::Nchw(OutputType(types)));
+  VisitType(x.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* from = x.data<T>();
+    const int64_t count = x.size();
+    if (kind_ == TestKind::kBitNot) {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = static_cast<T>(~from[i]);
+      }
+      return;
+    }
+    bool* to = out.data<bool>();
+    for (int64_t i = 0; i < count; ++i) {
+      const double value = static_cast<double>(from[i]);
+      switch (kind_) {
+        case TestKind::kNot:
+          to[i] = from[i] == T(0);
+          break;
+        case TestKind::kIsNan:
+          to[i] = std::isnan(value);
+          break;
+        default:
+          to[i] = std::isinf(value) && (value < 0 ? infinities_.negative : infinities_.positive);
+      }
+    }
+  });
+  return out;
+}
+
+Shape WhereOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Where", inputs); }
+
+DataType WhereOp::OutputType(std::span<const DataType> inputs) const {
+  if (inputs[0] != DataType::kBool) throw Error(ErrorCode::kBadModel, "its condition must be boolean");
+  return SharedType(inputs.subspan(1));
+}
+
+Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &condition = *inputs[0], &a = *inputs[1], &b = *inputs[2];
+  const Shape shapes[] = {condition.shape(), a.shape(), b.shape()};
+  Tensor out(InferShape(shapes), Layout::Nchw(a.type()));
+  const bool* choose = condition.data<bool>();
+  VisitType(a.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* from_a = a.data<T>();
+    const T* from_b = b.data<T>();
+    T* to = out.data<T>();
+    ForEachBroadcastRow<3>({condition.shape(), a.shape(), b.shape()}, out.shape(),
+                           [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
+                             for (int64_t i = 0; i < count; ++i) {
+                               to[at + i] = choose[starts[0] + i * steps[0]] != 0
+                                                ? from_a[starts[1] + i * steps[1]]
+                                                : from_b[starts[2] + i * steps[2]];
+                             }
+                           });
+  });
+  return out;
+}
+
+BuiltOp BuildIntegerClip(const NodeSpec& spec) {
+  NodeWriter writer(spec);
+  std::string x = writer.In(0);
+  if (spec.HasInput(1)) x = writer.Add("Max", {x, writer.In(1)});
+  if (spec.HasInput(2)) x = writer.Add("Min", {x, writer.In(2)});
+  writer.Add("Identity", {x}, {}, writer.Out(0));
+  return writer.Take();
+}
+
+std::vector<OpImporter> LogicImporters() {
+  return {{"Equal", BuildPair<PairKind::kEqual>},
+          {"Greater", BuildPair<PairKind::kGreater>},
+          {"GreaterOrEqual", BuildPair<PairKind::kGreaterOrEqual>},
+          {"Less", BuildPair<PairKind::kLess>},
+          {"LessOrEqual", BuildPair<PairKind::kLessOrEqual>},
+          {"And", BuildPair<PairKind::kAnd>},
+          {"Or", BuildPair<PairKind::kOr>},
+          {"Xor", BuildPair<PairKind::kXor>},
+          {"Mod", BuildMod},
+          {"BitwiseAnd", BuildPair<PairKind::kBitAnd>},
+          {"BitwiseOr", BuildPair<PairKind::kBitOr>},
+          {"BitwiseXor", BuildPair<PairKind::kBitXor>},
+          {"BitShift", BuildBitShift},
+          {"Not", BuildTest<TestKind::kNot>},
+          {"BitwiseNot", BuildTest<TestKind::kBitNot>},
+          {"IsNaN", BuildTest<TestKind::kIsNan>},
+          {"IsInf", BuildIsInf},
+          {"Where", BuildWhere}};
+}
+
+}  // namespace tilesmith

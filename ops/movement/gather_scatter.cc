@@ -1,0 +1,265 @@
+#include "ops/movement/gather_scatter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr std::string_view kReductions[] = {"none", "add", "mul", "max", "min"};
+
+ScatterReduction ReductionOf(const NodeSpec& spec) {
+  const std::string name = spec.String("reduction", "none");
+  const auto found = std::ranges::find(kReductions, name);
+  if (found == std::end(kReductions)) Refuse(spec, fmt::format("reduction \"{}\" is not supported", name));
+  return static_cast<ScatterReduction>(found - std::begin(kReductions));
+}
+
+std::string ReductionText(ScatterReduction reduction) {
+  if (reduction == ScatterReduction::kReplace) return "";
+  return fmt::format(" {}", kReductions[static_cast<int>(reduction)]);
+}
+
+void NeedIndices(DataType type) {
+  if (!IsInteger(type)) throw Error(ErrorCode::kBadModel, "its indices must be integers");
+}
+
+[[noreturn]] void Misfit(std::string_view what, std::span<const Shape> inputs) {
+  std::string shapes;
+  for (const Shape& shape : inputs) shapes += (shapes.empty() ? "" : ", ") + ShapeToString(shape);
+  throw Error(ErrorCode::kBadModel, fmt::format("{} of {}: the shapes do not fit", what, shapes));
+}
+
+int64_t NormalIndex(int64_t index, int64_t size) {
+  if (index >= -size && index < size) return index < 0 ? index + size : index;
+  throw Error(ErrorCode::kBadModel, fmt::format("index {} is outside an axis of {}", index, size));
+}
+
+Shape Part(const Shape& shape, size_t begin, size_t end) {
+  return Shape(shape.begin() + static_cast<int64_t>(begin), shape.begin() + static_cast<int64_t>(end));
+}
+
+// body(i, at): element i of `indices` means element `at` of `data`, along `axis` where indices[i] says.
+template <typename Body>
+void ForEachAlong(const Tensor& indices, const Shape& data, int64_t axis, const Body& body) {
+  const std::vector<int64_t> strides = DenseStrides(data);
+  const Shape& shape = indices.shape();
+  const size_t rank = shape.size();
+  std::vector<int64_t> index(rank, 0);
+  int64_t base = 0;  // of the other axes
+  const int64_t count = indices.size(), size = data[axis];
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
+  for (int64_t i = 0; i < count; ++i) {
+    body(i, base + NormalIndex(chosen[i], size) * strides[axis]);
+    for (size_t a = rank; a-- > 0;) {
+      const int64_t stride = static_cast<int64_t>(a) == axis ? 0 : strides[a];
+      base += stride;
+      if (++index[a] < shape[a]) break;
+      base -= stride * shape[a];
+      index[a] = 0;
+    }
+  }
+}
+
+// Where tuple number `i` of the last axis of `indices` begins in a tensor with these leading sizes.
+int64_t TupleOffset(const int64_t* tuple, std::span<const int64_t> sizes, int64_t slice) {
+  int64_t at = 0;
+  for (size_t k = 0; k < sizes.size(); ++k) at = at * sizes[k] + NormalIndex(tuple[k], sizes[k]);
+  return at * slice;
+}
+
+template <typename T>
+void Reduce(ScatterReduction reduction, T value, T& result) {
+  switch (reduction) {
+    case ScatterReduction::kReplace:
+      result = value;
+      return;
+    case ScatterReduction::kMax:
+      if (result < value) result = value;
+      return;
+    case ScatterReduction::kMin:
+      if (value < result) result = value;
+      return;
+    default:
+      break;
+  }
+  const bool add = reduction == ScatterReduction::kAdd;
+  if constexpr (std::is_integral_v<T>) {  // wraps around
+    const auto x = static_cast<uint64_t>(result), y = static_cast<uint64_t>(value);
+    result = static_cast<T>(add ? x + y : x * y);
+  } else {
+    result = static_cast<T>(add ? result + value : result * value);
+  }
+}
+
+BuiltOp BuildGatherElements(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", 0), spec.inputs[0].shape.size());
+  return BuiltWithInputs(std::make_shared<GatherElementsOp>(axis), 2);
+}
+
+BuiltOp BuildGatherNd(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const int64_t batch_dims = spec.Int("batch_dims", 0);
+  if (batch_dims < 0 || batch_dims > kMaxRank) Refuse(spec, fmt::format("batch_dims is {}", batch_dims));
+  return BuiltWithInputs(std::make_shared<GatherNdOp>(batch_dims), 2);
+}
+
+BuiltOp BuildScatterElements(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", 0), spec.inputs[0].shape.size());
+  return BuiltWithInputs(std::make_shared<ScatterElementsOp>(axis, ReductionOf(spec)), 3);
+}
+
+BuiltOp BuildScatterNd(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  return BuiltWithInputs(std::make_shared<ScatterNdOp>(ReductionOf(spec)), 3);
+}
+
+DataType ScatterType(std::span<const DataType> inputs) {
+  NeedIndices(inputs[1]);
+  const DataType types[] = {inputs[0], inputs[2]};
+  return SharedType(types);
+}
+
+}  // namespace
+
+std::string GatherElementsOp::Signature() const { return fmt::format("GatherElements axis {}", axis_); }
+
+Shape GatherElementsOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape &data = inputs[0], &indices = inputs[1];
+  bool fits = data.size() == indices.size() && axis_ < std::ssize(data);
+  for (size_t axis = 0; fits && axis < data.size(); ++axis) {
+    fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
+  }
+  if (!fits) Misfit(Signature(), inputs);
+  return indices;
+}
+
+Tensor GatherElementsOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &data = *inputs[0], &indices = *inputs[1];
+  NeedIndices(indices.type());
+  Tensor out(indices.shape(), Layout::Nchw(data.type()));
+  VisitType(data.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* from = data.data<T>();
+    T* to = out.data<T>();
+    ForEachAlong(indices, data.shape(), axis_, [&](int64_t i, int64_t at) { to[i] = from[at]; });
+  });
+  return out;
+}
+
+std::string GatherNdOp::Signature() const {
+  return batch_dims_ == 0 ? "GatherND" : fmt::format("GatherND behind {} axes", batch_dims_);
+}
+
+Shape GatherNdOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape &data = inputs[0], &indices = inputs[1];
+  const auto batch = static_cast<size_t>(batch_dims_);
+  bool fits = batch < indices.size() && batch <= data.size();
+  for (size_t axis = 0; fits && axis < batch; ++axis) fits = data[axis] == indices[axis];
+  fits = fits && batch_dims_ + indices.back() <= std::ssize(data);
+  if (!fits) Misfit(Signature(), inputs);
+  Shape shape = Part(indices, 0, indices.size() - 1);
+  const Shape slice = Part(data, batch + static_cast<size_t>(indices.back()), data.size());
+  shape.insert(shape.end(), slice.begin(), slice.end());
+  return shape;
+}
+
+Tensor GatherNdOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &data = *inputs[0], &indices = *inputs[1];
+  NeedIndices(indices.type());
+  const Shape shapes[] = {data.shape(), indices.shape()};
+  Tensor out(InferShape(shapes), Layout::Nchw(data.type()));
+  if (out.size() == 0) return out;
+  const auto batch = static_cast<size_t>(batch_dims_);
+  const int64_t length = indices.shape().back();
+  const size_t indexed = batch + static_cast<size_t>(length);
+  const Shape sizes = Part(data.shape(), batch, indexed);
+  const int64_t slice = ElementCount(Part(data.shape(), indexed, data.shape().size()));
+  const int64_t image = ElementCount(Part(data.shape(), batch, data.shape().size()));
+  const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
+  const int64_t per_image = tuples / ElementCount(Part(data.shape(), 0, batch));
+  for (int64_t i = 0; i < tuples; ++i) {
+    const int64_t from = i / per_image * image + TupleOffset(chosen.data() + i * length, sizes, slice);
+    CopyElements(data, from, out, i * slice, slice);
+  }
+  return out;
+}
+
+std::string ScatterElementsOp::Signature() const {
+  return fmt::format("ScatterElements axis {}{}", axis_, ReductionText(reduction_));
+}
+
+Shape ScatterElementsOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape &data = inputs[0], &indices = inputs[1];
+  bool fits = data.size() == indices.size() && indices == inputs[2] && axis_ < std::ssize(data);
+  for (size_t axis = 0; fits && axis < data.size(); ++axis) {
+    fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
+  }
+  if (!fits) Misfit(Signature(), inputs);
+  return data;
+}
+
+DataType ScatterElementsOp::OutputType(std::span<const DataType> inputs) const { return ScatterType(inputs); }
+
+Tensor ScatterElementsOp::Reference(std::span<const Tensor* const> inputs) const {
+  Tensor out = *inputs[0];
+  VisitType(out.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* updates = inputs[2]->data<T>();
+    T* to = out.data<T>();
+    ForEachAlong(*inputs[1], out.shape(), axis_,
+                 [&](int64_t i, int64_t at) { Reduce<T>(reduction_, updates[i], to[at]); });
+  });
+  return out;
+}
+
+std::string ScatterNdOp::Signature() const { return "ScatterND" + ReductionText(reduction_); }
+
+Shape ScatterNdOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
+  if (indices.empty() || indices.back() > std::ssize(data)) Misfit(Signature(), inputs);
+  Shape wanted = Part(indices, 0, indices.size() - 1);
+  const Shape slice = Part(data, static_cast<size_t>(indices.back()), data.size());
+  wanted.insert(wanted.end(), slice.begin(), slice.end());
+  if (updates != wanted) Misfit(Signature(), inputs);
+  return data;
+}
+
+DataType ScatterNdOp::OutputType(std::span<const DataType> inputs) const { return ScatterType(inputs); }
+
+Tensor ScatterNdOp::Reference(std::span<const Tensor* const> inputs) const {
+  Tensor out = *inputs[0];
+  const Tensor &indices = *inputs[1], &updates = *inputs[2];
+  const auto length = static_cast<size_t>(indices.shape().back());
+  const Shape sizes = Part(out.shape(), 0, length);
+  const int64_t slice = ElementCount(Part(out.shape(), length, out.shape().size()));
+  const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
+  VisitType(out.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* from = updates.data<T>();
+    T* to = out.data<T>();
+    for (int64_t i = 0; i < tuples && slice > 0; ++i) {
+      const int64_t at = TupleOffset(chosen.data() + i * static_cast<int64_t>(length), sizes, slice);
+      for (int64_t k = 0; k < slice; ++k) Reduce<T>(reduction_, from[i * slice + k], to[at + k]);
+    }
+  });
+  return out;
+}
+
+std::vector<OpImporter> GatherScatterImporters() {
+  return {{"GatherElements", BuildGatherElements},
+          {"GatherND", BuildGatherNd},
+          {"Scatter", BuildScatterElements},
+          {"ScatterElements", BuildScatterElements},
+          {"ScatterND", BuildScatterNd}};
+}
+
+}  // namespace tilesmith

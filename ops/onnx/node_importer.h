@@ -1,0 +1,104 @@
+// Nodes of a model become nodes of a Graph, or constants, or the graph's tail.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ops/base/op_registry.h"
+#include "ops/graph/graph.h"
+
+namespace tilesmith {
+
+// A model's own functions, by their op types.
+using ModelFunctions = std::map<std::string, NodeList, std::less<>>;
+
+struct NodeImporterOptions {
+  std::string source;                               // for messages
+  int64_t opset = 0;                                // of the default domain
+  std::shared_ptr<const ModelFunctions> functions;  // may be null
+};
+
+// First all constants, inputs and the names that are reserved and read, then the nodes in their order.
+class NodeImporter {
+ public:
+  NodeImporter(Graph graph, NodeImporterOptions options);
+
+  // A tensor known now. `initializer`: it adds to what may be computed at load time.
+  void AddConstant(const std::string& name, std::shared_ptr<const Tensor> value, bool initializer = true);
+  void AddInput(const std::string& name, const Shape& shape, DataType type);
+  // A tensor that cannot be had, for the reason given or one that was given before.
+  void AddUnknown(const std::string& name, const std::string& problem = "");
+  // Names that only the graph's inputs and outputs may have.
+  void Reserve(const std::string& name) { reserved_.insert(name); }
+  // Tensors that somebody reads: outputs nobody reads are not computed.
+  void AddReader(const ModelNode& node);
+  void AddReader(const std::string& tensor) { read_.insert(tensor); }
+
+  // Takes in one node, and those that stand for it. What is not supported is kept for Finish to report.
+  void Add(ModelNode node);
+  void AddProblem(const std::string& op_type, const std::string& name, std::string reason);
+
+  bool Knows(const std::string& name) const { return values_.contains(name); }
+  // The graph with these outputs. Throws Error(kBadModel) with a line for every op type that is not
+  // supported, and when no node computes an output.
+  Graph Finish(const std::vector<std::string>& outputs);
+  // The values of these tensors, all of which are constants. Throws likewise.
+  std::vector<Tensor> Values(const std::vector<std::string>& names) const;
+
+ private:
+  enum class State {
+    kKnown,
+    kUnknown,  // its node, or one in front of it, is among the problems
+    kLate,     // the tail computes it
+  };
+  struct Value {
+    NodeInput info;
+    std::optional<Graph::NodeId> node;
+    State state = State::kKnown;
+  };
+  struct Problem {
+    std::string op_type, first_node, reason;
+    int64_t count = 0;
+  };
+
+  void Take(const ModelNode& node);
+  bool Reads(const ModelNode& node, State state) const;
+  void Defer(const ModelNode& node);
+  void ReadLate(const std::string& tensor);
+  void BuildOutputs(const ModelNode& node, const std::string& name);
+  NodeSpec SpecOf(const ModelNode& node, const std::string& name, int output) const;
+  BuiltOp BuildCall(const NodeSpec& spec) const;
+  void Expand(BuiltOp built);
+  Value Build(const NodeSpec& spec, const BuiltOp& built);
+  Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
+  void Spend(double operations);
+  void CheckExtraOutputs(const ModelNode& node) const;
+  void CheckProblems() const;
+  std::vector<NodeInput> InputsOf(const ModelNode& node) const;
+  std::string NameFor(const ModelNode& node) const;
+  Graph::NodeId AddNamed(const std::string& name, OpPtr op, const std::vector<Graph::NodeId>& inputs);
+  Graph::NodeId NodeOf(const std::string& tensor);
+  void AddOutput(const std::string& name);
+  void AddTail(const std::vector<std::string>& outputs);
+
+  Graph graph_;
+  const NodeImporterOptions options_;
+  int64_t operations_left_;  // of SizeLimits::folded_operations
+  int64_t expansion_left_;
+  std::unordered_map<std::string, Value> values_;
+  std::unordered_set<std::string> read_, reserved_;
+  std::deque<ModelNode> pending_;
+  std::vector<Problem> problems_;
+  std::vector<ModelNode> late_;
+  std::vector<std::string> late_reads_;  // tensors of the graph, each once
+  std::map<std::string, std::shared_ptr<const Tensor>> late_constants_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,34 @@
+// Samples of an image at computed places. Plain, through the reference.
+#pragma once
+
+#include "ops/base/op_registry.h"
+
+namespace tilesmith {
+
+enum class SampleMode { kLinear, kNearest, kCubic };
+enum class SamplePadding { kZeros, kBorder, kReflection };
+
+// out[n, c, p] = in[n, c] at the place grid[n, p], which lists the coordinates from the last axis to the
+// first, -1 and 1 being the ends of the axis: the centers of its outer elements (align_corners) or their
+// outer edges. Inputs: {N, C, D1, ..., Dr} and {N, P1, ..., Pr, r}, r 1, 2 or 3; cubic for r = 2 only, by
+// Keys' kernel with a = -0.75.
+class GridSampleOp : public Op {
+ public:
+  GridSampleOp(SampleMode mode, SamplePadding padding, bool align_corners)
+      : mode_(mode), padding_(padding), align_corners_(align_corners) {}
+  std::string_view Type() const override { return "GridSample"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+
+ private:
+  SampleMode mode_;
+  SamplePadding padding_;
+  bool align_corners_;
+};
+
+// GridSample, and AffineGrid as a MatMul.
+std::vector<OpImporter> GridSampleImporters();
+
+}  // namespace tilesmith

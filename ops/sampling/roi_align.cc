@@ -1,0 +1,140 @@
+#include "ops/sampling/roi_align.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+
+namespace tilesmith {
+namespace {
+
+// What adaptive sampling takes of a bin at most, along an axis: a region may be as large as its file says.
+constexpr int64_t kMaxSamples = 1 << 10;
+
+BuiltOp BuildRoiAlign(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  RoiAlignParams p;
+  const std::string mode = spec.String("mode", "avg");
+  if (mode != "avg" && mode != "max")
+    Refuse(spec, fmt::format("mode \"{}\" is unknown (known: avg, max)", mode));
+  p.max = mode == "max";
+  const std::string transform =
+      spec.String("coordinate_transformation_mode", spec.opset < 16 ? "output_half_pixel" : "half_pixel");
+  if (transform != "half_pixel" && transform != "output_half_pixel") {
+    Refuse(spec, fmt::format("coordinate_transformation_mode \"{}\" is unknown", transform));
+  }
+  p.half_pixel = transform == "half_pixel";
+  p.height = spec.Int("output_height", 1);
+  p.width = spec.Int("output_width", 1);
+  p.samples = spec.Int("sampling_ratio", 0);
+  p.scale = spec.Float("spatial_scale", 1);
+  if (p.height < 1 || p.width < 1 || p.samples < 0 || p.samples > kMaxSamples) {
+    Refuse(spec, fmt::format("an output of {}x{} by {} samples", p.height, p.width, p.samples));
+  }
+  return BuiltWithInputs(std::make_shared<RoiAlignOp>(p), 3);
+}
+
+// A sample between four pixels of a channel.
+struct Corners {
+  std::array<int64_t, 4> offset{};
+  std::array<float, 4> weight{};
+};
+
+Corners CornersAt(float y, float x, int64_t height, int64_t width) {
+  // Up to a pixel outside counts as the edge, farther away as 0. NaN does, too.
+  if (!(y >= -1) || !(y <= float(height)) || !(x >= -1) || !(x <= float(width))) return {};
+  y = std::max(y, 0.0f), x = std::max(x, 0.0f);
+  int64_t top = static_cast<int64_t>(y), left = static_cast<int64_t>(x), bottom = top + 1, right = left + 1;
+  if (top >= height - 1) top = bottom = height - 1, y = float(top);
+  if (left >= width - 1) left = right = width - 1, x = float(left);
+  const float down = y - float(top), over = x - float(left);
+  return {{top * width + left, top * width + right, bottom * width + left, bottom * width + right},
+          {(1 - down) * (1 - over), (1 - down) * over, down * (1 - over), down * over}};
+}
+
+int64_t SamplesOf(int64_t given, float extent, int64_t bins) {
+  if (given > 0) return given;
+  const float wanted = std::ceil(extent / float(bins));
+  return wanted >= 1 ? static_cast<int64_t>(std::min(wanted, float(kMaxSamples))) : wanted < 1 ? 0 : 1;
+}
+
+}  // namespace
+
+std::string RoiAlignOp::Signature() const {
+  const RoiAlignParams& p = params_;
+  return fmt::format("RoiAlign {} {}x{} samples {} scale {}{}", p.max ? "max" : "mean", p.height, p.width,
+                     p.samples, p.scale, p.half_pixel ? " half_pixel" : "");
+}
+
+Shape RoiAlignOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape &image = inputs[0], &regions = inputs[1];
+  if (image.size() != 4 || regions.size() != 2 || regions[1] != 4 || inputs[2] != Shape{regions[0]} ||
+      image[2] < 1 || image[3] < 1) {
+    throw Error(ErrorCode::kBadModel, fmt::format("{} of {} at {} and {}", Signature(), ShapeToString(image),
+                                                  ShapeToString(regions), ShapeToString(inputs[2])));
+  }
+  return {regions[0], image[1], params_.height, params_.width};
+}
+
+DataType RoiAlignOp::OutputType(std::span<const DataType> inputs) const {
+  if (!IsInteger(inputs[2])) throw Error(ErrorCode::kBadModel, "its batch indices must be integers");
+  return Op::OutputType(inputs.first(2));
+}
+
+Tensor RoiAlignOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor &image = *inputs[0], &regions = *inputs[1];
+  const RoiAlignParams& p = params_;
+  const Dims4 in = ToDims4(image.shape());
+  const int64_t count = regions.shape()[0], bins = p.height * p.width;
+  Tensor out(Shape{count, in.c, p.height, p.width});
+  const std::vector<int64_t> batches = ElementsAs<int64_t>(*inputs[2]);
+  std::vector<Corners> samples;
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t batch = batches[r];
+    if (batch < 0 || batch >= in.n) {
+      throw Error(ErrorCode::kBadModel, fmt::format("region {} is of image {} of {}", r, batch, in.n));
+    }
+    const float* region = regions.floats() + r * 4;
+    const float shift = p.half_pixel ? 0.5f : 0.0f;
+    const float x0 = region[0] * p.scale - shift, y0 = region[1] * p.scale - shift;
+    float width = region[2] * p.scale - shift - x0, height = region[3] * p.scale - shift - y0;
+    if (!p.half_pixel) width = std::max(width, 1.0f), height = std::max(height, 1.0f);
+    const int64_t rows = SamplesOf(p.samples, height, p.height),
+                  columns = SamplesOf(p.samples, width, p.width);
+    const float bin_height = height / float(p.height), bin_width = width / float(p.width);
+    for (int64_t bin = 0; bin < bins; ++bin) {
+      const float top = y0 + float(bin / p.width) * bin_height, left = x0 + float(bin % p.width) * bin_width;
+      samples.clear();
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          samples.push_back(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
+                                      left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w));
+        }
+      }
+      for (int64_t c = 0; c < in.c; ++c) {
+        const float* plane = image.floats() + (batch * in.c + c) * in.h * in.w;
+        double sum = 0;
+        float largest = samples.empty() ? 0 : -std::numeric_limits<float>::infinity();
+        for (const Corners& s : samples) {
+          for (int k = 0; k < 4; ++k) {
+            const float value = s.weight[k] * plane[s.offset[k]];
+            sum += value;
+            largest = std::max(largest, value);
+          }
+        }
+        const double mean = sum / double(std::max<int64_t>(std::ssize(samples), 1));
+        out.floats()[(r * in.c + c) * bins + bin] = p.max ? largest : static_cast<float>(mean);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<OpImporter> RoiAlignImporters() { return {{"RoiAlign", BuildRoiAlign}}; }
+
+}  // namespace tilesmith
