@@ -24,6 +24,14 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   return templates;
 }
 
+std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target) {
+  std::vector<const ConvTemplate*> fitting;
+  for (const ConvTemplate* candidate : ConvTemplates()) {
+    if (candidate->DeviceKind() == target.device) fitting.push_back(candidate);
+  }
+  return fitting;
+}
+
 const ConvTemplate* KnownConvTemplate(std::string_view name) {
   for (const ConvTemplate* candidate : ConvTemplates()) {
     if (candidate->Name() == name) return candidate;

@@ -45,7 +45,7 @@ LayoutSearch::LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std
 }
 
 LayoutSearch::Need LayoutSearch::NeedOf(const Pair& pair, const Record* best, double worth_seconds) const {
-  if (pair.exhausted) return Need::kNothing;
+  if (pair.exhausted || pair.awaited) return Need::kNothing;
   if (!IsFull(best)) return pair.trials < kRecordTrials ? Need::kRecord : Need::kNothing;
   // What was moved here first may have been no good anywhere.
   const bool promising = best->seconds <= kSearchGain * worth_seconds || pair.trials < kMinTrials;
@@ -105,13 +105,13 @@ std::optional<LayoutSearch::Candidate> LayoutSearch::CandidateFor(const Pair& pa
   return candidate;
 }
 
-// Whether the trial last asked for made its pair faster.
-void LayoutSearch::JudgeLast(const Record* best) {
-  if (IsFull(best) && best->seconds < kGain * last_->best_seconds) {
-    last_->barren = 0;
-    last_->best_seconds = best->seconds;
+// Whether the trial asked for made its pair faster.
+void LayoutSearch::Judge(Pair& pair, const Record* best) {
+  if (IsFull(best) && best->seconds < kGain * pair.best_seconds) {
+    pair.barren = 0;
+    pair.best_seconds = best->seconds;
   } else {
-    ++last_->barren;
+    ++pair.barren;
   }
 }
 
@@ -123,8 +123,12 @@ std::optional<LayoutSearch::Candidate> LayoutSearch::Next(const TrialBook& book)
     const auto found = best_of.find(pair.layouts);
     return found == best_of.end() ? nullptr : found->second;
   };
-  if (last_ != nullptr) JudgeLast(best(*last_));
-  last_ = nullptr;
+  for (Pair& pair : pairs_) {
+    if (!pair.awaited) continue;
+    if (!book.Knows(lanes_[pair.awaited->lane].conv_template->Name(), pair.awaited->config)) continue;
+    Judge(pair, best(pair));
+    pair.awaited.reset();
+  }
   for (;;) {
     Pair* chosen = nullptr;
     std::pair<Need, int> chosen_rank;
@@ -143,7 +147,7 @@ std::optional<LayoutSearch::Candidate> LayoutSearch::Next(const TrialBook& book)
     if (const Record* known = best(*chosen); IsFull(known)) chosen->best_seconds = known->seconds;
     ++chosen->trials;
     ++trials_[chosen->layouts];
-    last_ = chosen;
+    chosen->awaited = candidate;
     return candidate;
   }
 }

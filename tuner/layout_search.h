@@ -45,7 +45,8 @@ class LayoutSearch {
     LayoutPair layouts;
     double stop_above_seconds = 0;  // compared with its own pair: see TrialRequest
   };
-  // nullopt when every pair has what it needs. Each call is taken for a trial of the pair.
+  // nullopt when every pair has what it needs, or waits for its trial: each call is taken for a trial of the
+  // pair, which asks for no other one until the book has its record.
   std::optional<Candidate> Next(const TrialBook& book);
 
   // Every pair of layouts that some template's knobs allow.
@@ -60,9 +61,10 @@ class LayoutSearch {
     int barren = 0;  // trials in a row that did not make it faster
     double best_seconds = std::numeric_limits<double>::infinity();  // before the trial last asked for
     bool exhausted = false;
+    std::optional<Candidate> awaited = {};  // asked for and not known yet
   };
   enum class Need { kRecord, kSearch, kNothing };
-  void JudgeLast(const Record* best);
+  static void Judge(Pair& pair, const Record* best);
   Need NeedOf(const Pair& pair, const Record* best, double worth_seconds) const;
   std::optional<Candidate> CandidateFor(const Pair& pair, const TrialBook& book, const Record* best);
   std::optional<Candidate> MovedHere(const Pair& pair, const TrialBook& book) const;
@@ -73,7 +75,6 @@ class LayoutSearch {
   CpuInfo cpu_;
   std::vector<Lane> lanes_;
   std::vector<Pair> pairs_;
-  Pair* last_ = nullptr;  // whose trial was asked for
   std::map<LayoutPair, int> trials_;
   RandomSource random_;
 };

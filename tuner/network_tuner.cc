@@ -1,20 +1,18 @@
 #include "tuner/network_tuner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
 #include <tuple>
 
 #include "layouts/base/check.h"
+#include "layouts/measure/clock.h"
 #include "tuner/task_scheduler.h"
 #include "tuner/task_tuner.h"
 
 namespace tilesmith {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kLargestReserve = 0.45;  // of the time budget, for layouts and re-timing
 constexpr double kUnknownTrialSeconds = 0.01;
@@ -86,7 +84,7 @@ class NetworkRun {
 
  private:
   bool counted() const { return options_.trials > 0; }
-  double Elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double Elapsed() const { return NowSeconds() - start_; }
   bool Interrupted() {
     interrupted_ = interrupted_ || (sinks_.should_stop && sinks_.should_stop());
     return interrupted_;
@@ -315,7 +313,7 @@ class NetworkRun {
 
   const NetworkTuneOptions options_;
   const NetworkSinks& sinks_;
-  const Clock::time_point start_ = Clock::now();
+  const double start_ = NowSeconds();
   std::deque<RunningTask> tasks_;
   TaskScheduler scheduler_;
   RunningTask* current_ = nullptr;

@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "tuner/cost_model/training_history.h"
 #include "tuner/measure/estimator.h"
+#include "tuner/measure/run_trials.h"
 #include "tuner/records/record_key.h"
 #include "tuner/records/utc_time.h"
 #include "tuner/retiming.h"
@@ -109,8 +110,7 @@ std::vector<TrialOutcome> TaskTuner::OutcomesOf(const Lane& lane) const {
 }
 
 void TaskTuner::Resume() {
-  const Target target = TargetOf(request_.cpu);
-  const TaskKey task(target, request_.workload, request_.conditions);
+  const TaskKey task(request_.cpu, request_.workload, request_.conditions);
   for (const Record& record : request_.resume) {
     if (TaskKey(record) != task || record.status == TrialStatus::kWorkerLost) continue;
     for (const Lane& lane : lanes_) {
@@ -165,7 +165,7 @@ void TaskTuner::Log(const Record& record) {
 Record TaskTuner::ToRecord(const ConvTemplate& conv_template, const Config& config,
                            const TrialResult& trial) const {
   Record record;
-  record.target = TargetOf(request_.cpu);
+  record.target = trial.target;
   record.workload = request_.workload;
   record.template_name = conv_template.Name();
   record.config = config;
@@ -184,13 +184,14 @@ Record TaskTuner::ToRecord(const ConvTemplate& conv_template, const Config& conf
   return record;
 }
 
-Record TaskTuner::Try(const Lane& lane, const TrialRequest& trial, const char* purpose) {
-  Record record = ToRecord(*lane.conv_template, trial.config, measurer_.Measure(trial));
+TrialOutcome TaskTuner::Finish(const Lane& lane, const Config& config, const TrialResult& trial,
+                               const char* purpose) {
+  Record record = ToRecord(*lane.conv_template, config, trial);
   record.purpose = purpose;
   Log(record);
   ++trials_measured_;
   if (record.status != TrialStatus::kOk) ++failures_[record.status];
-  return record;
+  return OutcomeOf(record);
 }
 
 int TaskTuner::Search(const Turn& turn) {
@@ -198,37 +199,86 @@ int TaskTuner::Search(const Turn& turn) {
   int made = 0;
   bool batch_made = false;
   while (made < turn.trials && !batch_made && !Stopped(turn)) {
+    if (race_.NextUntried()) {
+      made += FirstTrials(turn.trials - made, turn);
+      continue;
+    }
     const std::optional<size_t> runner = race_.Next();
     exhausted_ = !runner;
     if (!runner) break;
-    const bool single = race_.IsUntried(*runner);
-    const std::vector<TrialOutcome> outcomes = SearchIn(*runner, single ? 1 : turn.trials - made, turn);
-    made += static_cast<int>(outcomes.size());
-    batch_made = !single && !outcomes.empty();
+    const int tried = SearchIn(*runner, turn.trials - made, turn);
+    made += tried;
+    batch_made = tried > 0;
   }
   Teach();
   return made;
 }
 
-// Up to so many trials of one template; none when it has no more configs.
-std::vector<TrialOutcome> TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
+TrialRequest TaskTuner::ToSearch(const Lane& lane, const Config& config) const {
+  const Record* best = book_.Best();
+  const double best_seconds = best ? best->seconds : std::numeric_limits<double>::infinity();
+  return {std::string(lane.conv_template->Name()), config, request_.options.early_stop_factor * best_seconds};
+}
+
+// One of every template that has had none. Returns how many were made; the first is, whatever `stopped` says.
+int TaskTuner::FirstTrials(int trials, const Turn& turn) {
+  struct First {
+    size_t runner;
+    Config config;
+  };
+  std::vector<First> firsts;
+  bool stopped = false;
+  const auto next = [&]() -> std::optional<TrialRequest> {
+    while (static_cast<int>(firsts.size()) < trials && !stopped) {
+      const std::optional<size_t> runner = race_.NextUntried();
+      if (!runner) break;
+      stopped = !firsts.empty() && Stopped(turn);
+      if (stopped) break;
+      const std::vector<Config> configs = lanes_[*runner].searcher->NextBatch(1);
+      if (configs.empty()) {
+        race_.Exhausted(*runner);
+        continue;
+      }
+      race_.Tried(*runner, std::numeric_limits<double>::infinity());
+      firsts.push_back({*runner, configs[0]});
+      return ToSearch(lanes_[*runner], configs[0]);
+    }
+    return std::nullopt;
+  };
+  RunTrials(measurer_, next, [&](size_t i, const TrialResult& result) {
+    const auto& [runner, config] = firsts[i];
+    const TrialOutcome outcome = Finish(lanes_[runner], config, result, kPurposeSearch);
+    lanes_[runner].searcher->Update({&outcome, 1});
+    race_.Improved(runner, Fastest({&outcome, 1}));
+  });
+  return static_cast<int>(firsts.size());
+}
+
+// Up to so many trials of one template; none when it has no more configs. The searcher is told the outcomes
+// in the order of its configs, whatever the order they come in.
+int TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
   Lane& lane = lanes_[runner];
-  std::vector<TrialOutcome> outcomes;
-  for (const Config& config : lane.searcher->NextBatch(static_cast<size_t>(trials))) {
-    if (!outcomes.empty() && Stopped(turn)) break;
-    const Record* best = book_.Best();
-    const double stop_above =
-        request_.options.early_stop_factor * (best ? best->seconds : std::numeric_limits<double>::infinity());
-    const TrialRequest trial = {std::string(lane.conv_template->Name()), config, stop_above};
-    outcomes.push_back(OutcomeOf(Try(lane, trial, kPurposeSearch)));
-  }
+  const std::vector<Config> configs = lane.searcher->NextBatch(static_cast<size_t>(trials));
+  size_t asked = 0;
+  bool stopped = false;
+  const auto next = [&]() -> std::optional<TrialRequest> {
+    if (asked == configs.size() || stopped) return std::nullopt;
+    stopped = asked > 0 && Stopped(turn);
+    if (stopped) return std::nullopt;
+    return ToSearch(lane, configs[asked++]);
+  };
+  std::vector<TrialOutcome> outcomes(configs.size());
+  RunTrials(measurer_, next, [&](size_t i, const TrialResult& result) {
+    outcomes[i] = Finish(lane, configs[i], result, kPurposeSearch);
+  });
+  outcomes.resize(asked);
   if (outcomes.empty()) {
     race_.Exhausted(runner);
-    return outcomes;
+    return 0;
   }
   lane.searcher->Update(outcomes);
   race_.Tried(runner, Fastest(outcomes));
-  return outcomes;
+  return static_cast<int>(asked);
 }
 
 // Between turns, since a history that grows may train a model.
@@ -255,22 +305,32 @@ int TaskTuner::LayoutShare(int trials) const {
 }
 
 int TaskTuner::CoverLayouts(const Turn& turn) {
-  int done = 0;
-  std::vector<std::vector<TrialOutcome>> outcomes(lanes_.size());
-  while (done < turn.trials && !Stopped(turn)) {
-    const std::optional<LayoutSearch::Candidate> next = layouts_->Next(book_);
-    if (!next) break;
-    const Lane& lane = lanes_[next->lane];
-    const TrialRequest trial = {std::string(lane.conv_template->Name()), next->config,
-                                next->stop_above_seconds};
-    outcomes[next->lane].push_back(OutcomeOf(Try(lane, trial, kPurposeLayouts)));
-    ++done;
-  }
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i].searcher) lanes_[i].searcher->Update(outcomes[i]);
+  std::vector<LayoutSearch::Candidate> tried;
+  bool stopped = false;
+  const auto next = [&]() -> std::optional<TrialRequest> {
+    if (static_cast<int>(tried.size()) >= turn.trials || stopped) return std::nullopt;
+    stopped = Stopped(turn);
+    if (stopped) return std::nullopt;
+    const std::optional<LayoutSearch::Candidate> candidate = layouts_->Next(book_);
+    if (!candidate) return std::nullopt;
+    tried.push_back(*candidate);
+    return TrialRequest{std::string(lanes_[candidate->lane].conv_template->Name()), candidate->config,
+                        candidate->stop_above_seconds};
+  };
+  std::vector<TrialOutcome> outcomes(static_cast<size_t>(std::max(turn.trials, 0)));
+  RunTrials(measurer_, next, [&](size_t i, const TrialResult& result) {
+    outcomes[i] = Finish(lanes_[tried[i].lane], tried[i].config, result, kPurposeLayouts);
+  });
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane].searcher == nullptr) continue;
+    std::vector<TrialOutcome> of_lane;
+    for (size_t i = 0; i < tried.size(); ++i) {
+      if (tried[i].lane == lane) of_lane.push_back(outcomes[i]);
+    }
+    lanes_[lane].searcher->Update(of_lane);
   }
   Teach();
-  return done;
+  return static_cast<int>(tried.size());
 }
 
 int TaskTuner::RetimingTrials() const {

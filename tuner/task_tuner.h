@@ -80,8 +80,10 @@ class TaskTuner {
   void Teach();
   MeasureSession Session() const;
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
-  std::vector<TrialOutcome> SearchIn(size_t runner, int trials, const Turn& turn);
-  Record Try(const Lane& lane, const TrialRequest& trial, const char* purpose);
+  int FirstTrials(int trials, const Turn& turn);
+  int SearchIn(size_t runner, int trials, const Turn& turn);
+  TrialRequest ToSearch(const Lane& lane, const Config& config) const;
+  TrialOutcome Finish(const Lane& lane, const Config& config, const TrialResult& trial, const char* purpose);
   Record ToRecord(const ConvTemplate& conv_template, const Config& config, const TrialResult& trial) const;
   TrialOutcome OutcomeOf(const Record& record) const;
   void Enter(const Record& record);

@@ -17,9 +17,12 @@ class TemplateRace {
 
   // nullopt when all are exhausted.
   std::optional<size_t> Next();
-  // Whose turn is a single trial.
-  bool IsUntried(size_t runner) const { return runners_[runner].turns == 0; }
-  void Tried(size_t runner, double best_seconds);  // after a turn; infinity while nothing has worked
+  // Whose first turn, a single trial, is to come.
+  std::optional<size_t> NextUntried() const;
+  // A turn, which may still go on; its best time is infinity while nothing has worked.
+  void Tried(size_t runner, double best_seconds);
+  // What became of it.
+  void Improved(size_t runner, double best_seconds);
   void Exhausted(size_t runner) { runners_[runner].exhausted = true; }
 
  private:

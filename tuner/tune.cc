@@ -12,7 +12,7 @@ std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, c
                                                  const AccuracyLimits& accuracy) {
   const std::vector<std::string>& forbidden = accuracy.forbidden_templates;
   std::vector<const ConvTemplate*> supported;
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     if (std::find(forbidden.begin(), forbidden.end(), conv_template->Name()) != forbidden.end()) continue;
     if (conv_template->Supports(workload, cpu).ok) supported.push_back(conv_template);
   }

@@ -22,8 +22,8 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
   Verification v = {record, "", record, false};
   const CpuInfo& cpu = request.cpu;
   if (!request.retarget) {
-    if (record.target.cpu_model != cpu.model) {
-      v.skipped = fmt::format("measured on {} ({})", record.target.cpu_model, IsaName(record.target.isa));
+    if (record.target.model != cpu.model) {
+      v.skipped = fmt::format("measured on {} ({})", record.target.model, IsaName(record.target.isa));
     } else if (record.target.isa > cpu.isa) {
       v.skipped = fmt::format("needs {}, this machine has {}", IsaName(record.target.isa), IsaName(cpu.isa));
     } else if (record.conditions.threads > cpu.cores) {
@@ -56,7 +56,7 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
     return v;
   }
   v.now.layouts = conv_template->Layouts(record.workload, v.now.config);
-  v.now.target = TargetOf(here);
+  v.now.target = here;
   v.now.seed = request.seed;
   v.now.purpose = kPurposeRetime;
   v.now.task_trials = 0;
@@ -139,6 +139,7 @@ class Verifier {
     now.seconds = seconds;
     now.statistic = kEstimatorName;
     now.error = total.error;
+    now.target = total.target;
     now.early_stopped = false;
     now.time = UtcNow();
     if (sinks_.on_record) sinks_.on_record(now);

@@ -11,10 +11,10 @@ namespace {
 
 class Measured final : public CostSource {
  public:
-  Measured(const CpuInfo& cpu, int threads, const CostOptions& options)
-      : file_(options.cache_path, cpu, threads),
-        transforms_(file_, TransformMeasure(cpu, threads), options.interpolate),
-        ops_(file_, OpMeasure(cpu, threads)) {}
+  Measured(const std::shared_ptr<const Device>& device, const CostOptions& options)
+      : file_(options.cache_path, device->target(), device->threads()),
+        transforms_(file_, TransformMeasure(device), options.interpolate),
+        ops_(file_, OpMeasure(device)) {}
 
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override {
     return transforms_.Seconds(shape, from, to);
@@ -65,9 +65,9 @@ void CostQuestions::Ask(CostSource& source, const std::function<void(size_t, siz
   }
 }
 
-std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const CostOptions& options,
+std::unique_ptr<CostSource> MeasuredCosts(std::shared_ptr<const Device> device, const CostOptions& options,
                                           std::vector<std::string>* warnings) {
-  auto costs = std::make_unique<Measured>(cpu, threads, options);
+  auto costs = std::make_unique<Measured>(device, options);
   if (warnings) *warnings = costs->file().warnings();
   return costs;
 }

@@ -11,6 +11,7 @@
 #include "layouts/base/cpu.h"
 #include "layouts/layout.h"
 #include "ops/base/op.h"
+#include "templates/device/device.h"
 
 namespace tilesmith {
 
@@ -59,9 +60,9 @@ struct CostOptions {
   bool interpolate = false;  // transforms between two known sizes (TransformCosts, transform_costs.h)
 };
 
-// Measures on this machine. Throws Error(kEnvironment) when the file cannot be read or written. `warnings`
+// Measures on the device. Throws Error(kEnvironment) when the file cannot be read or written. `warnings`
 // (may be null) receives a line for each line of the file that was skipped.
-std::unique_ptr<CostSource> MeasuredCosts(const CpuInfo& cpu, int threads, const CostOptions& options,
+std::unique_ptr<CostSource> MeasuredCosts(std::shared_ptr<const Device> device, const CostOptions& options,
                                           std::vector<std::string>* warnings);
 
 }  // namespace tilesmith

@@ -17,21 +17,32 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kCostFormat = 1;
+constexpr int kCostFormat = 2;
 constexpr const char* kCostFormatField = "tilesmith_cost";
 
 [[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
 }
 
+// Of format 1 only what tells machines apart. nullopt: a machine whose instructions have no name here.
+std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
+  if (format > 1) return TargetFromJson(JsonField(json, "target"));
+  Target target;
+  target.model = JsonGet<std::string>(json, "cpu");
+  target.version = JsonGet<std::string>(json, "tool");
+  const auto isa = JsonGet<std::string>(json, "isa");
+  for (const Isa known : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa != IsaName(known)) continue;
+    target.isa = known;
+    return target;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
-    : path_(std::move(path)), threads_(threads) {
-  const Target target = TargetOf(cpu);
-  cpu_model_ = target.cpu_model;
-  isa_ = IsaName(target.isa);
-  tool_ = target.tool_version;
+    : path_(std::move(path)), target_(cpu), threads_(threads) {
   if (path_.empty() || !std::filesystem::exists(path_)) return;
   constexpr int64_t kProblemsNamed = 10;
   int64_t problems = 0;
@@ -54,16 +65,17 @@ CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
 void CostFile::ReadLine(const std::string& line) {
   const nlohmann::json json = ParseJson(line);
   if (json.is_discarded()) throw Error(ErrorCode::kUsage, "not JSON (a torn line, or not a file of costs)");
-  if (JsonGetOr<int>(json, kCostFormatField, 0) != kCostFormat)
+  const int format = JsonGetOr<int>(json, kCostFormatField, 0);
+  if (format < 1 || format > kCostFormat)
     throw Error(ErrorCode::kUsage, fmt::format("not a cost of format {}", kCostFormat));
   const auto seconds = JsonGet<double>(json, "seconds");
   if (!IsPlausibleTime(seconds)) {
     throw Error(ErrorCode::kUsage, fmt::format("field \"seconds\" is {} (allowed: 0, and {:g} to {:g})",
                                                seconds, kMinSeconds, kMaxSeconds));
   }
-  const bool ours = JsonGet<std::string>(json, "cpu") == cpu_model_ &&
-                    JsonGet<std::string>(json, "isa") == isa_ &&
-                    JsonGet<std::string>(json, "tool") == tool_ && JsonGet<int>(json, "threads") == threads_;
+  const std::optional<Target> target = TargetOfLine(json, format);
+  const bool ours = target && SameMachine(*target, target_) && target->version == target_.version &&
+                    JsonGet<int>(json, "threads") == threads_;
   if (!ours) return;
   JsonGet<std::string>(json, "kind");
   CostKey key;
@@ -85,9 +97,7 @@ void CostFile::Add(const CostKey& key, double seconds) {
   if (path_.empty()) return;
   nlohmann::ordered_json json;
   json[kCostFormatField] = kCostFormat;
-  json["cpu"] = cpu_model_;
-  json["isa"] = isa_;
-  json["tool"] = tool_;
+  json["target"] = TargetToJson(target_);
   json["threads"] = threads_;
   for (const auto& [name, value] : key) json[name] = value;
   json["seconds"] = seconds;

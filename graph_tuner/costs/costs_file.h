@@ -1,10 +1,11 @@
 // The cost cache: what was measured once on a machine, kept in a file beside the tuning log.
 //
 // JSON lines, append-only. Every line holds one figure and what it is a figure of:
-//   {"tilesmith_cost":1,"cpu":"AMD EPYC","isa":"avx512","tool":"0.1.0","threads":2,
+//   {"tilesmith_cost":2,"target":{"cpu":"AMD EPYC","isa":"avx512",...},"threads":2,
 //    "kind":"transform","shape":"1x64x56x56","from":"NCHW","to":"NCHW16c","seconds":1.2e-05}
-// Lines of another machine, thread count or tool version are kept but not used; later lines win. A torn or
-// foreign line costs that line.
+// The target is spelled as in a tuning log; format 1 had its members "cpu", "isa" and "tool" (the version)
+// beside the others. Lines of another machine, thread count or tool version are kept but not used; later
+// lines win. A torn or foreign line costs that line.
 #pragma once
 
 #include <map>
@@ -39,7 +40,7 @@ class CostFile {
   void Append(const std::string& line);
 
   std::string path_;
-  std::string cpu_model_, isa_, tool_;
+  Target target_;
   int threads_;
   bool torn_ = false;  // the file does not end in a newline
   std::map<CostKey, double> seconds_;

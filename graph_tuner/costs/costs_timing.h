@@ -3,20 +3,21 @@
 
 #include <span>
 
-#include "layouts/base/kernel.h"
 #include "layouts/tensor.h"
+#include "templates/device/device.h"
 
 namespace tilesmith {
 
-// Runs the kernel on `threads` threads, before each run inputs and output being in the state their producers
-// leave them in (layouts/producer_state.h): two runs to warm up, then up to 40 samples within about 6 ms, at
+// Runs the kernel, before each run inputs and output being in the state their producers leave them in
+// (Device::AfterProducers): two runs to warm up, then up to 40 samples within about 6 ms, at
 // least 3. The answer is the lower quartile: noise only ever adds, and the minimum of few samples depends on
 // their number. A kernel so slow that its first run takes more than 50 ms is charged that run. Must not run
 // while anything else measures.
-double TimeKernel(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads);
+double TimeKernel(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs,
+                  Tensor& output);
 
 // One run, for kernels too slow to deserve more.
-double TimeOnce(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads);
+double TimeOnce(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output);
 
 // Values that are neither zero nor denormal, the same every time; padding stays zero.
 Tensor TimingInput(const Shape& shape, const Layout& layout);

@@ -18,9 +18,9 @@ double OpCosts::Seconds(const OpUse& use) {
   return seconds;
 }
 
-OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
+OpCosts::Measure OpMeasure(std::shared_ptr<const Device> device) {
   return [=](const OpUse& use) {
-    const auto kernel = MakeOpKernel(*use.op, {use.inputs, use.output, use.layout, cpu});
+    const auto kernel = device->BuildOp(*use.op, {use.inputs, use.output, use.layout, device->target()});
     std::vector<Tensor> inputs;
     inputs.reserve(use.inputs.size());
     for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));
@@ -28,8 +28,8 @@ OpCosts::Measure OpMeasure(const CpuInfo& cpu, int threads) {
     pointers.reserve(inputs.size());
     for (Tensor& input : inputs) pointers.push_back(&input);
     Tensor output(use.output, use.layout);
-    return use.op->HasFastKernel() ? TimeKernel(*kernel, pointers, output, threads)
-                                   : TimeOnce(*kernel, pointers, output, threads);
+    return use.op->HasFastKernel() ? TimeKernel(*device, *kernel, pointers, output)
+                                   : TimeOnce(*device, *kernel, pointers, output);
   };
 }
 

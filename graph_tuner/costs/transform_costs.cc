@@ -106,13 +106,13 @@ double TransformCosts::Cached(const Shape& shape, const Layout& from, const Layo
   return seconds;
 }
 
-TransformCosts::Measure TransformMeasure(const CpuInfo& cpu, int threads) {
+TransformCosts::Measure TransformMeasure(std::shared_ptr<const Device> device) {
   return [=](const Shape& shape, const Layout& from, const Layout& to) {
-    if (from != to) return MeasureTransform(shape, from, to, cpu, threads).seconds;
+    if (from != to) return device->TimeTransform(shape, from, to);
     Tensor source = TimingInput(shape, from);
     Tensor copy(shape, to);
     Tensor* const inputs[] = {&source};
-    return TimeKernel(*MakeTransformKernel(shape, from, to, cpu), inputs, copy, threads);
+    return TimeKernel(*device, *device->BuildTransform(shape, from, to), inputs, copy);
   };
 }
 

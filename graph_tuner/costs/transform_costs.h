@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "graph_tuner/costs/costs_file.h"
 #include "layouts/layout.h"
+#include "templates/device/device.h"
 
 namespace tilesmith {
 
@@ -41,6 +43,6 @@ class TransformCosts {
 };
 
 // Measures the kernel that the executor runs, on `threads` threads.
-TransformCosts::Measure TransformMeasure(const CpuInfo& cpu, int threads);
+TransformCosts::Measure TransformMeasure(std::shared_ptr<const Device> device);
 
 }  // namespace tilesmith

@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "graph_tuner/executor/copy_kernel.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/planned_conversions.h"
-#include "layouts/transform.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
 
@@ -53,13 +51,13 @@ ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
 
 class Compiler {
  public:
-  Compiler(Graph graph, const Plan& plan, const ExecutorOptions& options)
+  Compiler(Graph graph, const Plan& plan, std::shared_ptr<const Device> device, const StopFlag* stop)
       : graph_(std::move(graph)),
         plan_(plan),
-        cpu_(options.cpu),
-        stop_(options.stop),
-        schedules_(ResolveSchedules(graph_, plan, options.cpu)) {
-    network_.threads = options.threads;
+        device_(*device),
+        stop_(stop),
+        schedules_(ResolveSchedules(graph_, plan, device_.target())) {
+    network_.device = std::move(device);
   }
 
   CompiledNetwork Compile() {
@@ -75,6 +73,7 @@ class Compiler {
     for (size_t i = 0; i < network_.steps.size(); ++i)
       if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
         network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+    if (!device_.ReadsHostMemory()) UploadConstants();
     LayOutArena();
     return std::move(network_);
   }
@@ -86,10 +85,10 @@ class Compiler {
     if (step.kind == StepKind::kNode) return BuildNodeKernel(step);
     if (step.kind == StepKind::kTransform) {
       const Layout& from = program.values[step.reads[0]].layout;
-      return MakeTransformKernel(written.shape, from, written.layout, cpu_);
+      return device_.BuildTransform(written.shape, from, written.layout);
     }
     const Region& region = program.regions[written.region];
-    return MakeCopyKernel(region.images, region.image_bytes);
+    return device_.BuildCopy(region.images, region.image_bytes);
   }
 
   std::unique_ptr<Kernel> BuildNodeKernel(const Step& step) {
@@ -97,13 +96,14 @@ class Compiler {
     const NodeSchedule& schedule = schedules_[step.node];
     if (schedule.conv_template == nullptr) {
       network_.ops.push_back(node.op);
-      return MakeOpKernel(*node.op, {graph_.InputShapes(step.node), node.shape, schedule.out, cpu_,
-                                     graph_.InputTypes(step.node)});
+      return device_.BuildOp(*node.op, {graph_.InputShapes(step.node), node.shape, schedule.out,
+                                        device_.target(), graph_.InputTypes(step.node)});
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
-    std::unique_ptr<ConvKernel> kernel = schedule.conv_template->Build(
-        schedule.workload, schedule.config, cpu_, WeightsOf(dynamic_cast<const ConvOp&>(*conv), first.get()));
+    std::unique_ptr<ConvKernel> kernel =
+        device_.BuildConv(*schedule.conv_template, schedule.workload, schedule.config,
+                          WeightsOf(dynamic_cast<const ConvOp&>(*conv), first.get()));
     network_.convs.push_back({node.name, kernel.get()});
     return kernel;
   }
@@ -138,13 +138,23 @@ class Compiler {
     }
   }
 
+  void UploadConstants() {
+    for (const Region& region : network_.program.regions) {
+      DeviceMemory& memory = network_.constants.emplace_back();
+      if (region.source != Region::Source::kConstant) continue;
+      const auto bytes = static_cast<size_t>(region.constant->bytes());
+      memory = device_.Allocate(bytes);
+      device_.Upload(region.constant->raw(), memory.data.get(), bytes);
+    }
+  }
+
   void LayOutArena() {
     std::vector<BufferRequest> requests = ArenaRequests(network_.program, network_.places);
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const int step = static_cast<int>(i);
-      requests.push_back({step, step, network_.kernels[i]->ScratchBytes(network_.threads)});
+      requests.push_back({step, step, network_.kernels[i]->ScratchBytes(device_.threads())});
     }
-    network_.memory = PlanMemory(requests, network_.threads);
+    network_.memory = PlanMemory(requests, device_.threads());
     CheckMemory();
   }
 
@@ -170,7 +180,7 @@ class Compiler {
 
   Graph graph_;
   const Plan& plan_;
-  const CpuInfo& cpu_;
+  const Device& device_;
   const StopFlag* const stop_;
   const std::vector<NodeSchedule> schedules_;
   CompiledNetwork network_;
@@ -179,8 +189,10 @@ class Compiler {
 }  // namespace
 
 std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
-                                                      const ExecutorOptions& options) {
-  return std::make_shared<const CompiledNetwork>(Compiler(std::move(graph), plan, options).Compile());
+                                                      std::shared_ptr<const Device> device,
+                                                      const StopFlag* stop) {
+  return std::make_shared<const CompiledNetwork>(
+      Compiler(std::move(graph), plan, std::move(device), stop).Compile());
 }
 
 size_t PackedWeightBytes(const CompiledNetwork& network) {

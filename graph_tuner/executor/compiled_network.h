@@ -27,11 +27,12 @@ struct NamedConv {
 };
 
 struct CompiledNetwork {
-  int threads = 1;
+  std::shared_ptr<const Device> device;
   std::vector<UserTensor> inputs, outputs;
   Program program;
   std::vector<Place> places;                     // by region
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
+  std::vector<DeviceMemory> constants;           // by region; empty if the device reads host memory
   MemoryPlan memory;                             // of the regions, then of each step's scratch
   std::vector<StepProfile> steps;                // without times
   std::vector<NamedConv> convs;
@@ -41,7 +42,8 @@ struct CompiledNetwork {
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
 // go of them, so that a caller who keeps no copy of it never holds all of them twice.
 std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
-                                                      const ExecutorOptions& options);
+                                                      std::shared_ptr<const Device> device,
+                                                      const StopFlag* stop = nullptr);
 
 size_t PackedWeightBytes(const CompiledNetwork& network);
 

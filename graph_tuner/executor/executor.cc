@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graph_tuner/executor/compiled_network.h"
-#include "graph_tuner/executor/step_runner.h"
 #include "layouts/base/check.h"
 #include "layouts/measure/quantile.h"
 
@@ -25,7 +24,7 @@ void CheckTensor(const Tensor* tensor, const UserTensor& expected, std::string_v
 struct Executor::Impl {
   // A pointer into memory of the user's, set at the start of every run.
   template <typename Pointer>
-  struct Patch {
+  struct UserPointer {
     Pointer* pointer = nullptr;
     int index = 0;       // of the tensor
     int64_t offset = 0;  // in bytes
@@ -33,7 +32,8 @@ struct Executor::Impl {
 
   Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop);
 
-  void* ArenaAt(int64_t byte) const { return static_cast<std::byte*>(arena.data()) + byte; }
+  void StageUserTensors();
+  std::byte* InArena(int64_t byte) const;
   void ConnectSteps();
   template <typename Pointer>
   void Connect(int value, Pointer* pointer, int64_t* stride);
@@ -42,27 +42,53 @@ struct Executor::Impl {
   void CheckDistinct(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) const;
   void TakeTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void Patch(std::span<const void* const> inputs, std::span<void* const> outputs);
+  void Run();
+  void DownloadOutputs() const;
   std::vector<StepProfile> Profile(int runs);
   void Repeat(int repeats, std::span<StepProfile> profile);
 
   const std::shared_ptr<const CompiledNetwork> network;
-  StepRunner runner;
-  std::vector<PreparedStep> steps;
-  AlignedBuffer arena;
+  const Device& device;
+  const std::unique_ptr<Stream> stream;
+  std::vector<Launch> steps;
+  DeviceMemory arena;
+  // Where the user's tensors are brought to by a device that does not read host memory, and the outputs to
+  // bring back.
+  std::vector<DeviceMemory> staged_inputs, staged_outputs;
+  std::vector<void*> user_outputs;
   std::vector<const void*> inputs;  // of tensors, so that running allocates nothing
   std::vector<void*> outputs;
-  std::vector<Patch<const void*>> input_patches;        // reads of the user's inputs
-  std::vector<Patch<const void*>> output_read_patches;  // reads of what was written to the user's outputs
-  std::vector<Patch<void*>> output_patches;
+  std::vector<UserPointer<const void*>> input_patches;        // reads of the user's inputs
+  std::vector<UserPointer<const void*>> output_read_patches;  // reads of what was written to the user's outputs
+  std::vector<UserPointer<void*>> output_patches;
 };
 
 Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop)
     : network(std::move(compiled)),
-      runner(network->threads, stop),
-      arena(network->memory.bytes),
+      device(*network->device),
+      stream(device.NewStream(stop)),
+      arena(device.Allocate(network->memory.bytes)),
       inputs(network->inputs.size()),
       outputs(network->outputs.size()) {
   ConnectSteps();
+  if (!device.ReadsHostMemory()) StageUserTensors();
+}
+
+void Executor::Impl::StageUserTensors() {
+  const auto stage = [&](const std::vector<UserTensor>& tensors) {
+    std::vector<DeviceMemory> staged;
+    for (const UserTensor& tensor : tensors)
+      staged.push_back(
+          device.Allocate(static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))));
+    return staged;
+  };
+  staged_inputs = stage(network->inputs);
+  staged_outputs = stage(network->outputs);
+}
+
+std::byte* Executor::Impl::InArena(int64_t byte) const {
+  return static_cast<std::byte*>(arena.data.get()) + byte;
 }
 
 void Executor::Impl::ConnectSteps() {
@@ -72,8 +98,8 @@ void Executor::Impl::ConnectSteps() {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = program.steps[i];
     steps[i].kernel = network->kernels[i].get();
-    if (steps[i].kernel->ScratchBytes(network->threads) > 0)
-      steps[i].scratch = ArenaAt(network->memory.offsets[regions + i]);
+    if (steps[i].kernel->ScratchBytes(device.threads()) > 0)
+      steps[i].scratch = InArena(network->memory.offsets[regions + i]);
     steps[i].inputs.resize(step.reads.size());
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       InputView& view = steps[i].inputs[slot];
@@ -94,10 +120,11 @@ void Executor::Impl::Connect(int value, Pointer* pointer, int64_t* stride) {
   const Region& root = program.regions[place.root];
   constexpr bool kReads = std::is_same_v<Pointer, const void*>;
   if (root.source == Region::Source::kComputed && root.output < 0) {
-    *pointer = ArenaAt(network->memory.offsets[place.root] + place.offset);
+    *pointer = InArena(network->memory.offsets[place.root] + place.offset);
   } else if constexpr (kReads) {
     if (root.source == Region::Source::kConstant) {
-      *pointer = root.constant->raw();
+      const auto& uploaded = network->constants;
+      *pointer = uploaded.empty() ? root.constant->raw() : uploaded[place.root].data.get();
     } else if (root.source == Region::Source::kInput) {
       input_patches.push_back({pointer, root.input, place.offset});
     } else {
@@ -142,12 +169,35 @@ void Executor::Impl::TakeTensors(std::span<const Tensor* const> in, std::span<Te
 
 void Executor::Impl::Bind(std::span<const void* const> in, std::span<void* const> out) {
   CheckCounts(in.size(), out.size());
+  if (device.ReadsHostMemory()) return Patch(in, out);
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  for (size_t i = 0; i < in.size(); ++i) {
+    device.Upload(in[i], staged_inputs[i].data.get(), staged_inputs[i].bytes);
+    from.push_back(staged_inputs[i].data.get());
+  }
+  for (const DeviceMemory& output : staged_outputs) to.push_back(output.data.get());
+  user_outputs.assign(out.begin(), out.end());
+  Patch(from, to);
+}
+
+void Executor::Impl::Patch(std::span<const void* const> in, std::span<void* const> out) {
   for (const auto& patch : input_patches)
     *patch.pointer = static_cast<const std::byte*>(in[patch.index]) + patch.offset;
   for (const auto& patch : output_read_patches)
     *patch.pointer = static_cast<const std::byte*>(out[patch.index]) + patch.offset;
   for (const auto& patch : output_patches)
     *patch.pointer = static_cast<std::byte*>(out[patch.index]) + patch.offset;
+}
+
+void Executor::Impl::Run() {
+  stream->Run(steps, {});
+  DownloadOutputs();
+}
+
+void Executor::Impl::DownloadOutputs() const {
+  for (size_t i = 0; i < staged_outputs.size(); ++i)
+    device.Download(staged_outputs[i].data.get(), user_outputs[i], staged_outputs[i].bytes);
 }
 
 namespace {
@@ -169,7 +219,8 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   TILESMITH_CHECK(runs >= 1, "{} runs", runs);
   const size_t count = steps.size();
   std::vector<double> seconds(count * runs);
-  for (int run = 0; run < runs; ++run) runner.Run(steps, std::span(seconds).subspan(run * count, count));
+  for (int run = 0; run < runs; ++run) stream->Run(steps, std::span(seconds).subspan(run * count, count));
+  DownloadOutputs();
   std::vector<StepProfile> profile = network->steps;
   const std::vector<double> quantiles = LowQuantiles(seconds, count);
   for (size_t i = 0; i < count; ++i) profile[i].seconds = quantiles[i];
@@ -182,16 +233,16 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (size_t i = 0; i < count; ++i) {
       const auto step = std::span(steps).subspan(i, 1);
-      runner.Run(step, {});
-      runner.Run(step, std::span(seconds).subspan(repeat * count + i, 1));
+      stream->Run(step, {});
+      stream->Run(step, std::span(seconds).subspan(repeat * count + i, 1));
     }
   }
   const std::vector<double> quantiles = LowQuantiles(seconds, count);
   for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
 }
 
-Executor::Executor(Graph graph, const Plan& plan, const ExecutorOptions& options)
-    : Executor(CompileNetwork(std::move(graph), plan, options), options.stop) {}
+Executor::Executor(Graph graph, const Plan& plan, std::shared_ptr<const Device> device, const StopFlag* stop)
+    : Executor(CompileNetwork(std::move(graph), plan, std::move(device), stop), stop) {}
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop)
     : impl_(std::make_unique<Impl>(std::move(network), stop)) {}
 Executor::~Executor() = default;
@@ -199,12 +250,12 @@ Executor::Executor(Executor&&) noexcept = default;
 
 void Executor::Run(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs) {
   impl_->TakeTensors(inputs, outputs);
-  impl_->runner.Run(impl_->steps, {});
+  impl_->Run();
 }
 
 void Executor::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   impl_->Bind(inputs, outputs);
-  impl_->runner.Run(impl_->steps, {});
+  impl_->Run();
 }
 
 std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs,
@@ -250,9 +301,9 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
   return bound;
 }
 
-void Executor::RunStep(size_t index) { impl_->runner.Run(std::span(impl_->steps).subspan(index, 1), {}); }
+void Executor::RunStep(size_t index) { impl_->stream->Run(std::span(impl_->steps).subspan(index, 1), {}); }
 
-size_t Executor::ArenaBytes() const { return impl_->arena.bytes(); }
+size_t Executor::ArenaBytes() const { return impl_->arena.bytes; }
 
 size_t Executor::PackedWeightBytes() const { return tilesmith::PackedWeightBytes(*impl_->network); }
 

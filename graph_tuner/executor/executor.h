@@ -15,16 +15,9 @@
 #include "layouts/base/stop_flag.h"
 #include "layouts/tensor.h"
 #include "ops/graph/graph.h"
+#include "templates/device/device.h"
 
 namespace tilesmith {
-
-struct ExecutorOptions {
-  CpuInfo cpu;
-  int threads = 1;
-  // Once it is set, building stops between two kernels and running at the next stage of a step, with
-  // Error(kInterrupted); the outputs are undefined then. Outlives the executor.
-  const StopFlag* stop = nullptr;
-};
 
 // One executed step: a node, or a layout transform.
 struct StepProfile {
@@ -66,9 +59,12 @@ struct CompiledNetwork;
 
 class Executor {
  public:
-  // Preconditions: plan is for this graph (CheckPlan, plan_file.h). A graph that is moved here lets go of
-  // weights that are packed (CompileNetwork).
-  Executor(Graph graph, const Plan& plan, const ExecutorOptions& options);
+  // Preconditions: plan is for this graph (CheckPlan, plan_file.h) and for the device's target. A graph that
+  // is moved here lets go of weights that are packed (CompileNetwork). Once `stop` is set, building stops
+  // between two kernels and running at the next stage of a step, with Error(kInterrupted); the outputs are
+  // undefined then. It may be null, and outlives the executor.
+  Executor(Graph graph, const Plan& plan, std::shared_ptr<const Device> device,
+           const StopFlag* stop = nullptr);
   explicit Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop = nullptr);
   ~Executor();
   Executor(Executor&&) noexcept;
@@ -95,7 +91,8 @@ class Executor {
                                        std::span<Tensor* const> outputs, int runs, int repeats);
 
   // For who looks at every step: all of them in their order, bound to these tensors. RunStep then runs one,
-  // on whatever its inputs hold by then. A run with other tensors binds the steps to those.
+  // on whatever its inputs hold by then. A run with other tensors binds the steps to those. Precondition: the
+  // device reads host memory.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void RunStep(size_t index);
 

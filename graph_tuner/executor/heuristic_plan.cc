@@ -76,7 +76,7 @@ Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
   Plan plan;
   plan.network = graph.name();
   plan.graph_hash = GraphHash(graph);
-  plan.target = TargetOf(cpu);
+  plan.target = cpu;
   plan.threads = threads;
   plan.solver = "heuristic";
   plan.certificate = "none";

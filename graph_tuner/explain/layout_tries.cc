@@ -51,9 +51,8 @@ LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
   std::vector<Record> of_workload;
   std::ranges::copy_if(records, std::back_inserter(of_workload),
                        [&](const Record& record) { return record.workload == workload; });
-  const Target target = TargetOf(reader.cpu);
   const auto is_here = [&](const Record& record) {
-    return record.conditions.threads == reader.threads && SameMachine(record.target, target);
+    return record.conditions.threads == reader.threads && SameMachine(record.target, reader.cpu);
   };
   LayoutTries tries;
   tries.cold_weights = std::ranges::any_of(of_workload, [&](const Record& record) {

@@ -6,10 +6,10 @@
 namespace tilesmith {
 
 Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     if (!conv_template->Supports(workload, cpu).ok) continue;
     Record record;
-    record.target = TargetOf(cpu);
+    record.target = cpu;
     record.workload = workload;
     record.template_name = conv_template->Name();
     record.config = conv_template->Default(workload, cpu);

@@ -183,13 +183,12 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int t
   if (plan.graph_hash != hash)
     RefusePlan(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
                            plan.graph_hash, graph.name(), hash));
-  const Target target = TargetOf(cpu);
-  if (!SameMachine(plan.target, target))
-    RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.cpu_model,
-                           IsaName(plan.target.isa), target.cpu_model, IsaName(target.isa)));
-  if (plan.target.tool_version != target.tool_version)
+  if (!SameMachine(plan.target, cpu))
+    RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.model,
+                           IsaName(plan.target.isa), cpu.model, IsaName(cpu.isa)));
+  if (plan.target.version != cpu.version)
     RefusePlan(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
-                           plan.target.tool_version, target.tool_version));
+                           plan.target.version, cpu.version));
   if (plan.threads != threads)
     RefusePlan(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
 }

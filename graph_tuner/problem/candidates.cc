@@ -51,9 +51,8 @@ RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records
     if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
       ranked[WorkloadToString(conv->workload())];
   for (const FusablePair& pair : FusablePairs(graph)) ranked[WorkloadToString(pair.workload)];
-  const Target target = TargetOf(cpu);
   for (const Record* record : StandingRecords(records)) {
-    if (record->conditions.threads != threads || !SameMachine(record->target, target)) continue;
+    if (record->conditions.threads != threads || !SameMachine(record->target, cpu)) continue;
     const auto group = ranked.find(WorkloadToString(record->workload));
     if (group != ranked.end()) group->second.push_back(record);
   }

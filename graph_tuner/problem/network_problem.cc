@@ -149,7 +149,7 @@ Plan NetworkProblem::PlanOf(const PricedProblem& priced, const Solution& solutio
   Plan plan;
   plan.network = graph_->name();
   plan.graph_hash = GraphHash(*graph_);
-  plan.target = TargetOf(options_.cpu);
+  plan.target = options_.cpu;
   plan.threads = options_.threads;
   plan.ends = options_.ends;
   plan.accuracy = options_.accuracy;

@@ -51,6 +51,12 @@ Isa DetectIsa() {
 
 }  // namespace
 
+std::string_view ToolVersion() { return TILESMITH_VERSION; }
+
+bool SameMachine(const Target& a, const Target& b) {
+  return a.model == b.model && a.isa == b.isa && a.device == b.device;
+}
+
 std::string_view IsaName(Isa isa) {
   switch (isa) {
     case Isa::kPortable:

@@ -1,4 +1,4 @@
-// The CPU as generated code and cost decisions see it.
+// The machine as generated code and cost decisions see it.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,35 @@ namespace tilesmith {
 // Ordered: a larger value includes the smaller ones.
 enum class Isa { kPortable = 0, kAvx2 = 1, kAvx512 = 2 };
 
-struct CpuInfo {
+// What tilesmith's version is called, e.g. "0.1.0".
+std::string_view ToolVersion();
+
+// A device of this kind is this process's cores: one of the values of Target::device.
+constexpr const char* kCpuDevice = "cpu";
+
+// What code is built for and tuned on: which machine, and which version of tilesmith saw it. How it is used
+// (threads, cold weights, ...) is not part of it.
+struct Target {
   std::string model;  // as the CPU names itself, e.g. "AMD EPYC"
   Isa isa = Isa::kPortable;
   int cores = 1;  // cores this process may use
   int64_t l1d_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 0;
+  std::string version{ToolVersion()};
+  std::string device = kCpuDevice;  // its kind
 
   // Floats in one vector register: 16, 8, or 4 where code is portable.
   int vector_floats() const { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }
   // Architectural vector registers.
   int vector_registers() const { return isa == Isa::kAvx512 ? 32 : 16; }
+  bool operator==(const Target&) const = default;
 };
+using CpuInfo = Target;
+
+// Same kind of device, model and ISA: figures of one hold for the other (version and core count are not
+// compared).
+bool SameMachine(const Target& a, const Target& b);
 
 // "portable", "avx2", "avx512".
 std::string_view IsaName(Isa isa);

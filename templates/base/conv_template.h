@@ -85,6 +85,8 @@ class ConvTemplate {
  public:
   virtual ~ConvTemplate() = default;
   virtual std::string_view Name() const = 0;  // stable: stored in records
+  // The kind of device its kernels run on: a value of Target::device. Supports refuses other targets.
+  virtual std::string_view DeviceKind() const { return kCpuDevice; }
   virtual Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
   // Preconditions from here on: Supports(...).ok, and a config that is valid in Space(workload, cpu).
   virtual ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
@@ -123,6 +125,8 @@ class ConvTemplate {
 
 // All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.
 std::span<const ConvTemplate* const> ConvTemplates();
+// Those for this kind of target, in the same order.
+std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
 // nullptr when there is none of that name: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.

@@ -5,9 +5,9 @@
 #include <xbyak/xbyak.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/clock.h"
 
 namespace tilesmith {
 namespace {
@@ -40,16 +40,14 @@ class FmaLoop : public Xbyak::CodeGenerator {
 
 double MeasureFmaPeak(const CpuInfo& cpu, int threads) {
   if (cpu.isa == Isa::kPortable) return 0;
-  using Clock = std::chrono::steady_clock;
   constexpr int64_t kIterations = 5000;
   constexpr int kRuns = 400;
   const FmaLoop loop(cpu.isa == Isa::kAvx512);
   const auto run = loop.getCode<void (*)(int64_t)>();
   double best_seconds = 1e30;
   for (int i = 0; i < kRuns; ++i) {
-    const auto start = Clock::now();
-    RunOnTeam(threads, [&](int) { run(kIterations); });
-    best_seconds = std::min(best_seconds, std::chrono::duration<double>(Clock::now() - start).count());
+    const double seconds = SecondsOf([&] { RunOnTeam(threads, [&](int) { run(kIterations); }); });
+    best_seconds = std::min(best_seconds, seconds);
   }
   return 2.0 * cpu.vector_floats() * kUnroll * kAccumulators * kIterations * threads / best_seconds;
 }

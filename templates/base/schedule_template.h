@@ -53,6 +53,9 @@ class ScheduleTemplate final : public ConvTemplate {
 
   std::string_view Name() const override { return parts_.name; }
   Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+    if (cpu.device != DeviceKind()) {
+      return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
+    }
     if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
     if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");

@@ -42,7 +42,7 @@ CpuInfo PlainCpu(Isa isa) {
 std::string Computed(Isa isa) {
   const CpuInfo cpu = PlainCpu(isa);
   StableHash hash;
-  for (const ConvTemplate* conv_template : ConvTemplates()) {
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     hash.Add(conv_template->Name());
     for (const std::string_view text : kWorkloads) {
       const ConvWorkload workload = ParseWorkload(text);

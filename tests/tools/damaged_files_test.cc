@@ -19,7 +19,7 @@ using testing::HasSubstr;
 // A record of this machine; its config builds here.
 Record GoodRecord() {
   Record record;
-  record.target = TargetOf(DetectCpu());
+  record.target = DetectCpu();
   record.workload = ParseWorkload(kSmallConv);
   const ConvTemplate& portable = FindConvTemplate("portable");
   record.template_name = portable.Name();
@@ -47,7 +47,7 @@ int CountOf(const std::string& text, const std::string& part) {
 
 std::string SampleSpace() {
   MeasuredSpace measured;
-  measured.target = TargetOf(DetectCpu());
+  measured.target = DetectCpu();
   measured.workload = ParseWorkload(kSmallConv);
   measured.template_name = "portable";
   const ConfigSpace portable = FindConvTemplate("portable").Space(measured.workload, DetectCpu());

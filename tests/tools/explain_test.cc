@@ -83,7 +83,7 @@ class ExplainTest : public testing::Test {
     const Graph graph = Network();
     const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(graph.Find(node).value()).op);
     Record record = SyntheticRecord(conv.workload(), in, out, seconds);
-    record.target = TargetOf(TestCpu());
+    record.target = TestCpu();
     record.conditions.threads = 1;
     return record;
   }

@@ -30,7 +30,7 @@ void WriteMadeUpLog(const std::string& path) {
     if (!conv || !known.insert(WorkloadToString(conv->workload())).second) continue;
     for (const int64_t block : {8, 16}) {
       Record record;
-      record.target = TargetOf(cpu);
+      record.target = cpu;
       record.workload = conv->workload();
       record.template_name = portable.Name();
       record.config = portable.Default(conv->workload(), cpu);

@@ -9,6 +9,7 @@
 
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/faulty_config.h"
+#include "tests/tuner/support/simulated_measurer.h"
 #include "tests/tuner/support/tune_one.h"
 #include "tuner/measure/process_measurer.h"
 
@@ -70,13 +71,13 @@ TEST(Faults, AWorkerKilledWhileItMeasuresCostsNoTrial) {
   session.cpu = TestCpu();
   ProcessMeasurer measurer({TILESMITH_TEST_WORKER});
   measurer.Begin(session);
-  ASSERT_EQ(measurer.Measure(FaultRequest(Fault::kNone)).status, TrialStatus::kOk);
+  ASSERT_EQ(MeasureOne(measurer, FaultRequest(Fault::kNone)).status, TrialStatus::kOk);
   const pid_t first = measurer.worker_pid();
   std::thread killer([first] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // kSlow takes 20 ms a run, several runs
     kill(first, SIGKILL);
   });
-  const TrialResult result = measurer.Measure(FaultRequest(Fault::kSlow));
+  const TrialResult result = MeasureOne(measurer, FaultRequest(Fault::kSlow));
   killer.join();
   EXPECT_EQ(result.status, TrialStatus::kOk) << result.detail;
   EXPECT_NE(measurer.worker_pid(), first) << "repeated in another";
@@ -92,9 +93,9 @@ TEST(Faults, SessionsAlternateWithoutANewWorker) {
   for (int turn = 0; turn < 3; ++turn) {
     for (const MeasureSession& session : {a, b}) {
       measurer.Begin(session);
-      const TrialResult result = measurer.Measure(FaultRequest(Fault::kNone));
+      const TrialResult result = MeasureOne(measurer, FaultRequest(Fault::kNone));
       EXPECT_EQ(result.status, TrialStatus::kOk) << result.detail;
-      EXPECT_EQ(measurer.Measure(FaultRequest(Fault::kWrongValue)).status, TrialStatus::kWrongAnswer);
+      EXPECT_EQ(MeasureOne(measurer, FaultRequest(Fault::kWrongValue)).status, TrialStatus::kWrongAnswer);
     }
   }
   EXPECT_EQ(measurer.workers_started(), 1);

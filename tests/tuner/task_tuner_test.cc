@@ -1,8 +1,10 @@
 #include "tuner/task_tuner.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "layouts/base/error.h"
@@ -73,7 +75,7 @@ TEST_F(TaskTunerTest, LogsEveryTrialAtOnceAndWithAllItNeeds) {
 
 TEST_F(TaskTunerTest, CoversEveryPairOfLayouts) {
   Tune();
-  const BestByWorkload best = BestRecords(logged_, TargetOf(request_.cpu));
+  const BestByWorkload best = BestRecords(logged_, request_.cpu);
   EXPECT_EQ(best.begin()->second.size(), 12u) << "4 input by 3 output blocks";
   for (const auto& [layouts, record] : best.begin()->second) {
     EXPECT_FALSE(record.early_stopped) << layouts.in.ToString() << " " << layouts.out.ToString();
@@ -226,6 +228,106 @@ TEST_F(TaskTunerTest, TriesTheTemplateThatMultipliesLeastFirstAndThenTheMostGene
   request_.templates = {&general, &some, &few};
   const TaskTuner tuner(request_, measurer_, {});
   EXPECT_EQ(tuner.request().templates, (std::vector<const ConvTemplate*>{&few, &general, &some}));
+}
+
+// Three templates, one of them with few valid configs.
+std::vector<Record> RecordsOf(const std::string& searcher, uint64_t seed, FakeMeasurer& measurer,
+                              std::vector<const FakeTemplate*> fakes) {
+  TuneRequest request;
+  request.workload = ParseWorkload("mb1ic64ih56oc64oh56kh1");
+  request.templates.assign(fakes.begin(), fakes.end());
+  request.options.batch = 8;
+  request.options.searcher = searcher;
+  request.options.seed = seed;
+  std::vector<Record> records;
+  NetworkSinks sinks;
+  sinks.on_record = [&](const Record& record) { records.push_back(record); };
+  TuneOne(request, 90, measurer, sinks);
+  return records;
+}
+
+class QueueTest : public ::testing::Test {
+ protected:
+  std::vector<const FakeTemplate*> fakes() const { return {&small_, &slow_, &huge_}; }
+  const FakeTemplate small_, slow_{FakeTemplate::Size::kSmall, "slow", 1.2},
+      huge_{FakeTemplate::Size::kHugeSparse, "huge", 0.9};
+};
+
+TEST_F(QueueTest, OneTrialAtATimeGivesTheRecordsThatItAlwaysGave) {
+  const std::map<std::string, uint64_t> known = {{"random", 0x6fc629ff852e7fd7},
+                                                 {"ga", 0xaddb7351acd50287},
+                                                 {"grid", 0x4df34654415331fa},
+                                                 {"coordinate", 0x4f2745c2ef7dd519}};
+  for (const auto& [searcher, fingerprint] : known) {
+    FakeMeasurer measurer(fakes());
+    uint64_t hash = 14695981039346656037u;  // FNV-1a
+    for (const Record& r : RecordsOf(searcher, 1, measurer, fakes())) {
+      for (const char c : fmt::format("{} {} {} {} {} {}\n", r.purpose, r.template_name, r.config.ToString(),
+                                      r.seconds, r.early_stopped, r.sample_seconds.size()))
+        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    }
+    EXPECT_EQ(hash, fingerprint) << searcher;
+  }
+}
+
+TEST_F(QueueTest, ResultsMayComeOutOfOrder) {
+  for (const char* searcher : {"random", "ga", "grid", "coordinate", "xgb"}) {
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      FakeMeasurer measurer(fakes());
+      measurer.capacity = 4;
+      measurer.random = TestRandom(seed);
+      const std::vector<Record> records = RecordsOf(searcher, seed, measurer, fakes());
+      EXPECT_EQ(measurer.most_in_flight, 4u);
+      std::set<std::string> tried;
+      const Record* best = nullptr;
+      for (const Record& record : records) {
+        const FakeTemplate& fake = record.template_name == "fake"   ? small_
+                                   : record.template_name == "slow" ? slow_
+                                                                    : huge_;
+        EXPECT_DOUBLE_EQ(record.seconds, fake.Seconds(record.config)) << "each its own time";
+        EXPECT_EQ(record.layouts, fake.Layouts(record.workload, record.config));
+        const bool is_new = tried.insert(RecordKey(record).ToString()).second;
+        EXPECT_EQ(is_new, record.purpose != kPurposeRetime) << searcher << " " << seed;
+        if (!record.early_stopped && (!best || record.seconds < best->seconds)) best = &record;
+      }
+      EXPECT_EQ(tried.size(), 90u) << searcher << " " << seed;
+      FakeMeasurer one_at_a_time(fakes());
+      double alone = 1;
+      for (const Record& record : RecordsOf(searcher, seed, one_at_a_time, fakes()))
+        alone = std::min(alone, record.seconds);
+      ASSERT_NE(best, nullptr);
+      EXPECT_LT(best->seconds, 1.2 * alone) << searcher << " " << seed;
+    }
+  }
+}
+
+// Within a batch of a searcher that does not look at times, nothing depends on the order.
+TEST_F(QueueTest, TheOrderOfResultsDecidesNothingThatItNeedNot) {
+  const auto configs = [&](uint64_t order) {
+    FakeMeasurer measurer(fakes());
+    measurer.capacity = 4;
+    measurer.random = TestRandom(order);
+    std::set<std::string> tried;
+    for (const Record& record : RecordsOf("random", 3, measurer, fakes())) {
+      if (record.purpose == kPurposeSearch) tried.insert(RecordKey(record).ToString());
+    }
+    return tried;
+  };
+  for (uint64_t order = 2; order < 6; ++order) EXPECT_EQ(configs(order), configs(1)) << order;
+}
+
+TEST_F(QueueTest, RecordsAreOfTheMachineThatMeasured) {
+  class Elsewhere : public FakeMeasurer {
+   public:
+    using FakeMeasurer::FakeMeasurer;
+    std::pair<Ticket, TrialResult> Next() override {
+      auto done = FakeMeasurer::Next();
+      done.second.target.cores = 77;
+      return done;
+    }
+  };
+  Elsewhere measurer(fakes());
+  for (const Record& record : RecordsOf("random", 1, measurer, fakes())) EXPECT_EQ(record.target.cores, 77);
 }
 
 TEST_F(TaskTunerTest, RefusesSenselessRequests) {

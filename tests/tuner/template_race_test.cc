@@ -32,7 +32,7 @@ TEST(TemplateRace, OneTrialOfEachDecidesWhoseFirstBatchIsNext) {
   std::vector<size_t> order;
   for (int i = 0; i < 6; ++i) {
     const size_t runner = race.Next().value();
-    EXPECT_EQ(race.IsUntried(runner), i < 3);
+    EXPECT_EQ(race.NextUntried() == runner, i < 3);
     order.push_back(runner);
     race.Tried(runner, seconds[runner]);
   }

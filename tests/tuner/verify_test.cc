@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/tuner/support/sample_records.h"
+#include "tests/tuner/support/simulated_measurer.h"
 
 namespace tilesmith {
 namespace {
@@ -13,9 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // A machine of the tests' own: every config takes a millisecond, unless told otherwise.
-class OneMillisecond : public Measurer {
+class OneMillisecond : public SimulatedMeasurer {
  public:
-  void Begin(const MeasureSession& session) override { sessions.push_back(session); }
   TrialResult Measure(const TrialRequest& request) override {
     order.push_back(request.config.Get("rows"));
     TrialResult result;
@@ -28,7 +28,6 @@ class OneMillisecond : public Measurer {
     return result;
   }
 
-  std::vector<MeasureSession> sessions;
   std::vector<int64_t> order;
   int64_t wrong_rows = -1;
 };
@@ -124,7 +123,7 @@ TEST(Verify, MeasuresAgainWhatSeemsSlow) {
 TEST(Verify, SkipsWithAReason) {
   OneMillisecond measurer;
   std::vector<Record> records(6, Portable(1e-3, 2));
-  records[0].target.cpu_model = "llvm -mcpu=znver3";
+  records[0].target.model = "llvm -mcpu=znver3";
   records[1].conditions.threads = 64;
   records[2].template_name = "sorcery";
   records[3].config.Set("rows", 999);
@@ -143,14 +142,14 @@ TEST(Verify, SkipsWithAReason) {
 TEST(Verify, RetargetsRecordsOfOtherMachines) {
   OneMillisecond measurer;
   Record foreign = Portable(1e-3, 3);  // not a value of the knob
-  foreign.target.cpu_model = "llvm -mcpu=znver3";
+  foreign.target.model = "llvm -mcpu=znver3";
   foreign.conditions = {64, false, false};
   foreign.origin = "{}";
   foreign.tuner = "autotvm";
   const std::vector<Verification> all = Verify({foreign}, measurer, true);
   const Record& now = all[0].now;
   EXPECT_EQ(all[0].skipped, "");
-  EXPECT_EQ(now.target.cpu_model, Cpu().model);
+  EXPECT_EQ(now.target.model, Cpu().model);
   EXPECT_EQ(now.conditions, (MeasureConditions{2, true, false}));
   EXPECT_EQ(FindConvTemplate("portable").Space(now.workload, Cpu()).WhyInvalid(now.config), "");
   EXPECT_EQ(now.origin, "");

@@ -200,7 +200,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
       LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
   const Plan plan = LoadPlan(options.plan, graph, machine);
   auto impl = std::make_shared<Impl>();
-  impl->network = CompileNetwork(std::move(graph), plan, {machine.cpu, machine.threads});
+  impl->network = CompileNetwork(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads));
   impl->inputs = Describe(impl->network->inputs);
   impl->outputs = Describe(impl->network->outputs);
   impl->predicted_seconds = plan.predicted_seconds;
@@ -209,7 +209,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 
 const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs; }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs; }
-int Model::threads() const { return impl_->network->threads; }
+int Model::threads() const { return impl_->network->device->threads(); }
 size_t Model::packed_weight_bytes() const { return PackedWeightBytes(*impl_->network); }
 double Model::predicted_seconds() const { return impl_->predicted_seconds; }
 

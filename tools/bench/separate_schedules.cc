@@ -40,7 +40,7 @@ SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWork
 }
 
 Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu) {
-  for (const ConvTemplate* candidate : ConvTemplates()) {
+  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
     if (!candidate->Supports(workload, cpu).ok) continue;
     return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
   }

@@ -51,7 +51,8 @@ std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, con
   std::string path = arguments.costs_path;
   if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
   std::vector<std::string> warnings;
-  auto costs = MeasuredCosts(machine.cpu, machine.threads, {path, arguments.interpolate_costs}, &warnings);
+  auto costs =
+      MeasuredCosts(OpenDevice(machine.cpu, machine.threads), {path, arguments.interpolate_costs}, &warnings);
   for (const std::string& warning : warnings) sinks.Warn(warning);
   return costs;
 }

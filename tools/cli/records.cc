@@ -44,10 +44,9 @@ std::vector<Record> LoadRecords(const std::vector<std::string>& paths) {
 
 void DropUseless(std::vector<Record>& records, const std::string& path, const CpuInfo& cpu) {
   BuildCheck check(cpu);
-  const Target target = TargetOf(cpu);
   std::string first;
   const auto dropped = std::erase_if(records, [&](const Record& record) {
-    if (record.status != TrialStatus::kOk || !SameMachine(record.target, target)) return false;
+    if (record.status != TrialStatus::kOk || !SameMachine(record.target, cpu)) return false;
     std::string why = check.WhyNot(record);
     if (first.empty()) first = why;
     return !why.empty();
@@ -64,9 +63,8 @@ std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cp
 }
 
 void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine) {
-  const Target target = TargetOf(machine.cpu);
   for (Record& record : records) {
-    record.target = target;
+    record.target = machine.cpu;
     record.conditions.threads = machine.threads;
   }
 }

@@ -36,9 +36,8 @@ std::string OwnCommand() {
   return VisibleLine(command);
 }
 std::string MachineText(const Target& target) {
-  return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores", target.cpu_model,
-                     IsaName(target.isa), target.l1d_bytes >> 10, target.l2_bytes >> 10,
-                     target.l3_bytes >> 10, target.cores);
+  return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores", target.model, IsaName(target.isa),
+                     target.l1d_bytes >> 10, target.l2_bytes >> 10, target.l3_bytes >> 10, target.cores);
 }
 
 std::string ResultsText(const Table& table, std::string_view title, std::string_view machine) {

@@ -77,7 +77,7 @@ bool LooksLikeWorkload(const std::string& whole) {
 
 std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu) {
   std::string names;
-  for (const ConvTemplate* candidate : ConvTemplates()) {
+  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
     if (!candidate->Supports(workload, cpu).ok) continue;
     names += (names.empty() ? "" : ", ") + std::string(candidate->Name());
   }

@@ -148,8 +148,8 @@ class BenchCommand : public Command {
     if (csv_path_.empty()) return;
     const std::string peak = peak_ > 0 ? fmt::format("; FMA peak {:.0f} GFLOP/s", peak_ * 1e-9) : "";
     WriteResults(csv_path_, table, title,
-                 fmt::format("{}; {} threads, oneDNN {}{}", MachineText(TargetOf(machine_.cpu)),
-                             machine_.threads, OneDnnVersion(), peak));
+                 fmt::format("{}; {} threads, oneDNN {}{}", MachineText(machine_.cpu), machine_.threads,
+                             OneDnnVersion(), peak));
   }
 
   BestByWorkload BestOf(bool cold, const AccuracyLimits& limits) const {
@@ -158,7 +158,7 @@ class BenchCommand : public Command {
       return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold &&
              Accepts(limits, record);
     });
-    return BestRecords(records, TargetOf(machine_.cpu));
+    return BestRecords(records, machine_.cpu);
   }
 
   // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a

@@ -84,7 +84,7 @@ class SpaceCommand : public Command {
                                        {"combinations", "combinations"},
                                        {"valid", "valid"},
                                        {"note", "layouts (in -> out), or why not"}}});
-    for (const ConvTemplate* conv_template : ConvTemplates())
+    for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu))
       Add(*conv_template, workload, cpu, report, summary);
     report.Print(json_);
     return 0;

@@ -16,12 +16,12 @@ Cell TargetList::NumberOf(const Target& target) const {
   const auto known = std::find_if(counts_.begin(), counts_.end(), [&](const TargetCount& count) {
     return SameMachine(count.target, target);
   });
-  TILESMITH_CHECK(known != counts_.end(), "{} is not in the list", target.cpu_model);
+  TILESMITH_CHECK(known != counts_.end(), "{} is not in the list", target.model);
   return CountCell(known - counts_.begin() + 1);
 }
 
 void TargetList::AddTable(Report& report) const {
-  const Target here = TargetOf(CappedCpu(""));
+  const Target here = CappedCpu("");
   Table& table = report.AddTable({"targets",
                                   "",
                                   {{"target", "target"},
@@ -35,10 +35,10 @@ void TargetList::AddTable(Report& report) const {
     const Target& target = counts_[i].target;
     const bool same = SameMachine(target, here);
     table.AddRow({CountCell(int64_t(i) + 1),
-                  TextCell(target.cpu_model),
+                  TextCell(target.model),
                   TextCell(std::string(IsaName(target.isa))),
                   CountCell(target.cores),
-                  TextCell(target.tool_version),
+                  TextCell(target.version),
                   CountCell(counts_[i].records),
                   {same, same ? "yes" : "no"}});
   }

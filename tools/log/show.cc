@@ -82,7 +82,7 @@ class LogShowCommand : public Command {
       std::erase_if(records, [&](const Record& record) { return record.template_name != template_; });
     }
     std::vector<const Record*> standing = StandingRecords(records);
-    const Target here = TargetOf(CappedCpu(""));
+    const Target here = CappedCpu("");
     const auto is_here = [&](const Record* record) { return SameMachine(record->target, here); };
     if (std::any_of(standing.begin(), standing.end(), is_here))
       std::erase_if(standing, [&](const Record* record) { return !is_here(record); });
@@ -103,7 +103,7 @@ class LogShowCommand : public Command {
     schedule.workload = ParseWorkload(source_);
     schedule.cpu = CappedCpu(max_isa_);
     const ConvTemplate* conv_template = nullptr;
-    for (const ConvTemplate* candidate : ConvTemplates()) {
+    for (const ConvTemplate* candidate : ConvTemplatesFor(schedule.cpu)) {
       if (conv_template == nullptr && candidate->Supports(schedule.workload, schedule.cpu).ok)
         conv_template = candidate;
     }

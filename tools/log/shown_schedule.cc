@@ -81,10 +81,10 @@ void AddLoops(const LoopNest& nest, Report& report) {
 }
 
 void AddRecord(const Record& record, Report& report) {
-  report.Fact("cpu", "measured on",
-              TextCell(fmt::format("{} ({}), {} threads, {} weights", record.target.cpu_model,
-                                   IsaName(record.target.isa), record.conditions.threads,
-                                   WeightsText(record.conditions))));
+  report.Fact(
+      "cpu", "measured on",
+      TextCell(fmt::format("{} ({}), {} threads, {} weights", record.target.model, IsaName(record.target.isa),
+                           record.conditions.threads, WeightsText(record.conditions))));
   report.Fact("time", "at", TextCell(record.time));
   report.Fact("status", "status",
               TextCell(std::string(TrialStatusName(record.status)) +
@@ -110,7 +110,7 @@ const ConvTemplate& CheckedTemplate(const ShownSchedule& s) {
 }  // namespace
 
 ShownSchedule ScheduleOf(const Record& record) {
-  return {record.workload, record.template_name, record.config, CpuOf(record.target), record};
+  return {record.workload, record.template_name, record.config, record.target, record};
 }
 
 void AddSchedule(const ShownSchedule& s, bool json, Report& report) {

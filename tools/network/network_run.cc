@@ -44,7 +44,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(std::move(graph), plan, {machine.cpu, machine.threads, &InterruptFlag()}) {}
+      executor_(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads), &InterruptFlag()) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 

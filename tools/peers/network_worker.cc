@@ -4,7 +4,7 @@
 #include "layouts/measure/quantile.h"
 #include "layouts/measure/sampling.h"
 #include "tools/cli/system_files.h"
-#include "tuner/measure/protocol.h"
+#include "tuner/measure/line_transport.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {
@@ -19,17 +19,17 @@ double SecondsPerRun(const WorkingNetwork& network, int64_t runs) {
 }  // namespace
 
 int ServeNetwork(const WorkingNetwork& network, int in_fd, int out_fd) {
-  LineChannel channel(in_fd, out_fd);
+  LineTransport lines(in_fd, out_fd);
   network.run();
-  if (!channel.WriteLine(JsonLine({{"ready", network.name}, {"peak_bytes", PeakResidentBytes()}})))
+  if (!lines.Send(JsonLine({{"ready", network.name}, {"peak_bytes", PeakResidentBytes()}})))
     return static_cast<int>(ErrorCode::kEnvironment);
   std::string line;
-  while (channel.ReadLine(line) == LineChannel::Read::kLine) {
+  while (lines.Receive(line) == Transport::Receipt::kMessage) {
     const auto request = nlohmann::json::parse(line, nullptr, false);
     if (!request.is_object()) throw Error(ErrorCode::kUsage, "not a request: " + line);
     const int64_t runs = JsonGet<int64_t>(request, "runs");
     if (runs < 1) throw Error(ErrorCode::kUsage, "field \"runs\" must be at least 1");
-    if (!channel.WriteLine(JsonLine({{"seconds", SecondsPerRun(network, runs)}}))) break;
+    if (!lines.Send(JsonLine({{"seconds", SecondsPerRun(network, runs)}}))) break;
   }
   return 0;
 }

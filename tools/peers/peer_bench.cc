@@ -43,7 +43,7 @@ class NetworkWorker {
 
   double SecondsPerRun(int64_t runs) {
     std::this_thread::sleep_for(kPause);
-    child_.channel().WriteLine(JsonLine({{"runs", runs}}));
+    child_.channel().Send(JsonLine({{"runs", runs}}));
     return JsonGet<double>(Expect(kAnswerSeconds), "seconds");
   }
 
@@ -51,14 +51,14 @@ class NetworkWorker {
   nlohmann::json Expect(double seconds) {
     std::string line;
     const double end = NowSeconds() + seconds;
-    LineChannel::Read read;
+    Transport::Receipt receipt;
     do {
       ThrowIfStopped(&InterruptFlag());
-      read = child_.channel().ReadLine(line, LineChannel::After(kStopSeconds));
-    } while (read == LineChannel::Read::kTimeout && NowSeconds() < end);
-    if (read == LineChannel::Read::kTimeout)
+      receipt = child_.channel().Receive(line, NowSeconds() + kStopSeconds);
+    } while (receipt == Transport::Receipt::kTimeout && NowSeconds() < end);
+    if (receipt == Transport::Receipt::kTimeout)
       throw Error(ErrorCode::kEnvironment, fmt::format("a network's process says nothing for {} s", seconds));
-    if (read == LineChannel::Read::kEnd) {
+    if (receipt == Transport::Receipt::kEnd) {
       throw Error(ErrorCode::kEnvironment,
                   fmt::format("a network's process {}", child_.WaitForEnd().ToString()));
     }

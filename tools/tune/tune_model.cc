@@ -114,7 +114,7 @@ class ModelTuner {
   void OpenDatabase() {
     if (!request_.use_database) return;
     if (request_.database_path.empty()) {
-      database_ = OpenDefaultDatabase(TargetOf(machine_.cpu));
+      database_ = OpenDefaultDatabase(machine_.cpu);
     } else {
       database_.emplace(request_.database_path);
     }

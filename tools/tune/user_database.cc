@@ -27,8 +27,8 @@ KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wa
                request.templates.end();
   };
   KnownTask known;
-  known.records = AcceptedRecords(request.accuracy,
-                                  database.Find(request.workload, TargetOf(request.cpu), request.conditions));
+  known.records =
+      AcceptedRecords(request.accuracy, database.Find(request.workload, request.cpu, request.conditions));
   known.enough =
       std::ranges::any_of(known.records, is_result) && TrialsBehind(known.records) >= wanted_trials;
   return known;

@@ -334,12 +334,15 @@ ImportedRecord RecordFromAutotvm(std::string_view line) {
   Record record;
   CpuInfo cpu;
   cpu.isa = IsaOfAutotvmTarget(target);
-  record.target.cpu_model = target;
-  record.target.isa = cpu.isa;
-  record.target.cores = CoresOfAutotvmTarget(target);
+  record.target = {.model = target,
+                   .isa = cpu.isa,
+                   .cores = CoresOfAutotvmTarget(target),
+                   .l1d_bytes = 0,
+                   .l2_bytes = 0,
+                   .version = ""};
   const auto tool = json.find("tvm_version");
   if (tool != json.end() && tool->is_string())
-    record.target.tool_version = std::string(kToolPrefix) + tool->get<std::string>();
+    record.target.version = std::string(kToolPrefix) + tool->get<std::string>();
   record.workload = WorkloadOf(task, Element(input, 2, "input"));
   const bool same_tiles = SetConfig(KnobsOf(Member(json, "config")), cpu, record);
   record.conditions = {record.target.cores, false, false};
@@ -362,7 +365,7 @@ std::string RecordToAutotvm(const Record& record) {
   }
   line["result"] = ResultOf(record);
   line["version"] = kFormatVersion;
-  const std::string& tool = record.target.tool_version;
+  const std::string& tool = record.target.version;
   if (tool.starts_with(kToolPrefix)) line["tvm_version"] = tool.substr(kToolPrefix.size());
   return line.dump();
 }

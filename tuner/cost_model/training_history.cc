@@ -43,7 +43,7 @@ void TrainingHistory::Add(const Record& record) {
   Task& task = tasks_[TaskKey(record).ToString()];
   if (task.spaces.empty()) {
     task.workload = record.workload;
-    task.cpu = CpuOf(record.target);
+    task.cpu = record.target;
     task.conditions = record.conditions;
   }
   const std::string key = ScheduleText(record);

@@ -66,7 +66,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv) {
     throw Error(ErrorCode::kEnvironment, fmt::format("cannot start {}: {}", argv[0], std::strerror(error)));
   }
   fd_ = ends[0];
-  channel_ = LineChannel(fd_, fd_);
+  channel_ = LineTransport(fd_, fd_);
 }
 
 ChildProcess::~ChildProcess() {

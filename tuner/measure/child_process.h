@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/measure/protocol.h"
+#include "tuner/measure/line_transport.h"
 
 namespace tilesmith {
 
@@ -30,7 +30,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  LineChannel& channel() { return channel_; }
+  LineTransport& channel() { return channel_; }
   pid_t pid() const { return pid_; }
   // Kills it if it still runs, and waits for its end.
   ProcessEnd Kill();
@@ -44,7 +44,7 @@ class ChildProcess {
   int fd_ = -1;
   bool reaped_ = false;
   ProcessEnd end_;
-  LineChannel channel_;
+  LineTransport channel_;
 };
 
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layouts/base/cpu.h"
@@ -23,7 +24,7 @@ struct TrialLimits {
 // What all trials of a workload share. Input data, weights and reference answers follow from the seed.
 struct MeasureSession {
   ConvWorkload workload;
-  CpuInfo cpu;  // as templates see it: an ISA below the machine's is honoured
+  CpuInfo cpu;  // of the machine asked for, as templates see it: an ISA below the machine's is honoured
   MeasureConditions conditions;
   SamplingPlan sampling;
   TrialLimits limits;
@@ -45,16 +46,27 @@ struct TrialResult {
   std::optional<double> error = std::nullopt;  // as in Record
   bool early_stopped = false;
   double build_seconds = 0;
+  Target target;  // what it was measured on, by the word of who measured it
 };
+
+// A trial in flight.
+using Ticket = uint64_t;
+
+// A queue of trials. One thread at a time.
 
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // From now on trials are of this workload under these conditions.
+  // From now on trials are of this workload under these conditions; those in flight are forgotten. This and
+  // the functions below throw Error(kEnvironment) when measuring is impossible: no worker can be started, or
+  // it is another machine than the session's. Failures of a config are statuses of its result.
   virtual void Begin(const MeasureSession& session) = 0;
-  // One trial. Failures of the config are statuses; throws Error(kEnvironment) when measuring itself is
-  // impossible (no worker can be started). Precondition: Begin was called.
-  virtual TrialResult Measure(const TrialRequest& request) = 0;
+  // How many trials may be in flight, at least 1.
+  virtual int Capacity() const { return 1; }
+  // Preconditions: Begin was called; fewer than Capacity() are in flight.
+  virtual Ticket Submit(const TrialRequest& request) = 0;
+  // Waits for a trial to be done, whichever is first. Precondition: one is in flight.
+  virtual std::pair<Ticket, TrialResult> Next() = 0;
 };
 
 }  // namespace tilesmith

@@ -3,14 +3,16 @@
 #include <chrono>
 #include <thread>
 
+#include "layouts/measure/clock.h"
+
 namespace tilesmith {
 
 void OwnCores::Await() {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPatience(150), kPause(5);
-  const Clock::time_point begin = Clock::now();
+  constexpr double kPatienceSeconds = 150e-3;
+  constexpr std::chrono::milliseconds kPause(5);
+  const double begin = NowSeconds();
   while (!AreKept()) {
-    if (Clock::now() - begin > kPatience) fastest_ = {};
+    if (NowSeconds() - begin > kPatienceSeconds) fastest_ = {};
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -1,8 +1,10 @@
 #include "tuner/measure/pooled_trials.h"
 
+#include <optional>
 #include <utility>
 
 #include "tuner/measure/estimator.h"
+#include "tuner/measure/run_trials.h"
 
 namespace tilesmith {
 
@@ -18,11 +20,21 @@ std::vector<TrialResult> MeasureInTurns(std::span<const TrialRequest> requests, 
   std::vector<TrialResult> results(requests.size());
   for (int round = 0; round < rounds; ++round) {
     std::vector<TrialResult> after = results;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (results[i].status != TrialStatus::kOk) continue;
-      if (stopped()) return results;
-      after[i] = Pooled(results[i], measurer.Measure(requests[i]));
-    }
+    std::vector<size_t> asked;
+    bool is_stopped = false;
+    const auto next = [&, i = size_t{0}]() mutable -> std::optional<TrialRequest> {
+      while (i < requests.size() && results[i].status != TrialStatus::kOk) ++i;
+      if (i == requests.size() || is_stopped) return std::nullopt;
+      is_stopped = stopped();
+      if (is_stopped) return std::nullopt;
+      asked.push_back(i);
+      return requests[i++];
+    };
+    RunTrials(measurer, next, [&](size_t index, TrialResult result) {
+      const size_t i = asked[index];
+      after[i] = Pooled(results[i], std::move(result));
+    });
+    if (is_stopped) return results;
     results = std::move(after);
   }
   return results;

@@ -1,129 +1,92 @@
 #include "tuner/measure/process_measurer.h"
 
+#include <fmt/format.h>
+
 #include "layouts/base/check.h"
-#include "tuner/records/json_fields.h"
+#include "layouts/base/error.h"
 
 namespace tilesmith {
-namespace {
 
-using nlohmann::json;
-
-// Starting a process and preparing a session's data are no trial: generous, but not endless.
-constexpr double kStartSeconds = 60;
-constexpr double kSessionSeconds = 600;
-
-TrialResult Failed(TrialStatus status, std::string detail) {
-  TrialResult result;
-  result.status = status;
-  result.detail = std::move(detail);
-  return result;
+// An error leaves no worker, and is told by its name.
+template <typename Action>
+void ProcessMeasurer::OrFail(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    worker_.reset();
+    throw Error(ErrorCode::kEnvironment,
+                fmt::format("measuring worker {}: {}", worker_argv_[0], error.what()));
+  }
 }
-
-}  // namespace
 
 void ProcessMeasurer::Begin(const MeasureSession& session) {
   session_ = session;
+  if (in_flight_) worker_.reset();  // it would answer what nobody waits for
+  in_flight_.reset();
   // A worker that died while idle costs nothing but its replacement.
-  std::string end;
-  if (worker_ && SendSession(end)) return;
-  StartWorker();
-}
-
-void ProcessMeasurer::Fail(const std::string& why) {
-  worker_.reset();
-  throw Error(ErrorCode::kEnvironment, fmt::format("measuring worker {}: {}", worker_argv_[0], why));
-}
-
-// The next line, or nullopt when the worker is gone; `end` then says how.
-std::optional<std::string> ProcessMeasurer::Expect(double seconds, std::string& end) {
-  std::string line;
-  switch (worker_->channel().ReadLine(line, LineChannel::After(seconds))) {
-    case LineChannel::Read::kLine:
-      return line;
-    case LineChannel::Read::kTimeout:
-      Fail(fmt::format("no answer within {} s", seconds));
-    case LineChannel::Read::kEnd:
-      end = worker_->WaitForEnd().ToString();
-      worker_.reset();
-  }
-  return std::nullopt;
+  bool alive = false;
+  if (worker_) OrFail([&] { alive = worker_->link.Begin(session); });
+  if (!alive) StartWorker();
 }
 
 void ProcessMeasurer::StartWorker() {
-  worker_ = std::make_unique<ChildProcess>(worker_argv_);
+  worker_ = std::make_unique<Worker>(worker_argv_);
   ++workers_started_;
-  std::string end;
-  const std::optional<std::string> hello = Expect(kStartSeconds, end);
-  if (!hello) Fail(end);
-  if (!json::parse(*hello, nullptr, false).contains("ready")) {
-    Fail(fmt::format("is none, it says \"{}\"", hello->substr(0, 80)));
-  }
-  if (!SendSession(end)) Fail(end);
+  OrFail([&] {
+    if (worker_->link.Start() && worker_->link.Begin(*session_)) return;
+    throw Error(ErrorCode::kEnvironment, worker_->process.WaitForEnd().ToString());
+  });
 }
 
-bool ProcessMeasurer::SendSession(std::string& end) {
-  worker_->channel().WriteLine(JsonLine({{"session", SessionToJson(*session_)}}));
-  const std::optional<std::string> answer = Expect(kSessionSeconds, end);
-  if (!answer) return false;
-  const json message = json::parse(*answer, nullptr, false);
-  if (message.contains("session")) return true;
-  Fail(fmt::format("cannot measure {}: {}", WorkloadToString(session_->workload),
-                   JsonGetOr<std::string>(message, "error", "garbled answer")));
-}
-
-TrialResult ProcessMeasurer::Died(bool running, std::string& lost, bool& was_lost) {
-  const ProcessEnd end = worker_->WaitForEnd();
-  worker_.reset();
-  was_lost = end.FromOutside();
-  if (was_lost) lost = end.ToString();
-  return Failed(running ? TrialStatus::kRunCrash : TrialStatus::kBuildError,
-                fmt::format("worker {} while {}", end.ToString(), running ? "running" : "building"));
-}
-
-// nullopt when the worker was killed from outside; `lost` then says how.
-std::optional<TrialResult> ProcessMeasurer::TryTrial(const TrialRequest& request, std::string& lost) {
+Ticket ProcessMeasurer::Submit(const TrialRequest& request) {
+  TILESMITH_CHECK(session_.has_value() && !in_flight_, "Submit before Begin, or a second trial");
   if (!worker_) StartWorker();
-  const TrialLimits& limits = session_->limits;
-  // When the worker is gone already, nobody answers: the read below finds out how it ended.
-  worker_->channel().WriteLine(JsonLine({{"trial", TrialToJson(request)}}));
-  bool running = false;
-  LineChannel::Deadline deadline = LineChannel::After(limits.build_seconds);
-  for (std::string line;;) {
-    const LineChannel::Read read = worker_->channel().ReadLine(line, deadline);
-    if (read == LineChannel::Read::kTimeout) {
-      worker_->Kill();
-      worker_.reset();
-      return Failed(running ? TrialStatus::kRunTimeout : TrialStatus::kBuildTimeout,
-                    fmt::format("{} took over {} s", running ? "running" : "building",
-                                running ? limits.run_seconds : limits.build_seconds));
-    }
-    if (read == LineChannel::Read::kEnd) {
-      bool was_lost = false;
-      const TrialResult result = Died(running, lost, was_lost);
-      return was_lost ? std::nullopt : std::optional(result);
-    }
-    const json message = json::parse(line, nullptr, false);
-    if (message.contains("running")) {
-      running = true;
-      deadline = LineChannel::After(limits.run_seconds);
-    } else if (message.contains("result")) {
-      return ResultFromJson(message["result"]);
-    } else {
-      worker_.reset();
-      return Failed(running ? TrialStatus::kRunCrash : TrialStatus::kBuildError,
-                    fmt::format("garbled answer from the worker: \"{}\"", line.substr(0, 80)));
-    }
-  }
+  in_flight_ = request;
+  worker_->link.Submit(++last_, request);
+  return last_;
 }
 
-TrialResult ProcessMeasurer::Measure(const TrialRequest& request) {
-  TILESMITH_CHECK(session_.has_value(), "Measure before Begin");
-  std::string lost;
-  constexpr int kAttempts = 2;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (std::optional<TrialResult> result = TryTrial(request, lost)) return *std::move(result);
+// What became of a trial that has no result; `lost` says how its worker was killed from outside, if it was.
+TrialResult ProcessMeasurer::Judge(LinkedTrial trial, std::string& lost) {
+  using End = LinkedTrial::End;
+  if (trial.end == End::kResult) return std::move(trial.result);
+  const bool running = trial.running;
+  const char* const doing = running ? "running" : "building";
+  TrialResult failed;
+  failed.target = CapIsa(worker_->link.target(), session_->cpu.isa);
+  failed.status = running ? TrialStatus::kRunCrash : TrialStatus::kBuildError;
+  if (trial.end == End::kTimeout) {
+    failed.status = running ? TrialStatus::kRunTimeout : TrialStatus::kBuildTimeout;
+    failed.detail = fmt::format("{} took over {} s", doing,
+                                running ? session_->limits.run_seconds : session_->limits.build_seconds);
+  } else if (trial.end == End::kGarbled) {
+    failed.detail = fmt::format("garbled answer from the worker: \"{}\"", trial.garbled);
+  } else {
+    const ProcessEnd end = worker_->process.WaitForEnd();
+    if (end.FromOutside()) lost = end.ToString();
+    failed.detail = fmt::format("worker {} while {}", end.ToString(), doing);
   }
-  return Failed(TrialStatus::kWorkerLost, fmt::format("worker {} twice", lost));
+  worker_.reset();
+  return failed;
+}
+
+std::pair<Ticket, TrialResult> ProcessMeasurer::Next() {
+  TILESMITH_CHECK(in_flight_.has_value(), "no trial is in flight");
+  const TrialRequest request = *std::move(in_flight_);
+  in_flight_.reset();
+  constexpr int kAttempts = 2;
+  for (int attempt = 1;; ++attempt) {
+    std::string lost;
+    TrialResult result = Judge(worker_->link.Wait(), lost);
+    if (lost.empty()) return {last_, std::move(result)};
+    if (attempt == kAttempts) {
+      result.status = TrialStatus::kWorkerLost;
+      result.detail = fmt::format("worker {} twice", lost);
+      return {last_, std::move(result)};
+    }
+    StartWorker();
+    worker_->link.Submit(last_, request);
+  }
 }
 
 }  // namespace tilesmith

@@ -1,44 +1,61 @@
-// What the tuner and its measuring workers say to each other: one JSON object a line, over a socket.
+// What a tuner and a measuring worker say to each other, whatever carries it (transport.h): one JSON object a
+// message, in which one member says what it is.
 //
-//   worker: {"ready": 1}
-//   tuner:  {"session": {...}}        worker: {"session": "ok"} or {"error": "why"}
-//   tuner:  {"trial": {...}}          worker: {"running": true} when building is over, then {"result": {...}}
-// A worker leaves when its input ends.
+//   worker: {"ready": {...}}            the machine it is: a target, as in records
+//   tuner:  {"session": {...}}          what the trials from now on have in common
+//   worker: {"accepted": true}          or {"error": "why"}
+//   tuner:  {"trial": {...}, "ticket": 7}
+//   worker: {"running": 7}              when building is over, then
+//           {"result": {...}, "ticket": 7}
+//
+// A session may be begun again at any time between trials. A worker leaves when its input ends. Each side has
+// its deadlines: worker_link.h, and the alarm in worker.h.
 #pragma once
 
-#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+#include <variant>
 
 #include "tuner/measure/measurer.h"
 
 namespace tilesmith {
 
+struct ReadyMessage {
+  Target target;
+};
+struct SessionMessage {
+  MeasureSession session;
+};
+struct AcceptedMessage {};
+struct ErrorMessage {
+  std::string why;
+};
+struct TrialMessage {
+  Ticket ticket = 0;
+  TrialRequest trial;
+};
+struct RunningMessage {
+  Ticket ticket = 0;
+};
+struct ResultMessage {
+  Ticket ticket = 0;
+  TrialResult result;  // without its target, which the worker has said
+};
+using Message = std::variant<ReadyMessage, SessionMessage, AcceptedMessage, ErrorMessage, TrialMessage,
+                             RunningMessage, ResultMessage>;
+
+// Without a newline, whatever bytes the strings hold.
+std::string MessageToText(const Message& message);
+// Throws Error(kUsage) saying what is wrong with the text, or naming the field that is missing or wrong.
+Message MessageFromText(std::string_view text);
+
+// The parts of messages. Reading them throws Error(kUsage) naming the field that is missing or wrong.
 nlohmann::json SessionToJson(const MeasureSession& session);
 nlohmann::json TrialToJson(const TrialRequest& request);
 nlohmann::json ResultToJson(const TrialResult& result);
-// Throw Error(kUsage) naming the field that is missing or wrong.
 MeasureSession SessionFromJson(const nlohmann::json& json);
 TrialRequest TrialFromJson(const nlohmann::json& json);
 TrialResult ResultFromJson(const nlohmann::json& json);
-
-// Lines over file descriptors, which it does not own.
-class LineChannel {
- public:
-  using Deadline = std::chrono::steady_clock::time_point;
-  static Deadline After(double seconds);      // from now
-  enum class Read { kLine, kEnd, kTimeout };  // kEnd: closed or broken
-
-  LineChannel() = default;
-  LineChannel(int in_fd, int out_fd) : in_fd_(in_fd), out_fd_(out_fd) {}
-  // Blocks in poll until a line, the end, or the deadline.
-  Read ReadLine(std::string& line, Deadline deadline = Deadline::max());
-  // False when the other side is gone. `line` has no newline of its own. Raises no SIGPIPE on sockets.
-  bool WriteLine(const std::string& line);
-
- private:
-  int in_fd_ = -1, out_fd_ = -1;
-  std::string pending_;
-};
 
 }  // namespace tilesmith

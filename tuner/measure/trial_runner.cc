@@ -4,7 +4,6 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
-#include "layouts/measure/cache_eviction.h"
 #include "layouts/measure/sampling.h"
 #include "tuner/measure/estimator.h"
 
@@ -28,6 +27,7 @@ int PreparedThreads(const MeasureConditions& conditions) {
 
 TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
     : session_(session),
+      device_(OpenDevice(session.cpu, session.conditions.threads)),
       find_(std::move(find)),
       data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)),
       cores_(session.conditions.threads) {}
@@ -56,9 +56,9 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
     layouts = conv_template.Layouts(session_.workload, request.config);
     const double begin = NowSeconds();
     auto kernel =
-        conv_template.Build(session_.workload, request.config, session_.cpu, WeightsOf(data_.tensors()));
+        device_->BuildConv(conv_template, session_.workload, request.config, WeightsOf(data_.tensors()));
     result.build_seconds = NowSeconds() - begin;
-    const auto scratch_bytes = static_cast<size_t>(kernel->ScratchBytes(session_.conditions.threads));
+    const auto scratch_bytes = static_cast<size_t>(kernel->ScratchBytes(device_->threads()));
     if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
     return kernel;
   } catch (const std::bad_alloc&) {
@@ -73,8 +73,8 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
 }
 
 double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold) {
-  if (cold) EvictFromCaches(kernel.PackedWeights());
-  return SecondsOf([&] { RunKernel(kernel, args, session_.conditions.threads); });
+  if (cold) device_->Evict(kernel.PackedWeights());
+  return device_->Time(kernel, args);
 }
 
 void TrialRunner::TakeSamplesOnOwnCores(const ConvKernel& kernel, const KernelArgs& args, double stop_above,

@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
+#include "templates/device/device.h"
 #include "tuner/measure/measurer.h"
 #include "tuner/measure/own_cores.h"
 #include "tuner/measure/problem_data.h"
@@ -39,6 +41,7 @@ class TrialRunner {
   void TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above, TrialResult& result);
 
   MeasureSession session_;
+  std::shared_ptr<const Device> device_;
   TemplateFinder find_;
   ProblemData data_;
   std::map<const ConvTemplate*, ConfigSpace> spaces_;

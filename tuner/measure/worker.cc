@@ -8,13 +8,12 @@
 #include <list>
 #include <string>
 
+#include "layouts/base/error.h"
+#include "tuner/measure/line_transport.h"
 #include "tuner/measure/protocol.h"
-#include "tuner/records/json_fields.h"
 
 namespace tilesmith {
 namespace {
-
-using nlohmann::json;
 
 // Sanitizers reserve terabytes of address space, which no limit may then cap.
 constexpr bool kCanLimitAddressSpace =
@@ -38,7 +37,9 @@ class Watchdog {
  public:
   explicit Watchdog(const TrialLimits& limits) {
     constexpr double kGraceSeconds = 10;
-    alarm(static_cast<unsigned>(std::ceil(limits.build_seconds + limits.run_seconds + kGraceSeconds)));
+    constexpr double kLongest = 1e6;
+    const double seconds = limits.build_seconds + limits.run_seconds + kGraceSeconds;
+    alarm(static_cast<unsigned>(std::clamp(std::ceil(seconds), 1.0, kLongest)));
   }
   ~Watchdog() { alarm(0); }
   Watchdog(const Watchdog&) = delete;
@@ -47,34 +48,36 @@ class Watchdog {
 
 class Worker {
  public:
-  Worker(LineChannel channel, TemplateFinder find) : channel_(std::move(channel)), find_(std::move(find)) {}
+  Worker(Transport& transport, Target target, TemplateFinder find)
+      : transport_(transport), target_(std::move(target)), find_(std::move(find)) {}
 
   int Serve() {
-    if (!Send({{"ready", 1}})) return static_cast<int>(ErrorCode::kEnvironment);
-    std::string line;
-    while (channel_.ReadLine(line) == LineChannel::Read::kLine) {
-      if (!Send(Answer(line))) break;
+    if (!Send(ReadyMessage{target_})) return static_cast<int>(ErrorCode::kEnvironment);
+    std::string text;
+    while (transport_.Receive(text, Transport::kNever) == Transport::Receipt::kMessage) {
+      if (!Send(Answer(text))) break;
     }
     return 0;
   }
 
  private:
-  json Answer(const std::string& line) {
+  Message Answer(const std::string& text) {
     try {
-      const json message = json::parse(line);
-      if (message.contains("session")) return BeginSession(SessionFromJson(message["session"]));
-      return RunTrial(TrialFromJson(JsonField(message, "trial")));
+      const Message message = MessageFromText(text);
+      if (const auto* begin = std::get_if<SessionMessage>(&message)) return BeginSession(begin->session);
+      if (const auto* trial = std::get_if<TrialMessage>(&message)) return RunTrial(*trial);
+      return ErrorMessage{"neither a session nor a trial"};
     } catch (const std::exception& error) {
-      return {{"error", error.what()}};
+      return ErrorMessage{error.what()};
     }
   }
 
   // Data and answers of the sessions before are kept, since a tuner of many tasks comes back to each: making
   // them takes from milliseconds to a second.
-  json BeginSession(const MeasureSession& session) {
+  Message BeginSession(const MeasureSession& session) {
     LimitMemory(session.limits.memory_bytes);
     limits_ = session.limits;
-    std::string key = SessionToJson(session).dump();
+    std::string key = MessageToText(SessionMessage{session});
     const auto found = std::find_if(sessions_.begin(), sessions_.end(),
                                     [&](const Session& kept) { return kept.key == key; });
     if (found != sessions_.end()) {
@@ -84,7 +87,7 @@ class Worker {
       MakeRoom();
       sessions_.emplace_front(std::move(key), session, find_);
     }
-    return {{"session", "ok"}};
+    return AcceptedMessage{};
   }
 
   // The session longest unused goes first.
@@ -96,17 +99,17 @@ class Worker {
     sessions_.erase(session, sessions_.end());
   }
 
-  json RunTrial(const TrialRequest& request) {
-    if (sessions_.empty()) return {{"error", "a trial before any session"}};
+  Message RunTrial(const TrialMessage& message) {
+    if (sessions_.empty()) return ErrorMessage{"a trial before any session"};
     const Watchdog watchdog(limits_);
-    return {{"result", ResultToJson(sessions_.front().runner.Run(request, [&] {
-               Send({{"running", true}});
-             }))}};
+    return ResultMessage{message.ticket, sessions_.front().runner.Run(
+                                             message.trial, [&] { Send(RunningMessage{message.ticket}); })};
   }
 
-  bool Send(const json& message) { return channel_.WriteLine(JsonLine(message)); }
+  bool Send(const Message& message) { return transport_.Send(MessageToText(message)); }
 
-  LineChannel channel_;
+  Transport& transport_;
+  const Target target_;
   TemplateFinder find_;
   TrialLimits limits_;
   struct Session {
@@ -120,8 +123,13 @@ class Worker {
 
 }  // namespace
 
+int ServeTrials(Transport& transport, const Target& target, const TemplateFinder& find) {
+  return Worker(transport, target, find).Serve();
+}
+
 int MeasureWorkerMain(int in_fd, int out_fd, const TemplateFinder& find) {
-  return Worker(LineChannel(in_fd, out_fd), find).Serve();
+  LineTransport lines(in_fd, out_fd);
+  return ServeTrials(lines, DetectCpu(), find);
 }
 
 }  // namespace tilesmith

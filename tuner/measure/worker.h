@@ -1,13 +1,16 @@
-// The other end of ProcessMeasurer.
+// The worker's side of the protocol.
 #pragma once
 
+#include "tuner/measure/transport.h"
 #include "tuner/measure/trial_runner.h"
 
 namespace tilesmith {
 
-// Serves trials (protocol.h) until `in_fd` ends; returns the process's exit code. For a process of its own:
-// it changes the process's affinity and memory limit, and sets an alarm as a last resort against hanging
-// orphaned.
+// Serves trials (protocol.h) on this machine, as the CPU that `target` says it is, until the transport ends;
+// returns the process's exit code. It changes the process's affinity and memory limit.
+int ServeTrials(Transport& transport, const Target& target, const TemplateFinder& find);
+
+// The same on lines. For a process of its own: an alarm is its last resort against hanging orphaned.
 int MeasureWorkerMain(int in_fd, int out_fd, const TemplateFinder& find = FindConvTemplate);
 
 }  // namespace tilesmith

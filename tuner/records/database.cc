@@ -17,10 +17,10 @@ namespace tilesmith {
 
 namespace {
 
-// What file names begin with: "amd_epyc_9b45_avx512".
+// What file names begin with: "amd_epyc_9b45_avx512"; of other devices than CPUs with their kind in front.
 std::string MachineName(const Target& target) {
   std::string name;
-  for (char c : target.cpu_model) {
+  for (char c : target.device == kCpuDevice ? target.model : target.device + " " + target.model) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (plain) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (!plain && !name.empty() && name.back() != '_') name += '_';
@@ -32,8 +32,7 @@ std::string MachineName(const Target& target) {
 }  // namespace
 
 std::string DatabaseFileName(const Target& target) {
-  return fmt::format("{}_{}_{}.jsonl", MachineName(target), target.tool_version,
-                     SpaceFingerprint(target.isa));
+  return fmt::format("{}_{}_{}.jsonl", MachineName(target), target.version, SpaceFingerprint(target.isa));
 }
 
 std::string FormerDatabaseFileName(const Target& target) { return MachineName(target) + ".jsonl"; }
@@ -70,7 +69,7 @@ std::vector<Record> TuningDatabase::Find(const ConvWorkload& workload, const Tar
   const auto found = by_task_.find(TaskKey(target, workload, conditions).ToString());
   if (found == by_task_.end()) return known;
   for (const Entry& entry : found->second) {
-    const bool same_tool = entry.record.target.tool_version == target.tool_version;
+    const bool same_tool = entry.record.target.version == target.version;
     if (same_tool && IsOfUse(entry, target)) known.push_back(entry.record);
   }
   return known;
@@ -82,7 +81,7 @@ void TuningDatabase::Enter(Record record, bool is_former) {
 }
 
 bool TuningDatabase::IsOfUse(const Entry& entry, const Target& target) {
-  std::string why = WhyNotBuilt(entry.record, CpuOf(target));
+  std::string why = WhyNotBuilt(entry.record, target);
   if (why.empty()) return true;
   Useless& useless = useless_[entry.is_former ? 1 : 0];
   if (useless.records++ == 0) useless.first = std::move(why);

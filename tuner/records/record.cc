@@ -64,27 +64,6 @@ std::string WhyNoTiming(const Record& record) {
 
 }  // namespace
 
-Target TargetOf(const CpuInfo& cpu) {
-  return {.cpu_model = cpu.model,
-          .isa = cpu.isa,
-          .cores = cpu.cores,
-          .l1d_bytes = cpu.l1d_bytes,
-          .l2_bytes = cpu.l2_bytes,
-          .l3_bytes = cpu.l3_bytes,
-          .tool_version = TILESMITH_VERSION};
-}
-
-CpuInfo CpuOf(const Target& target) {
-  return {.model = target.cpu_model,
-          .isa = target.isa,
-          .cores = target.cores,
-          .l1d_bytes = target.l1d_bytes,
-          .l2_bytes = target.l2_bytes,
-          .l3_bytes = target.l3_bytes};
-}
-
-bool SameMachine(const Target& a, const Target& b) { return a.cpu_model == b.cpu_model && a.isa == b.isa; }
-
 std::string_view TrialStatusName(TrialStatus status) {
   for (const NamedStatus& named : kStatuses) {
     if (named.status == status) return named.name;

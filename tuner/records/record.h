@@ -14,20 +14,7 @@
 
 namespace tilesmith {
 
-// The machine a record was measured on. Records of another target are kept apart.
-struct Target {
-  std::string cpu_model;
-  Isa isa = Isa::kPortable;
-  int cores = 1;
-  int64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-  std::string tool_version;
-  bool operator==(const Target&) const = default;
-};
-Target TargetOf(const CpuInfo& cpu);
-// Same CPU model and ISA: figures of one hold for the other (tool version and core count are not compared).
-bool SameMachine(const Target& a, const Target& b);
-// What templates and cost models ask of a CPU, as the record tells it.
-CpuInfo CpuOf(const Target& target);
+// The one spelling of a target in files and messages.
 nlohmann::json TargetToJson(const Target& target);
 // Throws Error(kUsage) naming the field that is missing or wrong.
 Target TargetFromJson(const nlohmann::json& json);
@@ -63,7 +50,7 @@ constexpr const char* kPurposeLayouts = "layouts";
 constexpr const char* kPurposeRetime = "retime";
 
 struct Record {
-  Target target;
+  Target target;  // what it was measured on; records of another one are kept apart
   ConvWorkload workload;
   std::string template_name;
   Config config;

@@ -17,7 +17,7 @@ namespace tilesmith {
 enum class Presence {
   kRequired,  // always written; an object without it is refused
   kWritten,   // always written, may be missing
-  kOptional,  // left out where it is the type's default value
+  kOptional,  // left out where it is what a new struct has
 };
 
 // What an integer may be.
@@ -48,12 +48,13 @@ inline constexpr std::tuple<> kFields = {};
 
 template <>
 inline constexpr auto kFields<Target> =
-    std::tuple(RecordField{"cpu", &Target::cpu_model}, RecordField{"isa", &Target::isa},
+    std::tuple(RecordField{"device", &Target::device, Presence::kOptional},
+               RecordField{"cpu", &Target::model}, RecordField{"isa", &Target::isa},
                RecordField{"cores", &Target::cores, Presence::kRequired, FieldRange{1, kMaxThreads}},
                RecordField{"l1d_bytes", &Target::l1d_bytes, Presence::kRequired, kCacheRange},
                RecordField{"l2_bytes", &Target::l2_bytes, Presence::kRequired, kCacheRange},
                RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
-               RecordField{"version", &Target::tool_version});
+               RecordField{"version", &Target::version});
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(

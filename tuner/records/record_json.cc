@@ -57,8 +57,9 @@ void ValueFromJson(const json& list, const char* name, std::vector<double>& valu
 
 template <typename Struct, typename Value>
 void Write(const Struct& from, const RecordField<Struct, Value>& field, json& object) {
+  static const Struct kNew;
   const Value& value = from.*field.member;
-  if (field.presence == Presence::kOptional && value == Value()) return;
+  if (field.presence == Presence::kOptional && value == kNew.*field.member) return;
   object[field.name] = ValueToJson(value);
 }
 void Write(const Record& /*from*/, const FormatField& field, json& object) {

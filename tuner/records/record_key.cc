@@ -12,8 +12,10 @@ void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C1
 }  // namespace
 
 std::string TaskKey::ToString() const {
-  return fmt::format("{}|{}|{}|{}|{}|{}", WorkloadToString(*workload), target->cpu_model,
-                     IsaName(target->isa), conditions->threads, conditions->cold_weights, conditions->pinned);
+  const std::string model =
+      target->device == kCpuDevice ? target->model : target->device + ' ' + target->model;
+  return fmt::format("{}|{}|{}|{}|{}|{}", WorkloadToString(*workload), model, IsaName(target->isa),
+                     conditions->threads, conditions->cold_weights, conditions->pinned);
 }
 
 std::string ScheduleKey::ToString() const { return std::string(template_name) + ' ' + config->ToString(); }
@@ -22,7 +24,7 @@ std::string RecordKey::ToString() const { return task().ToString() + '|' + sched
 
 size_t KeyHash::operator()(const TaskKey& key) const {
   const ConvWorkload& w = *key.workload;
-  size_t hash = std::hash<std::string_view>()(key.target->cpu_model);
+  size_t hash = std::hash<std::string_view>()(key.target->model);
   for (const int64_t value : {w.mb, w.g, w.ic, w.ih, w.iw, w.oc, w.oh, w.ow, w.kh, w.sh, w.ph, w.dh})
     Mix(hash, static_cast<size_t>(value));
   Mix(hash, static_cast<size_t>(key.conditions->threads) * 2 + (key.conditions->cold_weights ? 1 : 0));

@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "tuner/measure/pooled_trials.h"
+#include "tuner/measure/run_trials.h"
 #include "tuner/search/random_source.h"
 
 namespace tilesmith {
@@ -30,7 +31,7 @@ class ExhaustiveRun {
  public:
   ExhaustiveRun(const ExhaustiveRequest& request, Measurer& measurer, const ExhaustiveSinks& sinks)
       : request_(request), measurer_(measurer), sinks_(sinks), space_(request.knobs, nullptr) {
-    measured_ = {.target = TargetOf(request.session.cpu),
+    measured_ = {.target = request.session.cpu,
                  .workload = request.session.workload,
                  .template_name = std::string(request.conv_template->Name()),
                  .conditions = request.session.conditions,
@@ -44,12 +45,10 @@ class ExhaustiveRun {
     RandomSource random(request_.session.seed);
     for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.Below(i)]);
     expected_ = all.size();
-    for (uint64_t index : all) MeasureOne(index);
+    Measure(all);
     const std::vector<uint64_t> near = NearTheBest();
     expected_ += kAgain * near.size();
-    for (int pass = 0; pass < kAgain; ++pass) {
-      for (uint64_t index : near) MeasureOne(index);
-    }
+    for (int pass = 0; pass < kAgain; ++pass) Measure(near);
     return std::move(measured_);
   }
 
@@ -63,12 +62,21 @@ class ExhaustiveRun {
     return valid;
   }
 
-  void MeasureOne(uint64_t index) {
-    if (sinks_.should_stop && sinks_.should_stop()) {
-      throw Error(ErrorCode::kInterrupted, "interrupted: a space that is not wholly measured is of no use");
-    }
+  void Measure(const std::vector<uint64_t>& configs) {
+    const auto next = [&, i = size_t{0}]() mutable -> std::optional<TrialRequest> {
+      if (i == configs.size()) return std::nullopt;
+      if (sinks_.should_stop && sinks_.should_stop()) {
+        throw Error(ErrorCode::kInterrupted, "interrupted: a space that is not wholly measured is of no use");
+      }
+      return TrialRequest{measured_.template_name, space_.At(configs[i++])};
+    };
+    RunTrials(measurer_, next, [&](size_t i, TrialResult again) { Enter(configs[i], std::move(again)); });
+  }
+
+  void Enter(uint64_t index, TrialResult again) {
     TrialResult& result = results_[index];
-    result = Pooled(result, measurer_.Measure({measured_.template_name, space_.At(index)}));
+    result = Pooled(result, std::move(again));
+    measured_.target = result.target;
     const bool ok = result.status == TrialStatus::kOk;
     measured_.seconds[index] = ok ? std::optional(result.seconds) : std::nullopt;
     if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);

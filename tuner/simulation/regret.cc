@@ -12,7 +12,7 @@ std::vector<double> Replay(const MeasuredSpace& measured, std::string_view searc
   const ConfigSpace space = SpaceOf(measured);
   const auto maker = FindSearcher(searcher).make;
   const auto search = maker({.workload = measured.workload,
-                             .cpu = CpuOf(measured.target),
+                             .cpu = measured.target,
                              .conv_template = &FindConvTemplate(measured.template_name),
                              .space = space,
                              .seed = options.seed,

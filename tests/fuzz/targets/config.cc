@@ -35,7 +35,7 @@ void Run(const std::string& input) {
   std::getline(lines, record.template_name);
   std::getline(lines, line);
   record.workload = ParseWorkload(line);
-  record.target = TargetOf(FuzzCpu());
+  record.target = FuzzCpu();
   const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
   if (!conv_template.Supports(record.workload, FuzzCpu()).ok) return;
   const ConfigSpace space = conv_template.Space(record.workload, FuzzCpu());

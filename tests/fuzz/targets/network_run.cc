@@ -45,7 +45,7 @@ void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu) {
   std::vector<Tensor*> output_pointers;
   for (const Tensor& input : inputs) input_pointers.push_back(&input);
   for (Tensor& output : outputs) output_pointers.push_back(&output);
-  Executor executor(std::move(graph), plan, {cpu, 1});
+  Executor executor(std::move(graph), plan, OpenDevice(cpu, 1));
   executor.Run(input_pointers, output_pointers);
 }
 

@@ -53,8 +53,8 @@ struct Checked {
   Checked(Graph g, Plan p) : graph(std::move(g)), plan(std::move(p)), inputs(RandomInputs(graph, 1)) {}
 
   NetworkCheck Check(const std::string& faulty_step = "", const FaultyKernel::Fault& fault = {}) const {
-    const auto network = std::const_pointer_cast<CompiledNetwork>(
-        CompileNetwork(graph, plan, {.cpu = cpu, .threads = threads}));
+    const auto network =
+        std::const_pointer_cast<CompiledNetwork>(CompileNetwork(graph, plan, OpenDevice(cpu, threads)));
     for (size_t i = 0; i < network->steps.size(); ++i) {
       if (network->steps[i].name != faulty_step) continue;
       network->kernels[i] = std::make_unique<FaultyKernel>(std::move(network->kernels[i]), fault);

@@ -1,5 +1,6 @@
 #include "graph_tuner/costs/costs.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,8 @@
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
+#include "tuner/records/json_fields.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {
@@ -33,9 +36,8 @@ class CostsTest : public testing::Test {
 TEST_F(CostsTest, FileKeepsFiguresByMachineAndThreads) {
   const CostKey key{{"kind", "transform"}, {"shape", "1x8x4x4"}, {"from", "NCHW"}, {"to", "NCHW8c"}};
   CostFile(path_, SyntheticCpu(), 2).Add(key, 1.5e-6);
-  EXPECT_EQ(Text(), "{\"tilesmith_cost\":1,\"cpu\":\"synthetic\",\"isa\":\"portable\",\"tool\":\"" +
-                        TargetOf(SyntheticCpu()).tool_version +
-                        "\",\"threads\":2,\"from\":\"NCHW\",\"kind\":\"transform\",\"shape\":\"1x8x4x4\","
+  EXPECT_EQ(Text(), "{\"tilesmith_cost\":2,\"target\":" + JsonLine(TargetToJson(SyntheticCpu())) +
+                        ",\"threads\":2,\"from\":\"NCHW\",\"kind\":\"transform\",\"shape\":\"1x8x4x4\","
                         "\"to\":\"NCHW8c\",\"seconds\":1.5e-06}\n");
   EXPECT_EQ(CostFile(path_, SyntheticCpu(), 2).Find(key), 1.5e-6);
   EXPECT_EQ(CostFile(path_, SyntheticCpu(), 1).Find(key), std::nullopt);
@@ -43,6 +45,20 @@ TEST_F(CostsTest, FileKeepsFiguresByMachineAndThreads) {
   other.isa = Isa::kAvx2;
   EXPECT_EQ(CostFile(path_, other, 2).Find(key), std::nullopt);
   EXPECT_EQ(CostFile("", SyntheticCpu(), 2).Find(key), std::nullopt);
+}
+
+TEST_F(CostsTest, LinesOfTheFirstFormatAreRead) {
+  const auto line = [](const char* isa, const char* op) {
+    return fmt::format(R"({{"tilesmith_cost":1,"cpu":"synthetic","isa":"{}","tool":"{}","threads":2,)"
+                       R"("kind":"op","op":"{}","seconds":1.5e-06}})",
+                       isa, SyntheticCpu().version, op);
+  };
+  std::ofstream(path_) << line("portable", "a") << "\n"
+                       << line("avx512", "b") << "\n"
+                       << line("sve", "c") << "\n";
+  const CostFile file(path_, SyntheticCpu(), 2);
+  EXPECT_TRUE(file.warnings().empty());
+  EXPECT_EQ(file.figures(), (std::map<CostKey, double>{{{{"kind", "op"}, {"op", "a"}}, 1.5e-6}}));
 }
 
 TEST_F(CostsTest, BadLinesCostThemselves) {
@@ -68,7 +84,7 @@ TEST_F(CostsTest, BadLinesCostThemselves) {
 
 TEST_F(CostsTest, DamagedLinesAreNoFigures) {
   const std::string head = R"({"tilesmith_cost":1,"cpu":"synthetic","isa":"portable","tool":")" +
-                           TargetOf(SyntheticCpu()).tool_version + R"(","threads":2,)";
+                           SyntheticCpu().version + R"(","threads":2,)";
   const std::vector<std::string> lines = {
       head + R"("shape":"1x8x4x4","from":"NCHW","to":"NCHW8c","seconds":1})",
       head + R"("kind":"transform","shape":"1x8x4x4","from":"NCHW","to":"NCHW8c","seconds":1e300})",
@@ -259,7 +275,7 @@ TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
   std::string text;
   for (auto& answer : answers) {
     std::vector<std::string> warnings = {"stale"};
-    const auto costs = MeasuredCosts(cpu, 1, {path_}, &warnings);
+    const auto costs = MeasuredCosts(OpenDevice(cpu, 1), {path_}, &warnings);
     EXPECT_TRUE(warnings.empty());
     answer = {costs->TransformSeconds(shape, Layout::Nchw(), Layout::Blocked(8)),
               costs->CopySeconds(shape, Layout::Blocked(8)),

@@ -27,7 +27,7 @@ TEST(ExecutorAllocation, RunningAllocatesNothing) {
   graph.MarkOutput(graph.Add("softmax", std::make_shared<SoftmaxOp>(1, 1), {flat}));
   const CpuInfo cpu = TestCpu();
   for (const Plan& plan : {HeuristicPlan(graph, cpu, 2), UniformPlan(graph, cpu, 1)}) {
-    Executor executor(graph, plan, {cpu, 2});
+    Executor executor(graph, plan, OpenDevice(cpu, 2));
     const std::vector<Tensor> inputs = RandomInputs(graph, 3);
     std::vector<Tensor> outputs = UnwrittenOutputs(graph);
     const auto input_pointers = Pointers(inputs);

@@ -278,7 +278,7 @@ TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
       const int threads = static_cast<int>(random.Integer(1, 3));
       SCOPED_TRACE(testing::Message() << "plan " << trial << ", " << threads << " threads");
       const Plan plan = RandomPlan(graph, cpu, random);
-      Executor executor(graph, plan, {cpu, threads});
+      Executor executor(graph, plan, OpenDevice(cpu, threads));
       const ExpectedRun run{graph, inputs, expected, plan.ends};
       ExpectOutputs(executor, run, kNetworkTolerance);
       ExpectOutputs(executor, run, kNetworkTolerance);  // what the first run left behind

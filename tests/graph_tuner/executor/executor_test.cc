@@ -30,7 +30,7 @@ OpPtr Concat() { return std::make_shared<ConcatOp>(1); }
 // Checks the answers of one plan and returns the steps it took.
 std::vector<std::string> StepsOf(const Graph& graph, const Plan& plan, int threads = 2) {
   const CpuInfo cpu = TestCpu();
-  Executor executor(graph, plan, {cpu, threads});
+  Executor executor(graph, plan, OpenDevice(cpu, threads));
   const std::vector<Tensor> inputs = RandomInputs(graph, 7);
   ExpectOutputs(executor, graph, inputs, RunReference(graph, Pointers(inputs)), kTolerance);
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
@@ -190,7 +190,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
   const NodeId y = graph.Add("y", std::make_shared<ThrowingOp>(armed), {x});
   graph.MarkOutput(AddConv(graph, "z", {y}, 8));
   const CpuInfo cpu = TestCpu();
-  Executor executor(graph, UniformPlan(graph, cpu, 8), {cpu, 3});
+  Executor executor(graph, UniformPlan(graph, cpu, 8), OpenDevice(cpu, 3));
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
@@ -238,7 +238,7 @@ TEST(Executor, StopsAtTheNextStepWhenToldTo) {
   graph.MarkOutput(graph.Add("w", std::make_shared<CallingOp>([&] { ++later; }), {z}));
   const CpuInfo cpu = TestCpu();
   const Plan plan = UniformPlan(graph, cpu, 8);
-  Executor executor(graph, plan, {cpu, 3, &stop});
+  Executor executor(graph, plan, OpenDevice(cpu, 3), &stop);
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
@@ -248,7 +248,7 @@ TEST(Executor, StopsAtTheNextStepWhenToldTo) {
   EXPECT_EQ(CodeOf([&] { executor.Run(Pointers(inputs), output_pointers); }), ErrorCode::kInterrupted);
   EXPECT_EQ(CodeOf([&] { executor.Profile(Pointers(inputs), output_pointers, 2); }), ErrorCode::kInterrupted);
   EXPECT_EQ(later, 0);
-  EXPECT_EQ(CodeOf([&] { Executor(graph, plan, {cpu, 1, &stop}); }), ErrorCode::kInterrupted);
+  EXPECT_EQ(CodeOf([&] { Executor(graph, plan, OpenDevice(cpu, 1), &stop); }), ErrorCode::kInterrupted);
   stop = tell = false;
   ExpectOutputs(executor, graph, inputs, expected, kTolerance);
   EXPECT_GT(later, 0);
@@ -267,7 +267,7 @@ class ExecutorErrors : public testing::Test {
                          [&](const NodePlan& node) { return node.node == name; });
   }
   std::string BuildError() {
-    return ErrorOf([&] { Executor(graph_, plan_, {cpu_, 1}); });
+    return ErrorOf([&] { Executor(graph_, plan_, OpenDevice(cpu_, 1)); });
   }
 
   Graph graph_;
@@ -295,7 +295,7 @@ TEST_F(ExecutorErrors, PlansThatDoNotFitAreRefusedByName) {
 }
 
 TEST_F(ExecutorErrors, TensorsThatDoNotFitAreRefusedByName) {
-  Executor executor(graph_, plan_, {cpu_, 1});
+  Executor executor(graph_, plan_, OpenDevice(cpu_, 1));
   Tensor input({1, 8, 4, 4}), wide({1, 8, 4, 5}), blocked({1, 8, 4, 4}, Layout::Blocked(8));
   Tensor output({1, 8, 4, 4});
   const auto run_error = [&](std::vector<const Tensor*> inputs, std::vector<Tensor*> outputs) {
@@ -312,7 +312,7 @@ TEST_F(ExecutorErrors, TensorsThatDoNotFitAreRefusedByName) {
 TEST_F(ExecutorErrors, ProfilesCarryPredictionsAndKinds) {
   Planned("y").predicted_seconds = 0.25;
   plan_.transforms = {{"z", Layout::Blocked(8), Layout::Nchw(), 0.5}};
-  Executor executor(graph_, plan_, {cpu_, 2});
+  Executor executor(graph_, plan_, OpenDevice(cpu_, 2));
   Tensor input({1, 8, 4, 4}), output({1, 8, 4, 4});
   const Tensor* const inputs[] = {&input};
   Tensor* const outputs[] = {&output};

@@ -29,7 +29,7 @@ TEST_P(HeuristicPlanOf, ComputesTheReference) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
   for (const Graph& variant : {graph, OptimizeGraph(graph)}) {
-    Executor executor(variant, HeuristicPlan(variant, cpu, 2), {cpu, 2});
+    Executor executor(variant, HeuristicPlan(variant, cpu, 2), OpenDevice(cpu, 2));
     ExpectOutputs(executor, variant, inputs, expected, 1e-4);
   }
 }

@@ -34,7 +34,7 @@ void AddRandomRecords(const ConvWorkload& workload, const CpuInfo& cpu, TestRand
       const std::optional<Config> config = DrawValid(space, random);
       if (!config) continue;
       Record record;
-      record.target = TargetOf(cpu);
+      record.target = cpu;
       record.workload = workload;
       record.template_name = conv_template->Name();
       record.config = *config;
@@ -94,7 +94,7 @@ TEST_P(PlanRun, EveryPlanComputesTheReference) {
       return std::ranges::any_of(templates, [&](auto* t) { return t->Supports(pair.workload, cpu).ok; });
     });
     EXPECT_EQ(!FindFusedNodes(graph, plan).empty(), can_fuse);
-    Executor executor(graph, plan, {.cpu = cpu, .threads = 2});
+    Executor executor(graph, plan, OpenDevice(cpu, 2));
     ExpectOutputs(executor, graph, inputs, expected, 1e-4);
     ExpectPlannedSteps(executor, graph, plan, inputs);
     if (seed == 1) {

@@ -69,7 +69,8 @@ std::vector<StepProfile> ExpectReference(const Graph& graph, const Plan& plan) {
   const Tensor expected = RunReference(graph, inputs)[0];
   Tensor output(expected.shape());
   Tensor* const outputs[] = {&output};
-  std::vector<StepProfile> steps = Executor(graph, plan, {SyntheticCpu(), 2}).Profile(inputs, outputs, 1);
+  std::vector<StepProfile> steps =
+      Executor(graph, plan, OpenDevice(SyntheticCpu(), 2)).Profile(inputs, outputs, 1);
   EXPECT_EQ(std::memcmp(output.floats(), expected.floats(), size_t(expected.size()) * sizeof(float)), 0);
   return steps;
 }

@@ -61,7 +61,7 @@ TEST_F(LayoutTriesTest, LayoutsAreWhatTheyAreInMemory) {
 
 TEST_F(LayoutTriesTest, WhatTheGraphTunerIgnoresDoesNotCount) {
   Record elsewhere = Tried(8, 8, 1), threads = Tried(8, 8, 1), cold = Tried(8, 8, 6);
-  elsewhere.target.cpu_model = "another";
+  elsewhere.target.model = "another";
   threads.conditions.threads = 1;
   LayoutTries tries = Find("NCHW8c", {elsewhere, threads, Tried(8, 8, 5)});
   EXPECT_EQ(tries.trials, 1);

@@ -277,7 +277,7 @@ TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
   EXPECT_THAT(refusal(plan, graph_, other, 2, false), HasSubstr("made on \"synthetic\""));
   CheckPlan(plan, graph_, other, 2, true);
   Plan older = plan;
-  older.target.tool_version = "0.0.1";
+  older.target.version = "0.0.1";
   EXPECT_THAT(refusal(older, graph_, cpu, 2, false), HasSubstr("made by tilesmith 0.0.1, this is "));
   CheckPlan(older, graph_, cpu, 2, true);
   EXPECT_THAT(refusal(plan, graph_, cpu, 1, false), HasSubstr("made for 2 threads"));

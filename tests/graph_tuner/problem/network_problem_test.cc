@@ -240,7 +240,7 @@ TEST(GraphTune, NamesEveryWorkloadTheLogLacksAndTheCommand) {
   const std::string c_workload = dynamic_cast<const ConvOp&>(*graph.node(c).op).Signature().substr(5);
   for (Record& record : log) {
     if (WorkloadToString(record.workload) == b_workload) record.conditions.threads = 1;
-    if (WorkloadToString(record.workload) == c_workload) record.target.cpu_model = "another";
+    if (WorkloadToString(record.workload) == c_workload) record.target.model = "another";
   }
   SyntheticCosts costs(1);
   GraphTuneOptions options = SyntheticOptions();

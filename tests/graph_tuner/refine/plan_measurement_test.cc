@@ -26,7 +26,7 @@ std::vector<StepProfile> RunOnce(const Graph& graph, const Plan& plan) {
     else
       outputs.push_back(&tensors[i]);
   }
-  return Executor(graph, plan, {SyntheticCpu(), 2}).Profile(inputs, outputs, 1);
+  return Executor(graph, plan, OpenDevice(SyntheticCpu(), 2)).Profile(inputs, outputs, 1);
 }
 
 // What the plan charges is what runs: an entry that costs something is a step, and a step is an entry.

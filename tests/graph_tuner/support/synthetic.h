@@ -88,7 +88,7 @@ inline Record SyntheticRecord(const ConvWorkload& workload, int64_t in_block, in
   const CpuInfo cpu = SyntheticCpu();
   const ConvTemplate& portable = FindConvTemplate("portable");
   Record record;
-  record.target = TargetOf(cpu);
+  record.target = cpu;
   record.workload = workload;
   record.template_name = portable.Name();
   Config config;

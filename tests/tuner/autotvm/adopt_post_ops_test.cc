@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 Record PortableRecord(const std::string& workload) {
   Record record;
-  record.target = TargetOf(TestCpu());
+  record.target = TestCpu();
   record.workload = ParseWorkload(workload);
   record.template_name = "portable";
   record.config = FindConvTemplate("portable").Default(record.workload, TestCpu());

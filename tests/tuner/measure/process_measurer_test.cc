@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/faulty_config.h"
+#include "tests/tuner/support/simulated_measurer.h"
 #include "tuner/measure/estimator.h"
 
 namespace tilesmith {
@@ -34,7 +35,7 @@ class ProcessMeasurerTest : public ::testing::Test {
  protected:
   TrialResult Measure(Fault fault, const MeasureSession& session = SmallSession()) {
     measurer_.Begin(session);
-    return measurer_.Measure(FaultRequest(fault));
+    return MeasureOne(measurer_, FaultRequest(fault));
   }
   // The trial fails as expected, and the next one succeeds.
   void ExpectFailure(Fault fault, TrialStatus status, const char* detail,
@@ -43,7 +44,7 @@ class ProcessMeasurerTest : public ::testing::Test {
     EXPECT_EQ(TrialStatusName(result.status), TrialStatusName(status)) << result.detail;
     EXPECT_THAT(result.detail, HasSubstr(detail));
     EXPECT_EQ(result.seconds, 0);
-    const TrialResult next = measurer_.Measure(FaultRequest(Fault::kNone));
+    const TrialResult next = MeasureOne(measurer_, FaultRequest(Fault::kNone));
     EXPECT_EQ(next.status, TrialStatus::kOk) << next.detail;
   }
 
@@ -73,7 +74,7 @@ TEST_F(ProcessMeasurerTest, MeasuresColdUnpinnedAndOnCappedIsa) {
   TrialRequest request;
   request.template_name = "portable";
   request.config = FindConvTemplate("portable").Default(session.workload, session.cpu);
-  const TrialResult result = measurer_.Measure(request);
+  const TrialResult result = MeasureOne(measurer_, request);
   EXPECT_EQ(result.status, TrialStatus::kOk) << result.detail;
 }
 
@@ -115,11 +116,11 @@ TEST_F(ProcessMeasurerTest, InvalidConfigs) {
   measurer_.Begin(SmallSession());
   TrialRequest request = FaultRequest(Fault::kNone);
   request.config.Set("fault", 99);
-  TrialResult result = measurer_.Measure(request);
+  TrialResult result = MeasureOne(measurer_, request);
   EXPECT_EQ(result.status, TrialStatus::kInvalidConfig);
   EXPECT_THAT(result.detail, HasSubstr("\"fault\" is 99"));
   request.template_name = "nosuch";
-  result = measurer_.Measure(request);
+  result = MeasureOne(measurer_, request);
   EXPECT_EQ(result.status, TrialStatus::kBuildError);
   EXPECT_THAT(result.detail, HasSubstr("nosuch"));
 }
@@ -128,13 +129,13 @@ TEST_F(ProcessMeasurerTest, StopsEarlyOnHopelessConfigs) {
   measurer_.Begin(SmallSession());
   TrialRequest request = FaultRequest(Fault::kSlow);
   request.stop_above_seconds = 0.001;  // the check alone is beyond hope
-  TrialResult result = measurer_.Measure(request);
+  TrialResult result = MeasureOne(measurer_, request);
   EXPECT_EQ(result.status, TrialStatus::kOk) << result.detail;
   EXPECT_TRUE(result.early_stopped);
   EXPECT_EQ(result.sample_seconds.size(), 1u);
   EXPECT_GE(result.seconds, 0.02);
   request.stop_above_seconds = 0.015;
-  result = measurer_.Measure(request);
+  result = MeasureOne(measurer_, request);
   EXPECT_TRUE(result.early_stopped);
   EXPECT_LE(result.sample_seconds.size(), 2u);
 }
@@ -143,7 +144,7 @@ TEST_F(ProcessMeasurerTest, AWorkerKilledBetweenTrialsIsReplacedUnnoticed) {
   EXPECT_EQ(Measure(Fault::kNone).status, TrialStatus::kOk);
   const pid_t first = measurer_.worker_pid();
   ASSERT_EQ(kill(first, SIGKILL), 0);
-  EXPECT_EQ(measurer_.Measure(FaultRequest(Fault::kNone)).status, TrialStatus::kOk);
+  EXPECT_EQ(MeasureOne(measurer_, FaultRequest(Fault::kNone)).status, TrialStatus::kOk);
   EXPECT_NE(measurer_.worker_pid(), first);
   ASSERT_EQ(kill(measurer_.worker_pid(), SIGKILL), 0);
   EXPECT_EQ(Measure(Fault::kNone).status, TrialStatus::kOk) << "a new session finds a new worker as well";

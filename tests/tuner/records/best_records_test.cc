@@ -29,7 +29,7 @@ TEST(BestRecords, IgnoresFailuresOtherMachinesAndOtherConditions) {
   Record failed = WithRows(1, 1);
   failed.status = TrialStatus::kWrongAnswer;
   Record foreign = WithRows(1, 2);
-  foreign.target.cpu_model = "another";
+  foreign.target.model = "another";
   Record cold = WithRows(1, 3);
   cold.conditions.cold_weights = true;
   const Record good = WithRows(2, 4);

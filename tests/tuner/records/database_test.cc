@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 Record GoodRecord(double seconds = 1e-3) {
   Record record = SampleRecord(seconds);
   const ConvTemplate& direct = FindConvTemplate("direct");
-  record.config = direct.Default(record.workload, CpuOf(record.target));
+  record.config = direct.Default(record.workload, record.target);
   record.layouts = direct.Layouts(record.workload, record.config);
   record.task_trials = 99;
   return record;
@@ -36,14 +36,16 @@ void WriteLog(const std::string& path, const std::vector<Record>& records) {
 
 TEST(Database, FileNamesAreFitForFileSystemsAndSayWhatRecordsDependOn) {
   Target target;
-  target.cpu_model = "AMD EPYC(TM) 9B45 @ 2.1/GHz";
+  target.model = "AMD EPYC(TM) 9B45 @ 2.1/GHz";
   target.isa = Isa::kAvx512;
-  target.tool_version = "1.2.3";
+  target.version = "1.2.3";
   EXPECT_EQ(FormerDatabaseFileName(target), "amd_epyc_tm_9b45_2_1_ghz_avx512.jsonl");
   EXPECT_EQ(DatabaseFileName(target),
             "amd_epyc_tm_9b45_2_1_ghz_avx512_1.2.3_" + SpaceFingerprint(Isa::kAvx512) + ".jsonl");
-  target.cpu_model = "";
+  target.model = "";
   EXPECT_EQ(FormerDatabaseFileName(target), "avx512.jsonl");
+  target.device = "abacus";
+  EXPECT_EQ(FormerDatabaseFileName(target), "abacus_avx512.jsonl");
 }
 
 TEST(Database, RecordsThatDoNotBuildDoNotCountAndAreSaidInOneLine) {
@@ -128,10 +130,10 @@ TEST(Database, FindsWhatItWasTold) {
   EXPECT_EQ(found(ParseWorkload("ic8ih8oc8kh1"), record.target, record.conditions), 0u);
   EXPECT_EQ(found(record.workload, record.target, {1, true, false}), 0u) << "other conditions";
   Target other = record.target;
-  other.tool_version = "99.0";
+  other.version = "99.0";
   EXPECT_EQ(found(record.workload, other, record.conditions), 0u) << "other templates may find better";
   other = record.target;
-  other.cpu_model = "another";
+  other.model = "another";
   EXPECT_EQ(found(record.workload, other, record.conditions), 0u);
 }
 

@@ -12,7 +12,7 @@ using Lines = std::vector<std::string_view>;
 Record At(const std::string& time, const char* cpu = "a") {
   Record record = SampleRecord();
   record.time = time;
-  record.target.cpu_model = cpu;
+  record.target.model = cpu;
   return record;
 }
 
@@ -25,7 +25,7 @@ TEST(MergeLogs, SortsByTimeAndThenByArrival) {
   EXPECT_EQ(merger.Sorted(), (Lines{"sunday", "monday 1", "monday 2", "monday 0"}));
   ASSERT_EQ(merger.targets().size(), 2u);
   EXPECT_EQ(merger.targets()[0].records, 3);
-  EXPECT_EQ(merger.targets()[1].target.cpu_model, "b");
+  EXPECT_EQ(merger.targets()[1].target.model, "b");
 }
 
 TEST(MergeLogs, DropsWhatIsTheSameByteForByte) {

@@ -35,7 +35,7 @@ TEST(RecordGroups, KeepMachinesWorkloadsAndConditionsApart) {
 TEST(RecordGroups, OneRecordOfEachConfigStands) {
   Record lucky = SampleRecord(1), later = SampleRecord(2), elsewhere = SampleRecord(3),
          cold = SampleRecord(4);
-  elsewhere.target.cpu_model = "another";
+  elsewhere.target.model = "another";
   cold.conditions.cold_weights = true;
   Record crashed = SampleRecord(0);
   crashed.status = TrialStatus::kRunCrash;
@@ -49,7 +49,7 @@ TEST(RecordGroups, OneRecordOfEachConfigStands) {
 
 TEST(RecordGroups, CountTargetsByMachine) {
   std::vector<Record> records = {SampleRecord(), SampleRecord(), SampleRecord()};
-  records[0].target.tool_version = "0.0.1";
+  records[0].target.version = "0.0.1";
   records[2].target.isa = Isa::kAvx2;
   const std::vector<TargetCount> counts = CountTargets(records);
   ASSERT_EQ(counts.size(), 2u);

@@ -34,7 +34,7 @@ TEST(RecordKey, WhatWasMeasuredIsNoPartOfIt) {
   const Record record = SampleRecord();
   Record other = SampleRecord(1);
   other.status = TrialStatus::kRunCrash;
-  other.target.tool_version = "9.9";
+  other.target.version = "9.9";
   other.tuner = "grid";
   other.purpose = kPurposeRetime;
   EXPECT_EQ(RecordKey(record), RecordKey(other));

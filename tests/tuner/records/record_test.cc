@@ -117,19 +117,21 @@ TEST(Record, RefusesFiguresThatNobodyCanHaveMeasured) {
 }
 
 TEST(Target, SaysWhichMachinesAreTheSame) {
-  CpuInfo cpu;
-  cpu.model = "Test CPU 3000";
-  cpu.isa = Isa::kAvx2;
-  const Target target = TargetOf(cpu);
-  EXPECT_FALSE(target.tool_version.empty());
+  Target target;
+  target.model = "Test CPU 3000";
+  target.isa = Isa::kAvx2;
+  EXPECT_FALSE(target.version.empty());
   Target other = target;
   other.cores = 64;
-  other.tool_version = "9.9";
+  other.version = "9.9";
   EXPECT_TRUE(SameMachine(target, other));
   other.isa = Isa::kAvx512;
   EXPECT_FALSE(SameMachine(target, other));
   other = target;
-  other.cpu_model = "Test CPU 4000";
+  other.model = "Test CPU 4000";
+  EXPECT_FALSE(SameMachine(target, other));
+  other = target;
+  other.device = "another";
   EXPECT_FALSE(SameMachine(target, other));
 }
 

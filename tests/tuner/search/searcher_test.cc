@@ -162,7 +162,7 @@ TEST(ModelSearcher, TriesWhatWasFastestInSimilarTasksFirst) {
 
   SearchProblem problem;
   problem.workload = ParseWorkload(kSampleWorkload);
-  problem.cpu = CpuOf(similar[0].target);
+  problem.cpu = similar[0].target;
   problem.conv_template = &FindConvTemplate("direct");
   problem.space = problem.conv_template->Space(problem.workload, problem.cpu);
   const Config base = problem.conv_template->Default(problem.workload, problem.cpu);

@@ -7,6 +7,7 @@
 #include "layouts/base/text_file.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tuner/support/measured_configs.h"
+#include "tests/tuner/support/simulated_measurer.h"
 #include "tuner/search/searcher.h"
 #include "tuner/simulation/exhaustive.h"
 #include "tuner/simulation/regret.h"
@@ -40,9 +41,8 @@ ExhaustiveRequest Request() {
 }
 
 // Made-up times; every config whose tile is one position wide fails. One sample in four is doubled.
-class MadeUpMeasurer : public Measurer {
+class MadeUpMeasurer : public SimulatedMeasurer {
  public:
-  void Begin(const MeasureSession&) override {}
   TrialResult Measure(const TrialRequest& request) override {
     ++measured;
     TrialResult result;

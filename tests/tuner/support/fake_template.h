@@ -8,7 +8,7 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/conv_template.h"
-#include "tuner/measure/measurer.h"
+#include "tests/tuner/support/simulated_measurer.h"
 
 namespace tilesmith {
 
@@ -76,11 +76,10 @@ class FakeTemplate : public ConvTemplate {
 };
 
 // Answers at once with FakeTemplate::Seconds; fails the configs it is told to fail.
-class FakeMeasurer : public Measurer {
+class FakeMeasurer : public SimulatedMeasurer {
  public:
   explicit FakeMeasurer(std::vector<const FakeTemplate*> templates) : templates_(std::move(templates)) {}
 
-  void Begin(const MeasureSession& session) override { sessions.push_back(session); }
   TrialResult Measure(const TrialRequest& request) override {
     requests.push_back(request);
     TrialResult result;
@@ -97,7 +96,6 @@ class FakeMeasurer : public Measurer {
     return result;
   }
 
-  std::vector<MeasureSession> sessions;
   std::vector<TrialRequest> requests;
   std::map<std::string, TrialStatus> failures;  // by config
 

@@ -28,7 +28,7 @@ inline std::vector<Record> MeasuredConfigs(const std::string& workload, int coun
   cpu.l3_bytes = 32 << 20;
   const ConvTemplate& direct = FindConvTemplate("direct");
   Record record;
-  record.target = TargetOf(cpu);
+  record.target = cpu;
   record.workload = ParseWorkload(workload);
   record.template_name = direct.Name();
   record.conditions.threads = 2;

@@ -14,7 +14,7 @@ namespace tilesmith {
 inline Record RandomRecord(TestRandom& random) {
   const auto once_in = [&](int n) { return random.Integer(1, n) == 1; };
   Record record = SampleRecord(1e-6 * static_cast<double>(random.Integer(1, 50)));
-  record.target.cpu_model = random.Pick(std::vector<std::string>{"Test CPU 3000", "Test CPU 4000"});
+  record.target.model = random.Pick(std::vector<std::string>{"Test CPU 3000", "Test CPU 4000"});
   record.target.isa = once_in(3) ? Isa::kAvx2 : Isa::kAvx512;
   record.workload = ParseWorkload(random.Pick(
       std::vector<std::string>{"ic64ih56oc64kh3ph1+bias+sum+relu", "mb2ic3ih224oc64kh7ph3sh2",

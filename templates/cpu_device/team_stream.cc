@@ -1,4 +1,4 @@
-#include "graph_tuner/executor/step_runner.h"
+#include "templates/cpu_device/team_stream.h"
 
 #include <atomic>
 #include <exception>
@@ -27,20 +27,20 @@ class FirstError {
 
 }  // namespace
 
-StepRunner::StepRunner(int threads, const StopFlag* stop)
+TeamStream::TeamStream(int threads, const StopFlag* stop)
     : threads_(threads), stop_(stop), barrier_(threads) {
   std::atomic<int> started{0};
   RunOnTeam(threads, [&](int) { ++started; });
   TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
 }
 
-void StepRunner::Run(std::span<const PreparedStep> steps, std::span<double> seconds) {
+void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
   FirstError error;
   RunOnTeam(threads_, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
     double before = timed ? NowSeconds() : 0;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      const PreparedStep& step = steps[i];
+    for (size_t i = 0; i < program.size(); ++i) {
+      const Launch& step = program[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
       const int stages = step.kernel->Stages();
       for (int stage = 0; stage < stages; ++stage) {

@@ -1,4 +1,4 @@
-#include "graph_tuner/executor/copy_kernel.h"
+#include "templates/cpu_device/copy_kernel.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,108 @@
+#include "templates/cpu_device/cpu_device.h"
+
+#include <cstring>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/measure/cache_eviction.h"
+#include "layouts/measure/clock.h"
+#include "layouts/producer_state.h"
+#include "layouts/transform.h"
+#include "layouts/transform_benchmark.h"
+#include "templates/cpu_device/copy_kernel.h"
+#include "templates/cpu_device/team_stream.h"
+
+namespace tilesmith {
+namespace {
+
+// A kernel with all that it needs to run again and again.
+class RunAfterProducers {
+ public:
+  RunAfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads)
+      : kernel_(kernel),
+        tensors_(inputs.begin(), inputs.end()),
+        output_(output.output_view()),
+        threads_(threads),
+        scratch_(static_cast<size_t>(kernel.ScratchBytes(threads))) {
+    for (const Tensor* input : inputs) inputs_.push_back(input->input_view());
+    tensors_.push_back(&output);
+  }
+
+  double Once() {
+    const KernelArgs args{inputs_, output_, scratch_.data()};
+    double seconds = 0;
+    SpinBarrier barrier(threads_);
+    RunOnTeam(threads_, [&](int thread) {
+      for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
+      barrier.Wait();
+      const double begin = NowSeconds();
+      RunShare(kernel_, args, thread, threads_, barrier);
+      barrier.Wait();
+      if (thread == 0) seconds = NowSeconds() - begin;
+    });
+    return seconds;
+  }
+
+ private:
+  const Kernel& kernel_;
+  std::vector<Tensor*> tensors_;
+  const OutputView output_;
+  const int threads_;
+  AlignedBuffer scratch_;
+  std::vector<InputView> inputs_;
+};
+
+}  // namespace
+
+DeviceMemory CpuDevice::Allocate(size_t bytes) const {
+  const auto buffer = std::make_shared<AlignedBuffer>(bytes);
+  return {{buffer, buffer->data()}, bytes};
+}
+
+void CpuDevice::Upload(const void* host, void* device, size_t bytes) const {
+  std::memcpy(device, host, bytes);
+}
+void CpuDevice::Download(const void* device, void* host, size_t bytes) const {
+  std::memcpy(host, device, bytes);
+}
+
+std::unique_ptr<Kernel> CpuDevice::BuildOp(const Op& op, const KernelRequest& request) const {
+  return MakeOpKernel(op, request);
+}
+
+std::unique_ptr<ConvKernel> CpuDevice::BuildConv(const ConvTemplate& conv_template,
+                                                 const ConvWorkload& workload, const Config& config,
+                                                 const ConvWeights& weights) const {
+  return conv_template.Build(workload, config, target(), weights);
+}
+
+std::unique_ptr<Kernel> CpuDevice::BuildTransform(const Shape& shape, const Layout& from,
+                                                  const Layout& to) const {
+  return MakeTransformKernel(shape, from, to, target());
+}
+
+std::unique_ptr<Kernel> CpuDevice::BuildCopy(int64_t images, int64_t image_bytes) const {
+  return MakeCopyKernel(images, image_bytes);
+}
+
+std::unique_ptr<Stream> CpuDevice::NewStream(const StopFlag* stop) const {
+  return std::make_unique<TeamStream>(threads(), stop);
+}
+
+double CpuDevice::Time(const Kernel& kernel, const KernelArgs& args) const {
+  return SecondsOf([&] { RunKernel(kernel, args, threads()); });
+}
+
+std::function<double()> CpuDevice::AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
+                                                  Tensor& output) const {
+  return
+      [run = std::make_shared<RunAfterProducers>(kernel, inputs, output, threads())] { return run->Once(); };
+}
+
+double CpuDevice::TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const {
+  return MeasureTransform(shape, from, to, target(), threads()).seconds;
+}
+
+void CpuDevice::Evict(std::span<const std::byte> memory) const { EvictFromCaches(memory); }
+
+}  // namespace tilesmith

@@ -1,0 +1,27 @@
+// Launches one after the other on a team of threads.
+#pragma once
+
+#include <span>
+
+#include "layouts/base/stop_flag.h"
+#include "layouts/base/thread_team.h"
+#include "templates/device/device.h"
+
+namespace tilesmith {
+
+class TeamStream final : public Stream {
+ public:
+  // Starts the team, so that running allocates nothing. `stop`, which may be null, outlives the stream.
+  TeamStream(int threads, const StopFlag* stop);
+
+  // Every launch in one parallel region, with a barrier after each stage of each; durations are as thread 0
+  // sees them between barriers.
+  void Run(std::span<const Launch> program, std::span<double> seconds) override;
+
+ private:
+  const int threads_;
+  const StopFlag* const stop_;
+  SpinBarrier barrier_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,102 @@
+// A device computes: it has memory, builds kernels, runs them and times them. Tuner, executor and costs go
+// through this interface; what a device is made of (cores, caches, instructions) only its own folder knows.
+// Today there is one, this process's cores (templates/cpu_device). Another one is a folder like that, a line
+// in templates/device_list.cc, and templates that say they are for it (ConvTemplate::DeviceKind).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "layouts/base/cpu.h"
+#include "layouts/base/kernel.h"
+#include "layouts/base/stop_flag.h"
+#include "layouts/tensor.h"
+#include "ops/base/op.h"
+#include "templates/base/conv_template.h"
+
+namespace tilesmith {
+
+// Freed with its last owner.
+struct DeviceMemory {
+  std::shared_ptr<void> data;
+  size_t bytes = 0;
+};
+
+// A kernel and what it works on, in memory that kernels of the device reach.
+struct Launch {
+  const Kernel* kernel = nullptr;
+  std::vector<InputView> inputs;
+  OutputView output;
+  void* scratch = nullptr;  // kernel->ScratchBytes(device.threads())
+};
+
+// Runs programs, which are launches one after the other. One thread at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Returns when all is done. When a kernel throws, or with Error(kInterrupted) once the stream's stop flag
+  // is set, the rest is skipped and the first exception is thrown here. `seconds`, when not empty, gets the
+  // duration of each launch. Allocates nothing.
+  virtual void Run(std::span<const Launch> program, std::span<double> seconds) = 0;
+};
+
+// All functions are thread-safe, but timings must not overlap with anything else that the device runs.
+class Device {
+ public:
+  Device(Target target, int threads) : target_(std::move(target)), threads_(threads) {}
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Target& target() const { return target_; }
+  // That share a kernel's tasks.
+  int threads() const { return threads_; }
+
+  // Zero-filled, aligned to 64 bytes. Throws Error(kEnvironment) naming the size when memory is short.
+  virtual DeviceMemory Allocate(size_t bytes) const = 0;
+  // Whether kernels work on the process's own memory as well, so that nothing has to be moved.
+  virtual bool ReadsHostMemory() const = 0;
+  virtual void Upload(const void* host, void* device, size_t bytes) const = 0;
+  virtual void Download(const void* device, void* host, size_t bytes) const = 0;
+
+  // Weights and constants of what is built are read from the process's memory. The kernel refers to the op.
+  virtual std::unique_ptr<Kernel> BuildOp(const Op& op, const KernelRequest& request) const = 0;
+  // As ConvTemplate::Build, whose preconditions and errors it has.
+  virtual std::unique_ptr<ConvKernel> BuildConv(const ConvTemplate& conv_template,
+                                                const ConvWorkload& workload, const Config& config,
+                                                const ConvWeights& weights) const = 0;
+  // One input, one output: the same tensor in another layout.
+  virtual std::unique_ptr<Kernel> BuildTransform(const Shape& shape, const Layout& from,
+                                                 const Layout& to) const = 0;
+  // One input, one output, which do not overlap: `images` runs of `image_bytes` contiguous bytes each, at
+  // the views' batch strides.
+  virtual std::unique_ptr<Kernel> BuildCopy(int64_t images, int64_t image_bytes) const = 0;
+
+  // `stop`, which may be null, outlives the stream.
+  virtual std::unique_ptr<Stream> NewStream(const StopFlag* stop) const = 0;
+
+  // Seconds of one launch by itself, by the process's clock.
+  virtual double Time(const Kernel& kernel, const KernelArgs& args) const = 0;
+  // A launch that can be timed again and again, each time on tensors in the state that their producers leave
+  // them in: each call runs it once and returns its seconds. Kernel and tensors, which lie in the process's
+  // memory, outlive it.
+  virtual std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
+                                                 Tensor& output) const = 0;
+  // Seconds of a transform between two different layouts, as networks have to wait for it.
+  virtual double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const = 0;
+  // After the call the memory is in none of the device's caches.
+  virtual void Evict(std::span<const std::byte> memory) const = 0;
+
+ private:
+  const Target target_;
+  const int threads_;
+};
+
+// The device of the target's kind, with so many threads. Throws Error(kEnvironment) naming a kind that this
+// build has no device for.
+std::shared_ptr<const Device> OpenDevice(const Target& target, int threads);
+
+}  // namespace tilesmith

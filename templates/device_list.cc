@@ -1,0 +1,16 @@
+// The list of devices. A new one is a line here.
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "templates/cpu_device/cpu_device.h"
+#include "templates/device/device.h"
+
+namespace tilesmith {
+
+std::shared_ptr<const Device> OpenDevice(const Target& target, int threads) {
+  if (target.device == kCpuDevice) return std::make_shared<const CpuDevice>(target, threads);
+  throw Error(ErrorCode::kEnvironment,
+              fmt::format("no device of kind \"{}\" here (known: {})", target.device, kCpuDevice));
+}
+
+}  // namespace tilesmith
