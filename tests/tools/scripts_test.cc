@@ -43,7 +43,7 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
 }
 
 // The lines of a file of results without those that begin with #.
-std::vector<std::string> Table(const std::string& path) {
+std::vector<std::string> TableLines(const std::string& path) {
   std::vector<std::string> lines;
   std::istringstream file(ReadFile(path));
   for (std::string line; std::getline(file, line);)
@@ -56,9 +56,9 @@ void ExpectResultsLike(const std::string& path, const std::string& example) {
   SCOPED_TRACE(path);
   for (const char* key : {"title", "machine", "date", "commit", "command"})
     EXPECT_THAT(ReadFile(path), testing::ContainsRegex(std::string("# ") + key + ": [^\n]"));
-  const std::vector<std::string> table = Table(path);
+  const std::vector<std::string> table = TableLines(path);
   ASSERT_EQ(table.size(), 2u);
-  EXPECT_EQ(table[0], Table(example).at(0));
+  EXPECT_EQ(table[0], TableLines(example).at(0));
   EXPECT_EQ(std::ranges::count(table[1], ','), std::ranges::count(table[0], ','));
   EXPECT_TRUE(table[1].starts_with("small,1,,"));
 }
