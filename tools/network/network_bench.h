@@ -21,6 +21,7 @@ struct NetworkBench {
   CorePlacement placement;          // in the rounds compared
   std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
+  double disturbed_share = 0;  // of the time, in which others had the cores
 };
 
 // oneDNN runs twice: with its automatic choice of algorithms, and with `fastest`, the choice that won layer
