@@ -63,7 +63,7 @@ class GraphTuneCommand : public Command {
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
-    if (!tuned.baseline_runs.empty()) {
+    if (request_.baselines) {
       report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
     }
     if (!check_) {

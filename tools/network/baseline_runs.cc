@@ -57,7 +57,8 @@ Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, doub
     }
   }
   table.AddRow({TextCell("the plan"), MillisecondsCell(plan.predicted_seconds),
-                MillisecondsCell(plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
+                plan_seconds > 0 ? MillisecondsCell(plan_seconds) : NoCell(), NoCell(), NoCell(), NoCell(),
+                TextCell("")});
   return table;
 }
 
