@@ -1,10 +1,10 @@
 // The prediction loop and the baselines from the command line, with a log whose times are made up.
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "layouts/base/cpu.h"
+#include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
@@ -184,16 +184,12 @@ TEST_F(GraphTuneTest, TablesForPeople) {
                                          testing::ContainsRegex("running plans by turns, about .* left")));
 }
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // A budget of seconds, against plans that would take many minutes.
 TEST_F(GraphTuneTest, TheTimeBudgetHoldsForAllOfIt) {
   constexpr double kSlack = 60;  // of a busy machine
-  const double began = Now();
+  const double began = NowSeconds();
   const Json json = RunJson({"--rounds", "3", "--time", "10m", "--time-budget", "4s"});
-  EXPECT_LT(Now() - began, 4 + kSlack);
+  EXPECT_LT(NowSeconds() - began, 4 + kSlack);
   EXPECT_EQ(json["plan"], File("plan.jsonl"));
   const ProgramResult run = Tilesmith(
       {"run", kModel, "--input-shape", kInput, "--plan", File("plan.jsonl"), "--threads", "1", "--check"});

@@ -9,7 +9,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr const char* kConv = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";
+constexpr const char* kBenchedConv = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";
 
 BenchModelRequest RequestFor(const std::string& model) {
   BenchModelRequest request;
@@ -22,15 +22,15 @@ BenchModelRequest RequestFor(const std::string& model) {
 TEST(BenchModelTest, AConvolutionBesideOneDnn) {
   std::vector<std::string> stages;
   const BenchedModel bench =
-      BenchModel(RequestFor(kConv), {.on_stage = [&](const std::string& stage) { stages.push_back(stage); }});
+      BenchModel(RequestFor(kBenchedConv), {.on_stage = [&](const std::string& stage) { stages.push_back(stage); }});
   ASSERT_EQ(bench.rows.size(), 1u);
   EXPECT_GT(bench.rows[0].bench.seconds, 0);
   EXPECT_GT(bench.geomean, 0);
   EXPECT_FALSE(bench.stopped);
   EXPECT_FALSE(bench.network);
-  EXPECT_THAT(stages, testing::ElementsAre(std::string("1/1 ") + kConv));
+  EXPECT_THAT(stages, testing::ElementsAre(std::string("1/1 ") + kBenchedConv));
   Report report;
-  AddBench(report, bench, RequestFor(kConv).machine);
+  AddBench(report, bench, RequestFor(kBenchedConv).machine);
   EXPECT_THAT(report.ToJson(), testing::HasSubstr("\"disturbed_share\""));
 }
 
