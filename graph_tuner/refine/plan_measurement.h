@@ -18,6 +18,7 @@ struct PlanMeasurement {
   std::vector<double> turns = {};  // `seconds` of each turn, of plans that were run by turns
   CorePlacement placement = {};    // of the cores, meanwhile
   int64_t bytes = 0;               // of packed weights, activations and scratch
+  double disturbed_share = 0;      // of the time, in which others had the cores
 };
 
 // How many times longer than `other` the plan takes in each turn, so that the machine's speed cancels out.

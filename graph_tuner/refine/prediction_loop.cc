@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
+#include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 
 namespace tilesmith {
@@ -26,6 +30,8 @@ struct KnownPlan {
   size_t round = 0;  // of RefinedPlan::rounds, the last one that it was made for
   PlanMeasurement measurement;
   std::vector<Session> sessions = {};
+
+  bool measured() const { return !sessions.empty(); }
 };
 
 bool Agrees(double predicted, double measured, double tolerance) {
@@ -41,26 +47,80 @@ std::vector<std::string> ChangedNodes(const Plan& before, const Plan& after) {
 
 class Refinement {
  public:
-  Refinement(const Graph& graph, CostSource& costs, const PredictionLoop& loop)
-      : graph_(graph), costs_(costs), loop_(loop) {}
+  Refinement(const NetworkProblem& problem, CostSource& costs, const PredictionLoop& loop)
+      : graph_(problem.graph()), problem_(problem), costs_(costs), loop_(loop) {}
 
   RefinedPlan Refine() {
-    for (int round = 0; round < loop_.rounds && !refined_.settled; ++round) RunRound();
-    if (known_.empty()) {
-      refined_.plan = loop_.solve({});
-      refined_.check = loop_.measure({&refined_.plan}).at(0);
-    } else {
-      if (known_.size() > 1) RunAll();
-      if (loop_.variants) TryVariants();
-      Choose(loop_.compare ? Winner() : Fastest());
+    try {
+      Work();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted || last_.nodes.empty()) throw;
+      Settle();
     }
-    if (loop_.challenge) Challenge();
     return std::move(refined_);
   }
 
  private:
-  void RunRound() {
-    const Plan plan = loop_.solve(corrections_);
+  void Work() {
+    for (int round = 1; round <= loop_.rounds && !refined_.settled && HasTimeForARound(); ++round)
+      RunRound(fmt::format("round {} of {}", round, loop_.rounds));
+    if (known_.empty()) {
+      last_ = Solve();
+      Keep(last_);
+      const PlanMeasurement check = loop_.measure({&last_}, "the plan").at(0);
+      refined_.plan = last_;
+      refined_.check = check;
+      if (loop_.baselines) refined_.baselines = PlanBaselines(problem_, loop_.max_weight_bytes);
+    } else {
+      if (known_.size() > 1) RunAll("all once more");
+      if (loop_.variants_of) TryVariants();
+      Choose(loop_.compare ? Winner() : Fastest());
+    }
+    if (loop_.challenge) Challenge();
+  }
+
+  // Stopped: what is known by now has to do.
+  void Settle() {
+    refined_.finished = false;
+    if (refined_.check.seconds > 0) return;
+    const bool measured = std::ranges::any_of(known_, [](const KnownPlan& k) { return k.measured(); });
+    if (!measured) {
+      refined_.plan = last_;
+      return;
+    }
+    const KnownPlan& fastest = Fastest();
+    refined_.plan = Priced(fastest.plan);
+    refined_.round = fastest.round;
+    refined_.plan.corrections = corrections_;
+    refined_.plan.placement = fastest.measurement.placement;
+    refined_.check = fastest.measurement;
+  }
+
+  const Plan& Solve() {
+    const double began = NowSeconds();
+    refined_.solved = GraphTune(problem_, corrections_, loop_.max_weight_bytes);
+    refined_.solve_seconds = NowSeconds() - began;
+    return refined_.solved.plan;
+  }
+
+  void Keep(const Plan& plan) const {
+    if (loop_.keep) loop_.keep(plan);
+  }
+
+  // What follows a round runs its plans about three times as long.
+  bool HasTimeForARound() const {
+    constexpr double kRounds = 4;
+    return known_.empty() || NowSeconds() + kRounds * round_seconds_ <= loop_.end;
+  }
+
+  Plan Priced(Plan plan) const {
+    PricePlan(graph_, costs_, plan, corrections_);
+    return plan;
+  }
+
+  void RunRound(const std::string& name) {
+    const double began = NowSeconds();
+    const Plan plan = Solve();
     const size_t rounds_before = refined_.rounds.size();
     solution_ = Find(plan);
     if (solution_ < known_.size() &&
@@ -69,11 +129,13 @@ class Refinement {
       return;
     }
     const bool first = solutions_ == 0;
+    if (first) Keep(plan);
     Enter(fmt::format("solution {}", ++solutions_), plan, first ? plan : last_);
     last_ = plan;
     if (first) EnterRivals();
-    RunAll();
+    RunAll(name);
     NoteMeasured(rounds_before);
+    round_seconds_ = NowSeconds() - began;
   }
 
   // For those rounds from the given one on.
@@ -82,6 +144,7 @@ class Refinement {
       if (known.round < first_round) continue;
       refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
       refined_.rounds[known.round].bytes = known.measurement.bytes;
+      refined_.rounds[known.round].disturbed_share = known.measurement.disturbed_share;
     }
   }
 
@@ -98,20 +161,24 @@ class Refinement {
     if (index == known_.size()) known_.emplace_back();
     known_[index].plan = plan;
     known_[index].round = refined_.rounds.size();
-    refined_.rounds.push_back({name, plan.predicted_seconds, 0, 0, ChangedNodes(before, plan)});
+    refined_.rounds.push_back({name, plan.predicted_seconds, 0, 0, 0, ChangedNodes(before, plan)});
   }
 
   void EnterRivals() {
-    if (!loop_.rivals) return;
-    for (const RivalPlan& rival : loop_.rivals())
+    std::vector<RivalPlan> rivals = loop_.rivals;
+    std::ranges::move(TemplateRivals(problem_, last_, loop_.max_weight_bytes), std::back_inserter(rivals));
+    if (loop_.baselines) refined_.baselines = PlanBaselines(problem_, loop_.max_weight_bytes);
+    for (const PlannedBaseline& baseline : refined_.baselines)
+      if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
+    for (const RivalPlan& rival : rivals)
       if (Find(rival.plan) == known_.size()) Enter(rival.name, rival.plan, last_);
   }
 
   // What several plans share is learned from the last of them, which is the latest solution.
-  void RunAll() {
+  void RunAll(const std::string& what) {
     std::vector<const Plan*> plans;
     for (const KnownPlan& known : known_) plans.push_back(&known.plan);
-    std::vector<PlanMeasurement> measurements = loop_.measure(plans);
+    std::vector<PlanMeasurement> measurements = loop_.measure(plans, what);
     corrections_ = {};
     for (size_t i = 0; i < known_.size(); ++i) {
       KnownPlan& known = known_[i];
@@ -121,6 +188,7 @@ class Refinement {
       known.sessions.push_back({placement, RatiosTo(known_[0].measurement, known.measurement)});
       best_ = BetterOf(best_, placement);
     }
+    if (loop_.keep) Keep(Priced(Fastest().plan));
   }
 
   void LearnFrom(const Plan& plan, const PlanMeasurement& measurement, Corrections& corrections) {
@@ -130,20 +198,20 @@ class Refinement {
   // The plan made of the fastest configs has to beat those that are as fast as their own best by whole runs.
   void TryVariants() {
     const Plan base = Fastest().plan;
-    std::vector<Plan> plans = loop_.variants(base);
+    std::vector<Plan> plans = ConfigVariants(graph_, base, *loop_.variants_of, problem_.options().cpu);
     if (plans.empty()) return;
     plans.insert(plans.begin(), base);
     std::vector<const Plan*> pointers;
     pointers.reserve(plans.size());
     for (const Plan& plan : plans) pointers.push_back(&plan);
-    const std::vector<PlanMeasurement> measurements = loop_.measure(pointers);
+    const std::vector<PlanMeasurement> measurements = loop_.measure(pointers, "other configs");
     Plan combined = FastestConfigs(plans, measurements);
     if (SameSchedules(combined, base)) return;
     for (size_t i = 0; i < plans.size(); ++i) LearnFrom(plans[i], measurements[i], corrections_);
     PricePlan(graph_, costs_, combined, corrections_);
     const size_t rounds_before = refined_.rounds.size();
     Enter("configs in context", combined, base);
-    RunAll();
+    RunAll("configs in context");
     NoteMeasured(rounds_before);
   }
 
@@ -159,11 +227,12 @@ class Refinement {
     return Quantile(well_placed.empty() ? std::move(all) : std::move(well_placed), 0.5);
   }
 
-  // The last solution, if it is as fast as others.
+  // The last solution, if it is as fast as others. Precondition: some plan has run.
   const KnownPlan& Fastest() const {
-    const KnownPlan* fastest = &known_[solution_];
+    const KnownPlan* fastest = known_[solution_].measured() ? &known_[solution_] : &known_[0];
     double least = RatioOf(*fastest);
     for (const KnownPlan& known : known_) {
+      if (!known.measured()) continue;
       const double ratio = RatioOf(known);
       if (ratio >= least) continue;
       least = ratio;
@@ -201,18 +270,18 @@ class Refinement {
   // What it is predicted to take is of its own turns; all plans were last compared at another moment, in
   // which the machine may have been faster or slower.
   void Choose(const KnownPlan& known) {
-    Plan& plan = refined_.plan;
-    plan = known.plan;
-    refined_.round = known.round;
-    PricePlan(graph_, costs_, plan, corrections_);
+    Plan plan = Priced(known.plan);
     const double then = plan.predicted_seconds;
-    std::vector<PlanMeasurement> twice = loop_.measure({&plan, &plan});
+    std::vector<PlanMeasurement> twice = loop_.measure({&plan, &plan}, "the plan once more");
     Corrections own;
     LearnFrom(plan, twice.at(0), own);
     PricePlan(graph_, costs_, plan, own);
     plan.placement = twice.at(0).placement;
     plan.corrections = corrections_.Scaled(then > 0 ? plan.predicted_seconds / then : 1);
+    refined_.plan = std::move(plan);
+    refined_.round = known.round;
     refined_.check = std::move(twice.at(1));
+    Keep(refined_.plan);
   }
 
   void Challenge() {
@@ -227,6 +296,7 @@ class Refinement {
   }
 
   const Graph& graph_;
+  const NetworkProblem& problem_;
   CostSource& costs_;
   const PredictionLoop& loop_;
   RefinedPlan refined_;
@@ -234,14 +304,15 @@ class Refinement {
   std::vector<KnownPlan> known_;  // distinct
   Plan last_;                     // solution
   int solutions_ = 0;
-  CorePlacement best_;   // of any session
-  size_t solution_ = 0;  // which of the known plans is the last solution
+  double round_seconds_ = 0;  // that the last round took
+  CorePlacement best_;        // of any session
+  size_t solution_ = 0;       // which of the known plans is the last solution
 };
 
 }  // namespace
 
-RefinedPlan RefinePlan(const Graph& graph, CostSource& costs, const PredictionLoop& loop) {
-  return Refinement(graph, costs, loop).Refine();
+RefinedPlan RefinePlan(const NetworkProblem& problem, CostSource& costs, const PredictionLoop& loop) {
+  return Refinement(problem, costs, loop).Refine();
 }
 
 }  // namespace tilesmith

@@ -21,16 +21,18 @@
 // noise. Source: original.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
+#include "graph_tuner/problem/graph_tune.h"
+#include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/plan_measurement.h"
-#include "ops/graph/graph.h"
 
 namespace tilesmith {
 
@@ -45,11 +47,17 @@ struct PredictionLoop {
   int rounds = 3;           // at most, not counting what follows the last solution
   double tolerance = 0.05;  // of |measured / predicted - 1|
   double as_fast = 0.01;    // plans that take this much longer than the fastest are equally fast
-  // The best plan for these corrections, with its predicted seconds.
-  std::function<Plan(const Corrections&)> solve;
+  std::optional<int64_t> max_weight_bytes = {};  // of solutions and rivals (GraphTune)
+  std::vector<RivalPlan> rivals = {};            // run beside the solutions, as those without a template are
+  bool baselines = false;                        // run likewise
+  // The log, when the fastest plan tries other configs for its layouts (config_variants.h); may be null.
+  const std::vector<Record>* variants_of = nullptr;
+  // When all has to be over, on the clock of NowSeconds. Rounds that would leave too little time for what
+  // follows them are left out.
+  double end = std::numeric_limits<double>::infinity();
   // Makes the plans ready to run and runs them by turns on an otherwise idle machine; one measurement for
-  // each.
-  std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)> measure;
+  // each. The text says what for: "round 1 of 3".
+  std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&, const std::string&)> measure;
   // How many times longer than the first each of the plans takes, the first's 1, found more carefully than by
   // `measure`: with the plans made ready several times. Asked for with those that may be the fastest; may be
   // empty.
@@ -57,19 +65,18 @@ struct PredictionLoop {
   // Holds the plan that is to be returned against others. One of the rivals if that is faster beyond noise:
   // it takes the plan's place, and is held against the others itself. May be empty.
   std::function<std::optional<Plan>(const RefinedPlan&)> challenge = {};
-  // Asked for once there is a first solution; may be empty.
-  std::function<std::vector<RivalPlan>()> rivals = {};
-  // The same layouts with other configs (config_variants.h). Asked for with the plan that the rounds found to
-  // be the fastest; may be empty.
-  std::function<std::vector<Plan>(const Plan&)> variants = {};
+  // Told the best plan so far: the first solution before it runs, then the fastest after every session. May
+  // be empty.
+  std::function<void(const Plan&)> keep = {};
 };
 
 // A plan in the round it was made for.
 struct LoopRound {
   std::string name;              // "solution 1", or the rival's, or "configs in context"
   double predicted_seconds = 0;  // before the round
-  double measured_seconds = 0;
-  int64_t bytes = 0;  // of its weights, activations and scratch
+  double measured_seconds = 0;   // 0 of one that was stopped before
+  double disturbed_share = 0;    // PlanMeasurement's
+  int64_t bytes = 0;             // of its weights, activations and scratch
   std::vector<std::string>
       changed;  // nodes scheduled otherwise than in the solution before; in the first: none
 };
@@ -80,10 +87,17 @@ struct RefinedPlan {
   bool settled = false;   // the last solution had run already, as predicted
   PlanMeasurement check;  // of the plan; nothing of it went into the prediction
   std::vector<LoopRound> rounds;  // rivals too
+  std::vector<PlannedBaseline> baselines;
+  GraphTuneResult solved;    // the last solution, for its size
+  double solve_seconds = 0;  // that it took
+  // False when it was stopped: the plan is the fastest by the sessions that were over by then, `check` what
+  // the last of them showed; before the first it is the solution, and the check empty.
+  bool finished = true;
 };
 
-// With 0 rounds nothing is learned: the first solution with its uncorrected prediction, and the check. The
-// callbacks' exceptions go through.
-RefinedPlan RefinePlan(const Graph& graph, CostSource& costs, const PredictionLoop& loop);
+// With 0 rounds nothing is learned: the first solution with its uncorrected prediction, and the check. Errors
+// are GraphTune's. The callbacks' exceptions go through, but for Error(kInterrupted) once there is a
+// solution.
+RefinedPlan RefinePlan(const NetworkProblem& problem, CostSource& costs, const PredictionLoop& loop);
 
 }  // namespace tilesmith

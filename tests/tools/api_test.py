@@ -1,6 +1,7 @@
 """The Python package, run by api_test.cc against an installed one."""
 
 import os
+import signal
 import tempfile
 import threading
 import unittest
@@ -147,23 +148,63 @@ class PackageTest(unittest.TestCase):
     def test_tune(self):
         with tempfile.TemporaryDirectory() as folder:
             plan = os.path.join(folder, "plan.jsonl")
+            stages = []
             written = tilesmith.tune(
                 NETWORK,
                 plan,
                 time_budget="1s",
+                graph_time_budget=2,
+                rounds=0,
                 threads=1,
-                options=["--input-shape", SHAPE],
-                tune_options=["--no-db"],
-                graph_tune_options=["--rounds", "0", "--no-baselines", "--time", "1ms"],
+                input_shapes=[SHAPE],
+                database=False,
+                progress=stages.append,
             )
             self.assertEqual(written, plan)
+            self.assertTrue(any("trials, about" in stage for stage in stages), stages)
             model = tilesmith.load(NETWORK, plan=plan, threads=1, input_shapes=[SHAPE])
             self.assertGreater(model.predicted_seconds, 0)
             (tuned,) = model.run(image()).values()
             scores = self.scores(image())
             self.assertLess(np.abs(tuned - scores).max(), 1e-3 * np.abs(scores).max())
-            with self.assertRaisesRegex(RuntimeError, "ended with status 2"):
+
+            log = plan + ".log.jsonl"
+            again = os.path.join(folder, "again.jsonl")
+            wanted = dict(log=log, time_budget="2s", rounds=0, threads=1, input_shapes=[SHAPE])
+            self.assertEqual(tilesmith.graph_tune(NETWORK, again, **wanted), again)
+            self.assertTrue(os.path.exists(again))
+            with self.assertRaisesRegex(RuntimeError, "resnet51"):
                 tilesmith.tune("resnet51", plan)
+            with self.assertRaisesRegex(RuntimeError, "time_budget must be a duration"):
+                tilesmith.tune(NETWORK, plan, time_budget="soon")
+            with self.assertRaisesRegex(RuntimeError, "no_such_program"):
+                tilesmith.tune(NETWORK, plan, program="no_such_program")
+
+    def test_ctrl_c_ends_tuning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan = os.path.join(folder, "plan.jsonl")
+
+            def interrupt(stage):
+                if "trials, about" in stage:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            with self.assertRaises(KeyboardInterrupt):
+                tilesmith.tune(
+                    NETWORK,
+                    plan,
+                    time_budget="10m",
+                    threads=1,
+                    input_shapes=[SHAPE],
+                    database=False,
+                    progress=interrupt,
+                )
+            self.assertGreater(os.path.getsize(plan + ".log.jsonl"), 0)
+            with self.assertRaisesRegex(ValueError, "of the caller"):
+
+                def fail(stage):
+                    raise ValueError("of the caller")
+
+                tilesmith.graph_tune(NETWORK, plan, threads=1, input_shapes=[SHAPE], progress=fail)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 // What a user gets wrong: one clear line on stderr, and the right exit code.
+#include <sstream>
+
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
@@ -30,6 +32,46 @@ TEST_F(ErrorsTest, UnknownCommand) {
   EXPECT_EQ(result.exit_code, kUsage);
   EXPECT_EQ(Lines(result.err), 1);
   EXPECT_THAT(result.err, testing::HasSubstr("unknown command frobnicate (known: tasks, "));
+}
+
+TEST_F(ErrorsTest, SimilarNamesAreOffered) {
+  EXPECT_THAT(Tilesmith({"grph-tune"}).err, testing::HasSubstr("did you mean graph-tune?"));
+  EXPECT_THAT(Tilesmith({"log", "bset"}).err, testing::HasSubstr("did you mean best?"));
+  ExpectRefusal({"run", "resnet51"}, kUsage, "did you mean resnet50?");
+  ExpectRefusal({"run", "resnet50", "--profil"}, kUsage,
+                "unexpected argument --profil (did you mean --profile?)");
+}
+
+TEST_F(ErrorsTest, HelpOfACommandEitherWayAndWithinTheWidth) {
+  const ProgramOptions narrow = {.environment = {"COLUMNS=60"}};
+  const ProgramResult help = Tilesmith({"help", "bench"}, narrow);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.out, Tilesmith({"bench", "--help"}, narrow).out);
+  EXPECT_EQ(Tilesmith({"help", "log", "best"}).out, Tilesmith({"log", "best", "--help"}).out);
+  std::istringstream lines(help.out.substr(0, help.out.find("\nExamples:")));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60u) << line;
+  for (const char* heading : {"\nSearch:\n", "\nOutput:\n", "\nModel:\n", "\nMachine:\n"})
+    EXPECT_THAT(help.out, testing::HasSubstr(heading));
+  EXPECT_THAT(Tilesmith({"--version"}).out, testing::StartsWith("tilesmith "));
+}
+
+TEST_F(ErrorsTest, QuietMeansErrorsOnly) {
+  const ProgramResult result =
+      Tilesmith({"run", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "--runs", "2", "-q"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const ProgramResult verbose =
+      Tilesmith({"-v", "run", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "--runs", "2"});
+  EXPECT_THAT(verbose.err, testing::HasSubstr("run 1 of 2\nrun 2 of 2\n"));
+  EXPECT_NE(Tilesmith({"run", "resnet51", "-q"}).err, "");
+}
+
+TEST_F(ErrorsTest, FilesAreNotReplacedOrMadeSilently) {
+  const std::string path = Missing("net.onnx");
+  EXPECT_EQ(Tilesmith({"export", "squeezenet1_1", "-o", path}).err, "");
+  EXPECT_THAT(Tilesmith({"export", "squeezenet1_1", "-o", path}).err,
+              testing::HasSubstr("net.onnx existed and was replaced"));
+  ExpectRefusal({"run", "squeezenet1_1", "--output", Missing("out.txt")}, kUsage, "FILE.npz or a directory");
 }
 
 TEST_F(ErrorsTest, Numbers) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "layouts/base/cpu.h"
+#include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
@@ -181,6 +182,38 @@ TEST_F(GraphTuneTest, TablesForPeople) {
   }
   EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("costs of ops and transforms"),
                                          testing::ContainsRegex("running plans by turns, about .* left")));
+}
+
+// A budget of seconds, against plans that would take many minutes.
+TEST_F(GraphTuneTest, TheTimeBudgetHoldsForAllOfIt) {
+  constexpr double kSlack = 60;  // of a busy machine
+  const double began = NowSeconds();
+  const Json json = RunJson({"--rounds", "3", "--time", "10m", "--time-budget", "4s"});
+  EXPECT_LT(NowSeconds() - began, 4 + kSlack);
+  EXPECT_EQ(json["plan"], File("plan.jsonl"));
+  const ProgramResult run = Tilesmith(
+      {"run", kModel, "--input-shape", kInput, "--plan", File("plan.jsonl"), "--threads", "1", "--check"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST_F(GraphTuneTest, WithoutTimeThereIsTheFirstSolution) {
+  const Json json = RunJson({"--time-budget", "1ms"});
+  EXPECT_EQ(json["finished"], false);
+  EXPECT_EQ(json["prediction"], "from the log");
+  EXPECT_TRUE(json["measured_seconds"].is_null());
+  EXPECT_GT(Lines(ReadFile(File("plan.jsonl"))), 10);
+}
+
+TEST_F(GraphTuneTest, SaysWhichRoundItIsInAndWhetherTheMachineWasDisturbed) {
+  const ProgramResult result =
+      Tilesmith({"graph-tune", kModel, "--input-shape", kInput, "--log", File("log.jsonl"), "-o",
+                 File("plan.jsonl"), "--threads", "1", "--rounds", "2", "--time", "1ms", "--json", "-v"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("round 1 of 2: running "));
+  const Json json = Json::parse(result.out);
+  EXPECT_GE(json["disturbed_share"], 0);
+  EXPECT_LE(json["disturbed_share"], 1);
+  for (const Json& round : json["rounds"]) EXPECT_LE(round["disturbed_share"], 1) << round;
 }
 
 }  // namespace

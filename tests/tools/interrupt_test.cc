@@ -79,7 +79,7 @@ TEST(InterruptTest, ARunStopsWithinTheNetwork) {
     run.Signal(signal);
     const ProgramResult result = run.Wait();
     EXPECT_EQ(result.exit_code, kInterrupted);
-    EXPECT_EQ(result.err, "tilesmith run: interrupted\n");
+    EXPECT_THAT(result.err, testing::EndsWith("tilesmith run: interrupted\n"));
     EXPECT_LT(result.cpu_seconds, kMaxCpuSeconds);
   }
 }
@@ -118,7 +118,8 @@ TEST(InterruptTest, GraphTuningStopsWithinTheNetwork) {
   tuning.Signal(SIGTERM);
   const ProgramResult result = tuning.Wait();
   EXPECT_EQ(result.exit_code, kInterrupted) << result.err;
-  EXPECT_THAT(result.err, testing::HasSubstr("interrupted before the first plan had run"));
+  EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("interrupted before there was a plan"),
+                                         testing::HasSubstr("interrupted; the only plan so far is in ")));
   EXPECT_LT(result.cpu_seconds, kMaxCpuSeconds);
 }
 
@@ -136,7 +137,8 @@ TEST(InterruptTest, GraphTuningKeepsItsPlan) {
   tuning.Signal(SIGTERM);
   const ProgramResult result = tuning.Wait();
   EXPECT_EQ(result.exit_code, kInterrupted) << result.err;
-  EXPECT_THAT(result.err, testing::HasSubstr("interrupted; the fastest plan so far is in " + plan));
+  EXPECT_THAT(result.err,
+              testing::ContainsRegex("interrupted; the (only|fastest) plan so far is in " + plan));
   EXPECT_GT(Lines(ReadFile(plan)), 10);
 }
 

@@ -110,6 +110,13 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
   EXPECT_GE(json["steps"].size(), 26u);
   EXPECT_EQ(Json::parse(ReadFile(trace))["traceEvents"].size(), json["steps"].size());
   EXPECT_EQ(size_t(Lines(ReadFile(csv))), json["steps"].size() + 1);
+  ASSERT_EQ(json["totals"].size(), 4u);
+  double steps = 0, parts = 0;
+  for (const Json& step : json["steps"]) steps += step["seconds"].get<double>();
+  for (size_t i = 0; i < 3; ++i) parts += json["totals"][i]["seconds"].get<double>();
+  EXPECT_NEAR(json["totals"][0]["seconds"].get<double>(), steps, 1e-12);
+  EXPECT_NEAR(json["totals"][3]["seconds"].get<double>(), parts, 1e-12);
+  EXPECT_EQ(json["totals"][3]["seconds"], json["median_seconds"]);
 }
 
 TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {

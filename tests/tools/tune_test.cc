@@ -249,11 +249,48 @@ TEST(TuneTest, InterruptedTuningReportsWhatItHas) {
   EXPECT_GE(Lines(ReadFile(log)), 3);
 }
 
-TEST(TuneTest, TimeBudgetEndsIt) {
+TEST(TuneTest, TimeBudgetEndsItWithEverythingCounted) {
+  constexpr double kSlack = 60;  // of a busy machine
   const TemporaryDirectory directory;
-  const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", directory.File("log"), "--trials",
-                                          "100000000", "--time-budget", "2s", "--json"});
+  const ProgramResult result = Tilesmith({"tune", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "-o",
+                                          directory.File("log"), "--time-budget", "2s", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_LT(json["elapsed_seconds"], 2 + kSlack);
+  EXPECT_GE(json["disturbed_share"], 0);
+  for (const auto& task : json["tasks"]) EXPECT_GT(task["best_seconds"], 0) << "each has a trial";
+}
+
+// oneDNN's times are taken once; without any of them the table has none.
+TEST(TuneTest, BaselinesAreKeptBesideTheLogOrLeftOut) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl"), cache = directory.File("log.onednn.jsonl");
+  const auto tune = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"tune", kWorkload, "-o", log, "--trials", "2", "--resume", "--json", "-v"});
+    const ProgramResult result = Tilesmith(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  const ProgramResult without = tune({"--no-baseline"});
+  EXPECT_FALSE(std::filesystem::exists(cache));
+  EXPECT_THAT(without.err, testing::Not(testing::HasSubstr("oneDNN")));
+  EXPECT_TRUE(nlohmann::json::parse(without.out)["tasks"][0]["onednn_seconds"].is_null());
+
+  EXPECT_THAT(tune({}).err, testing::HasSubstr("oneDNN 1/1, about "));
+  if (!std::filesystem::exists(cache)) GTEST_SKIP() << "not kept: the machine was disturbed meanwhile";
+  const std::string kept = ReadFile(cache);
+  const ProgramResult again = tune({});
+  EXPECT_THAT(again.err, testing::Not(testing::HasSubstr("oneDNN 1/1")));
+  EXPECT_EQ(nlohmann::json::parse(again.out)["tasks"][0]["onednn_seconds"],
+            nlohmann::json::parse(kept)["seconds"]);
+  WriteFile(cache, "no JSON\n{\"key\": 7}\n" + kept);
+  EXPECT_THAT(tune({}).err, testing::Not(testing::HasSubstr("oneDNN 1/1")));
+  EXPECT_THAT(tune({"--threads", "1", "--conditions", "cold"}).err, testing::HasSubstr("oneDNN 1/1"));
+}
+
+TEST(TuneTest, ALogThatIsADirectoryIsSaidToBeOne) {
+  const TemporaryDirectory directory;
+  ExpectRefusal({"tune", kWorkload, "-o", directory.path()}, 2, "is a directory");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(TuningTable, ShowsEveryTaskAndTheTotals) {
   const View view = ThreeTasks();
   const std::string text = TuningTable(view.rows, view.at, 40);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 3 + 2);
-  EXPECT_THAT(text, HasSubstr(">  64x56x56 -> 64x56x56, 3x3"));
+  EXPECT_THAT(text, HasSubstr("> 64x56x56 -> 64x56x56, 3x3"));
   EXPECT_THAT(text, HasSubstr("3.00"));  // oneDNN / ours of the first
   EXPECT_THAT(text, HasSubstr("total 6.000 ms, oneDNN 18.00 ms (3.00x)"));
   EXPECT_THAT(text, HasSubstr("150 trials, 50/s; 3.0s elapsed, 1m01s left"));

@@ -2,13 +2,17 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <zip.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <set>
+#include <thread>
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
@@ -24,6 +28,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/suite.h"
 #include "tools/cli/tasks.h"
+#include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
 namespace {
@@ -104,6 +109,81 @@ TEST(ReportTest, TextIsAligned) {
             "\n"
             "how many  2\n"
             "a note\n");
+}
+
+TEST(ReportTest, TablesFitTheWidthByRank) {
+  Table table("rows", "",
+              {{"workload", "workload"},
+               {"shape", "shape", 5},
+               {"empty", "empty"},
+               {"p10", "p10", 3},
+               {"ratio", "ratio", 0},
+               {"ms", "ms"},
+               {"last", "last"}});
+  table.AddRow({TextCell("a long name of a row"), TextCell("64x56x56"), TextCell(""), RatioCell(1.1),
+                RatioCell(1.25), MillisecondsCell(0.001), CountCell(7)});
+  const auto header = [&](size_t width) {
+    const std::string text = table.ToText(width);
+    for (size_t begin = 0; begin < text.size() && width > 0;) {
+      const size_t end = text.find('\n', begin);
+      EXPECT_LE(end - begin, width) << text;
+      begin = end + 1;
+    }
+    std::string squeezed;
+    for (char c : text.substr(0, text.find('\n')))
+      if (c != ' ' || !squeezed.ends_with(' ')) squeezed += c;
+    return squeezed;
+  };
+  EXPECT_EQ(header(0), "workload shape p10 ratio ms last");
+  EXPECT_EQ(header(80), "workload shape p10 ratio ms last");
+  EXPECT_EQ(header(50), "workload p10 ratio ms last");
+  EXPECT_EQ(header(40), "workload ratio ms last");
+  EXPECT_EQ(header(35), "workload ratio ms");
+  EXPECT_EQ(header(30), "workload ratio");
+  EXPECT_EQ(header(22), "workload ratio") << "the name is cut";
+}
+
+TEST(ArgsTest, TextIsWrappedWithoutLinesThatLookLikeOptions) {
+  EXPECT_EQ(Wrapped("one two three", 9, 2), "one two\n  three");
+  EXPECT_EQ(Wrapped("one two --three four", 8, 2), "one two --three\n  four");
+  EXPECT_EQ(Wrapped("", 8, 2), "");
+}
+
+TEST(MachineWatchTest, SharesAreOfTheIntervalsThatWereDisturbed) {
+  Disturbance all = {3, 1};
+  all += {1, 1};
+  EXPECT_EQ(all.share(), 0.5);
+  EXPECT_EQ((all - Disturbance{3, 1}).share(), 1);
+  EXPECT_EQ(Disturbance().share(), 0);
+  EXPECT_EQ(DisturbedCell(0.41).text, "41%");
+  EXPECT_EQ(DisturbedCell(0.05).text, "");
+  MachineWatch watch;
+  watch.EndInterval();
+  EXPECT_GT(watch.total().seconds, 0);
+  EXPECT_GE(watch.total().disturbed_seconds, 0);
+}
+
+// Four threads that never rest, pinned with this one to a core: it has to wait for it.
+TEST(MachineWatchTest, AThreadThatWaitsForItsCoreIsDisturbed) {
+  if (!std::ifstream("/proc/self/schedstat").good()) GTEST_SKIP() << "the kernel does not count that";
+  std::atomic<bool> over = false;
+  cpu_set_t before, one;
+  sched_getaffinity(0, sizeof(before), &before);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof(one), &one);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      while (!over) continue;
+    });
+  MachineWatch watch;
+  for (const double begin = NowSeconds(); NowSeconds() - begin < 0.2;) continue;
+  EXPECT_EQ(watch.EndInterval().share(), 1);
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  sched_setaffinity(0, sizeof(before), &before);
 }
 
 TEST(ReportTest, JsonHoldsValuesAndNulls) {
@@ -263,6 +343,23 @@ TEST(ProgressTest, StagesEstimateTheTimeLeft) {
   }
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::HasSubstr("running the first, about 6.0s left"));
+}
+
+TEST(ProgressTest, AStageCountsDownAndKeepsToTheLimit) {
+  std::vector<std::string> said;
+  const WorkSinks sinks = {.on_stage = [&](const std::string& text) { said.push_back(text); }};
+  StageProgress stages(sinks, 100, {.end = NowSeconds() + 30});
+  stages.Expect(10);
+  EXPECT_LT(stages.SecondsEach(), 3);
+  EXPECT_GT(stages.SecondsEach(), 0.5);
+  stages.Begin("running");
+  stages.Tick();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_THAT(said[0], testing::ContainsRegex("running, about (30.0|2[0-9]..)s left"));
+  const WorkLimit over = {.end = NowSeconds()};
+  EXPECT_TRUE(over.out_of_time());
+  EXPECT_THROW(over.ThrowIfOver(), Error);
+  EXPECT_NO_THROW(WorkLimit().ThrowIfOver());
 }
 
 TEST(TasksTest, WorkloadsAreToldFromModels) {

@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <atomic>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "layouts/base/error.h"
 #include "tools/api/tilesmith.h"
@@ -13,6 +17,10 @@ struct tilesmith_model {
 struct tilesmith_session {
   tilesmith::Session session;
   size_t inputs = 0, outputs = 0;
+};
+
+struct tilesmith_stop {
+  std::atomic<bool> flag = false;
 };
 
 namespace {
@@ -56,6 +64,16 @@ tilesmith_tensor_info InfoOf(const tilesmith_model* model, TensorsOf tensors, si
           tensor.type.c_str(), tensor.elements,     tensor.bytes};
 }
 
+std::vector<std::string> ShapesOf(const char* const* given, size_t count) {
+  if (count > 0) RequirePointer(given, "input_shapes");
+  std::vector<std::string> shapes;
+  for (size_t i = 0; i < count; ++i) {
+    RequirePointer(given[i], "an input shape");
+    shapes.emplace_back(given[i]);
+  }
+  return shapes;
+}
+
 tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   tilesmith::LoadOptions options;
   if (given == nullptr) return options;
@@ -64,12 +82,25 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.batch = given->batch;
   options.max_elements = given->max_elements;
   options.max_memory = given->max_memory;
-  if (given->input_shape_count > 0) RequirePointer(given->input_shapes, "input_shapes");
-  for (size_t i = 0; i < given->input_shape_count; ++i) {
-    RequirePointer(given->input_shapes[i], "an input shape");
-    options.input_shapes.emplace_back(given->input_shapes[i]);
-  }
+  options.input_shapes = ShapesOf(given->input_shapes, given->input_shape_count);
   return options;
+}
+
+// What Tune's and GraphTune's settings have in common.
+template <typename Settings>
+Settings SettingsOf(const tilesmith_tune_settings& given) {
+  Settings settings;
+  if (given.rounds != 0) settings.rounds = std::max(given.rounds, 0);
+  settings.threads = given.threads;
+  settings.batch = given.batch;
+  settings.input_shapes = ShapesOf(given.input_shapes, given.input_shape_count);
+  if (given.on_progress != nullptr) {
+    settings.on_progress = [tell = given.on_progress, user_data = given.user_data](const std::string& stage) {
+      tell(stage.c_str(), user_data);
+    };
+  }
+  if (given.stop != nullptr) settings.stop = &given.stop->flag;
+  return settings;
 }
 
 }  // namespace
@@ -122,5 +153,38 @@ int tilesmith_run(tilesmith_session* session, const void* const* inputs, void* c
     RequirePointer(inputs, "inputs");
     RequirePointer(outputs, "outputs");
     session->session.Run(std::span(inputs, session->inputs), std::span(outputs, session->outputs));
+  });
+}
+
+tilesmith_stop* tilesmith_new_stop(void) { return new (std::nothrow) tilesmith_stop; }
+void tilesmith_cancel(tilesmith_stop* stop) {
+  if (stop != nullptr) stop->flag = true;
+}
+void tilesmith_free_stop(tilesmith_stop* stop) { delete stop; }
+
+int tilesmith_tune(const char* model_name, const char* plan, const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    RequirePointer(model_name, "model_name");
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::TuneSettings>(given);
+    if (given.log != nullptr) options.log = given.log;
+    if (given.seconds != 0) options.seconds = given.seconds;
+    if (given.graph_seconds != 0) options.graph_seconds = given.graph_seconds;
+    options.database = given.no_database == 0;
+    if (given.program != nullptr) options.program = given.program;
+    tilesmith::Tune(model_name, plan, options);
+  });
+}
+
+int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
+                         const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    RequirePointer(model_name, "model_name");
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::GraphTuneSettings>(given);
+    if (given.graph_seconds != 0) options.seconds = given.graph_seconds;
+    tilesmith::GraphTune(model_name, log != nullptr ? log : "", plan, options);
   });
 }

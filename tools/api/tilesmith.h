@@ -118,23 +118,40 @@ class TILESMITH_API Model {
 struct TuneSettings {
   std::string log =
       {};  // keeps what is measured, and is gone on with; empty: the plan's path with .log.jsonl
-  double seconds = 240;  // for measuring convolutions
-  int rounds = 3;        // plans to run at most, learning from each; 0: what the log says is believed
-  bool database = true;  // ask and tell the user's database of earlier tunings
-  int threads = 0;       // as in LoadOptions, the next two likewise
+  double seconds = 240;       // for measuring convolutions, everything before counted
+  double graph_seconds = 90;  // for choosing layouts and running plans
+  int rounds = 3;             // plans to run at most, learning from each; 0: what the log says is believed
+  bool database = true;       // ask and tell the user's database of earlier tunings
+  int threads = 0;            // as in LoadOptions, the next two likewise
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a
   // name that is looked for on the PATH.
   std::string program = "tilesmith";
-  // Told what is being done, between measurements, in the calling thread.
+  // Told what is being done, between measurements, in the calling thread. What it throws ends the tuning.
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;  // set by another thread or a signal handler: throws soon after
+};
+
+// As in TuneSettings.
+struct GraphTuneSettings {
+  double seconds = 90;
+  int rounds = 3;
+  int threads = 0;
+  int64_t batch = 0;
+  std::vector<std::string> input_shapes = {};
+  std::function<void(const std::string&)> on_progress = {};
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // Tunes the model's convolutions and chooses schedules and layouts of the whole network: writes `plan`, for
 // LoadOptions. Nothing else may run in the process, or on the machine, meanwhile. What was measured is in the
 // log whatever happens, and is not measured again.
 TILESMITH_API void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings = {});
+
+// The second half of Tune alone: chooses by a log that `tilesmith tune` or Tune wrote; an empty path stands
+// for none, and default schedules. `plan` holds the best plan so far from the first solution on.
+TILESMITH_API void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
+                             const GraphTuneSettings& settings = {});
 
 }  // namespace tilesmith

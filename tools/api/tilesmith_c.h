@@ -1,8 +1,8 @@
 /* tilesmith for C and for what calls C. The model is tilesmith.h's, where all is explained.
  *
  * Functions that can fail return 0, or what the command line would exit with: 2 usage, 3 bad model, 4 no
- * valid candidate, 7 environment, 1 anything else. tilesmith_last_error tells what was wrong. Names and
- * shapes live as long as their model. */
+ * valid candidate, 7 environment, 130 cancelled, 1 anything else. tilesmith_last_error tells what was wrong.
+ * Names and shapes live as long as their model. */
 #pragma once
 
 #include <stddef.h>
@@ -64,6 +64,40 @@ TILESMITH_C_API void tilesmith_free_session(tilesmith_session* session);
 /* As many tensors as the model has inputs and outputs, of the types and bytes that it says. */
 TILESMITH_C_API int tilesmith_run(tilesmith_session* session, const void* const* inputs,
                                   void* const* outputs);
+
+/* Asks a tuning to end: from another thread, from its progress function, or from a signal handler. */
+typedef struct tilesmith_stop tilesmith_stop;
+/* NULL when there is no memory. */
+TILESMITH_C_API tilesmith_stop* tilesmith_new_stop(void);
+/* The tuning that was given it returns 130 soon after, and so does one that is given it later. */
+TILESMITH_C_API void tilesmith_cancel(tilesmith_stop* stop);
+/* After the tuning has returned. NULL is allowed. */
+TILESMITH_C_API void tilesmith_free_stop(tilesmith_stop* stop);
+
+/* All zero, or NULL instead of them: the defaults of TuneSettings and GraphTuneSettings. */
+typedef struct {
+  const char* log;      /* of tilesmith_tune: NULL for the plan's path with .log.jsonl */
+  double seconds;       /* of tilesmith_tune: for measuring convolutions */
+  double graph_seconds; /* for choosing layouts and running plans */
+  int rounds;           /* -1: none */
+  int no_database;
+  int threads;
+  int64_t batch;
+  const char* const* input_shapes;
+  size_t input_shape_count;
+  const char* program;                                     /* tilesmith's, of tilesmith_tune */
+  void (*on_progress)(const char* stage, void* user_data); /* between measurements, in the calling thread */
+  void* user_data;
+  const tilesmith_stop* stop;
+} tilesmith_tune_settings;
+
+/* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */
+TILESMITH_C_API int tilesmith_tune(const char* model_name, const char* plan,
+                                   const tilesmith_tune_settings* settings);
+/* tilesmith::GraphTune: chooses by `log`, NULL for default schedules. 130: it was cancelled; the best plan so
+ * far is in the file, if there is one. */
+TILESMITH_C_API int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
+                                         const tilesmith_tune_settings* settings);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,9 @@ std::string WorkerProgram(const std::string& program) {
                           is_path ? "there or cannot be run" : "on the PATH"));
 }
 
-void CheckSettings(const TuneSettings& settings) {
+// What both kinds of settings have.
+template <typename Settings>
+void CheckSettings(const Settings& settings) {
   for (const auto& [name, value] : {std::pair<std::string_view, double>("seconds", settings.seconds),
                                     {"rounds", settings.rounds},
                                     {"threads", settings.threads},
@@ -35,14 +37,18 @@ void CheckSettings(const TuneSettings& settings) {
 }  // namespace
 
 void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) {
+  TuneModelRequest request;
   CheckSettings(settings);
+  if (!(settings.graph_seconds >= 0)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("graph_seconds must be at least 0, got {}", settings.graph_seconds));
+  }
   const WorkSinks sinks = {
       .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
   const ModelOptions options = {
       .model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
 
-  TuneModelRequest request;
   request.machine = OpenMachine({.threads = settings.threads, .max_isa = ""});
   request.targets = LoadTargets({.model = options, .suite = ""});
   request.log_path = log;
@@ -59,14 +65,30 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
     throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; what was measured is in {}", log));
   }
 
-  GraphTuneModelRequest graph_request;
-  graph_request.arguments.model = options;
-  graph_request.arguments.machine.threads = settings.threads;
-  graph_request.arguments.log_path = log;
-  graph_request.plan_path = plan;
-  graph_request.rounds = settings.rounds;
-  graph_request.baselines = settings.rounds > 0;
-  GraphTuneModel(graph_request, sinks);
+  GraphTune(model, log, plan,
+            {.seconds = settings.graph_seconds,
+             .rounds = settings.rounds,
+             .threads = settings.threads,
+             .batch = settings.batch,
+             .input_shapes = settings.input_shapes,
+             .on_progress = settings.on_progress,
+             .stop = settings.stop});
+}
+
+void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
+               const GraphTuneSettings& settings) {
+  GraphTuneModelRequest request;
+  CheckSettings(settings);
+  request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.arguments.machine.threads = settings.threads;
+  request.arguments.log_path = log;
+  request.arguments.tuning.allow_defaults = log.empty();
+  request.plan_path = plan;
+  request.rounds = settings.rounds;
+  request.time_budget = settings.seconds;
+  request.baselines = settings.rounds > 0;
+  GraphTuneModel(
+      request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
 }
 
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tools/cli/targets.h"
+#include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
 namespace {
@@ -74,21 +75,22 @@ Cell ErrorCell(const std::optional<ConvError>& error) {
 
 std::vector<Column> BenchColumns() {
   return {{"workload", "workload"},
-          {"shape", "shape"},
-          {"count", "count"},
-          {"gflop", "GFLOP"},
+          {"shape", "shape", 6},
+          {"count", "count", 3},
+          {"gflop", "GFLOP", 5},
           {"ours_seconds", "ours ms"},
           {"onednn_seconds", "oneDNN ms"},
-          {"onednn_algorithm", "its algorithm"},
-          {"ratio", "ratio"},
-          {"ratio_p10", "p10"},
-          {"ratio_p90", "p90"},
-          {"error", "error"},
-          {"onednn_error", "its error"},
-          {"peak_share", "% of peak"},
-          {"template", "template"},
-          {"layouts", "layouts"},
-          {"schedule", "schedule"},
+          {"onednn_algorithm", "its algorithm", 6},
+          {"ratio", "ratio", 0},
+          {"ratio_p10", "p10", 4},
+          {"ratio_p90", "p90", 4},
+          {"error", "error", 6},
+          {"onednn_error", "its error", 6},
+          {"peak_share", "% of peak", 3},
+          {"template", "template", 2},
+          {"layouts", "layouts", 5},
+          {"schedule", "schedule", 4},
+          {"disturbed_share", "disturbed"},
           {"config", ""},
           {"ratio_low", ""},
           {"ratio_high", ""},
@@ -111,6 +113,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   cells.push_back(TextCell(row.bench.schedule.template_name));
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
   cells.push_back(TextCell(row.bench.schedule.origin));
+  cells.push_back(DisturbedCell(row.disturbed_share));
   cells.push_back(TextCell(row.bench.schedule.config.ToString()));
   cells.push_back(side ? RatioCell(side->ratio.low) : NoCell());
   cells.push_back(side ? RatioCell(side->ratio.high) : NoCell());

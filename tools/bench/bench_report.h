@@ -12,6 +12,7 @@ namespace tilesmith {
 struct BenchRow {
   ConvTask task;
   ConvBench bench;
+  double disturbed_share = 0;  // of the time, in which others had the cores
 };
 
 struct BenchView {

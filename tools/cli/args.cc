@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <sstream>
+#include <utility>
 
 #include "layouts/base/error.h"
+#include "tools/cli/close_names.h"
 
 namespace tilesmith {
 namespace {
@@ -84,12 +87,33 @@ struct Args::Impl {
     std::function<void(const std::string&)> convert;
   };
   std::vector<Pending> pending;
+  // What the help says of each, in the order of declaration.
+  struct Listed {
+    std::string names, help, heading;
+    bool positional = false, required = false;
+  };
+  std::vector<Listed> listed;
+  std::string heading = "Options";
+
+  std::vector<std::string> LongNames() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    return names;
+  }
+
+  void List(const std::string& names, const std::string& type, const std::string& help_text) {
+    const bool positional = !names.starts_with('-');
+    listed.push_back({positional || type.empty() ? names : names + " " + type, help_text,
+                      positional ? "" : heading, positional});
+  }
 
   CLI::Option* Add(const std::string& names, const std::string& type, const std::string& help_text,
                    std::function<void(const std::string&)> convert) {
     CLI::Option* option = app.add_option(names)->description(help_text)->type_name(type)->expected(1);
     option->multi_option_policy(CLI::MultiOptionPolicy::Throw);
     pending.push_back({option, std::move(convert)});
+    List(names, type, help_text);
     return option;
   }
 };
@@ -100,8 +124,11 @@ Args::Args() : impl_(std::make_unique<Impl>()) {
 }
 Args::~Args() = default;
 
+std::string Args::Group(const std::string& heading) { return std::exchange(impl_->heading, heading); }
+
 void Args::Positional(const std::string& name, std::string* value, const std::string& help) {
   impl_->Add(name, "", help, [value](const std::string& text) { *value = text; })->required();
+  impl_->listed.back().required = true;
 }
 
 void Args::Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help) {
@@ -109,6 +136,8 @@ void Args::Positionals(const std::string& name, std::vector<std::string>* values
       impl_->Add(name, "", help, [values](const std::string& text) { values->push_back(text); });
   option->expected(1, CLI::detail::expected_max_vector_size);
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args()->required();
+  impl_->listed.back().required = true;
+  impl_->listed.back().names += "...";
 }
 
 void Args::OptionalPositional(const std::string& name, std::string* value, const std::string& help) {
@@ -117,6 +146,7 @@ void Args::OptionalPositional(const std::string& name, std::string* value, const
 
 void Args::Flag(const std::string& names, bool* value, const std::string& help) {
   impl_->app.add_flag(names, *value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  impl_->List(names, "", help);
 }
 
 void Args::Text(const std::string& names, std::string* value, const std::string& help) {
@@ -173,8 +203,10 @@ void Args::Parse(const std::vector<std::string>& arguments) {
     if (!asked) throw Error(ErrorCode::kUsage, FirstLine(error.what()));
   } catch (const CLI::ExtrasError&) {
     const std::vector<std::string> unexpected = impl_->app.remaining();
+    const std::string first = unexpected.empty() ? "" : unexpected.front();
+    const std::string meant = first.starts_with("--") ? MeantText(first, impl_->LongNames()) : "";
     throw Error(ErrorCode::kUsage,
-                fmt::format("unexpected argument {}", unexpected.empty() ? "" : unexpected.front()));
+                fmt::format("unexpected argument {}{}", first, meant.empty() ? "" : " (" + meant + ")"));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = FirstLine(error.what());  // "--batch: 1 required N missing"
     const std::string name = message.substr(0, message.find(':'));
@@ -190,6 +222,48 @@ void Args::Parse(const std::vector<std::string>& arguments) {
 
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
-std::string Args::Help(const std::string& command) const { return impl_->app.help(command); }
+std::string Wrapped(const std::string& text, size_t width, size_t indent) {
+  std::string out;
+  size_t column = indent;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool fits = column + 1 + word.size() <= width;
+    if (!out.empty() && (fits || word.starts_with('-'))) {
+      out += ' ';
+      ++column;
+    } else if (!out.empty()) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::string Args::Help(const std::string& command, size_t width) const {
+  constexpr size_t kMaxNames = 26;  // what is longer has a line of its own
+  size_t names_width = 0;
+  std::string usage = "Usage: " + command;
+  for (const Impl::Listed& listed : impl_->listed) {
+    if (listed.names.size() <= kMaxNames) names_width = std::max(names_width, listed.names.size());
+    if (listed.positional) usage += listed.required ? " " + listed.names : " [" + listed.names + "]";
+  }
+  const size_t indent = 2 + names_width + 2;
+  std::string text = Wrapped(usage + " [OPTION]...", width, 2) + "\n";
+  for (const char* heading : {"", "Options", "Search", "Output", "Model", "Machine"}) {
+    std::string lines;
+    for (const Impl::Listed& listed : impl_->listed) {
+      if (listed.heading != heading) continue;
+      const bool is_long = listed.names.size() > names_width;
+      lines += "  " + listed.names;
+      lines += is_long ? "\n" + std::string(indent, ' ') : std::string(indent - 2 - listed.names.size(), ' ');
+      lines += Wrapped(listed.help, width, indent) + "\n";
+    }
+    if (lines.empty()) continue;
+    text += fmt::format("\n{}{}", *heading != '\0' ? std::string(heading) + ":\n" : "", lines);
+  }
+  return text;
+}
 
 }  // namespace tilesmith

@@ -24,6 +24,9 @@ class Args {
   // At least one of them: LOG...
   void Positionals(const std::string& name, std::vector<std::string>* values, const std::string& help);
   void OptionalPositional(const std::string& name, std::string* value, const std::string& help);
+  // What is declared from now on is listed under this heading of the help: one of "Model", "Machine",
+  // "Search", "Output" or, by default, "Options". Returns the heading until now.
+  std::string Group(const std::string& heading);
   // Options are written "--name" or "-o,--output".
   void Flag(const std::string& names, bool* value, const std::string& help);
   void Text(const std::string& names, std::string* value, const std::string& help);
@@ -42,13 +45,17 @@ class Args {
   // The arguments after the command's name.
   void Parse(const std::vector<std::string>& arguments);
   bool help_asked() const;
-  // The list of arguments and options, for below the command's purpose.
-  std::string Help(const std::string& command) const;
+  // The list of arguments and options, for below the command's purpose: by heading, wrapped to `width`.
+  std::string Help(const std::string& command, size_t width) const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Words in lines of at most `width`, behind `indent` spaces from the second line on. No line begins with what
+// looks like an option.
+std::string Wrapped(const std::string& text, size_t width, size_t indent);
 
 // The number of seconds of a text such as "1h30m". Throws Error(kUsage).
 double ParseDuration(const std::string& name, const std::string& text);

@@ -50,4 +50,9 @@ std::vector<std::string> CloseNames(const std::string& text, const std::vector<s
   return result;
 }
 
+std::string MeantText(const std::string& text, const std::vector<std::string>& names) {
+  const std::vector<std::string> close = CloseNames(text, names, 1);
+  return close.empty() ? "" : "did you mean " + close.front() + "?";
+}
+
 }  // namespace tilesmith

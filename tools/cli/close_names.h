@@ -11,4 +11,7 @@ namespace tilesmith {
 std::vector<std::string> CloseNames(const std::string& text, const std::vector<std::string>& names,
                                     size_t most);
 
+// "did you mean resnet50?" of the closest one; "" when none is close.
+std::string MeantText(const std::string& text, const std::vector<std::string>& names);
+
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "layouts/base/error.h"
+#include "tools/cli/close_names.h"
 #include "tools/cli/streams.h"
 
 namespace tilesmith {
@@ -18,25 +19,42 @@ struct Menu {
   const std::vector<std::unique_ptr<Command>>& commands;
 };
 
+size_t HelpWidth() {
+  constexpr size_t kWidth = 80, kMaxWidth = 110;
+  const size_t columns = OutputColumns();
+  return columns > 0 ? std::min(columns, kMaxWidth) : kWidth;
+}
+
 std::string CommandsText(const Menu& menu) {
+  constexpr size_t kIndent = 16;
   std::string text =
       fmt::format("usage: {0} COMMAND ...     ({0} COMMAND --help explains one)\n\n", menu.prefix);
   for (const auto& command : menu.commands) {
-    if (!command->Hidden()) text += fmt::format("  {:<12} {}\n", command->Name(), command->Purpose());
+    if (command->Hidden()) continue;
+    const std::string purpose = Wrapped(std::string(command->Purpose()), HelpWidth(), kIndent);
+    text += fmt::format("  {:<13} {}\n", command->Name(), purpose);
   }
   return text;
 }
 
 std::string OverviewText(const Menu& menu) {
-  return "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
-         "network, runs it, and shows it beside oneDNN.\n\n" +
-         CommandsText(menu) +
-         "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
-         "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
+  const auto paragraph = [](const std::string& text) { return Wrapped(text, HelpWidth(), 0) + "\n"; };
+  return paragraph(
+             "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole "
+             "network, runs it, and shows it beside oneDNN.") +
+         "\n" + CommandsText(menu) + "\n" +
+         paragraph(
+             "Every command takes -q, --quiet: neither progress nor warnings; and -v, --verbose: every "
+             "step in a line. tilesmith --version tells the version.") +
+         paragraph(
+             "Exit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid "
+             "candidate, 5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.");
 }
 
 std::string HelpText(const std::string& name, const Command& command, const Args& args) {
-  std::string text = fmt::format("{}\n{}\nExamples:\n", command.Purpose(), args.Help(name));
+  std::string text =
+      fmt::format("{}\n{}\nExamples:\n", Wrapped(std::string(command.Purpose()), HelpWidth(), 0),
+                  args.Help(name, HelpWidth()));
   for (std::string_view rest = command.Examples(); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     text += fmt::format("  {}\n", rest.substr(0, end));
@@ -48,7 +66,12 @@ std::string HelpText(const std::string& name, const Command& command, const Args
 // Messages are one line, whatever a file put into them.
 std::string OneLine(std::string_view text) {
   std::string line;
-  for (char c : text.substr(0, text.find_last_not_of('\n') + 1)) line += c == '\n' ? "; " : std::string(1, c);
+  bool begins = false;  // a line of its own
+  for (char c : text.substr(0, text.find_last_not_of('\n') + 1)) {
+    if (c == '\n') line += line.ends_with(':') ? " " : "; ";
+    if (c != '\n' && !(begins && c == ' ')) line += c;
+    begins = c == '\n' || (begins && c == ' ');
+  }
   return line;
 }
 
@@ -89,12 +112,13 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   const auto found = std::find_if(menu.commands.begin(), menu.commands.end(),
                                   [&](const auto& command) { return command->Name() == name; });
   if (found == menu.commands.end()) {
-    std::vector<std::string_view> known;
+    std::vector<std::string> known;
     for (const auto& command : menu.commands) {
-      if (!command->Hidden()) known.push_back(command->Name());
+      if (!command->Hidden()) known.emplace_back(command->Name());
     }
-    PrintErr(fmt::format("{}: unknown command {} (known: {})\n", menu.prefix, OneLine(name),
-                         fmt::join(known, ", ")));
+    const std::string meant = MeantText(name, known);
+    PrintErr(fmt::format("{}: unknown command {} ({}known: {})\n", menu.prefix, OneLine(name),
+                         meant.empty() ? "" : meant + " ", fmt::join(known, ", ")));
     return int(ErrorCode::kUsage);
   }
   const std::string full_name = menu.prefix + " " + name;
@@ -109,12 +133,18 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   return help ? 0 : int(ErrorCode::kUsage);
 }
 
-int RunArguments(const std::vector<std::string>& arguments) {
+int RunArguments(std::vector<std::string> arguments) {
+  SetVerbosity(arguments);
   const auto commands = MakeCommands();
   const Menu menu = {"tilesmith", commands};
   if (arguments.empty()) {
     PrintErr(OverviewText(menu));
     return int(ErrorCode::kUsage);
+  }
+  if (AsksForHelp(arguments[0]) && arguments.size() > 1) {  // "help tune"
+    std::rotate(arguments.begin(), arguments.begin() + 1, arguments.end());
+    arguments.back() = "--help";
+    return RunFromMenu(menu, arguments);
   }
   if (AsksForHelp(arguments[0])) {
     PrintOut(OverviewText(menu));

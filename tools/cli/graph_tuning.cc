@@ -10,6 +10,7 @@
 namespace tilesmith {
 
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
+  const std::string heading = args.Group("Search");
   GraphTuneOptions& tuning = arguments->tuning;
   args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it");
   std::vector<std::string> solvers;
@@ -30,6 +31,7 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
   args.Choice("--output-layout", &arguments->output_layout, {"NCHW", "NHWC"},
               "Wanted of the network's outputs (default NCHW)");
   DeclareAccuracy(args, &tuning.accuracy);
+  args.Group(heading);
   DeclareMachineOptions(args, &arguments->machine);
 }
 

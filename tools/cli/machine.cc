@@ -11,9 +11,11 @@
 namespace tilesmith {
 
 void DeclareMachineOptions(Args& args, MachineOptions* options) {
+  const std::string heading = args.Group("Machine");
   args.Positive("--threads", &options->threads, "Threads to compute with (default: every usable core)");
   args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
+  args.Group(heading);
 }
 
 CpuInfo CappedCpu(const std::string& max_isa) {

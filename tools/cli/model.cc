@@ -11,15 +11,22 @@
 #include "ops/onnx/onnx_export.h"
 #include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
+#include "tools/cli/close_names.h"
 #include "tools/cli/system_files.h"
 
 namespace tilesmith {
 namespace {
 
-std::vector<std::string_view> BuiltInNames() {
-  std::vector<std::string_view> names;
-  for (const BuiltInNetwork& network : BuiltInNetworks()) names.push_back(network.name);
+std::vector<std::string> BuiltInNames() {
+  std::vector<std::string> names;
+  for (const BuiltInNetwork& network : BuiltInNetworks()) names.emplace_back(network.name);
   return names;
+}
+
+// "known: resnet18, ...", behind the one that was meant, if one is close.
+std::string KnownText(const std::string& given) {
+  const std::string meant = MeantText(given, BuiltInNames());
+  return fmt::format("{}known: {}", meant.empty() ? "" : meant + " ", fmt::join(BuiltInNames(), ", "));
 }
 
 // "name=1x3x224x224" or "name=224".
@@ -108,6 +115,7 @@ void DeclareModelOptions(Args& args, ModelOptions* options) {
 }
 
 void DeclareInputOptions(Args& args, ModelOptions* options) {
+  const std::string heading = args.Group("Model");
   args.Positive("--batch", &options->batch, "First size of every input");
   args.Texts("--input-shape", &options->input_shapes,
              "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated");
@@ -116,6 +124,7 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
       fmt::format("Refuse a network with a larger tensor (default {})", SizeLimits().tensor_elements));
   args.Positive("--max-memory", &options->max_memory,
                 "Refuse a network that needs more, in MiB (default: what this process may use)");
+  args.Group(heading);
 }
 
 bool LooksLikeModel(const std::string& text) {
@@ -127,13 +136,13 @@ Graph LoadModel(const ModelOptions& options) {
     return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
   if (LooksLikeModel(options.model)) return OptimizeGraph(LoadOnnx(options));
   throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
-                                             options.model, fmt::join(BuiltInNames(), ", ")));
+                                             options.model, KnownText(options.model)));
 }
 
 std::string BuiltInAsOnnx(const ModelOptions& options) {
   if (!IsBuiltInNetwork(options.model)) {
-    throw Error(ErrorCode::kUsage, fmt::format("{} is no built-in network (known: {})", options.model,
-                                               fmt::join(BuiltInNames(), ", ")));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is no built-in network ({})", options.model, KnownText(options.model)));
   }
   return OnnxBytes(ListNetwork(options.model, BuiltInOptions(options)));
 }

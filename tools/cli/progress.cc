@@ -42,11 +42,12 @@ Terminal DetectTerminal() {
 }
 
 void ProgressLine::Show(const std::string& text) {
+  if (ProgramVerbosity() == Verbosity::kVerbose) return SayIfNew(text);
   const double now = NowSeconds();
   if (now < next_seconds_) return;
   next_seconds_ = now + (terminal_.present ? kTerminalPeriod : kFilePeriod);
-  if (!terminal_.present) {
-    PrintErr(VisibleLine(text) + "\n");
+  if (!terminal_.present || ProgramVerbosity() == Verbosity::kQuiet) {
+    PrintNote(VisibleLine(text) + "\n");
     return;
   }
   const std::string line = VisibleLine(text);
@@ -57,7 +58,7 @@ void ProgressLine::Show(const std::string& text) {
 
 WorkSinks SinksOf(ProgressLine& line) {
   return {.on_stage = [&line](const std::string& text) { line.Show(text); },
-          .on_warning = [&line](const std::string& text) { line.Say(text); },
+          .on_warning = [&line](const std::string& text) { line.Say("warning: " + text); },
           .stop = &InterruptFlag()};
 }
 
@@ -65,14 +66,32 @@ void StageProgress::Begin(const std::string& what, int length) {
   const double now = NowSeconds();
   if (begun_ == 0) first_began_ = now;
   const double each = begun_ == 0 ? guessed_seconds_ : (now - first_began_) / begun_;
-  sinks_.Stage(fmt::format("{}, about {} left", what, DurationText(each * std::max(to_come_, length))));
+  estimated_end_ = std::min(now + each * std::max(to_come_, length), limit_.end);
+  stage_ = what;
   begun_ += length;
   to_come_ -= length;
+  Tick();
+}
+
+void StageProgress::Tick() const {
+  const double left = std::max(0.0, estimated_end_ - NowSeconds());
+  sinks_.Stage(fmt::format("{}, about {} left", stage_, DurationText(left)));
+}
+
+double StageProgress::SecondsEach() const {
+  constexpr double kOverhead = 1.5;  // making plans ready, first runs, moments in which the cores moved
+  return std::min(guessed_seconds_, limit_.left() / (kOverhead * std::max(to_come_, 1)));
 }
 
 void ProgressLine::Say(const std::string& text) {
   Clear();
-  PrintErr(text + "\n");
+  PrintNote(text + "\n");
+}
+
+void ProgressLine::SayIfNew(const std::string& text) {
+  if (text == said_) return;
+  said_ = text;
+  Say(text);
 }
 
 void ProgressLine::Clear() {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "layouts/base/stop_flag.h"
+#include "tools/cli/work_limit.h"
 
 namespace tilesmith {
 
@@ -39,7 +40,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Shows `text`; cheap when called more often than people can read.
+  // Shows `text`; cheap when called more often than people can read. With --verbose every new text is a line.
   void Show(const std::string& text);
   // A line that stays.
   void Say(const std::string& text);
@@ -47,31 +48,40 @@ class ProgressLine {
   void Clear();
 
  private:
+  void SayIfNew(const std::string& text);
+
   const Terminal terminal_ = DetectTerminal();
   bool drawn_ = false;
   double next_seconds_ = 0;
+  std::string said_;  // last, when every step is a line
 };
 
 // What it shows and says, and the user's interrupts. `line` must outlive the result.
 WorkSinks SinksOf(ProgressLine& line);
 
 // Stages of about the same length, each announced when it begins, with an estimate of the time left: what the
-// stages so far took on average, times those to come.
+// stages so far took on average, times those to come, at most what the limit leaves.
 class StageProgress {
  public:
   // How long a stage of length 1 may take is a guess, until the first one is over.
-  StageProgress(const WorkSinks& sinks, double guessed_seconds)
-      : sinks_(sinks), guessed_seconds_(guessed_seconds) {}
+  StageProgress(const WorkSinks& sinks, double guessed_seconds, const WorkLimit& limit = {})
+      : sinks_(sinks), guessed_seconds_(guessed_seconds), limit_(limit) {}
   // From now on stages of this length together are to come.
   void Expect(int length) { to_come_ = length; }
+  // How long a stage of length 1 should measure for all of them to fit: at most the guess.
+  double SecondsEach() const;
   // The next stage begins, and the one before, if any, is over.
   void Begin(const std::string& what, int length = 1);
+  // For between two measurements of a stage: announces it again, with less time left.
+  void Tick() const;
 
  private:
   const WorkSinks& sinks_;
   const double guessed_seconds_;
+  const WorkLimit limit_;
   int begun_ = 0, to_come_ = 0;
-  double first_began_ = 0;
+  double first_began_ = 0, estimated_end_ = 0;
+  std::string stage_;
 };
 
 // "3m07s", "12.3s".

@@ -21,10 +21,10 @@ std::vector<Record> LoadRecords(const std::string& path) {
   }
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) {
-    PrintErr(fmt::format("{}:{}: skipped: {}\n", path, problems[i].line, problems[i].message));
+    PrintNote(fmt::format("{}:{}: skipped: {}\n", path, problems[i].line, problems[i].message));
   }
   if (problems.size() > kShown) {
-    PrintErr(fmt::format("{}: {} more lines skipped\n", path, problems.size() - kShown));
+    PrintNote(fmt::format("{}: {} more lines skipped\n", path, problems.size() - kShown));
   }
   return std::move(contents.records);
 }
@@ -52,8 +52,8 @@ void DropUseless(std::vector<Record>& records, const std::string& path, const Cp
     return !why.empty();
   });
   if (dropped == 0) return;
-  PrintErr(fmt::format("{}: {} records do not count, today's templates do not build them ({})\n", path,
-                       dropped, first));
+  PrintNote(fmt::format("{}: {} records do not count, today's templates do not build them ({})\n", path,
+                        dropped, first));
 }
 
 std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu) {

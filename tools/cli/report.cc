@@ -18,6 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kGap = 2;        // between two columns
+constexpr size_t kMinFirst = 12;  // of the first column where it is cut
+
 Json ToJsonValue(const Cell& cell) {
   return std::visit(
       [](const auto& value) -> Json {
@@ -66,25 +69,52 @@ void Table::AddRow(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::ToText() const {
+std::vector<size_t> Table::ShownColumns(const std::vector<size_t>& widths, size_t width) const {
+  std::vector<size_t> shown;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const bool empty =
+        !rows_.empty() && std::ranges::all_of(rows_, [&](const auto& row) { return row[c].text.empty(); });
+    if (c == 0 || !(empty || columns_[c].title.empty())) shown.push_back(c);
+  }
+  const auto total = [&] {
+    size_t sum = 0;
+    for (const size_t c : shown) sum += widths[c] + kGap;
+    return sum - kGap;
+  };
+  while (width > 0 && shown.size() > 1 && total() > width) {
+    const auto last = std::max_element(shown.begin() + 1, shown.end(), [&](size_t a, size_t b) {
+      return columns_[a].rank <= columns_[b].rank;
+    });
+    if (columns_[*last].rank == 0) break;
+    shown.erase(last);
+  }
+  return shown;
+}
+
+std::string Table::ToText(size_t width) const {
   std::vector<size_t> widths;
   std::vector<bool> left;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    size_t width = columns_[c].title.size();
+    size_t widest = columns_[c].title.size();
     bool text = !rows_.empty();
     for (const auto& row : rows_) {
-      width = std::max(width, row[c].text.size());
+      widest = std::max(widest, row[c].text.size());
       text = text && (IsText(row[c]) || std::holds_alternative<std::monostate>(row[c].value));
     }
-    widths.push_back(width);
+    widths.push_back(widest);
     left.push_back(text);
   }
+  std::vector<size_t> shown = ShownColumns(widths, width);
+  size_t total = 0;
+  for (const size_t c : shown) total += widths[c] + kGap;
+  total -= kGap;
+  if (width > 0 && total > width && !columns_.empty())
+    widths[0] = std::max(std::min(widths[0], kMinFirst), widths[0] - std::min(widths[0], total - width));
   const auto line = [&](const auto& text_of) {
     std::string out;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      if (columns_[c].title.empty()) continue;
-      const std::string& text = text_of(c);
-      out += out.empty() ? "" : "  ";
+    for (const size_t c : shown) {
+      const std::string_view text = Shortened(text_of(c), widths[c]);
+      if (c != 0) out += std::string(kGap, ' ');
       out += left[c] ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);
     }
     out.erase(out.find_last_not_of(' ') + 1);
@@ -126,7 +156,7 @@ Report& Report::details() {
   return *details_;
 }
 
-std::string Report::ToText() const {
+std::string Report::ToText(size_t width) const {
   size_t label_width = 0;
   for (const auto& item : items_) {
     if (const auto* fact = std::get_if<FactItem>(&item)) {
@@ -138,7 +168,7 @@ std::string Report::ToText() const {
     if (const auto* fact = std::get_if<FactItem>(&item)) {
       out += fmt::format("{:<{}}  {}\n", fact->label, label_width, fact->value.text);
     } else if (const auto* table = std::get_if<Table>(&item)) {
-      out += (out.empty() ? "" : "\n") + table->ToText() + "\n";
+      out += (out.empty() ? "" : "\n") + table->ToText(width) + "\n";
     } else {
       out += std::get<std::string>(item) + "\n";
     }
@@ -169,7 +199,7 @@ std::string Report::ToJson() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void Report::Print(bool json) const { PrintOut(json ? ToJson() : ToText()); }
+void Report::Print(bool json) const { PrintOut(json ? ToJson() : ToText(OutputColumns())); }
 
 void PrintIfInterrupted(const Report& report, bool json, const std::function<void()>& work) {
   try {

@@ -33,6 +33,9 @@ Cell ListCell(std::vector<double> values);  // "20 values"
 struct Column {
   std::string key;    // in JSON and CSV; carries the unit of the value there: "ours_seconds"
   std::string title;  // in text: "ours ms"; "" of a column that text leaves out
+  // Where a table is too wide, columns of the highest rank are left out first, of equal ones the last; the
+  // first column never is.
+  int rank = 1;
 };
 
 class Table {
@@ -45,10 +48,14 @@ class Table {
   const std::string& title() const { return title_; }
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<Cell>>& rows() const { return rows_; }
-  std::string ToText() const;
+  // At most `width` columns of text, 0 being any: by ranks, and by cutting the first column. Text columns
+  // that are empty in all rows are left out as well.
+  std::string ToText(size_t width = 0) const;
   std::string ToCsv() const;  // full-precision values under the keys, RFC 4180
 
  private:
+  std::vector<size_t> ShownColumns(const std::vector<size_t>& widths, size_t width) const;
+
   std::string key_, title_;
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
@@ -67,7 +74,7 @@ class Report {
   Report& details();
   bool empty() const { return items_.empty(); }
   void Print(bool json) const;  // to stdout (streams.h)
-  std::string ToText() const;
+  std::string ToText(size_t width = 0) const;
   std::string ToJson() const;
 
  private:

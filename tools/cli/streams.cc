@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,7 @@ namespace tilesmith {
 namespace {
 
 int print_error = 0;  // errno of the first write to stdout that failed
+Verbosity verbosity = Verbosity::kNormal;
 
 }  // namespace
 
@@ -46,6 +48,32 @@ void PrintErr(std::string_view text) noexcept {
   } catch (const std::bad_alloc&) {
     DrawErr("out of memory\n");
   }
+}
+
+void PrintNote(std::string_view text) noexcept {
+  if (verbosity != Verbosity::kQuiet) PrintErr(text);
+}
+
+Verbosity ProgramVerbosity() { return verbosity; }
+
+void SetVerbosity(std::vector<std::string>& arguments) {
+  std::erase_if(arguments, [](const std::string& argument) {
+    const bool quiet = argument == "-q" || argument == "--quiet";
+    const bool verbose = argument == "-v" || argument == "--verbose";
+    if (quiet) verbosity = Verbosity::kQuiet;
+    if (verbose) verbosity = Verbosity::kVerbose;
+    return quiet || verbose;
+  });
+}
+
+size_t OutputColumns() {
+  constexpr int kMinColumns = 20;
+  const char* const variable = std::getenv("COLUMNS");
+  if (const int columns = variable != nullptr ? std::atoi(variable) : 0; columns >= kMinColumns)
+    return static_cast<size_t>(columns);
+  winsize size{};
+  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return known && size.ws_col >= kMinColumns ? size.ws_col : 0;
 }
 
 void DrawErr(std::string_view text) noexcept {

@@ -5,7 +5,10 @@
 // reason to lose what was measured. Text is printed so that a terminal acts on none of it (visible.h).
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilesmith {
 
@@ -17,6 +20,18 @@ void PrepareStreams();
 
 void PrintOut(std::string_view text);  // to stdout
 void PrintErr(std::string_view text) noexcept;
+// To stderr likewise, unless the user wants it quiet: for all but errors.
+void PrintNote(std::string_view text) noexcept;
+// How much a command says besides its results: warnings and progress, neither, or every step in a line.
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+Verbosity ProgramVerbosity();
+// Takes -q, --quiet, -v and --verbose out of the arguments and sets it; of several the last one counts.
+void SetVerbosity(std::vector<std::string>& arguments);
+
+// The width that text on stdout should have: $COLUMNS or, where that is not set, the terminal's. 0: any, when
+// stdout is none.
+size_t OutputColumns();
+
 // As it is, to draw on a terminal: of text that is not ours only what VisibleLine made of it.
 void DrawErr(std::string_view text) noexcept;
 

@@ -68,9 +68,16 @@ CpuTicks ReadCpuTicks() {
   int64_t value = 0;
   for (int field = 0; field < 8 && line >> value; ++field) {
     ticks.total += value;
+    if (field == 3 || field == 4) ticks.idle += value;
     if (field == 7) ticks.steal = value;
   }
   return ticks;
+}
+
+double BusyCpus(const CpuTicks& before, const CpuTicks& after) {
+  const auto total = static_cast<double>(after.total - before.total);
+  const double busy = total - static_cast<double>(after.idle - before.idle);
+  return total > 0 ? busy / total * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) : 0;
 }
 
 int64_t MemoryBytes() {

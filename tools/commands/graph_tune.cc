@@ -29,17 +29,23 @@ class GraphTuneCommand : public Command {
   }
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
-    args.Text("-o,--output", &request_.plan_path, "Plan to write");
     DeclareGraphTuning(args, &request_.arguments);
+    args.Group("Search");
+    args.Duration("--time-budget", &request_.time_budget,
+                  "For all of it (default 90s); the best plan by then is kept");
     args.NonNegative(
         "--rounds", &request_.rounds,
         "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
-    args.Duration("--time", &request_.seconds, "For each plan and each baseline that is run (default 1s)");
+    args.Duration("--time", &request_.seconds,
+                  "For each plan and each baseline that is run, at most (default 1s)");
     args.Positive("--max-weights", &max_weights_,
                   "Packed weights of all convolutions in MiB, at most; Winograd's and Strassen's are larger "
                   "than plain ones (default: no limit)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--variants", &request_.variants, "Try the log's next fastest configs in the network, too");
+    args.Group("Output");
+    args.Text("-o,--output", &request_.plan_path,
+              "Plan to write: the best so far, from the first solution on");
     args.Flag("--check", &check_,
               "Compare outputs of the plan and the baselines with ONNX Runtime's, or without it the "
               "reference's; exit 5 when they differ");
@@ -64,7 +70,7 @@ class GraphTuneCommand : public Command {
     Report report;
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
-    AddDifferences(report, tuned);
+    if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
     if (request_.baselines) {
       report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
     }
@@ -78,7 +84,7 @@ class GraphTuneCommand : public Command {
     OutputCheck check;
     PrintIfInterrupted(report, json_, [&] {
       check = CheckOutputs(request_.arguments.model, tuned.graph, plans, tuned.machine,
-                           FindOnnxRuntime(onnxruntime_));
+                           FindOnnxRuntime(onnxruntime_), &InterruptFlag());
     });
     AddOutputCheck(report, plans, check);
     Deliver(report, SinksOf(progress));
@@ -119,7 +125,7 @@ class GraphTuneCommand : public Command {
 
   static std::vector<PlanToCheck> PlansToCheck(const GraphTunedModel& tuned) {
     std::vector<PlanToCheck> plans = {{"the plan", &tuned.refined.plan, ""}};
-    for (const PlannedBaseline& baseline : tuned.baselines)
+    for (const PlannedBaseline& baseline : tuned.refined.baselines)
       plans.push_back({baseline.name, baseline.plan ? &*baseline.plan : nullptr, baseline.note});
     return plans;
   }
@@ -155,26 +161,29 @@ class GraphTuneCommand : public Command {
     report.Fact("solver", "solver", TextCell(plan.solver));
     report.Fact("certificate", "certificate", TextCell(plan.certificate));
     report.Fact("candidates", "candidates", CountCell(tuned.candidates));
-    report.Fact("variables", "variables", CountCell(int64_t(tuned.solved.variables)));
-    report.Fact("edges", "edges", CountCell(int64_t(tuned.solved.edges)));
-    report.Fact("induced_width", "induced width", CountCell(tuned.solved.stats.induced_width));
-    report.Fact("solve_seconds", "solve ms", MillisecondsCell(tuned.solve_seconds));
+    report.Fact("variables", "variables", CountCell(int64_t(refined.solved.variables)));
+    report.Fact("edges", "edges", CountCell(int64_t(refined.solved.edges)));
+    report.Fact("induced_width", "induced width", CountCell(refined.solved.stats.induced_width));
+    report.Fact("solve_seconds", "solve ms", MillisecondsCell(refined.solve_seconds));
     report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));
     const double measured = refined.check.seconds;
-    report.Fact("measured_seconds", "measured ms", MillisecondsCell(measured));
+    report.Fact("measured_seconds", "measured ms", measured > 0 ? MillisecondsCell(measured) : NoCell());
     AddPlacement(report, "", refined.check.placement, plan.placement);
-    const bool predicted = !refined.rounds.empty() || unmeasured == 0;
+    const bool predicted = measured > 0 && (!refined.rounds.empty() || unmeasured == 0);
     report.Fact("gap", "gap",
                 predicted ? Cell{measured / plan.predicted_seconds - 1,
                                  fmt::format("{:+.1f}%", (measured / plan.predicted_seconds - 1) * 100)}
                           : NoCell());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
+    report.Fact("finished", "time budget",
+                {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
     report.Fact("plan", "plan", TextCell(request_.plan_path));
+    AddDisturbance(report, tuned.watch.total());
   }
 
   // Where the predicted figures come from.
   static std::string Origin(const RefinedPlan& refined) {
-    if (refined.rounds.empty()) return "from the log";
+    if (refined.rounds.empty() || (!refined.finished && refined.check.seconds == 0)) return "from the log";
     return fmt::format("of {}, {}", refined.rounds[refined.round].name,
                        refined.settled ? "settled" : "not settled");
   }

@@ -12,6 +12,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"
+#include "tools/doctor/machine_watch.h"
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
@@ -30,17 +31,19 @@ class RunNetworkCommand : public Command {
   }
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
+    args.Group("Search");
     args.Text("--plan", &plan_path_, "From graph-tune (default: a decent schedule without tuning)");
     args.Flag("--force", &force_,
               "Use the plan though it was made for another network, machine, version or thread count");
     args.Texts("--input", &inputs_,
                "NAME=FILE.npy or FILE.npz; may be repeated (default: seeded random data)");
     args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");
+    args.Group("Output");
     args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output");
     args.Positive("--runs", &runs_, "Timed runs (default 20)");
     args.Flag("--check", &check_,
               "Compare outputs and every layer with the reference; exit 5 when they differ");
-    args.Flag("--profile", &profile_, "Print every step with its time");
+    args.Flag("--profile", &profile_, "Print every step with its time, and what they add up to");
     args.Text("--csv", &csv_path_, "Write the profile as CSV");
     args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace");
     args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here");
@@ -73,18 +76,28 @@ class RunNetworkCommand : public Command {
     std::vector<Tensor> inputs = LoadInputs(graph, inputs_, uint64_t(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
-    NetworkRun run(graph, plan, machine, std::move(inputs));
+    ProgressLine progress;
+    WarnIfDisturbed(machine, SinksOf(progress));
+    NetworkRun run(graph, plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
     if (perf_map_) WritePerfMap(run.executor().Code());
     if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
 
-    const RunTimes times = run.Time(runs_, 0);
+    MachineWatch watch;
+    const RunTimes times = run.Time(runs_, [&](size_t done) {
+      if (done % kWatchedRuns == 0) watch.EndInterval();
+      progress.Show(fmt::format("run {} of {}", done, runs_));
+    });
+    watch.EndInterval();
+    progress.Clear();
     report.Fact("network", "network", TextCell(plan.network));
     AddOrigin(report.details(), machine.cpu);
     report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, times, run.executor());
-    if (profile_ || !csv_path_.empty() || !trace_path_.empty()) AddProfile(report, run);
+    if (profile_ || !csv_path_.empty() || !trace_path_.empty())
+      AddProfile(report, run, times.median, machine.threads);
+    AddDisturbance(report, watch.total());
     if (!output_path_.empty()) {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
@@ -136,7 +149,7 @@ class RunNetworkCommand : public Command {
 
   static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }
 
-  void AddProfile(Report& report, NetworkRun& run) {
+  void AddProfile(Report& report, NetworkRun& run, double median_seconds, int threads) {
     const std::vector<StepProfile> steps = run.ProfileRepeated(int(std::min<int64_t>(runs_, 1000)));
     const Table table = ProfileTable(steps);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
@@ -144,8 +157,10 @@ class RunNetworkCommand : public Command {
     if (!profile_) return;
     report.AddTable(table);
     report.AddTable(KindTable(steps));
+    report.AddTable(TotalsTable(steps, median_seconds, SeePlacement(threads).barrier_seconds));
   }
 
+  static constexpr size_t kWatchedRuns = 10;  // between two looks at the machine
   ModelOptions model_;
   MachineOptions machine_options_;
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;

@@ -33,13 +33,14 @@ class TuneCommand : public Command {
 
   void Declare(Args& args) override {
     DeclareTargets(args, &target_);
-    args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)");
+    args.Group("Search");
     args.Positive(
         "--trials", &request_.trials,
         fmt::format("Configs to try per task; of a network on average, spent where they help most and "
                     "left out where none would (default {}; with --time-budget, as many as fit)",
                     NetworkTuneOptions().trials));
-    args.Duration("--time-budget", &request_.time_budget, "For all tasks together, such as 90s, 8m, 1h30m");
+    args.Duration("--time-budget", &request_.time_budget,
+                  "For all of it: loading, oneDNN's times and the search; such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
     args.Choice("--tuner", &request_.options.searcher, tuners,
@@ -55,10 +56,14 @@ class TuneCommand : public Command {
               "Database of what earlier tunings found; tasks it knows from as many trials cost nothing "
               "(default: in $XDG_DATA_HOME/tilesmith)");
     args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
+    args.Flag("--no-baseline", &no_baseline_,
+              "Do not time oneDNN (what was timed before is in a file beside the log)");
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
+    args.Group("Output");
+    args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)");
     args.Text("--dump-code", &dump_directory_, "Write the machine code of each task's best config here");
     args.Flag("--json", &json_, "Print the final table as JSON");
   }
@@ -68,6 +73,7 @@ class TuneCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
     request_.fusion = !no_fusion_;
+    request_.baselines = !no_baseline_;
     if (!request_.use_database && !request_.database_path.empty()) {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
     }
@@ -102,6 +108,7 @@ class TuneCommand : public Command {
     report.Fact("log", "log", TextCell(request_.log_path));
     if (tuned.database_path) report.Fact("database", "database", TextCell(*tuned.database_path));
     report.Fact("elapsed_seconds", "elapsed", {tuned.elapsed_seconds, DurationText(tuned.elapsed_seconds)});
+    AddDisturbance(report, tuned.disturbance);
     report.Print(json_);
   }
 
@@ -132,7 +139,8 @@ class TuneCommand : public Command {
   MachineOptions machine_options_;
   TuneModelRequest request_;
   int64_t seed_ = 1;
-  bool resume_ = false, overwrite_ = false, json_ = false, no_database_ = false, no_fusion_ = false;
+  bool resume_ = false, overwrite_ = false, json_ = false, no_database_ = false, no_fusion_ = false,
+       no_baseline_ = false;
   std::string dump_directory_;
 };
 

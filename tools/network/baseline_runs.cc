@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tools/network/plan_runs.h"
-
 namespace tilesmith {
 namespace {
 
@@ -11,13 +9,13 @@ Cell GainCell(double ratio) { return {ratio - 1, fmt::format("{:+.1f}%", (ratio 
 
 }  // namespace
 
-std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, const Machine& machine,
+std::vector<BaselineRun> RunBaselines(const PlanRuns& where, const Plan& plan,
                                       const std::vector<PlannedBaseline>& baselines, double seconds) {
   std::vector<const Plan*> plans = {&plan};
   for (const PlannedBaseline& baseline : baselines)
     if (baseline.plan) plans.push_back(&*baseline.plan);
   DuelRounds rounds;
-  if (plans.size() > 1) rounds = ComparePlans(graph, plans, machine, seconds, plan.placement).rounds;
+  if (plans.size() > 1) rounds = ComparePlans(where, plans, seconds, plan.placement).rounds;
   std::vector<BaselineRun> runs;
   size_t contestant = 0;
   for (const PlannedBaseline& baseline : baselines) {
@@ -59,7 +57,8 @@ Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, doub
     }
   }
   table.AddRow({TextCell("the plan"), MillisecondsCell(plan.predicted_seconds),
-                MillisecondsCell(plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
+                plan_seconds > 0 ? MillisecondsCell(plan_seconds) : NoCell(), NoCell(), NoCell(), NoCell(),
+                TextCell("")});
   return table;
 }
 

@@ -8,7 +8,7 @@
 #include "graph_tuner/refine/baselines.h"
 #include "layouts/measure/duel.h"
 #include "tools/cli/report.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_runs.h"
 
 namespace tilesmith {
 
@@ -19,7 +19,7 @@ struct BaselineRun {
 };
 
 // A duel of them all and the plan, for about `seconds` each.
-std::vector<BaselineRun> RunBaselines(const Graph& graph, const Plan& plan, const Machine& machine,
+std::vector<BaselineRun> RunBaselines(const PlanRuns& where, const Plan& plan,
                                       const std::vector<PlannedBaseline>& baselines, double seconds);
 
 // The fastest of the baselines that are faster than the plan beyond noise: their 95% intervals lie below the

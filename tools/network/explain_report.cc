@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "ops/conv/conv.h"
 #include "tools/log/log_tables.h"
 #include "tools/network/explain_text.h"
 
@@ -26,33 +25,17 @@ double SumOf(const ExplainedChoice& option, std::initializer_list<TermKind> kind
   return sum;
 }
 
-std::optional<NodeChoice> GivenChoice(const ExplainedNetwork& network, NodeId node) {
-  if (!network.given) return std::nullopt;
-  return ChosenBy(network.solved.graph(), network.solved.built(), *network.given, node);
-}
-
-// Those of the given plan's choices that today's problem still has.
-std::vector<FixedNode> GivenChoices(const ExplainedNetwork& network) {
-  std::vector<FixedNode> choices;
-  for (const NodePlan& planned : network.given->nodes) {
-    const NodeId node = NodeOf(network.solved, planned);
-    if (const std::optional<NodeChoice> choice = GivenChoice(network, node))
-      choices.push_back({node, *choice});
-  }
-  return choices;
-}
-
-std::string GivenText(const ExplainedNetwork& network, NodeId node) {
-  return ChoiceText(network.solved.graph(), NodePlanOf(network.solved.graph(), *network.given, node));
+std::string GivenText(const ExplainedPlan& explained, NodeId node) {
+  return ChoiceText(*explained.graph, NodePlanOf(*explained.graph, explained.given->plan, node));
 }
 
 std::string MarkText(bool best, bool given) {
   return best && given ? "best, plan" : best ? "best" : given ? "plan" : "";
 }
 
-void AddOptionTable(Report& report, const ExplainedNetwork& network,
+void AddOptionTable(Report& report, const ExplainedPlan& explained,
                     const std::vector<ExplainedChoice>& options, const std::optional<NodeChoice>& given) {
-  const SolvedNetwork& solved = network.solved;
+  const SolvedNetwork& solved = *explained.solved;
   Table& table = report.AddTable({"options",
                                   "every way to compute it, and what the network then pays more elsewhere",
                                   {{"mark", ""},
@@ -85,11 +68,11 @@ void AddOptionTable(Report& report, const ExplainedNetwork& network,
   }
 }
 
-void AddWhy(Report& report, const ExplainedNetwork& network, const ExplainedChoice& best,
-            const ExplainedChoice& other) {
-  const SolvedNetwork& solved = network.solved;
+void AddWhy(Report& report, const ExplainedPlan& explained, const ExplainedChoice& best,
+            const ExplainedChoice& other, size_t most_terms) {
+  const SolvedNetwork& solved = *explained.solved;
   const std::string text = ChoiceText(solved.graph(), other.schedule);
-  AddTerms(report, "what changes with " + text, other.terms, network.most_terms);
+  AddTerms(report, "what changes with " + text, other.terms, most_terms);
   report.Fact("why_not", "why not", TextCell(text));
   report.Fact("why", "", TextCell(InequalityText(solved.graph(), best, other)));
   const double off = other.total_seconds - best.total_seconds;
@@ -113,51 +96,53 @@ void AddTries(Report& report, const LayoutTries& tries) {
 }
 
 // Why no option of a node has a layout.
-std::string WhyMissing(const SolvedNetwork& solved, NodeId node, const AskedLayout& asked) {
+std::string WhyMissing(const ExplainedPlan& explained, NodeId node, const Layout& layout) {
+  const SolvedNetwork& solved = *explained.solved;
   const std::vector<Layout>& considered = solved.problem.layouts().all;
-  const std::string name = asked.layout.ToString();
+  const std::string name = layout.ToString();
   if (solved.graph().node(node).op->Type() == "Conv") {
-    if (asked.tries.templates.empty()) return "no template computes this convolution in " + name;
-    return asked.tries.trials > 0 ? "no trial of it worked" : "it was never tried";
+    if (explained.tries.templates.empty()) return "no template computes this convolution in " + name;
+    return explained.tries.trials > 0 ? "no trial of it worked" : "it was never tried";
   }
-  if (std::ranges::find(considered, asked.layout) != considered.end())
+  if (std::ranges::find(considered, layout) != considered.end())
     return fmt::format("{} does not run in {} here", solved.graph().node(node).op->Type(), name);
   return fmt::format("no candidate of any convolution has {}, so no other node is considered in it", name);
 }
 
-}  // namespace
-
-void AddTotals(Report& report, const ExplainedNetwork& network) {
-  const SolvedNetwork& solved = network.solved;
+// The network, its best total, and how far off the given plan is.
+void AddTotals(Report& report, const ExplainedPlan& explained) {
+  const SolvedNetwork& solved = *explained.solved;
   const double best = solved.best.predicted_seconds;
   report.Fact("network", "network", TextCell(solved.best.network));
   report.Fact("solver", "solver", TextCell(solved.best.solver));
   report.Fact("certificate", "certificate", TextCell(solved.best.certificate));
   report.Fact("predicted_seconds", "best plan ms", MillisecondsCell(best));
-  report.Fact("costs", "costs", TextCell(network.given ? "corrected by what the plan says" : "from the log"));
-  if (!network.given) return;
-  const std::vector<FixedNode> choices = GivenChoices(network);
-  const double layouts = BestPlanWith(solved, choices).predicted_seconds;
-  const size_t missing = network.given->nodes.size() - choices.size();
-  report.Fact("plan_seconds", "given plan ms", MillisecondsCell(network.given->predicted_seconds));
-  report.Fact("plan_layouts_seconds", "  with this log", MillisecondsCell(layouts));
-  report.Fact("plan_off_seconds", "  off ms", MoreCell(layouts - best));
-  report.Fact("plan_missing", "  nodes this log has not so", CountCell(int64_t(missing)));
+  report.Fact("costs", "costs",
+              TextCell(explained.given ? "corrected by what the plan says" : "from the log"));
+  if (!explained.given) return;
+  const GivenPlan& given = *explained.given;
+  report.Fact("plan_seconds", "given plan ms", MillisecondsCell(given.plan.predicted_seconds));
+  report.Fact("plan_layouts_seconds", "  with this log", MillisecondsCell(given.layouts_seconds));
+  report.Fact("plan_off_seconds", "  off ms", MoreCell(given.layouts_seconds - best));
+  report.Fact("plan_missing", "  nodes this log has not so", CountCell(static_cast<int64_t>(given.missing)));
 }
 
-void AddNode(Report& report, const ExplainedNetwork& network, const std::vector<ExplainedChoice>& options) {
-  const SolvedNetwork& solved = network.solved;
+// Every way to compute a node, and why not another one: what the given plan has or, where that is the best,
+// the runner-up.
+void AddNode(Report& report, const ExplainedPlan& explained, size_t most_terms) {
+  const SolvedNetwork& solved = *explained.solved;
+  const std::vector<ExplainedChoice>& options = explained.options;
   const ExplainedChoice& best = options.at(0);
   const NodeId node = NodeOf(solved, best.schedule);
-  const std::optional<NodeChoice> given = GivenChoice(network, node);
+  const std::optional<NodeChoice> given = GivenChoice(explained, node);
   report.Fact("node", "node", TextCell(best.schedule.node));
   report.Fact("op", "op", TextCell(solved.graph().node(node).op->Signature()));
   report.Fact("chosen", "best plan has", TextCell(ChoiceText(solved.graph(), best.schedule)));
-  if (network.given) {
+  if (explained.given) {
     report.Fact("given", "given plan has",
-                TextCell(GivenText(network, node) + (given ? "" : ", which this log has not")));
+                TextCell(GivenText(explained, node) + (given ? "" : ", which this log has not")));
   }
-  AddOptionTable(report, network, options, given);
+  AddOptionTable(report, explained, options, given);
   const bool runner_up = !given || given == best.choice;
   const auto other = std::ranges::find_if(options, [&](const ExplainedChoice& option) {
     return option.choice != best.choice && (runner_up || given == option.choice);
@@ -165,23 +150,25 @@ void AddNode(Report& report, const ExplainedNetwork& network, const std::vector<
   if (other == options.end())
     report.Note("there is no other way to compute it");
   else
-    AddWhy(report, network, best, *other);
+    AddWhy(report, explained, best, *other, most_terms);
 }
 
-void AddLayout(Report& report, const ExplainedNetwork& network, const std::vector<ExplainedChoice>& options,
-               const AskedLayout& asked) {
-  const SolvedNetwork& solved = network.solved;
+// A layout that the user asks about: was it tried, and how far off is it.
+void AddLayout(Report& report, const ExplainedPlan& explained, const Layout& layout) {
+  const SolvedNetwork& solved = *explained.solved;
+  const std::vector<ExplainedChoice>& options = explained.options;
   const NodeId node = NodeOf(solved, options.at(0).schedule);
   const auto has_layout = [&](const ExplainedChoice& option) {
-    return HasLayout(solved.graph(), solved.built(), {node, option.choice}, asked.layout);
+    return HasLayout(solved.graph(), solved.built(), {node, option.choice}, layout);
   };
   const bool is_conv = solved.graph().node(node).op->Type() == "Conv";
-  report.Fact("layout", "asked for", TextCell(asked.layout.ToString()));
-  if (is_conv) AddTries(report, asked.tries);
+  report.Fact("layout", "asked for", TextCell(layout.ToString()));
+  if (is_conv) AddTries(report, explained.tries);
   const auto closest = std::ranges::find_if(options, has_layout);
   if (closest == options.end()) {
-    report.Fact("layout_missing", "  not considered", TextCell(WhyMissing(solved, node, asked)));
-    if (is_conv && !asked.tries.templates.empty()) report.Fact("try", "  to try it", TextCell(asked.command));
+    report.Fact("layout_missing", "  not considered", TextCell(WhyMissing(explained, node, layout)));
+    if (is_conv && !explained.tries.templates.empty())
+      report.Fact("try", "  to try it", TextCell(explained.command));
     return;
   }
   report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph(), closest->schedule)));
@@ -192,46 +179,37 @@ void AddLayout(Report& report, const ExplainedNetwork& network, const std::vecto
     report.Fact("layout_why", "", TextCell(InequalityText(solved.graph(), options[0], *closest)));
 }
 
-void AddSummary(Report& report, const ExplainedNetwork& network, const NodeProgress& progress) {
-  const SolvedNetwork& solved = network.solved;
-  const std::vector<NodePlan>& nodes = solved.best.nodes;
-  if (network.given) {
-    const Plan given = BestPlanWith(solved, GivenChoices(network));
-    AddTerms(report, "what the given plan pays more",
-             Differences(solved.graph(), solved.best, given, std::nullopt), network.most_terms);
-  }
+// A row for each node that has a choice.
+void AddSummary(Report& report, const ExplainedPlan& explained, size_t most_terms) {
+  const SolvedNetwork& solved = *explained.solved;
+  if (explained.given) AddTerms(report, "what the given plan pays more", explained.given->terms, most_terms);
   Table& table = report.AddTable({"nodes",
                                   "every node that has a choice",
                                   {{"node", "node"},
                                    {"op", "op"},
                                    {"own_seconds", "own ms"},
                                    {"chosen", "best plan"},
-                                   {"other", network.given ? "given plan" : "runner-up"},
+                                   {"other", explained.given ? "given plan" : "runner-up"},
                                    {"off_seconds", "off ms"}}});
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const NodeId node = NodeOf(solved, nodes[i]);
-    progress(i, nodes.size());
-    if (ChoicesOf(solved.built(), node).size() < 2) continue;
-    const std::optional<NodeChoice> given = GivenChoice(network, node);
-    std::optional<ExplainedChoice> other;
-    if (!network.given)
-      other = RunnerUp(solved, node);
-    else if (given)
-      other = ExplainChoice(solved, node, *given);
+  for (const ExplainedNode& node : explained.nodes) {
+    const std::string other = explained.given ? GivenText(explained, NodeOf(solved, node.best))
+                                              : ChoiceText(solved.graph(), node.other->schedule);
     table.AddRow(
-        {TextCell(nodes[i].node), TextCell(nodes[i].op_type), MillisecondsCell(nodes[i].predicted_seconds),
-         TextCell(ChoiceText(solved.graph(), nodes[i])),
-         TextCell(network.given ? GivenText(network, node) : ChoiceText(solved.graph(), other->schedule)),
-         other ? MoreCell(other->total_seconds - solved.best.predicted_seconds) : NoCell()});
+        {TextCell(node.best.node), TextCell(node.best.op_type), MillisecondsCell(node.best.predicted_seconds),
+         TextCell(ChoiceText(solved.graph(), node.best)), TextCell(other),
+         node.other ? MoreCell(node.other->total_seconds - solved.best.predicted_seconds) : NoCell()});
   }
-  const size_t fixed = nodes.size() - table.rows().size();
+  const size_t fixed = solved.best.nodes.size() - explained.nodes.size();
   if (fixed > 0) report.Note(fmt::format("nodes without a choice: {}", fixed));
 }
 
-void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Layout& layout,
-                      const std::vector<Record>& records, const NodeProgress& progress) {
-  const SolvedNetwork& solved = network.solved;
-  const BuiltProblem& built = solved.built();
+// A row for each convolution: was the layout tried, and how far off is the best choice that has it.
+void AddLayoutSummary(Report& report, const ExplainedPlan& explained, const Layout& layout) {
+  const SolvedNetwork& solved = *explained.solved;
+  report.Fact("uniform_seconds", layout.ToString() + " wherever possible, ms",
+              MillisecondsCell(explained.uniform_seconds));
+  report.Fact("uniform_off_seconds", "  off ms",
+              MoreCell(explained.uniform_seconds - solved.best.predicted_seconds));
   Table& table = report.AddTable({"convolutions",
                                   "its convolutions in " + layout.ToString(),
                                   {{"node", "node"},
@@ -241,22 +219,8 @@ void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Lay
                                    {"off_seconds", "off ms"},
                                    {"trials", "trials"},
                                    {"failures", "failures"}}});
-  const GraphTuneOptions& options = solved.problem.options();
-  const LogReader reader{options.cpu, options.threads, options.accuracy};
-  const std::vector<NodePlan>& nodes = solved.best.nodes;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    progress(i, nodes.size());
-    const NodeId node = NodeOf(solved, nodes[i]);
-    const auto* conv = dynamic_cast<const ConvOp*>(solved.graph().node(node).op.get());
-    if (!conv) continue;
-    std::vector<NodeChoice> choices = ChoicesOf(built, node);
-    std::erase_if(choices, [&](const NodeChoice& choice) {
-      return !HasLayout(solved.graph(), built, {node, choice}, layout);
-    });
-    std::optional<ExplainedChoice> closest;
-    if (!choices.empty()) closest = BestOf(solved, node, choices);
-    const LayoutTries tries = FindLayoutTries(conv->workload(), layout, records, reader);
-    table.AddRow({TextCell(nodes[i].node), TextCell(ChoiceText(solved.graph(), nodes[i])),
+  for (const auto& [best, closest, tries] : explained.convolutions) {
+    table.AddRow({TextCell(best.node), TextCell(ChoiceText(solved.graph(), best)),
                   closest ? TextCell(ChoiceText(solved.graph(), closest->schedule)) : NoCell(),
                   closest ? MillisecondsCell(closest->schedule.predicted_seconds) : NoCell(),
                   closest ? MoreCell(closest->total_seconds - solved.best.predicted_seconds) : NoCell(),
@@ -264,8 +228,9 @@ void AddLayoutSummary(Report& report, const ExplainedNetwork& network, const Lay
   }
 }
 
-void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector<RankedPlan>& plans) {
-  const SolvedNetwork& solved = network.solved;
+// A row for each of the best plans: how far off it is, and what it computes in other layouts.
+void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms) {
+  const SolvedNetwork& solved = *explained.solved;
   Table& table = report.AddTable({"plans",
                                   "the best plans, and where they differ from the best",
                                   {{"rank", "plan"},
@@ -273,9 +238,10 @@ void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector
                                    {"off_seconds", "off ms"},
                                    {"changed_nodes", "nodes changed"},
                                    {"changes", "what is changed"}}});
+  const std::vector<RankedPlan>& plans = explained.plans;
   for (size_t i = 0; i < plans.size(); ++i) {
     const std::vector<NodeChange>& changes = plans[i].changes;
-    const size_t shown = std::min(changes.size(), network.most_terms);
+    const size_t shown = std::min(changes.size(), most_terms);
     std::vector<std::string> texts;
     for (size_t c = 0; c < shown; ++c)
       texts.push_back(fmt::format("{} {} (not {})", changes[c].here.node,
@@ -286,6 +252,22 @@ void AddPlans(Report& report, const ExplainedNetwork& network, const std::vector
     table.AddRow({CountCell(int64_t(i) + 1), MillisecondsCell(total),
                   MoreCell(total - solved.best.predicted_seconds), CountCell(int64_t(changes.size())),
                   TextCell(fmt::format("{}", fmt::join(texts, ", ")))});
+  }
+}
+
+}  // namespace
+
+void AddExplanation(Report& report, const ExplainedPlan& explained, const std::optional<Layout>& layout,
+                    size_t most_terms) {
+  AddTotals(report, explained);
+  if (!explained.options.empty()) {
+    AddNode(report, explained, most_terms);
+    if (layout) AddLayout(report, explained, *layout);
+  } else if (layout) {
+    AddLayoutSummary(report, explained, *layout);
+  } else {
+    AddSummary(report, explained, most_terms);
+    if (!explained.plans.empty()) AddPlans(report, explained, most_terms);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cctype>
+#include <filesystem>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -55,7 +56,15 @@ std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string
 }
 
 void RequireSavable(const std::string& path) {
-  path.ends_with(".npz") ? RequireWritable(path) : RequireWritableDirectory(path);
+  if (path.ends_with(".npz")) return RequireWritable(path);
+  const std::filesystem::path as_path = path;
+  if (as_path.has_extension() && !std::filesystem::is_directory(as_path)) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("--output must be FILE.npz or a directory, got {} (with / at its end it is a directory)",
+                    path));
+  }
+  RequireWritableDirectory(path);
 }
 
 void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs) {

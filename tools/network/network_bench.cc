@@ -10,7 +10,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/measure/quantile.h"
-#include "tools/cli/interrupt.h"
+#include "tools/doctor/machine_watch.h"
 #include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
@@ -40,9 +40,9 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
   return chains;
 }
 
-void CheckAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain) {
+void CheckAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain, const StopFlag* stop) {
   run.Run();
-  chain.Run(&InterruptFlag());
+  chain.Run(stop);
   const std::vector<NamedTensor> ours = run.Outputs();
   std::vector<NamedTensor> theirs;
   for (size_t i = 0; i < ours.size(); ++i) theirs.emplace_back(ours[i].first, chain.GetOutput(int(i)));
@@ -93,13 +93,13 @@ NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const One
   NetworkBench bench;
   std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
   if (!chains.empty()) {
-    CheckAgreement(graph, run, *chains[0].network);
+    CheckAgreement(graph, run, *chains[0].network, options.stop);
     bench.guests = chains[0].network->GuestTypes();
   }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
   for (Chain& chain : chains) {
     contestants.push_back(
-        {chain.variant, [network = chain.network.get()] { network->Run(&InterruptFlag()); }, {}});
+        {chain.variant, [network = chain.network.get(), stop = options.stop] { network->Run(stop); }, {}});
   }
   const size_t sides = contestants.size();
   if (ours.untuned) contestants.push_back({"untuned", [&] { ours.untuned->Run(); }, {}});
@@ -154,6 +154,10 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
   report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));
+  report.Fact("network_disturbed_share", "  disturbed",
+              {bench.disturbed_share, bench.disturbed_share >= kDisturbedShare
+                                          ? fmt::format("{:.0f}% of the time", bench.disturbed_share * 100)
+                                          : "no"});
   report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
   Report& details = report.details();
   details.Fact("network", "", TextCell(plan.network));

@@ -25,6 +25,7 @@ struct NetworkBench {
   CorePlacement placement;          // in the rounds compared
   std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
+  double disturbed_share = 0;  // of the time, in which others had the cores
 };
 
 // The network as planned, and where it is wanted as it runs without tuning.

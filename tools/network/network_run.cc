@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
-#include "layouts/measure/sampling.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/streams.h"
@@ -35,7 +34,8 @@ std::vector<std::string> OutputNames(const Graph& graph) {
 
 }  // namespace
 
-NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs)
+NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs,
+                       const StopFlag* stop)
     : plan_(plan),
       cpu_(machine.cpu),
       output_names_(OutputNames(graph)),
@@ -44,17 +44,18 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads), &InterruptFlag()) {}
+      executor_(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads), stop) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
-RunTimes NetworkRun::Time(int64_t runs, double seconds) {
+RunTimes NetworkRun::Time(int64_t runs, const std::function<void(size_t)>& between) {
   RunTimes times;
   times.untimed_seconds = SecondsOf([&] { Run(); });
   UnlessInterrupted([&] {
-    TakeSamples(
-        {.min_samples = runs, .max_samples = std::numeric_limits<int64_t>::max(), .seconds = seconds},
-        [&] { return SecondsOf([&] { Run(); }); }, times.seconds);
+    for (int64_t run = 0; run < runs; ++run) {
+      times.seconds.push_back(SecondsOf([&] { Run(); }));
+      if (between) between(times.seconds.size());
+    }
   });
   if (times.seconds.empty()) throw Error(ErrorCode::kInterrupted, "interrupted before the first run");
   times.median = Quantile(times.seconds, 0.5);
@@ -105,7 +106,7 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machin
 Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
   std::vector<std::string> skipped;
   Plan plan = LoadPlan(path, graph, machine, {force, &skipped});
-  for (const std::string& line : skipped) PrintErr(line + "\n");
+  for (const std::string& line : skipped) PrintNote(line + "\n");
   return plan;
 }
 

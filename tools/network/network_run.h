@@ -1,6 +1,7 @@
 // A network made ready to run: executor, inputs, outputs, and how long runs take.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,15 @@ class NetworkRun {
  public:
   // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order, plain: they are
   // brought into the plan's end layouts here. A graph that is moved here lets go of weights that are packed.
-  NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs);
+  // `stop` outlives the object.
+  NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs,
+             const StopFlag* stop = nullptr);
 
-  // All of these throw Error(kInterrupted) when the user interrupts them, at the next stage of the network.
+  // All of these throw Error(kInterrupted) when they are stopped, at the next stage of the network.
   void Run();
-  // Runs at least `runs` times and, when seconds > 0, on until they are over; an untimed run first.
-  // Interrupted with at least one run timed, it returns those there are.
-  RunTimes Time(int64_t runs, double seconds);
+  // An untimed run, then `runs` timed ones, each followed by `between(how many there are)`. Stopped with at
+  // least one run timed, it returns those there are.
+  RunTimes Time(int64_t runs, const std::function<void(size_t)>& between = {});
   std::vector<StepProfile> Profile(int runs);
   // With what the steps take when they are repeated.
   std::vector<StepProfile> ProfileRepeated(int runs);

@@ -5,15 +5,15 @@
 
 #include "graph_tuner/check/compare.h"
 #include "ops/graph/reference_run.h"
-#include "tools/cli/interrupt.h"
 
 namespace tilesmith {
 
-std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs) {
+std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs,
+                                          const StopFlag* stop) {
   std::vector<const Tensor*> pointers;
   pointers.reserve(inputs.size());
   for (const Tensor& input : inputs) pointers.push_back(&input);
-  std::vector<Tensor> outputs = RunReference(graph, pointers, &InterruptFlag());
+  std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
   std::vector<NamedTensor> named;
   named.reserve(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)

@@ -3,14 +3,16 @@
 
 #include <vector>
 
+#include "layouts/base/stop_flag.h"
 #include "ops/graph/graph.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {
 
 // The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain. Throws
-// Error(kInterrupted) when the user interrupts it.
-std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs);
+// Error(kInterrupted) when it is stopped.
+std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs,
+                                          const StopFlag* stop);
 
 // How far an output may be from ONNX Runtime's or oneDNN's, which round in their own ways, relative to its
 // largest value. More is allowed only where the network amplifies rounding (network_check.h).

@@ -4,7 +4,6 @@
 
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
-#include "tools/cli/interrupt.h"
 
 namespace tilesmith {
 namespace {
@@ -33,9 +32,13 @@ std::vector<StepProfile> StepQuantiles(const std::vector<std::vector<StepProfile
   return quantiles;
 }
 
-Turn TakeTurn(NetworkRun& run, double seconds, int threads, const CorePlacement& preferred,
+Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const CorePlacement& preferred,
               PlacementRange& seen) {
-  const auto placement = [&] { return SeePlacement(threads); };
+  const auto placement = [&] {
+    where.limit.ThrowIfOver();
+    return SeePlacement(where.machine.threads);
+  };
+  if (where.between) where.between();
   run.Run();
   const double begin = NowSeconds();
   const auto plain = TakePlacedSamples(
@@ -64,28 +67,32 @@ PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t pl
   return median;
 }
 
-std::vector<NetworkRun> PrepareRuns(const Graph& graph, const std::vector<const Plan*>& plans,
-                                    const Machine& machine) {
+std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<const Plan*>& plans) {
   std::vector<NetworkRun> runs;
   runs.reserve(plans.size());
-  for (const Plan* plan : plans) runs.emplace_back(graph, *plan, machine, RandomInputs(graph, 1));
+  for (const Plan* plan : plans) {
+    where.limit.ThrowIfOver();
+    runs.emplace_back(where.graph, *plan, where.machine, RandomInputs(where.graph, 1), where.limit.stop);
+  }
   return runs;
 }
 
 }  // namespace
 
-std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<const Plan*>& plans,
-                                          const Machine& machine, double seconds,
-                                          const CorePlacement& preferred) {
-  std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
+std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vector<const Plan*>& plans,
+                                          double seconds, const CorePlacement& preferred) {
+  std::vector<NetworkRun> runs = PrepareRuns(where, plans);
   double slowest = 0;
-  for (NetworkRun& run : runs) slowest = std::max(slowest, run.Time(1, 0).median);
+  for (NetworkRun& run : runs) {
+    where.limit.ThrowIfOver();
+    slowest = std::max(slowest, run.Time(1).median);
+  }
   const double least_turn = 2 * double(kMinRuns) * slowest;
   const int least_turns = std::clamp(kMinInAll / int(plans.size()), kMinTurns, kMaxTurns);
   const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMaxTurns)));
   const auto is_over = [&](size_t taken, int times) { return int(taken) >= times * turns; };
   const auto turn = [&](size_t plan, PlacementRange& seen) {
-    return TakeTurn(runs[plan], seconds / turns, machine.threads, preferred, seen);
+    return TakeTurn(where, runs[plan], seconds / turns, preferred, seen);
   };
   const Rounds<Turn> comparable = Comparable(
       TakeRounds<Turn>(runs.size(), preferred, size_t(turns) / 2 + 1, is_over, turn), preferred, kMinTurns);
@@ -100,17 +107,25 @@ std::vector<PlanMeasurement> MeasurePlans(const Graph& graph, const std::vector<
   return measurements;
 }
 
-Duel ComparePlans(const Graph& graph, const std::vector<const Plan*>& plans, const Machine& machine,
-                  double seconds, const CorePlacement& preferred) {
+Duel ComparePlans(const PlanRuns& where, const std::vector<const Plan*>& plans, double seconds,
+                  const CorePlacement& preferred) {
   Duel duel;
   for (int instance = 0; instance < kPlanDuels; ++instance) {
-    std::vector<NetworkRun> runs = PrepareRuns(graph, plans, machine);
+    if (where.between) where.between();
+    std::vector<NetworkRun> runs = PrepareRuns(where, plans);
     std::vector<Contestant> contestants;
     contestants.reserve(runs.size());
-    for (NetworkRun& run : runs) contestants.push_back({"", [&run] { run.Run(); }, {}});
-    DuelOptions options = NetworkDuel(seconds * double(plans.size()), machine.threads, preferred);
+    for (NetworkRun& run : runs) {
+      contestants.push_back({"",
+                             [&where, &run] {
+                               run.Run();
+                               where.limit.ThrowIfOver();
+                             },
+                             {}});
+    }
+    DuelOptions options = NetworkDuel(seconds * double(plans.size()), where.machine.threads, preferred);
     options.min_rounds = kMinDuelRounds;
-    options.stop = &InterruptFlag();
+    options.stop = where.limit.stop;
     const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());

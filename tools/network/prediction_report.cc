@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "tools/doctor/machine_watch.h"
+
 namespace tilesmith {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr double kHeavyShare = 0.02, kAllowedGap = 0.15;
 
 // How far `measured` is from what was expected; "-" where nothing was.
 Cell GapCell(double measured, double expected) {
-  if (expected <= 0) return NoCell();
+  if (expected <= 0 || measured <= 0) return NoCell();
   return {measured / expected - 1, fmt::format("{:+.1f}%", (measured / expected - 1) * 100)};
 }
 
@@ -33,21 +35,23 @@ Table RoundsTable(const RefinedPlan& refined) {
                {"predicted_seconds", "predicted ms"},
                {"measured_seconds", "measured ms"},
                {"gap", "gap"},
-               {"bytes", "MiB"},
+               {"bytes", "MiB", 2},
                {"chosen", "chosen"},
                {"changed_nodes", "changed"},
-               {"changed", "nodes"}});
+               {"changed", "nodes", 2},
+               {"disturbed_share", "disturbed"}});
   for (size_t i = 0; i < refined.rounds.size(); ++i) {
     const LoopRound& round = refined.rounds[i];
     const bool chosen = i == refined.round;
     table.AddRow({TextCell(round.name),
                   MillisecondsCell(round.predicted_seconds),
-                  MillisecondsCell(round.measured_seconds),
+                  round.measured_seconds > 0 ? MillisecondsCell(round.measured_seconds) : NoCell(),
                   GapCell(round.measured_seconds, round.predicted_seconds),
                   {round.bytes, fmt::format("{:.1f}", double(round.bytes) / double(1 << 20))},
                   {chosen, chosen ? "yes" : ""},
                   CountCell(int64_t(round.changed.size())),
-                  TextCell(SomeNames(round.changed))});
+                  TextCell(SomeNames(round.changed)),
+                  DisturbedCell(round.disturbed_share)});
   }
   return table;
 }

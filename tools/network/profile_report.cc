@@ -1,6 +1,7 @@
 #include "tools/network/profile_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -82,6 +83,20 @@ Table KindTable(std::span<const StepProfile> steps) {
     table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
                   MillisecondsCell(sum.lost), PercentCell(total > 0 ? sum.seconds / total : 0)});
   }
+  return table;
+}
+
+Table TotalsTable(std::span<const StepProfile> steps, double run_seconds, double barrier_seconds) {
+  const double all = Total(steps), barriers = static_cast<double>(steps.size()) * barrier_seconds;
+  Table table("totals", "", {{"part", "part"}, {"seconds", "ms"}, {"share", "share"}});
+  const auto add = [&](const char* part, double seconds) {
+    const std::string text = (seconds < 0 ? "-" : "") + MillisecondsCell(std::abs(seconds)).text;
+    table.AddRow({TextCell(part), {seconds, text}, PercentCell(run_seconds > 0 ? seconds / run_seconds : 0)});
+  };
+  add("all steps", all);
+  add("barriers", barriers);
+  add("unaccounted", run_seconds - all - barriers);
+  add("a run, median", run_seconds);
   return table;
 }
 

@@ -14,6 +14,10 @@ namespace tilesmith {
 Table ProfileTable(std::span<const StepProfile> steps);
 // Total time and share by kind, largest first.
 Table KindTable(std::span<const StepProfile> steps);
+// What a run's median is made of: the steps, the barriers between them (one behind each, by what one takes
+// with nothing to wait for), and what neither accounts for: threads that wait for the slowest one, runs that
+// were disturbed. Negative where the steps, low quantiles with a clock around each, take longer than a run.
+Table TotalsTable(std::span<const StepProfile> steps, double run_seconds, double barrier_seconds);
 // Trace Event Format, for chrome://tracing or Perfetto: the steps one after the other.
 std::string ChromeTrace(std::span<const StepProfile> steps);
 // Seconds of the steps that are no convolutions.

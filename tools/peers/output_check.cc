@@ -13,13 +13,13 @@
 namespace tilesmith {
 
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
-                         const Machine& machine, const std::string& library) {
+                         const Machine& machine, const std::string& library, const StopFlag* stop) {
   constexpr uint64_t kSeed = 1;
   OutputCheck check;
   std::vector<NamedTensor> expected;
   if (library.empty()) {
     check.expected_from = "the reference";
-    expected = ReferenceOutputs(graph, RandomInputs(graph, kSeed));
+    expected = ReferenceOutputs(graph, RandomInputs(graph, kSeed), stop);
   } else {
     const ScratchFolder scratch;
     const std::string onnx = OnnxFileOf(model, scratch.File("model.onnx"));
@@ -33,7 +33,7 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
     check.allowed.push_back(kAllowedOutputDifference);
     check.wrong.emplace_back();
     if (!checked.plan) continue;
-    NetworkRun ours(graph, *checked.plan, machine, RandomInputs(graph, kSeed));
+    NetworkRun ours(graph, *checked.plan, machine, RandomInputs(graph, kSeed), stop);
     ours.Run();
     check.differences.back() = LargestDifference(ours.Outputs(), expected);
     if (check.differences.back() <= kAllowedOutputDifference) continue;

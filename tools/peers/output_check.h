@@ -26,9 +26,10 @@ struct OutputCheck {
 
 // Runs every plan once, with seeded inputs. Without a library (onnx_runtime.h) the reference executor says
 // what is right. A plan whose outputs differ by more than kAllowedOutputDifference is checked layer by layer,
-// and held to what its network makes of rounding (network_check.h). Throws as OnnxRuntimeModel does.
+// and held to what its network makes of rounding (network_check.h). Throws as OnnxRuntimeModel does,
+// and Error(kInterrupted) when it is stopped.
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
-                         const Machine& machine, const std::string& library);
+                         const Machine& machine, const std::string& library, const StopFlag* stop);
 
 // A table of them.
 void AddOutputCheck(Report& report, const std::vector<PlanToCheck>& plans, const OutputCheck& check);

@@ -12,7 +12,6 @@
 #include "layouts/measure/clock.h"
 #include "layouts/measure/duel.h"
 #include "layouts/measure/quantile.h"
-#include "tools/cli/interrupt.h"
 #include "tools/cli/npz.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
@@ -32,7 +31,7 @@ constexpr std::chrono::milliseconds kPause{20};
 
 class NetworkWorker {
  public:
-  explicit NetworkWorker(const std::vector<std::string>& argv) : child_(argv) {
+  NetworkWorker(const std::vector<std::string>& argv, const StopFlag* stop) : child_(argv), stop_(stop) {
     const nlohmann::json hello = Expect(kStartSeconds);
     name_ = JsonGet<std::string>(hello, "ready");
     peak_bytes_ = JsonGet<int64_t>(hello, "peak_bytes");
@@ -53,7 +52,7 @@ class NetworkWorker {
     const double end = NowSeconds() + seconds;
     Transport::Receipt receipt;
     do {
-      ThrowIfStopped(&InterruptFlag());
+      ThrowIfStopped(stop_);
       receipt = child_.channel().Receive(line, NowSeconds() + kStopSeconds);
     } while (receipt == Transport::Receipt::kTimeout && NowSeconds() < end);
     if (receipt == Transport::Receipt::kTimeout)
@@ -66,6 +65,7 @@ class NetworkWorker {
   }
 
   ChildProcess child_;
+  const StopFlag* stop_;
   std::string name_;
   int64_t peak_bytes_ = 0;
 };
@@ -120,7 +120,7 @@ PeerBench BenchPeer(const PeerRequest& request) {
   PeerBench bench;
   std::vector<double> ours_seconds, peer_seconds;
   for (int pair = 0; pair < kPairs; ++pair) {
-    NetworkWorker ours(our_arguments), peer(peer_arguments);
+    NetworkWorker ours(our_arguments, request.stop), peer(peer_arguments, request.stop);
     if (pair == 0) {
       bench.version = peer.name();
       bench.peak_bytes = ours.peak_bytes();

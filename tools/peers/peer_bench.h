@@ -19,6 +19,7 @@ struct PeerRequest {
   Machine machine;
   std::string library;  // ONNX Runtime's
   double seconds = 2;   // of timed runs, for both sides together
+  const StopFlag* stop = nullptr;
 };
 
 struct PeerBench {
@@ -33,7 +34,7 @@ struct PeerBench {
 
 // While it measures, this process only waits. The calling thread is unpinned. Throws Error(kEnvironment) when
 // one of the processes fails, whose own message is on stderr; Error(kWrongAnswer) when the outputs differ by
-// more than 1e-3 of the largest.
+// more than 1e-3 of the largest; Error(kInterrupted) when it is stopped.
 PeerBench BenchPeer(const PeerRequest& request);
 
 void AddPeerBench(Report& report, const PeerBench& bench);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,11 +9,8 @@
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
-#include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "layouts/measure/clock.h"
-#include "tools/cli/interrupt.h"
 #include "tools/network/plan_runs.h"
 
 namespace tilesmith {
@@ -25,7 +21,10 @@ constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
 class GraphTuner {
  public:
   GraphTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks)
-      : request_(request), sinks_(sinks), stages_(sinks, request.seconds) {}
+      : request_(request),
+        sinks_(sinks),
+        limit_{sinks.stop, request.begin + request.time_budget},
+        stages_(sinks, request.seconds, limit_) {}
 
   GraphTunedModel Run() {
     RequireWritable(request_.plan_path);
@@ -34,116 +33,118 @@ class GraphTuner {
     tuned_.graph = LoadModel(request_.arguments.model);
     log_ = LoadTuningLog(request_.arguments, tuned_.machine);
     const PinnedTeam team(tuned_.machine);
+    WarnIfDisturbed(tuned_.machine, sinks_);
     costs_ = OpenCosts(request_.arguments, tuned_.machine, sinks_);
     options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
     CheckAccuracyLimits(options_.accuracy);
-    tuned_.refined = RefineOrKeep();
+    Refine();
     const RefinedPlan& refined = tuned_.refined;
     tuned_.steps = ExplainSteps(tuned_.graph, refined.plan, *costs_, refined.check, tuned_.machine.cpu);
     return std::move(tuned_);
   }
 
  private:
-  // Who interrupts it keeps the fastest of the plans that had run.
-  RefinedPlan RefineOrKeep() {
-    std::optional<RefinedPlan> refined;
-    if (UnlessInterrupted([&] { refined = Refine(); })) return *std::move(refined);
-    if (!fastest_) throw Error(ErrorCode::kInterrupted, "interrupted before the first plan had run");
-    WritePlan(request_.plan_path, *fastest_);
+  void Refine() {
+    try {
+      RefineProblem();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted) throw;
+      throw Error(ErrorCode::kInterrupted, "interrupted before there was a plan");
+    }
+    WritePlan(request_.plan_path, tuned_.refined.plan);
+    if (!IsStopped(sinks_.stop)) return;
     throw Error(ErrorCode::kInterrupted,
-                fmt::format("interrupted; the fastest plan so far is in {}", request_.plan_path));
+                fmt::format("interrupted; the {} plan so far is in {}",
+                            tuned_.refined.check.seconds > 0 ? "fastest" : "only", request_.plan_path));
   }
 
-  RefinedPlan Refine() {
-    ExpectRuns(kTemplateRivals + (request_.baselines ? int(Baselines().size()) : 0));
+  void RefineProblem() {
     const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
     tuned_.candidates = problem.UsableRecords();
+    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, log_);
+    ExpectRuns(kTemplateRivals + (request_.baselines ? static_cast<int>(Baselines().size()) : 0));
     PredictionLoop loop;
-    loop.rounds = int(request_.rounds);
-    loop.solve = [&](const Corrections& corrections) {
-      const double began = NowSeconds();
-      tuned_.solved = GraphTune(problem, corrections, request_.max_weight_bytes);
-      tuned_.solve_seconds = NowSeconds() - began;
-      return tuned_.solved.plan;
-    };
-    loop.measure = [&](const std::vector<const Plan*>& plans) {
-      stages_.Begin(plans.size() == 1 ? "running the plan" : "running plans by turns", int(plans.size()));
-      std::vector<PlanMeasurement> measurements =
-          MeasurePlans(tuned_.graph, plans, tuned_.machine, request_.seconds, best_);
+    loop.rounds = static_cast<int>(request_.rounds);
+    loop.max_weight_bytes = request_.max_weight_bytes;
+    loop.baselines = request_.baselines;
+    if (request_.variants) loop.variants_of = &accepted;
+    loop.end = limit_.end;
+    loop.keep = [&](const Plan& plan) { WritePlan(request_.plan_path, plan); };
+    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
+      const double each = stages_.SecondsEach();
+      BeginRuns(fmt::format("{}: running {} by turns", what, PlansText(plans.size())), plans.size());
+      tuned_.watch.Skip();
+      const Disturbance before = tuned_.watch.total();
+      std::vector<PlanMeasurement> measurements = MeasurePlans(Where(), plans, each, best_);
+      tuned_.watch.EndInterval();
+      for (PlanMeasurement& measurement : measurements)
+        measurement.disturbed_share = (tuned_.watch.total() - before).share();
       best_ = BetterOf(best_, measurements.front().placement);
-      const auto fastest = std::ranges::min_element(measurements, {}, &PlanMeasurement::seconds);
-      fastest_ = *plans[size_t(fastest - measurements.begin())];
       return measurements;
     };
     loop.compare = [&](const std::vector<const Plan*>& plans) {
-      stages_.Begin("comparing the fastest plans", kPlanDuels * int(plans.size()));
-      const Duel duel = ComparePlans(tuned_.graph, plans, tuned_.machine, request_.seconds, best_);
+      const double each = stages_.SecondsEach();
+      BeginRuns("comparing the fastest plans", kPlanDuels * plans.size());
+      const Duel duel = ComparePlans(Where(), plans, each, best_);
       std::vector<double> ratios;
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
       return ratios;
     };
-    loop.rivals = [&] {
-      std::vector<RivalPlan> rivals = TemplateRivals(problem, tuned_.solved.plan, request_.max_weight_bytes);
-      if (request_.baselines) tuned_.baselines = PlanBaselines(problem, request_.max_weight_bytes);
-      for (const PlannedBaseline& baseline : tuned_.baselines)
-        if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
-      ExpectRuns(int(rivals.size()));
-      return rivals;
-    };
-    // Written before it is challenged: who kills it keeps the plan.
-    loop.challenge = [&](const RefinedPlan& refined) {
-      WritePlan(request_.plan_path, refined.plan);
-      fastest_ = refined.plan;
-      if (!request_.baselines) return std::optional<Plan>();
-      if (tuned_.baselines.empty()) tuned_.baselines = PlanBaselines(problem, request_.max_weight_bytes);
-      return FasterBaseline(refined);
-    };
-    if (request_.variants) {
-      loop.variants = [&](const Plan& plan) {
-        const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, log_);
-        return ConfigVariants(tuned_.graph, plan, accepted, tuned_.machine.cpu);
-      };
-    }
-    return RefinePlan(tuned_.graph, *costs_, loop);
+    if (request_.baselines)
+      loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
+    tuned_.refined = RefinePlan(problem, *costs_, loop);
   }
+
+  static std::string PlansText(size_t plans) {
+    return plans == 1 ? "the plan" : fmt::format("{} plans", plans);
+  }
+
+  PlanRuns Where() {
+    return {tuned_.graph, tuned_.machine, limit_, [this] {
+              tuned_.watch.EndInterval();
+              stages_.Tick();
+            }};
+  }
+
+  void BeginRuns(const std::string& what, size_t runs) { stages_.Begin(what, static_cast<int>(runs)); }
 
   // Counts every solution so far and the rivals in each round and once more, the plan, and the baselines.
   void ExpectRuns(int rivals) {
-    int runs = request_.rounds > 0 ? 2 : 1;
-    for (int round = 1; round <= int(request_.rounds); ++round) runs += round + rivals;
-    if (request_.rounds > 0) runs += int(request_.rounds) + rivals;
-    if (request_.rounds > 0 && request_.variants)
-      runs += 1 + VariantOptions().variants + int(request_.rounds) + rivals + 1;
-    if (request_.rounds > 0) runs += kPlanDuels * (int(request_.rounds) + rivals > 1 ? kCompared : 0);
+    const int rounds = static_cast<int>(request_.rounds);
+    int runs = rounds > 0 ? 2 : 1;
+    for (int round = 1; round <= rounds; ++round) runs += round + rivals;
+    if (rounds > 0) runs += rounds + rivals;
+    if (rounds > 0 && request_.variants) runs += 1 + VariantOptions().variants + rounds + rivals + 1;
+    if (rounds > 0) runs += kPlanDuels * (rounds + rivals > 1 ? kCompared : 0);
     if (request_.baselines) runs += kPlanDuels * (1 + rivals);
     stages_.Expect(runs);
   }
 
   // Runs the baselines beside the plan.
   std::optional<Plan> FasterBaseline(const RefinedPlan& refined) {
-    std::vector<PlannedBaseline> baselines = tuned_.baselines;
+    std::vector<PlannedBaseline> baselines = refined.baselines;
     DropPlan(refined.plan, baselines);
-    int runs = 1;
+    size_t runs = 1;
     for (PlannedBaseline& baseline : baselines) {
       if (!baseline.plan) continue;
       ++runs;
       PricePlan(tuned_.graph, *costs_, *baseline.plan, refined.plan.corrections);
     }
-    stages_.Begin("running the baselines", kPlanDuels * runs);
-    tuned_.baseline_runs =
-        RunBaselines(tuned_.graph, refined.plan, tuned_.machine, baselines, request_.seconds);
+    const double each = stages_.SecondsEach();
+    BeginRuns("running the baselines", kPlanDuels * runs);
+    tuned_.baseline_runs = RunBaselines(Where(), refined.plan, baselines, each);
     return FasterThanThePlan(tuned_.baseline_runs);
   }
 
   const GraphTuneModelRequest& request_;
   const WorkSinks& sinks_;
+  const WorkLimit limit_;
   StageProgress stages_;
   std::vector<Record> log_;
   std::unique_ptr<CostSource> costs_;
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
-  std::optional<Plan> fastest_;  // when it was last looked for
-  CorePlacement best_;           // that a measurement has seen
+  CorePlacement best_;  // that a measurement has seen
 };
 
 }  // namespace

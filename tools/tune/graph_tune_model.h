@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
+#include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
+#include "tools/doctor/machine_watch.h"
 #include "tools/network/baseline_runs.h"
 
 namespace tilesmith {
@@ -19,7 +20,11 @@ struct GraphTuneModelRequest {
   GraphTuningArguments arguments;  // model, machine, log, and how to choose
   std::string plan_path;           // written as soon as there is a plan worth having
   int64_t rounds = 3;              // plans to run at most, learning from each
-  double seconds = 1;              // for each plan and each baseline that is run
+  double seconds = 1;              // for each plan and each baseline that is run, at most
+  // Seconds for all of it since `begin`, on the clock of NowSeconds. What a first plan needs, its solution
+  // and the costs that are not known yet, is done whatever it takes.
+  double time_budget = 90;
+  double begin = NowSeconds();
   std::optional<int64_t> max_weight_bytes = {};
   bool baselines = true;
   bool variants = false;  // the log's next fastest configs are tried in the network, too
@@ -28,18 +33,16 @@ struct GraphTuneModelRequest {
 struct GraphTunedModel {
   Graph graph;
   Machine machine;
-  RefinedPlan refined;
-  GraphTuneResult solved;    // the last solution, for its size
-  double solve_seconds = 0;  // that it took
-  int64_t candidates = 0;    // records that could be chosen
+  RefinedPlan refined;     // not finished when the time was over before
+  int64_t candidates = 0;  // records that could be chosen
   std::vector<StepDifference> steps;
-  std::vector<PlannedBaseline> baselines;
-  std::vector<BaselineRun> baseline_runs;  // beside the plan
+  std::vector<BaselineRun> baseline_runs;  // beside the plan; none when the time was over before
+  MachineWatch watch;                      // of the plans' turns
 };
 
-// Nothing else may run in the process meanwhile. Throws Error(kUsage) when there is nothing to choose from,
-// Error(kEnvironment) when the plan cannot be written, and Error(kInterrupted) when it is stopped: the
-// fastest of the plans that had run is then in the file, if one had.
+// Nothing else may run in the process meanwhile. The file holds the best plan so far from the first solution
+// on. Throws Error(kUsage) when there is nothing to choose from, Error(kEnvironment) when the plan cannot be
+// written, and Error(kInterrupted) when it is stopped, which says what the file holds.
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks);
 
 }  // namespace tilesmith

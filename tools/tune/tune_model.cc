@@ -1,10 +1,10 @@
 #include "tools/tune/tune_model.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -17,6 +17,7 @@
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"
+#include "tools/tune/baseline_cache.h"
 #include "tools/tune/user_database.h"
 #include "tuner/cost_model/training_history.h"
 #include "tuner/measure/process_measurer.h"
@@ -27,11 +28,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kMaxTrials = 1'000'000;  // a task
-
-bool HasContents(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && status.st_size > 0;
-}
+constexpr double kBaselineSeconds = 0.1;   // for each task
 
 class ModelTuner {
  public:
@@ -60,23 +57,30 @@ class ModelTuner {
     tuned.rows = std::move(rows_);
     tuned.network_seconds = network_seconds_;
     if (database_) tuned.database_path = database_->path();
-    tuned.elapsed_seconds = NowSeconds() - begin_;
+    tuned.elapsed_seconds = Elapsed();
+    tuned.disturbance = watch_.total();
     tuned.stopped = Stopped();
     return tuned;
   }
 
  private:
   bool Stopped() const { return IsStopped(sinks_.stop); }
+  double Elapsed() const { return NowSeconds() - request_.begin; }
 
   std::vector<Record> OpenLog() const {
-    if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
-    if (!HasContents(request_.log_path)) return {};
+    const std::string& path = request_.log_path;
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error))
+      throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
+    if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(path, "");
+    const auto bytes = std::filesystem::file_size(path, error);
+    if (error || bytes == 0) return {};
     if (request_.existing_log == ExistingLog::kRefuse) {
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh",
-                              request_.log_path));
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
     }
-    return LoadUsableRecords(request_.log_path, machine_.cpu);
+    return LoadUsableRecords(path, machine_.cpu);
   }
 
   bool IsCold(const ConvTask& task) const {
@@ -92,23 +96,49 @@ class ModelTuner {
     }
   }
 
-  // Before tuning, since nothing else of ours may run while trials are measured.
+  // Before tuning, since nothing else of ours may run while trials are measured. What there is no time for is
+  // left out.
   void MeasureBaselines(const std::vector<ConvTask>& tasks) {
-    constexpr double kSecondsPerTask = 0.1;
+    constexpr double kShare = 0.2;
+    for (const ConvTask& task : tasks) rows_.push_back({task, IsCold(task), std::nullopt, false, {}, {}});
     const PinnedTeam team(machine_);
-    for (const ConvTask& task : tasks) {
-      if (Stopped()) break;
-      sinks_.Stage(fmt::format("oneDNN {}/{}", rows_.size() + 1, tasks.size()));
-      std::optional<OneDnnSide> fastest;
-      const DuelOptions duel{
-          .seconds = kSecondsPerTask, .cold = IsCold(task), .threads = machine_.threads, .stop = sinks_.stop};
-      const bool timed = UnlessInterrupted([&] {
-        for (const OneDnnSide& side : TimeOneDnn(task.workload, duel)) {
-          if (!fastest || side.seconds < fastest->seconds) fastest = side;
-        }
-      });
-      if (timed) rows_.push_back({task, IsCold(task), fastest, false, {}});
+    WarnIfDisturbed(machine_, sinks_);
+    if (!request_.baselines) return;
+    std::optional<BaselineCache> cache;
+    if (std::filesystem::is_regular_file(request_.log_path))
+      cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
+    std::vector<TuneRow*> missing;
+    for (TuneRow& row : rows_) {
+      const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
+      if (known != nullptr)
+        row.baseline = *known;
+      else
+        missing.push_back(&row);
     }
+    const double began = NowSeconds(), end = request_.begin + kShare * request_.time_budget;
+    for (size_t done = 0; done < missing.size() && !Stopped() && NowSeconds() < end; ++done) {
+      const double each = done > 0 ? (NowSeconds() - began) / static_cast<double>(done) : kBaselineSeconds;
+      const double left =
+          std::min(each * static_cast<double>(missing.size() - done), std::max(0.0, end - NowSeconds()));
+      sinks_.Stage(fmt::format("oneDNN {}/{}, about {} left", done + 1, missing.size(), DurationText(left)));
+      MeasureBaseline(*missing[done], cache);
+    }
+  }
+
+  // A time that was taken while others used the machine is not kept.
+  void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
+    const DuelOptions duel{.seconds = kBaselineSeconds,
+                           .cold = row.cold_weights,
+                           .threads = machine_.threads,
+                           .stop = sinks_.stop};
+    watch_.Skip();
+    const bool timed = UnlessInterrupted([&] {
+      for (const OneDnnSide& side : TimeOneDnn(row.task.workload, duel)) {
+        if (!row.baseline || side.seconds < row.baseline->seconds) row.baseline = side;
+      }
+    });
+    const bool disturbed = watch_.EndInterval().share() > 0;
+    if (timed && cache && !disturbed) cache->Add(row.task.workload, row.cold_weights, row.baseline);
   }
 
   void OpenDatabase() {
@@ -186,16 +216,18 @@ class ModelTuner {
     NetworkTuneOptions options;
     options.trials = PlannedTrials();
     if (!is_network_) options.most_share = 1;
-    options.seconds_budget = std::max(0.0, request_.time_budget - (NowSeconds() - begin_));
+    options.seconds_budget = std::max(0.0, request_.time_budget - (Elapsed()));
     options.stop_when_flat = is_network_;
     options.seed = request_.seed;
     NetworkSinks sinks;
     sinks.on_record = [&](const Record& record) { Log(log, record); };
     sinks.on_progress = [&](NetworkProgress at) {
       if (!is_network_) at.network_seconds = 0;
+      rows_[at.task].disturbance += watch_.EndInterval(measurer.worker_pid());
       if (on_progress_) on_progress_(rows_, at);
     };
     sinks.should_stop = [&] { return Stopped(); };
+    watch_.Skip();
     NetworkResult result = TuneNetwork(tasks, options, measurer, sinks);
     for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
     if (is_network_) network_seconds_ = result.network_seconds;
@@ -229,13 +261,13 @@ class ModelTuner {
   const WorkSinks& sinks_;
   const ShowTuning& on_progress_;
   const Machine machine_;
-  const double begin_ = NowSeconds();
   bool is_network_ = false, network_is_cold_ = false;
   double network_seconds_ = 0;
   std::vector<Record> records_;  // of the log, before
   const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
   std::optional<TuningDatabase> database_;
   std::vector<TuneRow> rows_;
+  MachineWatch watch_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "layouts/measure/clock.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/targets.h"
@@ -24,7 +25,11 @@ struct TuneModelRequest {
   std::string log_path;  // appended to
   ExistingLog existing_log = ExistingLog::kRefuse;
   int64_t trials = 0;  // per task; 0: the default, or with a time budget as many as fit
-  double time_budget = std::numeric_limits<double>::infinity();  // seconds, for all tasks together
+  // Seconds for everything since `begin`, on the clock of NowSeconds. Every task gets a trial whatever it
+  // takes.
+  double time_budget = std::numeric_limits<double>::infinity();
+  double begin = NowSeconds();
+  bool baselines = true;     // oneDNN is timed, for the tables
   TuneOptions options = {};  // the searcher, and what is the same for all tasks
   uint64_t seed = 1;         // of the search and of the data
   AccuracyLimits accuracy = {};
@@ -45,10 +50,12 @@ struct TunedModel {
   double network_seconds = 0;  // 0 when it is no network, or some task has no time
   std::optional<std::string> database_path;
   double elapsed_seconds = 0;
+  Disturbance disturbance;
   bool stopped = false;  // what was measured until then is in the log
 };
 
-// Times oneDNN, asks the database, searches, tells the database. Nothing else may run in the process
+// Times oneDNN, where the file beside the log (baseline_cache.h) does not know it, for at most a fifth of the
+// time budget; asks the database, searches, tells the database. Nothing else may run in the process
 // meanwhile. Throws Error(kUsage) when the log exists and is to be refused, Error(kNoCandidate) for a task no
 // template computes, Error(kEnvironment) when the log cannot be written; nothing measured is lost.
 TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress = {});

@@ -1,6 +1,7 @@
 #include "tools/tune/tune_report.h"
 
 #include "tools/cli/targets.h"
+#include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
 namespace {
@@ -25,7 +26,8 @@ std::vector<Cell> Cells(const TuneRow& row) {
           CountCell(result.layout_trials),
           CountCell(failures),
           result.search_seconds > 0 ? RealCell(rate, 0) : NoCell(),
-          TextCell(row.known ? "database" : "")};
+          TextCell(row.known ? "database" : ""),
+          DisturbedCell(row.disturbance.share())};
 }
 
 }  // namespace
@@ -34,20 +36,21 @@ void AddTuningTable(Report& report, std::span<const TuneRow> rows) {
   Table& table = report.AddTable({"tasks",
                                   "",
                                   {{"workload", "workload"},
-                                   {"fused", "fused"},
-                                   {"count", "count"},
+                                   {"fused", "fused", 4},
+                                   {"count", "count", 2},
                                    {"best_seconds", "best ms"},
-                                   {"gflops", "GFLOP/s"},
-                                   {"template", "template"},
-                                   {"layouts", "layouts"},
-                                   {"weights", "weights"},
+                                   {"gflops", "GFLOP/s", 4},
+                                   {"template", "template", 3},
+                                   {"layouts", "layouts", 5},
+                                   {"weights", "weights", 5},
                                    {"onednn_seconds", "oneDNN ms"},
-                                   {"ratio", "ratio"},
-                                   {"trials", "trials"},
-                                   {"layout_trials", "of them layouts"},
-                                   {"failures", "failed"},
-                                   {"trials_per_second", "trials/s"},
-                                   {"known", "known from"}}});
+                                   {"ratio", "ratio", 0},
+                                   {"trials", "trials", 3},
+                                   {"layout_trials", "of them layouts", 6},
+                                   {"failures", "failed", 4},
+                                   {"trials_per_second", "trials/s", 6},
+                                   {"known", "known from", 5},
+                                   {"disturbed_share", "disturbed"}}});
   for (const TuneRow& row : rows) table.AddRow(Cells(row));
 }
 

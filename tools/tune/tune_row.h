@@ -7,6 +7,7 @@
 
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/tasks.h"
+#include "tools/doctor/machine_watch.h"
 #include "tuner/network_tuner.h"
 
 namespace tilesmith {
@@ -16,6 +17,7 @@ struct TuneRow {
   bool cold_weights = false;
   std::optional<OneDnnSide> baseline;  // oneDNN's fastest; none where it cannot do the task
   bool known = false;                  // from the database: nothing is measured
+  Disturbance disturbance = {};        // while it was searched
   TuneResult result;
 };
 

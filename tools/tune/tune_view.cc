@@ -9,7 +9,6 @@
 #include "layouts/base/visible.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/report.h"
-#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {
@@ -38,8 +37,7 @@ std::vector<size_t> Shown(std::span<const TuneRow> rows, const NetworkProgress& 
 
 std::vector<Cell> Cells(const TuneRow& row, const TaskView& at, bool current) {
   const bool has_best = at.best_seconds > 0;
-  return {TextCell(current ? ">" : ""),
-          TextCell(ShapeText(row.task.workload)),
+  return {TextCell((current ? "> " : "  ") + ShapeText(row.task.workload)),
           CountCell(row.task.count),
           has_best ? MillisecondsCell(at.best_seconds) : NoCell(),
           has_best ? RealCell(row.task.workload.flops() / at.best_seconds * 1e-9, 0) : NoCell(),
@@ -61,21 +59,21 @@ std::string TotalText(std::span<const TuneRow> rows, const NetworkProgress& at) 
 
 }  // namespace
 
-std::string TuningTable(std::span<const TuneRow> rows, const NetworkProgress& at, size_t lines) {
+std::string TuningTable(std::span<const TuneRow> rows, const NetworkProgress& at, size_t lines,
+                        size_t columns) {
   const size_t most = lines > kLinesAround + 1 ? lines - kLinesAround : 1;
   Table table("tasks", "",
-              {{"current", " "},
-               {"shape", "convolution"},
-               {"count", "x"},
+              {{"shape", "  convolution"},
+               {"count", "x", 3},
                {"best_seconds", "best ms"},
-               {"gflops", "GFLOP/s"},
-               {"ratio", "oneDNN/ours"},
-               {"trials", "trials"},
-               {"failures", "failed"},
-               {"stage", ""}});
+               {"gflops", "GFLOP/s", 5},
+               {"ratio", "oneDNN/ours", 0},
+               {"trials", "trials", 3},
+               {"failures", "failed", 4},
+               {"stage", "", 0}});
   const std::vector<size_t> shown = Shown(rows, at, most);
   for (size_t i : shown) table.AddRow(Cells(rows[i], at.tasks[i], i == at.task));
-  std::string text = table.ToText();
+  std::string text = table.ToText(columns);
   if (shown.size() < rows.size()) text += fmt::format("  ... and {} more\n", rows.size() - shown.size());
   const double rate = at.elapsed_seconds > 0 ? at.trials_measured / at.elapsed_seconds : 0;
   text += fmt::format("{}\n", TotalText(rows, at));
@@ -118,7 +116,8 @@ void TuneView::Show(std::span<const TuneRow> rows, const NetworkProgress& at) {
   if (now < next_seconds_) return;
   next_seconds_ = now + kPeriod;
   line_.Clear();
-  table_.Draw(TuningTable(rows, at, DetectTerminal().rows));
+  const Terminal terminal = DetectTerminal();
+  table_.Draw(TuningTable(rows, at, terminal.rows, terminal.columns - 1));
 }
 
 void TuneView::Say(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tools/cli/progress.h"
+#include "tools/cli/streams.h"
 #include "tools/tune/tune_row.h"
 
 namespace tilesmith {
@@ -26,8 +27,9 @@ class LiveText {
 };
 
 // The table: a row per task in their order, and where they do not all fit in `lines` those that take most of
-// the network's time; then the totals.
-std::string TuningTable(std::span<const TuneRow> rows, const NetworkProgress& at, size_t lines);
+// the network's time; then the totals. At most `columns` wide (Table::ToText).
+std::string TuningTable(std::span<const TuneRow> rows, const NetworkProgress& at, size_t lines,
+                        size_t columns = 0);
 // The same in one line.
 std::string TuningLine(std::span<const TuneRow> rows, const NetworkProgress& at);
 
@@ -41,7 +43,7 @@ class TuneView {
   void Clear();
 
  private:
-  const bool live_ = DetectTerminal().present;
+  const bool live_ = DetectTerminal().present && ProgramVerbosity() == Verbosity::kNormal;
   ProgressLine line_;
   LiveText table_;
   double next_seconds_ = 0;

@@ -38,10 +38,9 @@ class ConfigVariantsTest : public testing::Test {
     graph_ = RandomNetwork(seed, 5 + int(seed % 5));
     log_ = SyntheticLog(graph_, {1, 8}, seed);
     SyntheticCosts costs(seed);
-    GraphTuneOptions options;
-    options.cpu = SyntheticCpu();
-    options.threads = 2;
-    plan_ = GraphTune(graph_, log_, costs, options).plan;
+    options_.cpu = SyntheticCpu();
+    options_.threads = 2;
+    plan_ = GraphTune(graph_, log_, costs, options_).plan;
     const size_t candidates = log_.size();
     for (size_t i = 0; i < candidates; ++i) {
       const std::vector<Record> more = Slower(log_[i], step);
@@ -55,6 +54,7 @@ class ConfigVariantsTest : public testing::Test {
 
   Graph graph_;
   std::vector<Record> log_;
+  GraphTuneOptions options_;
   Plan plan_;
 };
 
@@ -135,17 +135,13 @@ TEST_F(ConfigVariantsTest, TheLoopReturnsThemWhereTheyAreFaster) {
     SyntheticCosts costs(seed);
     PredictionLoop loop;
     loop.rounds = 1;
-    loop.solve = [&](const Corrections&) { return plan_; };
-    loop.measure = [&](const std::vector<const Plan*>& plans) {
+    loop.variants_of = &log_;
+    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
       std::vector<PlanMeasurement> measurements;
       for (const Plan* plan : plans) measurements.push_back(Measure(*plan, seed));
       return measurements;
     };
-    loop.variants = [&](const Plan& plan) {
-      EXPECT_TRUE(SameSchedules(plan, plan_));
-      return Variants();
-    };
-    const RefinedPlan refined = RefinePlan(graph_, costs, loop);
+    const RefinedPlan refined = RefinePlan(NetworkProblem(graph_, log_, costs, options_), costs, loop);
     const double before = Measure(plan_, seed).seconds, after = Measure(refined.plan, seed).seconds;
     EXPECT_LE(after, before);
     improved += after < before;

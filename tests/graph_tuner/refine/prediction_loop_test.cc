@@ -4,77 +4,15 @@
 
 #include <memory>
 
-#include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
+#include "layouts/measure/clock.h"
+#include "tests/graph_tuner/support/fake_machine.h"
 #include "tests/graph_tuner/support/plan_enumerator.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {
 namespace {
-
-// A machine on which costs in context are not what the log says, known exactly.
-class FakeMachine {
- public:
-  // How many times longer than alone a step takes: of a node's option, or of a conversion of a tensor.
-  using Factor = std::function<double(const std::string& node, const std::string& option)>;
-
-  FakeMachine(const Graph& graph, CostSource& costs, Factor factor)
-      : graph_(graph), costs_(costs), factor_(std::move(factor)) {}
-
-  std::vector<PlanMeasurement> Measure(const std::vector<const Plan*>& plans) {
-    const double drift = drifts.empty() ? 1 : drifts[sessions.size() % drifts.size()];
-    sessions.emplace_back();
-    std::vector<PlanMeasurement> measurements;
-    for (const Plan* plan : plans) {
-      measurements.push_back(Truth(*plan));
-      PlanMeasurement& measurement = measurements.back();
-      measurement.seconds *= drift;
-      for (StepProfile& step : measurement.steps) step.seconds *= drift;
-      for (const double moment : {1.0, 3.0, 0.9}) measurement.turns.push_back(measurement.seconds * moment);
-      sessions.back().push_back(*plan);
-    }
-    return measurements;
-  }
-
-  double TrueSeconds(const Plan& plan) const { return Truth(plan).seconds; }
-
-  std::vector<double> drifts;               // of the machine's speed from one session to the next
-  std::vector<std::vector<Plan>> sessions;  // plans that were run by turns
-
- private:
-  PlanMeasurement Truth(const Plan& plan) const {
-    Plan alone = plan;
-    PricePlan(graph_, costs_, alone);
-    PlanMeasurement truth;
-    for (const NodePlan& node : alone.nodes) {
-      if (node.predicted_seconds == 0) continue;
-      const std::string option = node.layouts.in.ToString() + node.layouts.out.ToString();
-      truth.steps.push_back(Step(node.node, node.predicted_seconds * factor_(node.node, option)));
-    }
-    for (const TransformPlan& transform : alone.transforms) {
-      const Shape& shape = graph_.node(*graph_.Find(transform.tensor)).shape;
-      const LayoutPair conversion = ConversionOf(shape, transform.from, transform.to);
-      const std::string option = "to " + conversion.in.ToString() + conversion.out.ToString();
-      truth.steps.push_back(
-          Step(transform.tensor, transform.predicted_seconds * factor_(transform.tensor, option)));
-      truth.steps.back().conversion = conversion;
-    }
-    truth.seconds = ProfiledSeconds(truth);
-    return truth;
-  }
-
-  static StepProfile Step(const std::string& node, double seconds) {
-    StepProfile step;
-    step.node = node;
-    step.seconds = seconds;
-    return step;
-  }
-
-  const Graph& graph_;
-  CostSource& costs_;
-  const Factor factor_;
-};
 
 // A network with a log, prices, and a loop over a fake machine.
 class PredictionLoopTest : public testing::Test {
@@ -89,26 +27,20 @@ class PredictionLoopTest : public testing::Test {
 
   NetworkProblem Problem() const { return {graph_, log_, *costs_, options_}; }
 
-  PredictionLoop SolvingLoop() {
-    PredictionLoop loop;
-    loop.solve = [problem = std::make_shared<NetworkProblem>(Problem())](const Corrections& corrections) {
-      return GraphTune(*problem, corrections).plan;
-    };
-    return loop;
-  }
-
   // One layout wherever possible, by the log's prices.
   RivalPlan UniformRival(const Layout& layout) const {
     return {layout.ToString(), GraphTune(Problem().Restricted({.uniform = layout})).plan};
   }
 
   RefinedPlan Refine(FakeMachine& machine, int rounds) {
-    PredictionLoop loop = SolvingLoop();
+    PredictionLoop loop;
     loop.rounds = rounds;
-    loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
-    loop.rivals = [&] { return rivals_; };
+    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
+      return machine.Measure(plans);
+    };
+    loop.rivals = rivals_;
     loop.challenge = challenge_;
-    return RefinePlan(graph_, *costs_, loop);
+    return RefinePlan(Problem(), *costs_, loop);
   }
 
   double Optimum(const FakeMachine& machine) const {
@@ -212,11 +144,11 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
     FakeMachine apart(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       return 10 / factor(node, option);
     });
-    PredictionLoop loop = SolvingLoop();
+    PredictionLoop loop;
     loop.rounds = 2;
     int sessions = 0;
     std::vector<Plan> seen;
-    loop.measure = [&](const std::vector<const Plan*>& plans) {
+    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
       const bool is_apart = sessions++ % 2 == 0;
       auto measurements = (is_apart ? apart : machine).Measure(plans);
       for (PlanMeasurement& measurement : measurements)
@@ -224,7 +156,7 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
       for (const Plan* plan : plans) seen.push_back(*plan);
       return measurements;
     };
-    const RefinedPlan refined = RefinePlan(graph_, *costs_, loop);
+    const RefinedPlan refined = RefinePlan(Problem(), *costs_, loop);
     for (const Plan& plan : seen) {
       EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan) * (1 + 1e-9));
       different += apart.TrueSeconds(plan) < apart.TrueSeconds(refined.plan);
@@ -250,9 +182,9 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
           if (close.size() < 8 && machine.TrueSeconds(plan) < 1.08 * optimum)
             close.push_back({"close", plan});
         });
-    PredictionLoop loop = SolvingLoop();
-    loop.rivals = [&] { return close; };
-    loop.measure = [&](const std::vector<const Plan*>& plans) {
+    PredictionLoop loop;
+    loop.rivals = close;
+    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
       std::vector<PlanMeasurement> measurements = machine.Measure(plans);
       for (size_t i = 0; i < measurements.size(); ++i) {
         const double wrong = 1 + 0.2 * HashFraction(std::to_string(i), seed);
@@ -261,7 +193,7 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
       }
       return measurements;
     };
-    const double without = machine.TrueSeconds(RefinePlan(graph_, *costs_, loop).plan);
+    const double without = machine.TrueSeconds(RefinePlan(Problem(), *costs_, loop).plan);
     double least = kForbidden;
     loop.compare = [&](const std::vector<const Plan*>& plans) {
       EXPECT_GT(plans.size(), 1u);
@@ -273,7 +205,7 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
       }
       return ratios;
     };
-    const double with = machine.TrueSeconds(RefinePlan(graph_, *costs_, loop).plan);
+    const double with = machine.TrueSeconds(RefinePlan(Problem(), *costs_, loop).plan);
     if (least < kForbidden) {
       EXPECT_NEAR(with, least, 1e-12);
     }
@@ -287,10 +219,10 @@ TEST_F(PredictionLoopTest, ThoseThatAreNearlyTheFastestAreComparedOnceMore) {
 TEST_F(PredictionLoopTest, OfEquallyFastPlansTheSmallestIsTaken) {
   Make(3, 8);
   FakeMachine machine(graph_, *costs_, [](const std::string&, const std::string&) { return 1.0; });
-  PredictionLoop loop = SolvingLoop();
+  PredictionLoop loop;
   loop.rounds = 1;
-  loop.rivals = [&] { return std::vector{UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))}; };
-  loop.measure = [&](const std::vector<const Plan*>& plans) {
+  loop.rivals = {UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))};
+  loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
     std::vector<PlanMeasurement> same(plans.size(), machine.Measure(plans).at(0));
     for (size_t i = 0; i < plans.size(); ++i) same[i].bytes = 300 - 100 * int64_t(i % 3);
     return same;
@@ -300,7 +232,7 @@ TEST_F(PredictionLoopTest, OfEquallyFastPlansTheSmallestIsTaken) {
       EXPECT_EQ(plans.size(), ratios.size());
       return ratios;
     };
-    return RefinePlan(graph_, *costs_, loop);
+    return RefinePlan(Problem(), *costs_, loop);
   };
   const RefinedPlan refined = chosen({1, 1.005, 1.02});
   EXPECT_EQ(refined.round, 1u);
@@ -426,20 +358,75 @@ TEST_F(PredictionLoopTest, RunsAPlanAgainWhosePredictionWasWrong) {
   PredictionLoop loop;
   loop.rounds = 5;
   const Plan plan = GraphTune(graph_, log_, *costs_, options_).plan;
-  int solved = 0;
-  loop.solve = [&](const Corrections&) {
-    Plan same = plan;
-    same.predicted_seconds *= ++solved == 4 ? 1.04 : 2;
-    return same;
+  // Runs whose steps nobody timed, so that nothing is learned from them.
+  loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
+    std::vector<PlanMeasurement> measurements = machine.Measure(plans);
+    for (PlanMeasurement& measurement : measurements) {
+      measurement.steps.clear();
+      if (machine.sessions.size() < 3) measurement.seconds *= 2;
+      if (machine.sessions.size() == 3) measurement.seconds *= 1.04;
+    }
+    return measurements;
   };
-  loop.measure = [&](const std::vector<const Plan*>& plans) { return machine.Measure(plans); };
-  const RefinedPlan refined = RefinePlan(graph_, *costs_, loop);
+  const RefinedPlan refined = RefinePlan(Problem(), *costs_, loop);
   EXPECT_TRUE(refined.settled);
   ASSERT_EQ(refined.rounds.size(), 3u);
   EXPECT_EQ(refined.round, 2u);
   EXPECT_TRUE(refined.rounds[2].changed.empty());
-  EXPECT_DOUBLE_EQ(refined.rounds[2].predicted_seconds, 2 * plan.predicted_seconds);
+  EXPECT_DOUBLE_EQ(refined.rounds[2].predicted_seconds, plan.predicted_seconds);
   EXPECT_NEAR(refined.plan.predicted_seconds, plan.predicted_seconds, 1e-9 * plan.predicted_seconds);
+}
+
+// Stopped in any session: the plan is the fastest of those that had run, and was kept before.
+TEST_F(PredictionLoopTest, StoppedItReturnsTheBestSoFar) {
+  int improved = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    for (size_t sessions = 0; sessions < 5; ++sessions) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", stopped after " << sessions);
+      Make(seed, 4 + int(seed % 6));
+      FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+        return 0.3 + 3 * HashFraction(node + option, seed);
+      });
+      std::vector<Plan> kept;
+      PredictionLoop loop;
+      loop.rivals = {UniformRival(Layout::Nchw())};
+      loop.keep = [&](const Plan& plan) { kept.push_back(plan); };
+      loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
+        EXPECT_NE(what, "");
+        EXPECT_FALSE(kept.empty());
+        if (machine.sessions.size() == sessions) throw Error(ErrorCode::kInterrupted, "interrupted");
+        return machine.Measure(plans);
+      };
+      const RefinedPlan refined = RefinePlan(Problem(), *costs_, loop);
+      EXPECT_TRUE(SameSchedules(refined.plan, kept.back()));
+      EXPECT_EQ(refined.check.seconds > 0, sessions > 0);
+      if (refined.finished) continue;
+      for (const std::vector<Plan>& session : machine.sessions)
+        for (const Plan& plan : session)
+          EXPECT_LE(machine.TrueSeconds(refined.plan), machine.TrueSeconds(plan) * (1 + 1e-9));
+      improved += !SameSchedules(refined.plan, kept.front());
+    }
+  }
+  EXPECT_GT(improved, 5);
+}
+
+// A first round that used up the time is the last one.
+TEST_F(PredictionLoopTest, RoundsThereIsNoTimeForAreLeftOut) {
+  Make(5, 8);
+  FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
+    return 0.3 + 3 * HashFraction(node + option, 5);
+  });
+  std::vector<std::string> purposes;
+  PredictionLoop loop;
+  loop.end = NowSeconds();
+  loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
+    purposes.push_back(what);
+    return machine.Measure(plans);
+  };
+  EXPECT_TRUE(RefinePlan(Problem(), *costs_, loop).finished);
+  ASSERT_EQ(purposes.size(), 2u);
+  EXPECT_EQ(purposes[0], "round 1 of 3");
+  EXPECT_EQ(purposes[1], "the plan once more");
 }
 
 }  // namespace

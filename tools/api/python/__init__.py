@@ -2,7 +2,7 @@
 
     plan = tilesmith.tune("resnet50.onnx", "resnet50.plan.jsonl", time_budget="3m")
     model = tilesmith.load("resnet50.onnx", plan=plan)
-    scores = model.run(image)["prob"]
+    scores = model.run(image)["fc"]
 
 Arrays have the model's shapes and types; what is given for a float32 input is converted, other inputs must be
 given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
@@ -10,14 +10,14 @@ thing, the value and what was allowed.
 """
 
 import os
-import shutil
-import subprocess
 
 from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
 from ._tilesmith import StepTime, TensorInfo, cores_of_numa_node
+from ._tilesmith import graph_tune as _graph_tune
+from ._tilesmith import tune as _tune
 
-__all__ = ["Model", "Session", "StepTime", "TensorInfo", "cores_of_numa_node", "load", "tune"]
+__all__ = ["Model", "Session", "StepTime", "TensorInfo", "cores_of_numa_node", "graph_tune", "load", "tune"]
 
 
 class Session:
@@ -114,33 +114,52 @@ def tune(
     plan,
     log=None,
     time_budget="4m",
+    graph_time_budget="90s",
+    rounds=3,
     threads=0,
-    options=(),
-    tune_options=(),
-    graph_tune_options=(),
+    batch=0,
+    input_shapes=(),
+    database=True,
     program=None,
+    progress=None,
 ):
     """Tunes the model's convolutions and chooses its layouts; writes `plan` and returns its path.
 
-    Runs the command line, since nothing else may run in a process that measures. `log` (default: the plan's
-    path with .log.jsonl) keeps what was measured: called again, it goes on from there. `options` are passed to
-    both `tilesmith tune` and `tilesmith graph-tune`: ["--batch", "8"]; the others to one of them. `program`:
-    the tilesmith executable, looked for in $TILESMITH and on the PATH by default.
+    Takes about both time budgets, seconds or texts such as "3m", in which nothing else may run in the process
+    or on the machine. `log` (default: the plan's path with .log.jsonl) keeps what was measured: called again,
+    it goes on from there. `rounds`: how many plans are run at most, learning from each. `database`: ask and
+    tell the user's database of earlier tunings. `program`: the tilesmith executable, which tries configs in a
+    process of its own; looked for in $TILESMITH and on the PATH by default. `progress` is called with a text
+    between measurements; Ctrl-C raises KeyboardInterrupt there, and what was measured is in the log.
     """
-    program = program or os.environ.get("TILESMITH") or shutil.which("tilesmith")
-    if not program:
-        raise RuntimeError("the program tilesmith was not found: set TILESMITH or add it to the PATH")
-    model, plan = os.fspath(model), os.fspath(plan)
-    log = os.fspath(log) if log else plan + ".log.jsonl"
-    common = list(options) + (["--threads", str(threads)] if threads else [])
-    budget = ["--time-budget", time_budget]
-    _call([program, "tune", model, "-o", log, "--resume", *budget, *common, *tune_options])
-    _call([program, "graph-tune", model, "--log", log, "-o", plan, *common, *graph_tune_options])
+    plan = os.fspath(plan)
+    program = os.fspath(program or os.environ.get("TILESMITH") or "tilesmith")
+    _tune(
+        os.fspath(model),
+        plan,
+        os.fspath(log) if log else "",
+        time_budget,
+        graph_time_budget,
+        rounds,
+        threads,
+        batch,
+        list(input_shapes),
+        database,
+        program,
+        progress,
+    )
     return plan
 
 
-def _call(command):
-    # The progress shows on stderr; the tables are for people at a terminal.
-    result = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-    if result.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with status {result.returncode}")
+def graph_tune(
+    model, plan, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), progress=None
+):
+    """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
+
+    Writes `plan`, the best so far from the first solution on, and returns its path.
+    """
+    plan = os.fspath(plan)
+    log = os.fspath(log) if log else ""
+    shapes = list(input_shapes)
+    _graph_tune(os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, progress)
+    return plan

@@ -5,10 +5,12 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 
 #include "tools/api/tilesmith.h"
+#include "tools/cli/args.h"
 
 namespace py = pybind11;
 
@@ -131,6 +133,52 @@ tilesmith::Model Load(const std::string& model, const std::string& plan, int thr
                                         .max_memory = max_memory});
 }
 
+// What Python calls with a text, or None. Called without the GIL; also where Ctrl-C is noticed, which raises
+// KeyboardInterrupt out of the tuning.
+std::function<void(const std::string&)> Progress(const py::object& progress) {
+  return [&progress](const std::string& stage) {
+    const py::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) progress(py::bytes(stage).attr("decode")("utf-8", "backslashreplace"));
+  };
+}
+
+double Seconds(const std::string& name, const py::object& duration) {
+  if (py::isinstance<py::str>(duration)) return tilesmith::ParseDuration(name, duration.cast<std::string>());
+  return duration.cast<double>();
+}
+
+void Tune(const std::string& model, const std::string& plan, const std::string& log,
+          const py::object& time_budget, const py::object& graph_time_budget, int rounds, int threads,
+          int64_t batch, const std::vector<std::string>& input_shapes, bool database,
+          const std::string& program, const py::object& progress) {
+  const tilesmith::TuneSettings settings = {.log = log,
+                                            .seconds = Seconds("time_budget", time_budget),
+                                            .graph_seconds = Seconds("graph_time_budget", graph_time_budget),
+                                            .rounds = rounds,
+                                            .database = database,
+                                            .threads = threads,
+                                            .batch = batch,
+                                            .input_shapes = input_shapes,
+                                            .program = program,
+                                            .on_progress = Progress(progress)};
+  const py::gil_scoped_release released;
+  tilesmith::Tune(model, plan, settings);
+}
+
+void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
+               const py::object& time_budget, int rounds, int threads, int64_t batch,
+               const std::vector<std::string>& input_shapes, const py::object& progress) {
+  const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("time_budget", time_budget),
+                                                 .rounds = rounds,
+                                                 .threads = threads,
+                                                 .batch = batch,
+                                                 .input_shapes = input_shapes,
+                                                 .on_progress = Progress(progress)};
+  const py::gil_scoped_release released;
+  tilesmith::GraphTune(model, log, plan, settings);
+}
+
 // Messages quote files, which may hold anything; Python's own conversion would fail on what is not UTF-8.
 void RaiseAsRuntimeError(std::exception_ptr thrown) {
   try {
@@ -180,4 +228,6 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def("profile", &PythonSession::Profile)
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);
   module.def("cores_of_numa_node", &tilesmith::CoresOfNumaNode);
+  module.def("tune", &Tune);
+  module.def("graph_tune", &GraphTune);
 }

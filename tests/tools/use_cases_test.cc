@@ -1,0 +1,79 @@
+// Bench and explain as functions, without the command line around them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layouts/base/error.h"
+#include "tools/network/explain_report.h"
+#include "tools/peers/bench_model.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr const char* kBenchedConv = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";
+
+BenchModelRequest RequestFor(const std::string& model) {
+  BenchModelRequest request;
+  request.targets.model.model = model;
+  request.machine = OpenMachine({.threads = 1, .max_isa = ""});
+  request.seconds = 1e-3;
+  return request;
+}
+
+TEST(BenchModelTest, AConvolutionBesideOneDnn) {
+  std::vector<std::string> stages;
+  const BenchedModel bench =
+      BenchModel(RequestFor(kBenchedConv), {.on_stage = [&](const std::string& stage) { stages.push_back(stage); }});
+  ASSERT_EQ(bench.rows.size(), 1u);
+  EXPECT_GT(bench.rows[0].bench.seconds, 0);
+  EXPECT_GT(bench.geomean, 0);
+  EXPECT_FALSE(bench.stopped);
+  EXPECT_FALSE(bench.network);
+  EXPECT_THAT(stages, testing::ElementsAre(std::string("1/1 ") + kBenchedConv));
+  Report report;
+  AddBench(report, bench, RequestFor(kBenchedConv).machine);
+  EXPECT_THAT(report.ToJson(), testing::HasSubstr("\"disturbed_share\""));
+}
+
+TEST(BenchModelTest, StoppedItReturnsWhatItHas) {
+  const StopFlag stop = true;
+  const BenchedModel bench = BenchModel(RequestFor("squeezenet1_1"), {.stop = &stop});
+  EXPECT_TRUE(bench.stopped);
+  EXPECT_TRUE(bench.rows.empty());
+}
+
+ExplainPlanRequest ExplainSqueezenet() {
+  ExplainPlanRequest request;
+  request.arguments.model = {.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}};
+  request.arguments.machine.threads = 1;
+  request.arguments.tuning.allow_defaults = true;
+  return request;
+}
+
+TEST(ExplainPlanTest, ExplainsEveryNodeThatHasAChoice) {
+  const ExplainedPlan explained = ExplainPlan(ExplainSqueezenet(), {});
+  EXPECT_FALSE(explained.nodes.empty());
+  ASSERT_FALSE(explained.plans.empty());
+  EXPECT_DOUBLE_EQ(explained.plans[0].plan.predicted_seconds, explained.solved->best.predicted_seconds);
+  for (const ExplainedNode& node : explained.nodes)
+    EXPECT_GE(node.other->total_seconds, explained.solved->best.predicted_seconds - 1e-12) << node.best.node;
+  Report report;
+  AddExplanation(report, explained, std::nullopt);
+  EXPECT_THAT(report.ToJson(), testing::HasSubstr("\"nodes\""));
+}
+
+TEST(ExplainPlanTest, ExplainsOneNodeOrStops) {
+  ExplainPlanRequest request = ExplainSqueezenet();
+  request.node = "features.3.squeeze";
+  const ExplainedPlan explained = ExplainPlan(request, {});
+  ASSERT_FALSE(explained.options.empty());
+  EXPECT_EQ(explained.options[0].schedule.node, request.node);
+  EXPECT_TRUE(explained.nodes.empty());
+  const StopFlag stop = true;
+  request.node = "";
+  EXPECT_THROW(ExplainPlan(request, {.stop = &stop}), Error);
+  request.node = "no_such_node_at_all";
+  EXPECT_THROW(ExplainPlan(request, {}), Error);
+}
+
+}  // namespace
+}  // namespace tilesmith

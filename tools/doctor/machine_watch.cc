@@ -1,0 +1,112 @@
+#include "tools/doctor/machine_watch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "layouts/measure/clock.h"
+#include "layouts/measure/quantile.h"
+#include "tools/cli/system_files.h"
+#include "tools/doctor/measurements.h"
+
+namespace tilesmith {
+namespace {
+
+// Seconds that a process's threads could have run and did not. 0 where the kernel does not count them.
+double WaitedSeconds(const std::string& process) {
+  namespace fs = std::filesystem;
+  double waited = 0;
+  std::error_code error;
+  for (auto at = fs::directory_iterator("/proc/" + process + "/task", error);
+       !error && at != fs::directory_iterator(); at.increment(error)) {
+    std::ifstream file(at->path() / "schedstat");
+    double ran = 0, delayed = 0;  // nanoseconds
+    if (file >> ran >> delayed) waited += delayed * 1e-9;
+  }
+  return waited;
+}
+
+}  // namespace
+
+Disturbance& Disturbance::operator+=(const Disturbance& other) {
+  seconds += other.seconds;
+  disturbed_seconds += other.disturbed_seconds;
+  return *this;
+}
+
+Disturbance Disturbance::operator-(const Disturbance& other) const {
+  return {seconds - other.seconds, disturbed_seconds - other.disturbed_seconds};
+}
+
+MachineWatch::MachineWatch() : last_(Read(0)) {}
+
+MachineWatch::Counters MachineWatch::Read(pid_t worker) {
+  const CpuTicks ticks = ReadCpuTicks();
+  const double waited = WaitedSeconds("self") + (worker > 0 ? WaitedSeconds(std::to_string(worker)) : 0);
+  return {NowSeconds(), waited, ticks.total, ticks.steal, worker};
+}
+
+Disturbance MachineWatch::EndInterval(pid_t worker) {
+  constexpr double kWaited = 0.02, kStolen = 0.01;  // shares of the time that are noise
+  const Counters before = last_;
+  last_ = Read(worker);
+  const double seconds = last_.now - before.now;
+  const bool same_threads = last_.worker == before.worker;
+  const bool waited = same_threads && last_.waited - before.waited > kWaited * seconds;
+  const bool stolen = static_cast<double>(last_.stolen - before.stolen) >
+                      kStolen * static_cast<double>(last_.ticks - before.ticks);
+  const Disturbance interval = {seconds, waited || stolen ? seconds : 0};
+  total_ += interval;
+  return interval;
+}
+
+void MachineWatch::Skip(pid_t worker) { last_ = Read(worker); }
+
+void WarnIfDisturbed(const Machine& machine, const WorkSinks& sinks) {
+  constexpr double kBusy = 0.15;  // of one CPU
+  constexpr double kPlacementSeconds = 0.05, kStill = 1.5;
+  constexpr std::chrono::milliseconds kIdle{100};
+  std::vector<std::string> reasons;
+  const CpuTicks before = ReadCpuTicks();
+  std::this_thread::sleep_for(kIdle);
+  const double busy = BusyCpus(before, ReadCpuTicks());
+  if (busy > kBusy) reasons.push_back(fmt::format("other programs use {:.1f} CPUs", busy));
+  if (machine.threads > 1) {
+    std::vector<double> barriers, arithmetic;
+    for (const CorePlacement& placement : PlacementSamples(machine.threads, kPlacementSeconds)) {
+      barriers.push_back(placement.barrier_seconds);
+      arithmetic.push_back(placement.arithmetic_seconds);
+    }
+    const auto varies = [&](const std::vector<double>& seconds) {
+      return Quantile(seconds, 0.9) > kStill * Quantile(seconds, 0.1);
+    };
+    if (varies(arithmetic)) {
+      reasons.emplace_back("the cores are shared at times");
+    } else if (varies(barriers)) {
+      reasons.emplace_back("the host moves the cores");
+    }
+  }
+  if (reasons.empty()) return;
+  sinks.Warn(fmt::format("the machine is disturbed: {} (see tilesmith doctor)", fmt::join(reasons, "; ")));
+}
+
+Cell DisturbedCell(double share) {
+  return {share, share >= kDisturbedShare ? fmt::format("{:.0f}%", share * 100) : ""};
+}
+
+void AddDisturbance(Report& report, const Disturbance& disturbance) {
+  const double share = disturbance.share();
+  report.Fact("disturbed_share", "machine",
+              {share, share >= kDisturbedShare
+                          ? fmt::format("disturbed: {:.0f}% of the time; measure again", share * 100)
+                          : "quiet meanwhile"});
+}
+
+}  // namespace tilesmith

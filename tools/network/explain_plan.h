@@ -1,0 +1,78 @@
+// Why a network's best plan is as it is, and what else would cost: what `tilesmith explain` does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/explain/best_plans.h"
+#include "graph_tuner/explain/explain.h"
+#include "graph_tuner/explain/layout_tries.h"
+#include "tools/cli/graph_tuning.h"
+
+namespace tilesmith {
+
+struct ExplainPlanRequest {
+  GraphTuningArguments arguments;     // model, machine, log, and how to choose
+  std::string node = {};              // "": all nodes in a line each
+  std::string plan_path = {};         // a plan of the network, to be held against the best one
+  std::optional<Layout> layout = {};  // is asked about
+  int64_t plans = 3;                  // how many of the best plans are compared, without a node
+};
+
+// A node that has a choice, and what it has otherwise: what the given plan has or, without one, the
+// runner-up. None where the given plan has what the log has not.
+struct ExplainedNode {
+  NodePlan best;
+  std::optional<ExplainedChoice> other;
+};
+
+// A convolution in the layout that is asked about: its best choice that has it, if there is one.
+struct ExplainedConv {
+  NodePlan best;
+  std::optional<ExplainedChoice> closest;
+  LayoutTries tries;
+};
+
+// A plan beside the best one of today.
+struct GivenPlan {
+  Plan plan;
+  double layouts_seconds = 0;        // of the best plan that has its choices, by this log
+  size_t missing = 0;                // nodes whose choices this log has not
+  std::vector<CostTerm> terms = {};  // what that plan pays more
+};
+
+// Plain values, but for what they are said of.
+struct ExplainedPlan {
+  std::unique_ptr<const Graph> graph;
+  std::unique_ptr<CostSource> costs;
+  std::unique_ptr<const NetworkProblem> problem;
+  std::unique_ptr<const SolvedNetwork> solved;
+  std::optional<GivenPlan> given;
+
+  // Of a node: every way to compute it, the best plan's first.
+  std::vector<ExplainedChoice> options = {};
+  // Of a node and a layout: was it tried, with a command that would try it. Empty but for convolutions.
+  LayoutTries tries = {};
+  std::string command = {};
+
+  // Of a layout without a node: what the network takes with it wherever possible.
+  double uniform_seconds = 0;
+  std::vector<ExplainedConv> convolutions = {};
+
+  // Without either.
+  std::vector<ExplainedNode> nodes = {};
+  std::vector<RankedPlan> plans = {};
+};
+
+// What a plan's node has, if today's problem still has it.
+std::optional<NodeChoice> GivenChoice(const ExplainedPlan& explained, Graph::NodeId node);
+
+// Costs that are not known yet are measured. Throws Error(kUsage) for a node that is not there, naming those
+// with a similar name; Error(kInterrupted) when it is stopped; and as CheckPlan, LoadTuningLog and
+// NetworkProblem do.
+ExplainedPlan ExplainPlan(const ExplainPlanRequest& request, const WorkSinks& sinks);
+
+}  // namespace tilesmith

@@ -1,0 +1,215 @@
+#include "tools/peers/bench_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "layouts/base/error.h"
+#include "templates/base/fma_peak.h"
+#include "tools/bench/bench_report.h"
+#include "tools/bench/conv_bench.h"
+#include "tools/bench/separate_schedules.h"
+#include "tools/cli/accuracy.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
+#include "tools/doctor/measurements.h"
+#include "tools/network/network_run.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tuner/records/best_records.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr double kNetworkSeconds = 4;  // at least
+
+class ModelBench {
+ public:
+  ModelBench(const BenchModelRequest& request, const WorkSinks& sinks)
+      : request_(request), sinks_(sinks), machine_(request.machine) {}
+
+  BenchedModel Run() {
+    const Targets targets = LoadTargets(request_.targets);
+    if (!request_.plan_path.empty() && !targets.is_network())
+      throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
+    CheckAccuracyLimits(request_.accuracy);
+    if (!request_.log_path.empty())
+      records_ = AcceptedRecords(request_.accuracy, LoadUsableRecords(request_.log_path, machine_.cpu));
+    if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, *targets.graph, machine_);
+    const PinnedTeam team(machine_);
+    WarnIfDisturbed(machine_, sinks_);
+    bench_.peak_flops = MeasureFmaPeak(machine_.cpu, machine_.threads);
+    bench_.stopped = !UnlessInterrupted(
+        [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });
+    return std::move(bench_);
+  }
+
+ private:
+  void BenchTasks(const Targets& targets) {
+    bench_.cold_weights = ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_.cpu);
+    bench_.view = {request_.against == "direct", bench_.peak_flops};
+    Measure(targets.is_network() ? TasksOf(bench_.plan) : targets.tasks, bench_.cold_weights, bench_.rows);
+    bench_.geomean = TotalsOf(bench_.rows, bench_.view).geomean;
+    if (!targets.is_network()) return;
+    BenchWhole(*targets.graph);
+    BenchBesidePeer();
+  }
+
+  void BenchSuites(const std::vector<Suite>& suites) {
+    for (Suite suite : suites) {
+      std::vector<ConvTask> tasks;
+      for (const SuiteRow& row : suite.rows) tasks.push_back(row.task);
+      suite.cold_weights = ColdWeights(request_.conditions, tasks.front());
+      const bool direct = request_.against.empty() ? suite.against_direct : request_.against == "direct";
+      bench_.suites.push_back({std::move(suite), {}, {direct, bench_.peak_flops}});
+      SuiteBench& result = bench_.suites.back();
+      Measure(tasks, result.suite.cold_weights, result.rows);
+      bench_.geomean = GeometricMeanRatio(bench_.suites);
+    }
+  }
+
+  BestByWorkload BestOf(bool cold, const AccuracyLimits& limits) const {
+    std::vector<Record> records;
+    std::ranges::copy_if(records_, std::back_inserter(records), [&](const Record& record) {
+      return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold &&
+             Accepts(limits, record);
+    });
+    return BestRecords(records, machine_.cpu);
+  }
+
+  // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
+  // plan the first schedule of a workload that it schedules differently in different places.
+  std::map<std::string, Schedule> FindSchedules(bool cold, const AccuracyLimits& limits) const {
+    std::map<std::string, Schedule> schedules;
+    for (const bool wanted : {cold, !cold}) {
+      for (const auto& [workload, by_layouts] : BestOf(wanted, limits)) {
+        const auto best =
+            std::ranges::min_element(by_layouts, {}, [](const auto& entry) { return entry.second.seconds; });
+        schedules.insert({workload, {best->second.template_name, best->second.config, "log"}});
+      }
+    }
+    for (const NodePlan& node : bench_.plan.nodes) {
+      if (!node.record) continue;
+      schedules.insert_or_assign(WorkloadToString(node.record->workload),
+                                 Schedule{node.record->template_name, node.record->config, "plan"});
+    }
+    return schedules;
+  }
+
+  void Measure(const std::vector<ConvTask>& tasks, bool cold, std::vector<BenchRow>& rows) {
+    AccuracyLimits limits;
+    if (!tasks.empty()) limits.forbidden_templates = tasks.front().forbidden_templates;  // alike in a suite
+    const std::map<std::string, Schedule> schedules = FindSchedules(cold, limits);
+    const BestByWorkload best = BestOf(cold, limits);
+    const DuelOptions duel = {
+        .seconds = request_.seconds, .cold = cold, .threads = machine_.threads, .stop = sinks_.stop};
+    for (const ConvTask& task : tasks) {
+      ThrowIfStopped(sinks_.stop);
+      const std::string key = WorkloadToString(task.workload);
+      sinks_.Stage(fmt::format("{}/{} {}", rows.size() + 1, tasks.size(), key));
+      const auto found = schedules.find(key);
+      const Schedule schedule =
+          found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
+      std::optional<SeparateSchedules> separate;
+      if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_.cpu);
+      bench_.watch.Skip();
+      ConvBench bench = BenchConv(task.workload, schedule, machine_, duel, separate ? &*separate : nullptr);
+      rows.push_back({task, std::move(bench), bench_.watch.EndInterval().share()});
+    }
+  }
+
+  void BenchWhole(const Graph& graph) {
+    std::map<std::string, OneDnnAlgorithm> fastest;
+    for (const BenchRow& row : bench_.rows) {
+      if (const OneDnnSide* side = row.bench.Fastest())
+        fastest[WorkloadToString(row.bench.workload.main_conv())] = side->algorithm;
+    }
+    const auto choose = [&](const ConvWorkload& workload) {
+      const auto found = fastest.find(WorkloadToString(workload));
+      return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
+    };
+    sinks_.Stage("the whole network");
+    NetworkRun run(graph, bench_.plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+    DuelOptions options =
+        NetworkDuel(std::max(kNetworkSeconds, request_.seconds), machine_.threads, bench_.plan.placement);
+    options.stop = sinks_.stop;
+    bench_.watch.Skip();
+    std::optional<NetworkRun> untuned;
+    if (!request_.plan_path.empty()) {
+      const Plan plan = HeuristicPlan(graph, machine_.cpu, machine_.threads);
+      untuned.emplace(graph, plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+    }
+    const OurNetworks ours{run, untuned ? &*untuned : nullptr};
+    bench_.read_bytes_per_second = MemoryReadBandwidth(machine_);
+    bench_.network = BenchNetwork(graph, ours, choose, machine_.cpu, options);
+    bench_.network->disturbed_share = bench_.watch.EndInterval().share();
+  }
+
+  void BenchBesidePeer() {
+    const std::string library = FindOnnxRuntime(request_.onnxruntime);
+    if (library.empty()) {
+      bench_.peer_refusal = "not here (tools/fetch-peers)";
+      return;
+    }
+    sinks_.Stage("beside ONNX Runtime");
+    try {
+      bench_.peer = BenchPeer({.model = request_.targets.model,
+                               .plan_path = request_.plan_path,
+                               .machine = machine_,
+                               .library = library,
+                               .seconds = std::max(kNetworkSeconds, request_.seconds),
+                               .stop = sinks_.stop});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kEnvironment) throw;
+      bench_.peer_refusal = error.what();
+    }
+  }
+
+  const BenchModelRequest& request_;
+  const WorkSinks& sinks_;
+  const Machine& machine_;
+  std::vector<Record> records_;
+  BenchedModel bench_;
+};
+
+}  // namespace
+
+BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks) {
+  return ModelBench(request, sinks).Run();
+}
+
+void AddBench(Report& report, const BenchedModel& bench, const Machine& machine) {
+  report.Fact("threads", "threads", CountCell(machine.threads));
+  report.Fact("peak_flops", "FMA peak",
+              {bench.peak_flops, fmt::format("{:.0f} GFLOP/s", bench.peak_flops * 1e-9)});
+  report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
+  if (!bench.suites.empty()) {
+    AddSuites(report, bench.suites);
+  } else {
+    report.Fact("weights", "weights", TextCell(bench.cold_weights ? "cold" : "warm"));
+    AddBenchRows(report, bench.rows, bench.view);
+    if (bench.network) AddNetworkBench(report, bench.plan, *bench.network);
+    if (bench.peer) AddPeerBench(report, *bench.peer);
+    if (!bench.peer_refusal.empty()) report.Fact("onnxruntime", "ONNX Runtime", TextCell(bench.peer_refusal));
+  }
+  AddDisturbance(report, bench.watch.total());
+  AddOrigin(report.details(), machine.cpu);
+  if (bench.read_bytes_per_second > 0)
+    report.details().Fact("read_bytes_per_second", "", {bench.read_bytes_per_second, "memory reads"});
+}
+
+Table BenchRowsTable(const BenchedModel& bench) {
+  return bench.suites.empty() ? BenchTable(bench.rows, bench.view) : SuiteRowsTable(bench.suites);
+}
+
+std::string BenchTitle(const BenchedModel& bench) {
+  if (!bench.suites.empty()) return "Classes of convolution beside oneDNN";
+  return fmt::format("Convolutions beside oneDNN, weights {}", bench.cold_weights ? "cold" : "warm");
+}
+
+}  // namespace tilesmith

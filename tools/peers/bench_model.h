@@ -1,0 +1,56 @@
+// Convolutions and whole networks beside oneDNN and ONNX Runtime: what `tilesmith bench` does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/bench/suite_bench.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/targets.h"
+#include "tools/doctor/machine_watch.h"
+#include "tools/network/network_bench.h"
+#include "tools/peers/peer_bench.h"
+
+namespace tilesmith {
+
+struct BenchModelRequest {
+  TargetOptions targets;
+  Machine machine;
+  std::string plan_path = {}, log_path = {};  // schedules; without either the default ones
+  std::string against = {};                   // "best", "direct"; "": as a suite says, or best
+  std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
+  std::string conditions = "auto";            // ColdWeights
+  AccuracyLimits accuracy = {};
+  double seconds = 0.5;  // for each convolution; a network has 4 s at least
+};
+
+struct BenchedModel {
+  double peak_flops = 0;
+  bool cold_weights = false;  // of `rows`
+  BenchView view;
+  std::vector<BenchRow> rows;      // of a network or a workload
+  std::vector<SuiteBench> suites;  // instead
+  Plan plan;                       // of a network, and how it fared as a whole
+  std::optional<NetworkBench> network;
+  double read_bytes_per_second = 0;  // of memory, beside a network
+  std::optional<PeerBench> peer;
+  std::string peer_refusal;  // why there is none beside a network
+  double geomean = 0;        // of the rows' ratios; 0 without any
+  MachineWatch watch;
+  bool stopped = false;  // what was measured until then is here
+};
+
+// Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, and for a plan
+// without a network; Error(kWrongAnswer) when a side computes something else (conv_bench.h, network_bench.h,
+// peer_bench.h).
+BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks);
+
+// All of it, a network's or workload's table or the suites', as the command prints it.
+void AddBench(Report& report, const BenchedModel& bench, const Machine& machine);
+// What is measured of every convolution, and what it is called.
+Table BenchRowsTable(const BenchedModel& bench);
+std::string BenchTitle(const BenchedModel& bench);
+
+}  // namespace tilesmith

@@ -1,0 +1,36 @@
+// oneDNN's times of convolutions, kept beside a tuning log so that going on with it need not take them again.
+//
+// JSON lines, one a time; each says for which machine, threads, weights and version of oneDNN it holds. Lines
+// that are no such are skipped.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tools/bench/conv_bench.h"
+#include "tools/cli/machine.h"
+
+namespace tilesmith {
+
+class BaselineCache {
+ public:
+  // "a.jsonl" -> "a.onednn.jsonl"
+  static std::string PathFor(const std::string& log_path);
+
+  BaselineCache(std::string path, const Machine& machine);
+
+  // Null where the time is not known; an empty optional where oneDNN cannot do the convolution.
+  const std::optional<OneDnnSide>* Find(const ConvWorkload& workload, bool cold_weights) const;
+  // Appends it at once. A file that takes nothing is no error: the time is taken again.
+  void Add(const ConvWorkload& workload, bool cold_weights, const std::optional<OneDnnSide>& side);
+
+ private:
+  std::string KeyOf(const ConvWorkload& workload, bool cold_weights) const;
+  void Read();
+
+  std::string path_, machine_;
+  std::map<std::string, std::optional<OneDnnSide>> sides_;
+};
+
+}  // namespace tilesmith
