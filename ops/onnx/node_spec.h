@@ -16,4 +16,7 @@ namespace tilesmith {
 NodeSpec MakeNodeSpec(const onnx::NodeProto& proto, std::string name, int64_t opset,
                       std::vector<NodeInput> inputs);
 
+// The reverse for one attribute.
+void SetAttribute(const std::string& name, const Attribute& value, onnx::AttributeProto& proto);
+
 }  // namespace tilesmith

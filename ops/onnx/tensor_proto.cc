@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 #include <cmath>
 #include <cstring>
 
@@ -11,6 +12,8 @@
 
 namespace tilesmith {
 namespace {
+
+constexpr int64_t kIrVersion = 7;  // of ONNX 1.8, whose opset is 13
 
 using onnx::TensorProto;
 
@@ -153,6 +156,41 @@ Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
       Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
   }
   return tensor;
+}
+
+void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto) {
+  proto.set_name(name);
+  for (const int64_t size : tensor.shape()) proto.add_dims(size);
+  const bool is_float = tensor.type() == DataType::kF32;
+  proto.set_data_type(is_float ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
+  const void* data = is_float ? static_cast<const void*>(tensor.floats()) : tensor.ints();
+  proto.set_raw_data(data, static_cast<size_t>(tensor.size()) * (is_float ? sizeof(float) : sizeof(int64_t)));
+}
+
+void SetFloatInfo(const std::string& name, const Shape& shape, onnx::ValueInfoProto& proto) {
+  proto.set_name(name);
+  onnx::TypeProto::Tensor& type = *proto.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.mutable_shape();  // present also when it has no sizes
+  for (const int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+}
+
+onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset) {
+  onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("tilesmith");
+  model.add_opset_import()->set_version(opset);
+  model.mutable_graph()->set_name(graph_name);
+  return model;
+}
+
+std::string Serialize(const onnx::ModelProto& model) {
+  const size_t bytes = model.ByteSizeLong();
+  if (bytes > INT_MAX) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} would be {} bytes; ONNX files end at 2 GiB", model.graph().name(), bytes));
+  }
+  return model.SerializeAsString();
 }
 
 }  // namespace tilesmith

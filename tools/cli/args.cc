@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "layouts/base/error.h"
 
@@ -191,5 +192,17 @@ void Args::Parse(const std::vector<std::string>& arguments) {
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
 std::string Args::Help(const std::string& command) const { return impl_->app.help(command); }
+
+std::vector<ArgumentDescription> Args::Describe() const {
+  std::vector<ArgumentDescription> arguments;
+  for (const CLI::Option* option : std::as_const(impl_->app).get_options()) {
+    if (option == impl_->help) continue;
+    const bool takes_value = option->get_items_expected_max() > 0;
+    arguments.push_back({option->get_name(option->get_positional(), true),
+                         takes_value ? option->get_type_name() : "", option->get_description(),
+                         option->get_positional()});
+  }
+  return arguments;
+}
 
 }  // namespace tilesmith

@@ -8,8 +8,17 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/streams.h"
+#include "tools/cli/version.h"
 
 namespace tilesmith {
+
+const std::string_view kAboutTilesmith =
+    "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
+    "network, runs it, and shows it beside oneDNN.\n";
+const std::string_view kExitCodes =
+    "0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
+    "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
+
 namespace {
 
 // "tilesmith log": what a user typed to get at these commands.
@@ -28,11 +37,7 @@ std::string CommandsText(const Menu& menu) {
 }
 
 std::string OverviewText(const Menu& menu) {
-  return "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
-         "network, runs it, and shows it beside oneDNN.\n\n" +
-         CommandsText(menu) +
-         "\nExit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
-         "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
+  return fmt::format("{}\n{}\nExit codes: {}", kAboutTilesmith, CommandsText(menu), kExitCodes);
 }
 
 std::string HelpText(const std::string& name, const Command& command, const Args& args) {
@@ -121,7 +126,7 @@ int RunArguments(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (arguments[0] == "--version") {
-    PrintOut("tilesmith " TILESMITH_VERSION "\n");
+    PrintOut(VersionText());
     return 0;
   }
   return RunFromMenu(menu, arguments);

@@ -2,7 +2,7 @@
 
     plan = tilesmith.tune("resnet50.onnx", "resnet50.plan.jsonl", time_budget="3m")
     model = tilesmith.load("resnet50.onnx", plan=plan)
-    scores = model.run(image)["prob"]
+    scores = model.run(image)["fc"]  # outputs by their names in the model
 
 Arrays are float32, in the model's shapes; other types are converted. Errors are RuntimeError, ValueError for
 arrays that do not fit; their messages name the thing, the value and what was allowed.
@@ -14,9 +14,9 @@ import subprocess
 
 from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
-from ._tilesmith import StepTime, TensorInfo, cores_of_numa_node
+from ._tilesmith import StepTime, TensorInfo, __version__, cores_of_numa_node
 
-__all__ = ["Model", "Session", "StepTime", "TensorInfo", "cores_of_numa_node", "load", "tune"]
+__all__ = ["__version__", "Model", "Session", "StepTime", "TensorInfo", "cores_of_numa_node", "find_program", "load", "tune"]
 
 
 class Session:
@@ -124,11 +124,9 @@ def tune(
     Runs the command line, since nothing else may run in a process that measures. `log` (default: the plan's
     path with .log.jsonl) keeps what was measured: called again, it goes on from there. `options` are passed to
     both `tilesmith tune` and `tilesmith graph-tune`: ["--batch", "8"]; the others to one of them. `program`:
-    the tilesmith executable, looked for in $TILESMITH and on the PATH by default.
+    the tilesmith executable, by default what find_program returns.
     """
-    program = program or os.environ.get("TILESMITH") or shutil.which("tilesmith")
-    if not program:
-        raise RuntimeError("the program tilesmith was not found: set TILESMITH or add it to the PATH")
+    program = program or find_program()
     model, plan = os.fspath(model), os.fspath(plan)
     log = os.fspath(log) if log else plan + ".log.jsonl"
     common = list(options) + (["--threads", str(threads)] if threads else [])
@@ -136,6 +134,17 @@ def tune(
     _call([program, "tune", model, "-o", log, "--resume", *budget, *common, *tune_options])
     _call([program, "graph-tune", model, "--log", log, "-o", plan, *common, *graph_tune_options])
     return plan
+
+
+def find_program():
+    """The program tilesmith: $TILESMITH, the one in this package (a wheel has it), or the one on the PATH."""
+    packaged = os.path.join(os.path.dirname(__file__), "tilesmith")
+    program = os.environ.get("TILESMITH") or (
+        packaged if os.path.exists(packaged) else shutil.which("tilesmith")
+    )
+    if not program:
+        raise RuntimeError("the program tilesmith was not found: set TILESMITH or add it to the PATH")
+    return program
 
 
 def _call(command):
