@@ -16,7 +16,7 @@ std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + 
 TEST(ScriptsTest, AllParse) {
   for (const char* name :
        {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
-        "tools/fuzz", "tools/lib.sh", "tools/package", "tools/ort/fetch", "tests/tools/packages/check",
+        "tools/fuzz", "tools/lib.sh", "tools/package", "tools/ort/fetch", "tests/tools/package_test",
         "tests/tools/ort/check", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
