@@ -186,7 +186,6 @@ class PluginTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             session(made, {"dump": folder})
             (region,) = glob.glob(os.path.join(folder, "*.onnx"))
-            onnx.checker.check_model(region)
             plan = os.path.join(folder, "plan.jsonl")
             log = os.path.join(folder, "log.jsonl")
             shared = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
