@@ -201,7 +201,7 @@ class PluginTest(unittest.TestCase):
             )
             running = session(made, {"plan": plan})
             self.expect_like_host(made, running, self.image(1, 3, 12, 12))
-            self.expect_refused("it was made for none of the", small(), {"plan": plan})
+            self.expect_refused("it was made for none of the", small(2), {"plan": plan})
 
 
 if __name__ == "__main__":
