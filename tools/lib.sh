@@ -73,6 +73,7 @@ build() {
     rm -f "$log"
     return 1
   fi
+  grep -h -A 1 'is left out' "$log" >&2 || true
   rm -f "$log"
   ninja --quiet -C "$folder" "$target" >&2
 }

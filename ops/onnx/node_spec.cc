@@ -42,6 +42,35 @@ Attribute MakeAttribute(const AttributeProto& proto) {
   }
 }
 
+struct AttributeSetter {
+  onnx::AttributeProto& proto;
+
+  void operator()(int64_t value) const {
+    proto.set_type(onnx::AttributeProto::INT);
+    proto.set_i(value);
+  }
+  void operator()(float value) const {
+    proto.set_type(onnx::AttributeProto::FLOAT);
+    proto.set_f(value);
+  }
+  void operator()(const std::string& value) const {
+    proto.set_type(onnx::AttributeProto::STRING);
+    proto.set_s(value);
+  }
+  void operator()(const std::vector<int64_t>& values) const {
+    proto.set_type(onnx::AttributeProto::INTS);
+    for (const int64_t value : values) proto.add_ints(value);
+  }
+  void operator()(const std::vector<float>& values) const {
+    proto.set_type(onnx::AttributeProto::FLOATS);
+    for (const float value : values) proto.add_floats(value);
+  }
+  void operator()(const Tensor& value) const {
+    proto.set_type(onnx::AttributeProto::TENSOR);
+    SetTensor("", value, *proto.mutable_t());
+  }
+};
+
 // Opset 6: with broadcast=1, the second operand's axes are matched with those of the first from `axis` on;
 // numpy's rule, that of opset 7, matches the last ones.
 void TranslateBroadcast(NodeSpec& spec) {
@@ -142,6 +171,11 @@ NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, st
   spec.outputs = static_cast<int>(node.outputs.size());
   if (opset < 7) TranslateOpset6(spec);
   return spec;
+}
+
+void SetAttribute(const std::string& name, const Attribute& value, onnx::AttributeProto& proto) {
+  proto.set_name(name);
+  std::visit(AttributeSetter{proto}, value);
 }
 
 }  // namespace tilesmith

@@ -24,4 +24,7 @@ std::string QualifiedType(const std::string& domain, const std::string& op_type)
 // expressed.
 NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, std::vector<NodeInput> inputs);
 
+// The reverse for one attribute.
+void SetAttribute(const std::string& name, const Attribute& value, onnx::AttributeProto& proto);
+
 }  // namespace tilesmith

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
 #include <climits>
@@ -128,6 +129,8 @@ OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
   }
   return summary;
 }
+
+std::string ProtobufVersion() { return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION); }
 
 Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source) {
   onnx::TensorProto proto;

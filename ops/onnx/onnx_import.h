@@ -45,6 +45,9 @@ struct OnnxSummary {
 };
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
 
+// Of the library that parses models: "3.21.12".
+std::string ProtobufVersion();
+
 // A serialized TensorProto (a .pb file of test data), in its type; doubles become floats. Throws
 // Error(kBadModel) when it is malformed or of another type.
 Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source);

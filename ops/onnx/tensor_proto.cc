@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 #include <cstring>
 
 #include "layouts/base/error.h"
@@ -11,6 +12,8 @@
 
 namespace tilesmith {
 namespace {
+
+constexpr int64_t kIrVersion = 7;  // of ONNX 1.8, whose opset is 13
 
 using onnx::TensorProto;
 
@@ -117,6 +120,39 @@ Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
     filler.FillAs(tensor.data<T>());
   });
   return tensor;
+}
+
+void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto) {
+  proto.set_name(name);
+  for (const int64_t size : tensor.shape()) proto.add_dims(size);
+  proto.set_data_type(OnnxTypeNumber(tensor.type()));
+  proto.set_raw_data(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+}
+
+void SetFloatInfo(const std::string& name, const Shape& shape, onnx::ValueInfoProto& proto) {
+  proto.set_name(name);
+  onnx::TypeProto::Tensor& type = *proto.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.mutable_shape();  // present also when it has no sizes
+  for (const int64_t size : shape) type.mutable_shape()->add_dim()->set_dim_value(size);
+}
+
+onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset) {
+  onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("tilesmith");
+  model.add_opset_import()->set_version(opset);
+  model.mutable_graph()->set_name(graph_name);
+  return model;
+}
+
+std::string Serialize(const onnx::ModelProto& model) {
+  const size_t bytes = model.ByteSizeLong();
+  if (bytes > INT_MAX) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} would be {} bytes; ONNX files end at 2 GiB", model.graph().name(), bytes));
+  }
+  return model.SerializeAsString();
 }
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -328,10 +329,16 @@ class InstalledTest : public testing::Test {
 
   static std::string Prefix() { return directory_->File("prefix"); }
   static std::string Build() { return directory_->File("build"); }
+  // Where the package went: Debian's Python and others look in different places.
+  static std::string PythonPath() {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Prefix() + "/lib"))
+      if (entry.path().filename() == "__init__.py") return entry.path().parent_path().parent_path();
+    return "";
+  }
   static ProgramResult Run(const std::vector<std::string>& arguments) {
     return RunProgram(arguments, {.environment = {"LD_LIBRARY_PATH=" + Prefix() + "/lib",
                                                   "PKG_CONFIG_PATH=" + Prefix() + "/lib/pkgconfig",
-                                                  "PYTHONPATH=" + Prefix() + "/lib/python3/dist-packages",
+                                                  "PYTHONPATH=" + PythonPath(),
                                                   "TILESMITH=" + Prefix() + "/bin/tilesmith"}});
   }
 

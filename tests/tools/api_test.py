@@ -52,6 +52,8 @@ class PackageTest(unittest.TestCase):
         return array
 
     def test_describes_itself(self):
+        self.assertRegex(tilesmith.__version__, r"^\d+\.\d+\.\d+$")
+        self.assertTrue(os.access(tilesmith.find_program(), os.X_OK))
         (info,) = self.model.inputs
         self.assertEqual((info.name, info.shape, info.layout), ("input", [1, 3, 64, 64], "NCHW"))
         self.assertEqual(info.type, "f32")

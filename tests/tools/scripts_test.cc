@@ -1,4 +1,6 @@
 // The scripts: they parse, explain themselves, and refuse what they do not know.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -12,8 +14,10 @@ namespace {
 std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + name; }
 
 TEST(ScriptsTest, AllParse) {
-  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models",
-                           "tools/fetch-peers", "tools/fetch-report", "tools/report/pictures", "tools/fuzz", "tools/lib.sh", ".ci/run"}) {
+  for (const char* name :
+       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
+        "tools/fetch-report", "tools/report/pictures", "tools/fuzz", "tools/lib.sh", "tools/package",
+        "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }
@@ -21,7 +25,8 @@ TEST(ScriptsTest, AllParse) {
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
-                           "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures"}) {
+                           "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures",
+                           "tools/package", "tools/ort/fetch"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
@@ -40,6 +45,31 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
               testing::HasSubstr("resnet51 is neither a built-in network"));
+}
+
+// No daemon is at hand to build it, but what it runs and copies can be looked at.
+TEST(ScriptsTest, DockerfileRunsWhatIsThere) {
+  std::istringstream file(ReadFile(Script("tools/Dockerfile")));
+  int commands = 0;
+  for (std::string line; std::getline(file, line);) {
+    SCOPED_TRACE(line);
+    if (line.empty() || line[0] == '#') continue;
+    const std::string word = line.substr(0, line.find(' ')),
+                      rest = line.substr(std::min(line.size(), word.size() + 1));
+    EXPECT_THAT(word, testing::AnyOf("FROM", "WORKDIR", "COPY", "RUN", "ENTRYPOINT"));
+    if (word == "FROM") {
+      EXPECT_THAT(rest, testing::StartsWith("debian:12-slim"));
+    }
+    if (word != "RUN") continue;
+    ++commands;
+    EXPECT_EQ(RunProgram({"bash", "-n", "-c", rest}).exit_code, 0);
+    const std::string program = rest.substr(0, rest.find(' '));
+    if (program.starts_with("tools/")) {
+      EXPECT_EQ(access(Script(program).c_str(), X_OK), 0);
+      EXPECT_THAT(RunProgram({Script(program), "--help"}).out, testing::StartsWith("usage: " + program));
+    }
+  }
+  EXPECT_GT(commands, 4);
 }
 
 // The lines of a file of results without those that begin with #.

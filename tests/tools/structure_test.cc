@@ -38,6 +38,7 @@ const std::map<std::string, std::vector<std::string>> kConfined{
     {"CLI/", {"tools/"}},
     {"zip.h", {"tools/cli/npz"}},
     {"pybind11", {"tools/api/python/"}},
+    {"onnxruntime", {"tools/ort/plugin/"}},
 };
 
 struct SourceFile {

@@ -14,6 +14,7 @@
 #include "graph_tuner/executor/executor.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
+#include "tools/api/model_from_graph.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/machine.h"
 #include "tools/network/network_run.h"
@@ -199,7 +200,11 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   Graph graph =
       LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
   const Plan plan = LoadPlan(options.plan, graph, machine);
-  auto impl = std::make_shared<Impl>();
+  return ModelFromGraph::Compile(std::move(graph), plan, machine);
+}
+
+Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const Machine& machine) {
+  auto impl = std::make_shared<Model::Impl>();
   impl->network = CompileNetwork(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads));
   impl->inputs = Describe(impl->network->inputs);
   impl->outputs = Describe(impl->network->outputs);

@@ -110,6 +110,7 @@ class TILESMITH_API Model {
 
  private:
   friend class Session;
+  friend struct ModelFromGraph;
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;

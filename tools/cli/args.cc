@@ -266,4 +266,16 @@ std::string Args::Help(const std::string& command, size_t width) const {
   return text;
 }
 
+std::vector<ArgumentDescription> Args::Describe() const {
+  std::vector<ArgumentDescription> arguments;
+  for (const CLI::Option* option : std::as_const(impl_->app).get_options()) {
+    if (option == impl_->help) continue;
+    const bool takes_value = option->get_items_expected_max() > 0;
+    arguments.push_back({option->get_name(option->get_positional(), true),
+                         takes_value ? option->get_type_name() : "", option->get_description(),
+                         option->get_positional()});
+  }
+  return arguments;
+}
+
 }  // namespace tilesmith

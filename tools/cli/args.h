@@ -12,6 +12,13 @@
 
 namespace tilesmith {
 
+struct ArgumentDescription {
+  std::string names;  // "-o,--output", or of a positional one "MODEL"
+  std::string value;  // what stands for an option's value, "N" or "{xgb,ga}"; "" when it takes none
+  std::string help;
+  bool positional = false;
+};
+
 class Args {
  public:
   Args();
@@ -47,6 +54,8 @@ class Args {
   bool help_asked() const;
   // The list of arguments and options, for below the command's purpose: by heading, wrapped to `width`.
   std::string Help(const std::string& command, size_t width) const;
+  // The same as values, in the order of declaration, -h left out.
+  std::vector<ArgumentDescription> Describe() const;
 
  private:
   struct Impl;

@@ -9,8 +9,17 @@
 #include "layouts/base/error.h"
 #include "tools/cli/close_names.h"
 #include "tools/cli/streams.h"
+#include "tools/cli/version.h"
 
 namespace tilesmith {
+
+const std::string_view kAboutTilesmith =
+    "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole\n"
+    "network, runs it, and shows it beside oneDNN.\n";
+const std::string_view kExitCodes =
+    "0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
+    "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
+
 namespace {
 
 // "tilesmith log": what a user typed to get at these commands.
@@ -38,17 +47,14 @@ std::string CommandsText(const Menu& menu) {
 }
 
 std::string OverviewText(const Menu& menu) {
-  const auto paragraph = [](const std::string& text) { return Wrapped(text, HelpWidth(), 0) + "\n"; };
-  return paragraph(
-             "tilesmith tunes the convolutions of a CNN for this machine, chooses the layouts of the whole "
-             "network, runs it, and shows it beside oneDNN.") +
-         "\n" + CommandsText(menu) + "\n" +
+  const auto paragraph = [](std::string_view text) {
+    return Wrapped(std::string(text), HelpWidth(), 0) + "\n";
+  };
+  return paragraph(kAboutTilesmith) + "\n" + CommandsText(menu) + "\n" +
          paragraph(
              "Every command takes -q, --quiet: neither progress nor warnings; and -v, --verbose: every "
              "step in a line. tilesmith --version tells the version.") +
-         paragraph(
-             "Exit codes: 0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid "
-             "candidate, 5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.");
+         paragraph(fmt::format("Exit codes: {}", kExitCodes));
 }
 
 std::string HelpText(const std::string& name, const Command& command, const Args& args) {
@@ -151,7 +157,7 @@ int RunArguments(std::vector<std::string> arguments) {
     return 0;
   }
   if (arguments[0] == "--version") {
-    PrintOut("tilesmith " TILESMITH_VERSION "\n");
+    PrintOut(VersionText());
     return 0;
   }
   return RunFromMenu(menu, arguments);

@@ -34,6 +34,9 @@ class CommandGroup : public Command {
 
 std::vector<std::unique_ptr<Command>> MakeCommands();
 
+// What the overview says around the commands.
+extern const std::string_view kAboutTilesmith, kExitCodes;
+
 // Finds the command, parses, runs, and turns errors into one line on stderr and an exit code: an Error's own
 // code, 1 for any other exception, 7 when what was printed did not get to stdout (streams.h).
 int RunCommandLine(const std::vector<std::string>& arguments);

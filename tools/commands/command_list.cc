@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeCostModelCommand());
   commands.push_back(MakeLogCommand());
   commands.push_back(MakeDoctorCommand());
+  commands.push_back(MakeManualCommand());
   commands.push_back(MakeMeasureWorkerCommand());
   commands.push_back(MakeNetworkWorkerCommand());
   return commands;

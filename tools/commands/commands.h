@@ -21,6 +21,7 @@ std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeCostModelCommand();
 std::unique_ptr<Command> MakeLogCommand();
 std::unique_ptr<Command> MakeDoctorCommand();
+std::unique_ptr<Command> MakeManualCommand();
 std::unique_ptr<Command> MakeMeasureWorkerCommand();
 std::unique_ptr<Command> MakeNetworkWorkerCommand();
 

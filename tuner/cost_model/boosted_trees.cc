@@ -60,6 +60,12 @@ Objective ParseObjective(std::string_view text) {
               fmt::format("unknown objective \"{}\" (known: regression, pairwise-rank)", text));
 }
 
+std::string XgboostVersion() {
+  int major = 0, minor = 0, patch = 0;
+  XGBoostVersion(&major, &minor, &patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
 BoostedTrees BoostedTrees::Train(const TrainingSet& data, const TrainingOptions& options) {
   TILESMITH_CHECK(!data.scores.empty() && data.scores.size() == data.features.rows(), "{} scores for {} rows",
                   data.scores.size(), data.features.rows());

@@ -34,6 +34,9 @@ struct TrainingOptions {
   uint64_t seed = 1;
 };
 
+// Of the library: "1.7.2".
+std::string XgboostVersion();
+
 // Immutable once trained. Thread-compatible: predicting counts as a change.
 class BoostedTrees {
  public:

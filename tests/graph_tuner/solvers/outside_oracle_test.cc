@@ -64,7 +64,7 @@ bool HasToulbar2() {
 }
 
 TEST(OutsideOracle, AgreesOnTheTotalsOfNetworks) {
-  if (!HasToulbar2()) GTEST_SKIP() << "toulbar2 is not installed (tools/install-deps --check)";
+  if (!HasToulbar2()) GTEST_SKIP() << "toulbar2 is not installed (tools/install-deps --for-checks)";
   const TemporaryDirectory directory;
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -2,7 +2,7 @@
 
     plan = tilesmith.tune("resnet50.onnx", "resnet50.plan.jsonl", time_budget="3m")
     model = tilesmith.load("resnet50.onnx", plan=plan)
-    scores = model.run(image)["fc"]
+    scores = model.run(image)["fc"]  # outputs by their names in the model
 
 Arrays have the model's shapes and types; what is given for a float32 input is converted, other inputs must be
 given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
@@ -10,14 +10,26 @@ thing, the value and what was allowed.
 """
 
 import os
+import shutil
 
 from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
-from ._tilesmith import StepTime, TensorInfo, cores_of_numa_node
+from ._tilesmith import StepTime, TensorInfo, __version__, cores_of_numa_node
 from ._tilesmith import graph_tune as _graph_tune
 from ._tilesmith import tune as _tune
 
-__all__ = ["Model", "Session", "StepTime", "TensorInfo", "cores_of_numa_node", "graph_tune", "load", "tune"]
+__all__ = [
+    "__version__",
+    "Model",
+    "Session",
+    "StepTime",
+    "TensorInfo",
+    "cores_of_numa_node",
+    "find_program",
+    "graph_tune",
+    "load",
+    "tune",
+]
 
 
 class Session:
@@ -129,11 +141,11 @@ def tune(
     or on the machine. `log` (default: the plan's path with .log.jsonl) keeps what was measured: called again,
     it goes on from there. `rounds`: how many plans are run at most, learning from each. `database`: ask and
     tell the user's database of earlier tunings. `program`: the tilesmith executable, which tries configs in a
-    process of its own; looked for in $TILESMITH and on the PATH by default. `progress` is called with a text
+    process of its own, by default what find_program returns. `progress` is called with a text
     between measurements; Ctrl-C raises KeyboardInterrupt there, and what was measured is in the log.
     """
     plan = os.fspath(plan)
-    program = os.fspath(program or os.environ.get("TILESMITH") or "tilesmith")
+    program = os.fspath(program or find_program())
     _tune(
         os.fspath(model),
         plan,
@@ -163,3 +175,14 @@ def graph_tune(
     shapes = list(input_shapes)
     _graph_tune(os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, progress)
     return plan
+
+
+def find_program():
+    """The program tilesmith: $TILESMITH, the one in this package (a wheel has it), or the one on the PATH."""
+    packaged = os.path.join(os.path.dirname(__file__), "tilesmith")
+    program = os.environ.get("TILESMITH") or (
+        packaged if os.path.exists(packaged) else shutil.which("tilesmith")
+    )
+    if not program:
+        raise RuntimeError("the program tilesmith was not found: set TILESMITH or add it to the PATH")
+    return program

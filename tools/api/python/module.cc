@@ -197,6 +197,7 @@ void RaiseAsRuntimeError(std::exception_ptr thrown) {
 
 PYBIND11_MODULE(_tilesmith, module) {
   module.doc() = "C++ part of tilesmith";
+  module.attr("__version__") = TILESMITH_VERSION;
   py::register_local_exception_translator(&RaiseAsRuntimeError);
   py::class_<TensorInfo>(module, "TensorInfo")
       .def_readonly("name", &TensorInfo::name)

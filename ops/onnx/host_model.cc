@@ -1,0 +1,46 @@
+#include "ops/onnx/host_model.h"
+
+#include "ops/onnx/importer.h"
+#include "ops/onnx/node_spec.h"
+#include "ops/onnx/tensor_proto.h"
+
+namespace tilesmith {
+namespace {
+
+onnx::ModelProto ProtoOf(const HostModel& model) {
+  onnx::ModelProto proto = NewModelProto(model.name, model.opset);
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  for (const auto& [name, shape] : model.inputs) SetFloatInfo(name, shape, *graph.add_input());
+  for (const HostConstant& constant : model.constants) {
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(constant.name);
+    tensor.set_data_type(constant.type);
+    for (const int64_t size : constant.shape) tensor.add_dims(size);
+    tensor.set_raw_data(constant.bytes.data(), constant.bytes.size());
+  }
+  for (const HostNode& node : model.nodes) {
+    onnx::NodeProto& to = *graph.add_node();
+    to.set_name(node.name);
+    to.set_op_type(node.op_type);
+    to.set_domain(node.domain);
+    for (const std::string& input : node.inputs) to.add_input(input);
+    for (const std::string& output : node.outputs) to.add_output(output);
+    for (const auto& [name, value] : node.attributes) SetAttribute(name, value, *to.add_attribute());
+  }
+  for (const std::string& name : model.outputs) {
+    onnx::ValueInfoProto& output = *graph.add_output();
+    output.set_name(name);
+    output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  }
+  return proto;
+}
+
+}  // namespace
+
+Graph ImportHostModel(const HostModel& model, const ImportOptions& options) {
+  return ImportModel(ProtoOf(model), model.name, options);
+}
+
+std::string OnnxBytes(const HostModel& model) { return Serialize(ProtoOf(model)); }
+
+}  // namespace tilesmith

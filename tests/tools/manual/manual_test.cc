@@ -1,0 +1,72 @@
+#include "tools/manual/manual.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/cli.h"
+#include "tools/cli/args.h"
+#include "tools/manual/command_tree.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ArgsTest, DescribeWhatTheyTake) {
+  std::string model, tuner;
+  int64_t trials = 0;
+  bool json = false;
+  Args args;
+  args.Positional("MODEL", &model, "A file");
+  args.Positive("-n,--trials", &trials, "How many");
+  args.Choice("--tuner", &tuner, {"xgb", "ga"}, "Strategy");
+  args.Flag("--json", &json, "Print JSON");
+  const std::vector<ArgumentDescription> described = args.Describe();
+  ASSERT_EQ(described.size(), 4U);
+  EXPECT_EQ(described[0].names, "MODEL");
+  EXPECT_TRUE(described[0].positional);
+  EXPECT_EQ(described[1].names, "-n,--trials");
+  EXPECT_EQ(described[1].value, "N");
+  EXPECT_EQ(described[2].value, "{xgb,ga}");
+  EXPECT_EQ(described[3].names, "--json");
+  EXPECT_EQ(described[3].value, "");
+  EXPECT_EQ(described[3].help, "Print JSON");
+}
+
+TEST(ManualTest, EveryCommandHasAPageWithItsOptionsAndExamples) {
+  const auto pages = ManPages();
+  const std::vector<CommandDescription> commands = DescribeCommands();
+  EXPECT_EQ(pages.size(), commands.size() + 1);
+  EXPECT_THAT(pages.at("tilesmith.1"), HasSubstr(".BR tilesmith\\-log\\-best (1)"));
+  const std::string& tune = pages.at("tilesmith-tune.1");
+  EXPECT_THAT(tune, testing::StartsWith(".TH tilesmith\\-tune 1 "));
+  EXPECT_THAT(tune, HasSubstr(".TP\n.B \\-\\-time\\-budget TIME\n"));
+  EXPECT_THAT(tune, HasSubstr(".SH EXAMPLES\n.nf\ntilesmith tune "));
+  EXPECT_THAT(pages.at("tilesmith-log.1"), HasSubstr(".BR tilesmith\\-log\\-merge (1)"));
+  for (const char* hidden : {"tilesmith-manual.1", "tilesmith-measure-worker.1"})
+    EXPECT_FALSE(pages.contains(hidden));
+}
+
+TEST(ManualTest, CompletionKnowsEveryCommandAndOption) {
+  const std::string bash = BashCompletion(), zsh = ZshCompletion();
+  for (const CommandDescription& command : DescribeCommands()) {
+    EXPECT_THAT(bash, HasSubstr("'" + command.name + "') words="));
+    EXPECT_THAT(zsh, HasSubstr("'" + command.name + "')"));
+    for (const ArgumentDescription& argument : command.arguments) {
+      if (argument.positional) continue;
+      const std::string name = argument.names.substr(argument.names.find("--"));
+      EXPECT_THAT(bash, HasSubstr(name)) << command.name;
+      EXPECT_THAT(zsh, HasSubstr(name)) << command.name;
+    }
+  }
+}
+
+TEST(VersionTest, TellsCommitInstructionsAndLibraries) {
+  const std::string text = Tilesmith({"--version"}).out;
+  EXPECT_THAT(text, testing::ContainsRegex("^tilesmith [0-9.]+ \\(commit [0-9a-z-]+\\)\n"));
+  for (const char* part : {"instructions: ", "oneDNN ", "XGBoost ", "protobuf "})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,209 @@
+"""The plug-in in ONNX Runtime, run by check: its outputs beside those of the host's own kernels."""
+
+import glob
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+NAME = "TilesmithExecutionProvider"
+LIBRARY = os.environ["TILESMITH_ORT"]
+TILESMITH = os.environ["TILESMITH"]
+RANDOM = np.random.default_rng(1)
+
+
+def floats(name, *shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def weights(name, *shape):
+    scale = 1 / np.sqrt(np.prod(shape[1:]))
+    return numpy_helper.from_array((RANDOM.standard_normal(shape) * scale).astype(np.float32), name)
+
+
+def conv(source, target, weight):
+    return helper.make_node("Conv", [source, weight], [target], name=target, kernel_shape=[3, 3], pads=[1] * 4)
+
+
+def model(nodes, inputs, outputs, initializers, opset=17):
+    graph = helper.make_graph(nodes, "test", inputs, outputs, initializers)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    onnx.checker.check_model(made)
+    return made.SerializeToString()
+
+
+def small(batch=1):
+    """Two convolutions, an op that tilesmith refuses (CumSum) between them, a sum around all of it."""
+    nodes = [
+        conv("x", "a", "w1"),
+        helper.make_node("Relu", ["a"], ["b"], name="b"),
+        helper.make_node("CumSum", ["b", "axis"], ["c"], name="c"),
+        conv("c", "d", "w2"),
+        helper.make_node("Add", ["d", "b"], ["y"], name="y"),
+    ]
+    axis = numpy_helper.from_array(np.array(3, np.int64), "axis")
+    initializers = [weights("w1", 8, 3, 3, 3), weights("w2", 8, 8, 3, 3), axis]
+    return model(nodes, [floats("x", batch, 3, 12, 12)], [floats("y", batch, 8, 12, 12)], initializers)
+
+
+def supported(outputs=1):
+    nodes = [conv("x", "a", "w1"), helper.make_node("Relu", ["a"], ["y"], name="y")]
+    shown = [floats("y", 1, 8, 12, 12), floats("a", 1, 8, 12, 12)][:outputs]
+    return model(nodes, [floats("x", 1, 3, 12, 12)], shown, [weights("w1", 8, 3, 3, 3)])
+
+
+def session(made, options=None, overrides=None, ours=True):
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 3
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for name, size in (overrides or {}).items():
+        settings.add_free_dimension_override_by_name(name, size)
+    if not ours:
+        return onnxruntime.InferenceSession(made, settings, providers=["CPUExecutionProvider"])
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
+    settings.add_provider_for_devices(devices, {"threads": "1", **(options or {})})
+    return onnxruntime.InferenceSession(made, settings)
+
+
+def regions(running):
+    """How many nodes each region of ours has."""
+    return [
+        len(part.get_nodes())
+        for part in running.get_provider_graph_assignment_info()
+        if part.ep_name == NAME
+    ]
+
+
+class PluginTest(unittest.TestCase):
+    def expect_like_host(self, made, running, feeds):
+        expected = session(made, ours=False).run(None, feeds)
+        actual = running.run(None, feeds)
+        self.assertEqual(len(actual), len(expected))
+        for ours, theirs in zip(actual, expected):
+            self.assertEqual(ours.shape, theirs.shape)
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-3 * max(np.abs(theirs).max(), 1e-30))
+
+    def image(self, *shape):
+        return {"x": RANDOM.standard_normal(shape).astype(np.float32)}
+
+    def expect_refused(self, wanted, *arguments, **named):
+        with self.assertRaises(Exception) as caught:
+            session(*arguments, **named)
+        self.assertIn(wanted, str(caught.exception))
+
+    def test_whole_network(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "squeezenet.onnx")
+            size = "input=1x3x64x64"
+            subprocess.run([TILESMITH, "export", "squeezenet1_1", "--input-shape", size, "-o", path], check=True)
+            running = session(path)
+            self.assertEqual(len(regions(running)), 1)
+            self.assertEqual(len(running.get_provider_graph_assignment_info()), 1)
+            image = RANDOM.standard_normal((1, 3, 64, 64)).astype(np.float32)
+            self.expect_like_host(path, running, {running.get_inputs()[0].name: image})
+
+    def test_two_regions_around_what_is_refused(self):
+        made = small()
+        running = session(made)
+        self.assertEqual(sorted(regions(running)), [2, 2])
+        for _ in range(3):
+            self.expect_like_host(made, running, self.image(1, 3, 12, 12))
+
+    def test_several_outputs_and_memory_that_is_not_aligned(self):
+        made = supported(outputs=2)
+        running = session(made)
+        memory = np.empty(3 * 12 * 12 + 1, np.float32)
+        memory[1:] = RANDOM.standard_normal(3 * 12 * 12)
+        self.expect_like_host(made, running, {"x": memory[1:].reshape(1, 3, 12, 12)})
+
+    def test_open_batch_is_left_to_the_host_until_it_has_a_size(self):
+        made = small("N")
+        left = session(made)
+        self.assertEqual(regions(left), [])
+        self.expect_like_host(made, left, self.image(3, 3, 12, 12))
+        running = session(made, overrides={"N": 2})
+        self.assertEqual(len(regions(running)), 2)
+        self.expect_like_host(made, running, self.image(2, 3, 12, 12))
+
+    def test_runs_that_overlap(self):
+        running = session(supported())
+        feeds = self.image(1, 3, 12, 12)
+        (expected,) = running.run(None, feeds)
+        failures = []
+
+        def work():
+            for _ in range(50):
+                (actual,) = running.run(None, feeds)
+                if not np.array_equal(actual, expected):
+                    failures.append(actual)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(failures, [])
+
+    def test_branches_keep_their_nodes_but_read_from_a_region(self):
+        def branch(name, op):
+            out = floats(name, 1, 8, 12, 12)
+            return helper.make_graph([helper.make_node(op, ["a"], [name])], name, [], [out])
+
+        nodes = [
+            conv("x", "a", "w1"),
+            helper.make_node("If", ["c"], ["y"], then_branch=branch("t", "Neg"), else_branch=branch("e", "Abs")),
+        ]
+        inputs = [floats("x", 1, 3, 12, 12), helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+        made = model(nodes, inputs, [floats("y", 1, 8, 12, 12)], [weights("w1", 8, 3, 3, 3)])
+        running = session(made)
+        self.assertEqual(regions(running), [1])
+        for condition in (True, False):
+            self.expect_like_host(made, running, {**self.image(1, 3, 12, 12), "c": np.array(condition)})
+
+    def test_integers_stay_with_the_host(self):
+        nodes = [helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT, name="a"), conv("a", "y", "w1")]
+        inputs = [helper.make_tensor_value_info("x", TensorProto.INT64, [1, 3, 12, 12])]
+        made = model(nodes, inputs, [floats("y", 1, 8, 12, 12)], [weights("w1", 8, 3, 3, 3)])
+        running = session(made)
+        self.assertEqual(regions(running), [1])
+        self.expect_like_host(made, running, {"x": RANDOM.integers(-5, 5, (1, 3, 12, 12))})
+
+    def test_options_that_are_none(self):
+        self.expect_refused("no option colour (known: dump, plan, threads)", supported(), {"colour": "red"})
+        self.expect_refused("threads must be a number", supported(), {"threads": "two"})
+        self.expect_refused("no/such/plan", supported(), {"plan": "no/such/plan.jsonl"})
+        self.expect_refused("threads", supported(), {"threads": "100000"})
+
+    def test_a_plan_made_for_the_dumped_region(self):
+        made = supported()
+        with tempfile.TemporaryDirectory() as folder:
+            session(made, {"dump": folder})
+            (region,) = glob.glob(os.path.join(folder, "*.onnx"))
+            plan = os.path.join(folder, "plan.jsonl")
+            log = os.path.join(folder, "log.jsonl")
+            shared = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            environment = {**os.environ, "XDG_DATA_HOME": folder}
+            subprocess.run(
+                [TILESMITH, "tune", region, "-o", log, "--trials", "2", "--threads", "1"], env=environment, **shared
+            )
+            subprocess.run(
+                [TILESMITH, "graph-tune", region, "--log", log, "-o", plan, "--threads", "1"]
+                + ["--rounds", "0", "--time", "1ms", "--default-schedules", "--no-baselines"],
+                env=environment,
+                **shared,
+            )
+            running = session(made, {"plan": plan})
+            self.expect_like_host(made, running, self.image(1, 3, 12, 12))
+            self.expect_refused("it was made for none of the", small(2), {"plan": plan})
+
+
+if __name__ == "__main__":
+    onnxruntime.register_execution_provider_library("tilesmith", LIBRARY)
+    unittest.main(verbosity=1)

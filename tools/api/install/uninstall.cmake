@@ -1,0 +1,23 @@
+# cmake -DBUILD=build -P uninstall.cmake: removes the files that `cmake --install build` wrote last, and the folders that
+# it made, where they are empty. DESTDIR holds as it did then.
+if(NOT EXISTS ${BUILD}/install_manifest.txt)
+  message(FATAL_ERROR "nothing was installed from ${BUILD}: it has no install_manifest.txt")
+endif()
+file(STRINGS ${BUILD}/install_manifest.txt files)
+foreach(file IN LISTS files)
+  file(REMOVE "$ENV{DESTDIR}${file}")
+  get_filename_component(folder "${file}" DIRECTORY)
+  file(REMOVE_RECURSE "$ENV{DESTDIR}${folder}/__pycache__")
+endforeach()
+if(EXISTS ${BUILD}/install_folders.txt)
+  file(STRINGS ${BUILD}/install_folders.txt folders)
+  list(REMOVE_DUPLICATES folders)
+  list(SORT folders ORDER DESCENDING)  # what is inside of a folder before the folder
+  foreach(folder IN LISTS folders)
+    file(GLOB left LIST_DIRECTORIES true "${folder}/*" "${folder}/.*")
+    if(NOT left)
+      file(REMOVE_RECURSE "${folder}")
+    endif()
+  endforeach()
+endif()
+file(REMOVE ${BUILD}/install_manifest.txt ${BUILD}/install_folders.txt)

@@ -1,0 +1,23 @@
+#include "tools/cli/version.h"
+
+#include <fmt/format.h>
+
+#include "layouts/base/cpu.h"
+#include "ops/onednn/onednn.h"
+#include "ops/onnx/onnx_import.h"
+#include "tools/cli/results_file.h"
+#include "tuner/cost_model/boosted_trees.h"
+
+namespace tilesmith {
+
+std::string VersionText() {
+  const CpuInfo cpu = DetectCpu();
+  return fmt::format(
+      "tilesmith {} (commit {})\n"
+      "instructions: {}, of {}\n"
+      "libraries: oneDNN {}, XGBoost {}, protobuf {}; compiled by GCC {}\n",
+      TILESMITH_VERSION, CommitOfBuild(), IsaName(cpu.isa), cpu.model, OneDnnVersion(), XgboostVersion(),
+      ProtobufVersion(), __VERSION__);
+}
+
+}  // namespace tilesmith
