@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Pages, PageTest, testing::ValuesIn(Pages()), PageName);
 TEST(PagesTest, AreAllThere) {
   const std::vector<std::string> pages = Pages();
   for (const char* folder : {"", "layouts/", "ops/", "templates/", "tuner/", "graph_tuner/", "tools/",
-                             "tools/api/", "tools/results/", "tests/fuzz/"})
+                             "tools/api/", "tools/report/", "tools/results/", "tests/fuzz/"})
     EXPECT_THAT(pages, testing::Contains(std::string(folder) + "README.md"));
   int ours = 0;
   for (const std::string& page : pages)

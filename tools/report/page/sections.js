@@ -182,19 +182,14 @@ function chooseTheme(theme) {
   redrawCharts();
 }
 
-function start() {
+// The browser shows each section before the next one is drawn.
+async function start() {
   const dark = window.matchMedia('(prefers-color-scheme: dark)');
   document.documentElement.dataset.theme = dark.matches ? 'dark' : 'light';
   document.title = `${data.verdict.network} – tilesmith`;
   $('network').textContent = data.verdict.network;
   $('verdict').textContent = data.verdict.text;
   $('verdict').after(tiles());
-  for (const section of sections) {
-    const element = html('section', {id: section.id}, html('h2', {}, section.title), html('p', {class: 'note'}, section.missing ? `Not shown: ${section.missing}.` : section.note));
-    $('sections').append(element);
-    $('contents').append(html('a', {href: '#' + section.id}, section.title));
-    if (!section.missing) section.build(element);
-  }
   $('licences').hidden = !$('licences').querySelector('pre');
   dark.addEventListener('change', () => chooseTheme(dark.matches ? 'dark' : 'light'));
   $('theme').addEventListener('click', () => chooseTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
@@ -205,6 +200,13 @@ function start() {
   });
   window.addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme; chooseTheme('light'); });
   window.addEventListener('afterprint', () => chooseTheme(before));
+  for (const section of sections) {
+    const element = html('section', {id: section.id}, html('h2', {}, section.title), html('p', {class: 'note'}, section.missing ? `Not shown: ${section.missing}.` : section.note));
+    $('sections').append(element);
+    $('contents').append(html('a', {href: '#' + section.id}, section.title));
+    if (!section.missing) section.build(element);
+    await new Promise((drawn) => setTimeout(drawn));
+  }
   if (location.hash) $(location.hash.slice(1))?.scrollIntoView();  // which was not there yet
   document.body.dataset.ready = 'yes';
 }
