@@ -20,6 +20,7 @@
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
 #include "ops/reduce/lrn.h"
+#include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"
 
@@ -38,6 +39,7 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     GemmImporters,
     IndexingImporters,
     LrnImporters,
+    NormalizationImporters,
     PadImporters,
     PoolImporters,
     PReluImporters,

@@ -13,6 +13,8 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/normalization.h"
+#include "ops/reduce/reduce.h"
 
 namespace tilesmith {
 namespace {
@@ -208,6 +210,31 @@ Tensor SoftmaxBounds(const SoftmaxOp& op, const Tensor& input, const Tensor& out
   return BoundsOf(Absolute(output), kOfExp + SumRoundings(count) + 4 * LargestFinite(input), {});
 }
 
+// The same for all elements: where sums cancel out, the result says little about the rounding of its terms.
+Tensor BoundsOfLargest(const Tensor& input, const Tensor& output, double roundings) {
+  Tensor magnitudes(output.shape());
+  std::fill_n(magnitudes.floats(), magnitudes.size(), LargestFinite(input) + LargestFinite(output));
+  return BoundsOf(magnitudes, roundings, {});
+}
+
+// Functions promise a few ulp of their result, and those whose argument is reduced first of that, too.
+Tensor FunctionBounds(const Tensor& input, const Tensor& output) {
+  Tensor magnitudes = Absolute(output);
+  const Tensor arguments = Absolute(input);
+  for (int64_t i = 0; i < magnitudes.size(); ++i)
+    magnitudes.floats()[i] += std::min(arguments.floats()[i], 1.0f);
+  constexpr double kOfFunction = 16;
+  return BoundsOf(magnitudes, kOfFunction, {});
+}
+
+Tensor ReduceBounds(const ReduceOp& op, std::span<const Tensor* const> inputs, const Tensor& output) {
+  const double terms =
+      static_cast<double>(inputs[0]->size()) / std::max(static_cast<double>(output.size()), 1.0);
+  const bool takes_logarithm = op.kind() == ReduceKind::kLogSum || op.kind() == ReduceKind::kLogSumExp;
+  if (takes_logarithm) return BoundsOfLargest(*inputs[0], output, 16 + SumRoundings(terms));
+  return BoundsOf(OfAbsolutes(op, inputs), 2 + SumRoundings(terms), {});
+}
+
 double TermsOfMean(const Op& op, const Tensor& input) {
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) {
     return static_cast<double>(pool->window().kh * pool->window().kw);
@@ -241,8 +268,13 @@ Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, cons
   if (!is_float(&output) || !std::ranges::all_of(inputs, is_float)) return Tensor(output.shape());
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return GemmBounds(*gemm, *inputs[0], output);
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
+    if (softmax->logarithm()) return BoundsOfLargest(*inputs[0], output, kOfExp);
     return SoftmaxBounds(*softmax, *inputs[0], output);
   }
+  if (dynamic_cast<const FunctionOp*>(&op) != nullptr) return FunctionBounds(*inputs[0], output);
+  if (const auto* reduce = dynamic_cast<const ReduceOp*>(&op)) return ReduceBounds(*reduce, inputs, output);
+  if (dynamic_cast<const NormalizationOp*>(&op) != nullptr)
+    return BoundsOfLargest(*inputs[0], output, kOfTaps);
   if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&op)) {
     return BoundsOf(ScaledMagnitudes(*scale, *inputs[0]), 2, scale->activation());
   }
@@ -258,7 +290,7 @@ Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, cons
     std::fill_n(magnitudes.floats(), magnitudes.size(), LargestFinite(*inputs[0]));
     return BoundsOf(magnitudes, kOfTaps, {});
   }
-  return BoundsOf(Absolute(output), op.Type() == "Exp" ? kOfExp : kFewOperations, {});
+  return BoundsOf(Absolute(output), kFewOperations, {});
 }
 
 }  // namespace tilesmith

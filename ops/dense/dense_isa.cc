@@ -1,6 +1,8 @@
+#include "layouts/base/simd.h"
 #include "ops/dense/dense_loops.h"
-#include "ops/kernels/vector_math.h"
+#include "ops/kernels/vectors.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
@@ -79,40 +81,12 @@ void GemmPanel(const GemmPanelArgs& args, Activation activation) {
     for (int64_t row = 0; row < args.row_count; ++row) {
       const float* from = sums + row * kPanelColumns;
       float* to = args.outputs[row];
-      ForEachVector(args.columns, [&]<int kLanes>(int64_t i) {
-        Store<kLanes>(to + i,
-                      Activate<kKind, kLanes>(Load<kLanes>(from + i), activation.alpha, activation.beta));
+      ForEachVector(args.columns, [&](auto d, int64_t i) {
+        hn::StoreU(Activate<kKind>(d, hn::LoadU(d, from + i), activation.alpha, activation.beta), d, to + i);
       });
     }
   });
 }
 
-void SoftmaxRow(const float* in, float* out, int64_t count) {
-  alignas(64) float lanes[kWidth];
-  Wide largest = Splat<kWidth>(in[0]);
-  int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) largest = Max<Wide>(largest, Load<kWidth>(in + i));
-  Store<kWidth>(lanes, largest);
-  float top = lanes[0];
-  for (int lane = 1; lane < kWidth; ++lane) top = Max(top, lanes[lane]);
-  for (; i < count; ++i) top = Max(top, in[i]);
-
-  Wide sums{};
-  for (i = 0; i + kWidth <= count; i += kWidth) {
-    const Wide power = Exp<kWidth>(Load<kWidth>(in + i) - top);
-    sums += power;
-    Store<kWidth>(out + i, power);
-  }
-  Store<kWidth>(lanes, sums);
-  float sum = 0;
-  for (int lane = 0; lane < kWidth; ++lane) sum += lanes[lane];
-  for (; i < count; ++i) {
-    out[i] = Exp<1>(in[i] - top);
-    sum += out[i];
-  }
-  const float factor = 1 / sum;
-  ForEachVector(count,
-                [&]<int kLanes>(int64_t j) { Store<kLanes>(out + j, Load<kLanes>(out + j) * factor); });
-}
-
 }  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

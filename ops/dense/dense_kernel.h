@@ -1,4 +1,4 @@
-// Kernels of dense layers and softmax, in plain layout.
+// Kernels of dense layers, in plain layout.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,5 @@ namespace tilesmith {
 // groups of 48 rows, each streaming its panel once: at batch 1 the time is that of reading the weights.
 std::unique_ptr<Kernel> MakeGemmKernel(const KernelRequest& request, const Tensor& weights,
                                        const Tensor* bias, const Activation& activation);
-// Softmax over axes first_axis to the last; the precondition first_axis >= 1 keeps images apart.
-std::unique_ptr<Kernel> MakeSoftmaxKernel(const KernelRequest& request, int64_t first_axis);
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-// Inner loops of dense layers and softmax, one build per instruction set.
+// Inner loops of dense layers, one build per instruction set.
 #pragma once
 
 #include "layouts/base/isa_dispatch.h"
@@ -23,7 +23,5 @@ struct GemmPanelArgs {
 
 // outputs[r][c] = act(sum_k rows[r][k] * panel[k][c] + bias[c])
 TILESMITH_DECLARE_ISA(void GemmPanel(const GemmPanelArgs& args, Activation activation))
-// out = exp(in - max(in)) / sum(exp(in - max(in))) over `count` floats; out may be in
-TILESMITH_DECLARE_ISA(void SoftmaxRow(const float* in, float* out, int64_t count))
 
 }  // namespace tilesmith

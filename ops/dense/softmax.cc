@@ -7,7 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
-#include "ops/dense/dense_kernel.h"
+#include "ops/dense/softmax_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -19,13 +19,14 @@ BuiltOp BuildSoftmax(const NodeSpec& spec) {
   const bool flattens = spec.opset < 13;
   const int64_t axis =
       NormalAxis(spec, spec.Int("axis", flattens ? std::min<int64_t>(1, rank - 1) : -1), rank);
-  return BuiltWithInputs(std::make_shared<SoftmaxOp>(axis, flattens ? rank - 1 : axis), 1);
+  const bool logarithm = spec.op_type == "LogSoftmax";
+  return BuiltWithInputs(std::make_shared<SoftmaxOp>(axis, flattens ? rank - 1 : axis, logarithm), 1);
 }
 
 }  // namespace
 
 std::string SoftmaxOp::Signature() const {
-  return fmt::format("Softmax axes {}-{}", first_axis_, last_axis_);
+  return fmt::format("{} axes {}-{}", Type(), first_axis_, last_axis_);
 }
 
 Shape SoftmaxOp::InferShape(std::span<const Shape> inputs) const {
@@ -50,7 +51,8 @@ Tensor SoftmaxOp::Reference(std::span<const Tensor* const> inputs) const {
       for (int64_t j = 0; j < count; ++j) largest = std::max<double>(largest, from[j * inner]);
       for (int64_t j = 0; j < count; ++j) sum += std::exp(from[j * inner] - largest);
       for (int64_t j = 0; j < count; ++j) {
-        to[j * inner] = static_cast<float>(std::exp(from[j * inner] - largest) / sum);
+        const double below = from[j * inner] - largest;
+        to[j * inner] = static_cast<float>(logarithm_ ? below - std::log(sum) : std::exp(below) / sum);
       }
     }
   }
@@ -58,10 +60,13 @@ Tensor SoftmaxOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 std::unique_ptr<Kernel> SoftmaxOp::MakeKernel(const KernelRequest& request) const {
-  const bool rows = first_axis_ >= 1 && last_axis_ + 1 == static_cast<int64_t>(request.output.size());
-  return rows ? MakeSoftmaxKernel(request, first_axis_) : Op::MakeKernel(request);
+  const bool mixes_images = first_axis_ == 0 && last_axis_ > 0 && request.output[0] > 1;
+  if (mixes_images) return Op::MakeKernel(request);
+  return MakeSoftmaxKernel(request, first_axis_, last_axis_, logarithm_);
 }
 
-std::vector<OpImporter> SoftmaxImporters() { return {{"Softmax", BuildSoftmax}}; }
+std::vector<OpImporter> SoftmaxImporters() {
+  return {{"Softmax", BuildSoftmax}, {"LogSoftmax", BuildSoftmax}};
+}
 
 }  // namespace tilesmith

@@ -3,16 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/elementwise_kernel.h"
+#include "ops/elementwise/functions.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct NamedBinary {
+  BinaryKind kind;
+  std::string_view name;  // ONNX's
+};
+constexpr NamedBinary kBinaryNames[] = {{BinaryKind::kAdd, "Add"}, {BinaryKind::kSub, "Sub"},
+                                        {BinaryKind::kMul, "Mul"}, {BinaryKind::kDiv, "Div"},
+                                        {BinaryKind::kPow, "Pow"}, {BinaryKind::kMin, "Min"},
+                                        {BinaryKind::kMax, "Max"}, {BinaryKind::kPRelu, "PRelu"}};
+
+// Modulo 2^64. Precondition: the exponent is no less than 0.
+uint64_t IntegerPower(uint64_t base, uint64_t exponent) {
+  uint64_t power = 1;
+  for (; exponent != 0; exponent >>= 1, base *= base)
+    if (exponent & 1) power *= base;
+  return power;
+}
 
 // Integers wrap around, as a model file may ask for any numbers. Precondition: no division of them by zero.
 template <typename T>
@@ -28,6 +52,18 @@ T Combine(BinaryKind kind, T a, T b) {
         return static_cast<T>(x * y);
       case BinaryKind::kDiv:
         return std::is_signed_v<T> && b == static_cast<T>(-1) ? static_cast<T>(0 - x) : static_cast<T>(a / b);
+      case BinaryKind::kPow:
+        if (std::is_signed_v<T> && b < T{0}) {
+          const bool even = b % 2 == 0;
+          return a == T{1} ? T{1} : a == static_cast<T>(-1) ? static_cast<T>(even ? 1 : -1) : T{0};
+        }
+        return static_cast<T>(IntegerPower(x, y));
+      case BinaryKind::kMin:
+        return std::min(a, b);
+      case BinaryKind::kMax:
+        return std::max(a, b);
+      case BinaryKind::kPRelu:
+        return a >= T{0} ? a : static_cast<T>(x * y);
     }
   } else {
     const float x = a, y = b;
@@ -40,6 +76,14 @@ T Combine(BinaryKind kind, T a, T b) {
         return T(x * y);
       case BinaryKind::kDiv:
         return T(x / y);
+      case BinaryKind::kPow:
+        return ConvertElement<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
+      case BinaryKind::kMin:
+        return x < y || std::isnan(x) ? a : b;
+      case BinaryKind::kMax:
+        return x > y || std::isnan(x) ? a : b;
+      case BinaryKind::kPRelu:
+        return x >= 0 ? a : T(x * y);
     }
   }
   return a;
@@ -58,7 +102,7 @@ std::vector<float> PerChannel(const Tensor& constant, const Shape& shape) {
   return {constant.floats(), constant.floats() + constant.size()};
 }
 
-// x op c or c op x as scale * x + shift; null where that is not the same function (c / x).
+// x op c or c op x as scale * x + shift; null where that is not the same function, as for c / x.
 OpPtr AsScaleShift(BinaryKind kind, std::vector<float> constant, bool constant_first) {
   std::vector<float> zeros(constant.size(), 0.0f), ones(constant.size(), 1.0f);
   switch (kind) {
@@ -77,8 +121,16 @@ OpPtr AsScaleShift(BinaryKind kind, std::vector<float> constant, bool constant_f
       if (constant_first) return nullptr;
       for (float& value : constant) value = 1 / value;
       return std::make_shared<ScaleShiftOp>(std::move(constant), std::move(zeros));
+    default:
+      return nullptr;
   }
-  return nullptr;
+}
+
+// The only element of a constant input; nullopt when it is none.
+std::optional<float> ConstantScalar(const NodeSpec& spec, size_t index) {
+  const NodeInput& input = spec.inputs[index];
+  if (!input.constant || input.constant->size() != 1) return std::nullopt;
+  return ConstantFloats(spec, index)[0];
 }
 
 template <BinaryKind kKind>
@@ -102,6 +154,38 @@ BuiltOp BuildSum(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<SumOp>(), static_cast<int>(spec.inputs.size()));
 }
 
+BuiltOp BuildPow(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 2);
+  const bool broadcasts = spec.inputs[1].shape.size() > spec.inputs[0].shape.size();
+  if (spec.inputs[0].type == DataType::kF32 && !broadcasts) {
+    const std::optional<float> exponent = ConstantScalar(spec, 1);
+    if (exponent == 1.0f) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+    if (exponent == 2.0f) return {std::make_shared<BinaryOp>(BinaryKind::kMul), {0, 0}};
+    if (exponent == 0.5f)
+      return BuiltWithInputs(std::make_shared<FunctionOp>(Function{FunctionKind::kSqrt}), 1);
+  }
+  if (spec.inputs[0].type != spec.inputs[1].type) Refuse(spec, "its inputs have different types");
+  return BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPow), 2);
+}
+
+BuiltOp BuildMinMax(const NodeSpec& spec, BinaryKind kind) {
+  NeedInputs(spec, 1, 1 << 16);
+  if (spec.inputs.size() == 1) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  for (const int constant : {1, 0}) {
+    if (spec.inputs.size() > 2 || spec.inputs[0].type != DataType::kF32) break;
+    const NodeInput &bound = spec.inputs[constant], &x = spec.inputs[1 - constant];
+    const std::optional<float> value = ConstantScalar(spec, constant);
+    if (!value || x.constant || bound.shape.size() > x.shape.size()) continue;
+    const bool is_max = kind == BinaryKind::kMax;
+    const Activation clip =
+        is_max && *value == 0
+            ? Activation{ActivationKind::kRelu}
+            : Activation{ActivationKind::kClip, is_max ? *value : -kInfinity, is_max ? kInfinity : *value};
+    return {std::make_shared<ActivationOp>(clip), {1 - constant}};
+  }
+  return BuiltWithInputs(std::make_shared<BinaryOp>(kind), static_cast<int>(spec.inputs.size()));
+}
+
 bool AllEqual(std::span<const Shape> shapes) {
   return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
 }
@@ -109,17 +193,16 @@ bool AllEqual(std::span<const Shape> shapes) {
 }  // namespace
 
 std::string_view BinaryOp::Type() const {
-  switch (kind_) {
-    case BinaryKind::kAdd:
-      return "Add";
-    case BinaryKind::kSub:
-      return "Sub";
-    case BinaryKind::kMul:
-      return "Mul";
-    case BinaryKind::kDiv:
-      return "Div";
+  return std::ranges::find(kBinaryNames, kind_, &NamedBinary::kind)->name;
+}
+
+Shape BinaryOp::InferShape(std::span<const Shape> inputs) const {
+  Shape shape = BroadcastAll(Type(), inputs);
+  if (kind_ == BinaryKind::kPRelu && shape != inputs[0]) {
+    throw Error(ErrorCode::kBadModel, fmt::format("slopes {} do not broadcast to the input {}",
+                                                  ShapeToString(inputs[1]), ShapeToString(inputs[0])));
   }
-  return "";
+  return shape;
 }
 
 DataType BinaryOp::OutputType(std::span<const DataType> inputs) const {
@@ -128,23 +211,24 @@ DataType BinaryOp::OutputType(std::span<const DataType> inputs) const {
   return type;
 }
 
-Shape BinaryOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll(Type(), inputs); }
-
 Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &a = *inputs[0], &b = *inputs[1];
-  const Shape shapes[] = {a.shape(), b.shape()};
-  Tensor out(InferShape(shapes), Layout::Nchw(a.type()));
-  const std::vector<int64_t> from_a = BroadcastIndices(a.shape(), out.shape());
-  const std::vector<int64_t> from_b = BroadcastIndices(b.shape(), out.shape());
-  VisitType(a.type(), [&](auto tag) {
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
+  Tensor out(InferShape(shapes), Layout::Nchw(inputs[0]->type()));
+  const std::vector<int64_t> first = BroadcastIndices(shapes[0], out.shape());
+  GatherElements(*inputs[0], out, [&](int64_t i) { return first[i]; });
+  VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T *const left = a.data<T>(), *const right = b.data<T>();
-    if (std::is_integral_v<T> && kind_ == BinaryKind::kDiv &&
-        std::find(right, right + b.size(), T{}) != right + b.size()) {
-      throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+    T* const result = out.data<T>();
+    for (size_t slot = 1; slot < inputs.size(); ++slot) {
+      const T* const b = inputs[slot]->data<T>();
+      if (std::is_integral_v<T> && kind_ == BinaryKind::kDiv &&
+          std::find(b, b + inputs[slot]->size(), T{}) != b + inputs[slot]->size()) {
+        throw Error(ErrorCode::kBadModel, "Div of integers by zero");
+      }
+      const std::vector<int64_t> from = BroadcastIndices(shapes[slot], out.shape());
+      for (int64_t i = 0; i < out.size(); ++i) result[i] = Combine(kind_, result[i], b[from[i]]);
     }
-    for (int64_t i = 0; i < out.size(); ++i)
-      out.data<T>()[i] = Combine(kind_, left[from_a[i]], right[from_b[i]]);
   });
   return out;
 }
@@ -152,11 +236,10 @@ Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
 double BinaryOp::Flops(std::span<const Shape> inputs) const { return ElementCount(InferShape(inputs)); }
 
 bool BinaryOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
-  return layout.is_nchw() || (HasBinaryKernel(inputs) && inputs[0].size() <= 4);
+  return BroadcastsIn(layout, inputs, InferShape(inputs));
 }
 
 std::unique_ptr<Kernel> BinaryOp::MakeKernel(const KernelRequest& request) const {
-  if (!HasBinaryKernel(request.inputs)) return Op::MakeKernel(request);
   return MakeBinaryKernel(request, kind_);
 }
 
@@ -193,6 +276,9 @@ std::vector<OpImporter> BinaryImporters() {
       {"Sub", BuildBinary<BinaryKind::kSub>},
       {"Mul", BuildBinary<BinaryKind::kMul>},
       {"Div", BuildBinary<BinaryKind::kDiv>},
+      {"Pow", BuildPow},
+      {"Min", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMin); }},
+      {"Max", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMax); }},
       {"Sum", BuildSum},
   };
 }

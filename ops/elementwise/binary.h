@@ -1,14 +1,14 @@
-// Elementwise arithmetic on two inputs with numpy broadcasting, on floats or integers.
+// Elementwise arithmetic on two inputs, or for Min and Max on more, with numpy broadcasting, on floats or
+// integers.
 //
-//   out = a + b, a - b, a * b, a / b
+//   out = a + b, a - b, a * b, a / b, a ^ b, min(a, b), max(a, b), a >= 0 ? a : a * b
 //
-// Fast, in any layout: equal shapes, and [N, C, H, W] with a gate [N, C, 1, 1] on either side. Everything
-// else is plain and slow. A float input with a constant scalar or per-channel operand imports as a
-// ScaleShiftOp.
+// Any shapes in plain layout, and in any layout where no input lacks dimensions that the output has, but for
+// sizes of 1. A float input with a constant scalar or per-channel operand imports as a ScaleShiftOp.
 #pragma once
 
 #include "ops/base/op_registry.h"
-#include "ops/elementwise/elementwise_loops.h"
+#include "ops/elementwise/kinds.h"
 
 namespace tilesmith {
 
@@ -17,7 +17,7 @@ class BinaryOp : public Op {
   explicit BinaryOp(BinaryKind kind) : kind_(kind) {}
   BinaryKind kind() const { return kind_; }
 
-  std::string_view Type() const override;  // "Add", "Sub", "Mul", "Div"
+  std::string_view Type() const override;  // "Add", "Sub", ...
   std::string Signature() const override { return std::string(Type()); }
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
@@ -47,7 +47,8 @@ class SumOp : public Op {
   bool InPlaceOk(int) const override { return true; }
 };
 
-// Add, Sub, Mul, Div, Sum (of one input: Identity; of two: Add).
+// Add, Sub, Mul, Div, Pow, Min, Max, Sum (of one input: Identity; of two: Add). A Pow by a constant 1, 2 or
+// 1/2 is an Identity, a Mul or a Sqrt; Min and Max of two with a constant scalar are a Clip.
 std::vector<OpImporter> BinaryImporters();
 
 }  // namespace tilesmith

@@ -1,116 +1,164 @@
 #include "ops/elementwise/elementwise_loops.h"
-#include "ops/kernels/vector_math.h"
+#include "ops/kernels/vectors.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-template <BinaryKind kOp, typename V>
-inline V Combine(V a, V b) {
-  if constexpr (kOp == BinaryKind::kAdd) return a + b;
-  if constexpr (kOp == BinaryKind::kSub) return a - b;
-  if constexpr (kOp == BinaryKind::kMul) return a * b;
-  return a / b;
+template <BinaryKind kOp, class D, typename V>
+HWY_INLINE V Combine(D d, V a, V b) {
+  if constexpr (kOp == BinaryKind::kAdd) return hn::Add(a, b);
+  if constexpr (kOp == BinaryKind::kSub) return hn::Sub(a, b);
+  if constexpr (kOp == BinaryKind::kMul) return hn::Mul(a, b);
+  if constexpr (kOp == BinaryKind::kDiv) return hn::Div(a, b);
+  if constexpr (kOp == BinaryKind::kMin) return KeepNan(b, Smaller(a, b));
+  if constexpr (kOp == BinaryKind::kMax) return KeepNan(b, Larger(a, b));
+  if constexpr (kOp == BinaryKind::kPRelu) return hn::IfThenElse(hn::Ge(a, hn::Zero(d)), a, hn::Mul(a, b));
 }
 
-template <typename Body>
-inline void WithKind(BinaryKind op, const Body& body) {
-  switch (op) {
-    case BinaryKind::kAdd:
-      return body.template operator()<BinaryKind::kAdd>();
-    case BinaryKind::kSub:
-      return body.template operator()<BinaryKind::kSub>();
-    case BinaryKind::kMul:
-      return body.template operator()<BinaryKind::kMul>();
-    case BinaryKind::kDiv:
-      return body.template operator()<BinaryKind::kDiv>();
+// One row. kA and kB: how far the operands move from one column to the next, 0 or 1.
+template <BinaryKind kOp, int kA, int kB>
+HWY_INLINE void OneRow(const float* a, const float* b, float* out, int64_t count) {
+  const float first_a = *a, first_b = *b;
+  ForEachVector(count, [&](auto d, int64_t i) {
+    const auto x = kA == 0 ? hn::Set(d, first_a) : hn::LoadU(d, a + i);
+    const auto y = kB == 0 ? hn::Set(d, first_b) : hn::LoadU(d, b + i);
+    hn::StoreU(Combine<kOp>(d, x, y), d, out + i);
+  });
+}
+
+template <BinaryKind kOp, int kA, int kB>
+void Rows(const BinaryLoop& loop) {
+  for (int64_t row = 0; row < loop.rows; ++row) {
+    OneRow<kOp, kA, kB>(loop.a + row * loop.a_row, loop.b + row * loop.b_row, loop.out + row * loop.out_row,
+                        loop.columns);
+  }
+}
+
+// For short rows of adjacent elements against one and the same row of `b`: that row, repeated until it is
+// long enough for whole vectors.
+template <BinaryKind kOp>
+void RepeatedRow(const BinaryLoop& loop) {
+  constexpr int64_t kMaxColumns = kFloatLanes;
+  float repeated[kMaxColumns * kFloatLanes];
+  for (int64_t i = 0; i < loop.columns * kFloatLanes; ++i) repeated[i] = loop.b[i % loop.columns];
+  const int64_t period = loop.columns * kFloatLanes, count = loop.rows * loop.columns;
+  for (int64_t i = 0; i < count; i += period) {
+    OneRow<kOp, 1, 1>(loop.a + i, repeated, loop.out + i, count - i < period ? count - i : period);
+  }
+}
+
+template <BinaryKind kOp>
+void AnyRows(const BinaryLoop& loop) {
+  if (loop.out_column == 1 && loop.a_column == 1 && loop.b_column == 1) {
+    const bool repeats = loop.rows > 1 && loop.columns < kFloatLanes && loop.b_row == 0 &&
+                         loop.a_row == loop.columns && loop.out_row == loop.columns;
+    return repeats ? RepeatedRow<kOp>(loop) : Rows<kOp, 1, 1>(loop);
+  }
+  if (loop.out_column == 1 && loop.a_column == 1 && loop.b_column == 0) return Rows<kOp, 1, 0>(loop);
+  if (loop.out_column == 1 && loop.a_column == 0 && loop.b_column == 1) return Rows<kOp, 0, 1>(loop);
+  const hn::CappedTag<float, 1> d;
+  for (int64_t row = 0; row < loop.rows; ++row) {
+    for (int64_t i = 0; i < loop.columns; ++i) {
+      const auto a = hn::LoadU(d, loop.a + row * loop.a_row + i * loop.a_column);
+      const auto b = hn::LoadU(d, loop.b + row * loop.b_row + i * loop.b_column);
+      hn::StoreU(Combine<kOp>(d, a, b), d, loop.out + row * loop.out_row + i * loop.out_column);
+    }
+  }
+}
+
+// Through the C library, but for the powers that networks have.
+void PowRows(const BinaryLoop& loop) {
+  for (int64_t row = 0; row < loop.rows; ++row) {
+    const float* a = loop.a + row * loop.a_row;
+    const float* b = loop.b + row * loop.b_row;
+    float* out = loop.out + row * loop.out_row;
+    if (loop.b_column == 0 && (*b == 2.0f || *b == 3.0f)) {
+      const bool cube = *b == 3.0f;
+      for (int64_t i = 0; i < loop.columns; ++i) {
+        const float x = a[i * loop.a_column];
+        out[i * loop.out_column] = cube ? x * x * x : x * x;
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < loop.columns; ++i) {
+      out[i * loop.out_column] = __builtin_powf(a[i * loop.a_column], b[i * loop.b_column]);
+    }
   }
 }
 
 // out = function(in, a, b) lane by lane: across pixels when there is one lane, else across lanes.
 template <typename Function>
-inline void OverLanes(const LaneLoop& loop, const Function& function) {
+HWY_INLINE void OverLanes(const LaneLoop& loop, const Function& function) {
   if (loop.lanes == 1) {
     const float a = loop.a[0], b = loop.b[0];
-    ForEachVector(loop.pixels, [&]<int kLanes>(int64_t i) {
-      Store<kLanes>(loop.out + i, function.template operator()<kLanes>(Load<kLanes>(loop.in + i),
-                                                                       Splat<kLanes>(a), Splat<kLanes>(b)));
+    ForEachVector(loop.pixels, [&](auto d, int64_t i) {
+      hn::StoreU(function(d, hn::LoadU(d, loop.in + i), hn::Set(d, a), hn::Set(d, b)), d, loop.out + i);
     });
     return;
   }
   for (int64_t pixel = 0; pixel < loop.pixels; ++pixel) {
     const float* in = loop.in + pixel * loop.lanes;
     float* out = loop.out + pixel * loop.lanes;
-    ForEachVector(loop.lanes, [&]<int kLanes>(int64_t i) {
-      Store<kLanes>(out + i, function.template operator()<kLanes>(
-                                 Load<kLanes>(in + i), Load<kLanes>(loop.a + i), Load<kLanes>(loop.b + i)));
+    ForEachVector(loop.lanes, [&](auto d, int64_t i) {
+      hn::StoreU(function(d, hn::LoadU(d, in + i), hn::LoadU(d, loop.a + i), hn::LoadU(d, loop.b + i)), d,
+                 out + i);
     });
   }
 }
 
 }  // namespace
 
-// The square of e^(x/2), which neither is clamped where e^x is a float nor hides that it is none.
-void ExpRun(const float* in, float* out, int64_t count) {
-  ForEachVector(count, [&]<int kLanes>(int64_t i) {
-    const Vector<kLanes> x = Load<kLanes>(in + i), root = Exp<kLanes>(x * 0.5f);
-    Store<kLanes>(out + i, x == x ? root * root : x);
-  });
-}
-
 void ActivateRun(const float* in, float* out, int64_t count, Activation activation) {
   WithActivation(activation.kind, [&]<ActivationKind kKind>() {
-    ForEachVector(count, [&]<int kLanes>(int64_t i) {
-      Store<kLanes>(out + i,
-                    Activate<kKind, kLanes>(Load<kLanes>(in + i), activation.alpha, activation.beta));
-    });
+    MapRun(in, out, count,
+           [&](auto d, auto x) { return Activate<kKind>(d, x, activation.alpha, activation.beta); });
   });
 }
 
 void ScaleShiftLanes(const LaneLoop& loop, Activation activation) {
   WithActivation(activation.kind, [&]<ActivationKind kKind>() {
-    OverLanes(loop, [&]<int kLanes>(Vector<kLanes> x, Vector<kLanes> scale, Vector<kLanes> shift) {
-      return Activate<kKind, kLanes>(x * scale + shift, activation.alpha, activation.beta);
+    OverLanes(loop, [&](auto d, auto x, auto scale, auto shift) {
+      return Activate<kKind>(d, hn::MulAdd(x, scale, shift), activation.alpha, activation.beta);
     });
   });
 }
 
 void PReluLanes(const LaneLoop& loop) {
-  OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> slope, Vector<kLanes>) {
-    return x >= Vector<kLanes>{} ? x : x * slope;
-  });
+  OverLanes(loop, [](auto d, auto x, auto slope, auto) { return Combine<BinaryKind::kPRelu>(d, x, slope); });
 }
 
-void BinaryRun(BinaryKind op, const float* a, const float* b, float* out, int64_t count) {
-  WithKind(op, [&]<BinaryKind kOp>() {
-    ForEachVector(count, [&]<int kLanes>(int64_t i) {
-      Store<kLanes>(out + i, Combine<kOp, Vector<kLanes>>(Load<kLanes>(a + i), Load<kLanes>(b + i)));
-    });
-  });
-}
-
-void GateLanes(BinaryKind op, bool gate_first, const LaneLoop& loop) {
-  WithKind(op, [&]<BinaryKind kOp>() {
-    if (gate_first) {
-      OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> gate, Vector<kLanes>) {
-        return Combine<kOp, Vector<kLanes>>(gate, x);
-      });
-    } else {
-      OverLanes(loop, []<int kLanes>(Vector<kLanes> x, Vector<kLanes> gate, Vector<kLanes>) {
-        return Combine<kOp, Vector<kLanes>>(x, gate);
-      });
-    }
-  });
+void BinaryRows(BinaryKind op, const BinaryLoop& loop) {
+  switch (op) {
+    case BinaryKind::kAdd:
+      return AnyRows<BinaryKind::kAdd>(loop);
+    case BinaryKind::kSub:
+      return AnyRows<BinaryKind::kSub>(loop);
+    case BinaryKind::kMul:
+      return AnyRows<BinaryKind::kMul>(loop);
+    case BinaryKind::kDiv:
+      return AnyRows<BinaryKind::kDiv>(loop);
+    case BinaryKind::kPow:
+      return PowRows(loop);
+    case BinaryKind::kMin:
+      return AnyRows<BinaryKind::kMin>(loop);
+    case BinaryKind::kMax:
+      return AnyRows<BinaryKind::kMax>(loop);
+    case BinaryKind::kPRelu:
+      return AnyRows<BinaryKind::kPRelu>(loop);
+  }
 }
 
 void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t offset, float* out,
             int64_t count) {
-  ForEachVector(count, [&]<int kLanes>(int64_t i) {
-    Vector<kLanes> sum{};
+  ForEachVector(count, [&](auto d, int64_t i) {
+    auto sum = hn::Zero(d);
     for (int64_t k = 0; k < input_count; ++k) {
-      sum += Load<kLanes>(inputs[k].image<float>(image) + offset + i);
+      sum = hn::Add(sum, hn::LoadU(d, inputs[k].image<float>(image) + offset + i));
     }
-    Store<kLanes>(out + i, sum);
+    hn::StoreU(sum, d, out + i);
   });
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

@@ -1,10 +1,13 @@
 #include "ops/elementwise/elementwise_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "layouts/base/check.h"
+#include "ops/elementwise/functions.h"
 #include "ops/kernels/block_kernel.h"
+#include "ops/kernels/loop_nest.h"
 
 namespace tilesmith {
 namespace {
@@ -31,16 +34,23 @@ class ActivationKernel : public BlockKernel {
   void (*const loop_)(const float*, float*, int64_t, Activation);
 };
 
-class ExpKernel : public BlockKernel {
+class FunctionKernel : public BlockKernel {
  public:
-  ExpKernel(const BlockDims& dims, Isa isa)
-      : BlockKernel(dims, false), loop_(TILESMITH_DISPATCH(isa, ExpRun)) {}
+  FunctionKernel(const BlockDims& dims, const Function& function, Isa isa)
+      : BlockKernel(dims, Apply(function, 0) != 0),
+        function_(function),
+        loop_(HasVectorFunction(function.kind) ? TILESMITH_DISPATCH(isa, FunctionRun) : nullptr) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
-    loop_(At(args.inputs[0], piece), At(args.output, piece), piece.pixels);
+    const float* in = At(args.inputs[0], piece);
+    float* out = At(args.output, piece);
+    const int64_t count = piece.pixels * dims().lanes;
+    if (loop_ != nullptr) return loop_(in, out, count, function_);
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(Apply(function_, in[i]));
   }
-  void (*const loop_)(const float*, float*, int64_t);
+  const Function function_;
+  void (*const loop_)(const float*, float*, int64_t, Function);
 };
 
 class ScaleShiftKernel : public BlockKernel {
@@ -82,39 +92,74 @@ class PReluKernel : public BlockKernel {
   void (*const loop_)(const LaneLoop&);
 };
 
-class BinaryKernel : public BlockKernel {
+// Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's memory,
+// padding included.
+class BinaryKernel : public Kernel {
  public:
-  BinaryKernel(const BlockDims& dims, BinaryKind op, Isa isa)
-      : BlockKernel(dims, op == BinaryKind::kDiv), op_(op), loop_(TILESMITH_DISPATCH(isa, BinaryRun)) {}
-
- private:
-  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
-    loop_(op_, At(args.inputs[0], piece), At(args.inputs[1], piece), At(args.output, piece),
-          piece.pixels * dims().lanes);
-  }
-  const BinaryKind op_;
-  void (*const loop_)(BinaryKind, const float*, const float*, float*, int64_t);
-};
-
-class GateKernel : public BlockKernel {
- public:
-  GateKernel(const BlockDims& dims, BinaryKind op, int gate, Isa isa)
-      : BlockKernel(dims, op == BinaryKind::kDiv),
+  BinaryKernel(const KernelRequest& request, BinaryKind op)
+      : request_(request),
         op_(op),
-        gate_(gate),
-        loop_(TILESMITH_DISPATCH(isa, GateLanes)) {}
+        dims_(BlockDimsOf(request.output, request.layout)),
+        zero_padding_(dims_.has_padding()),
+        count_(dims_.images * dims_.blocks * dims_.block_floats()),
+        piece_(std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims_.lanes, 1), 1) *
+               std::max<int64_t>(dims_.lanes, 1)),
+        loop_(TILESMITH_DISPATCH(request.cpu.isa, BinaryRows)) {}
+
+  int64_t Tasks(int) const override { return CeilDiv(count_, piece_); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const int64_t begin = range.begin * piece_, end = std::min(range.end * piece_, count_);
+    const MemoryDims out = MemoryDimsOf(request_.output, request_.layout, args.output.batch_stride);
+    const size_t count = request_.inputs.size();
+    // An input that is overwritten comes first.
+    size_t first = 0;
+    while (count > 2 && first + 1 < count && args.inputs[first].data != args.output.data) ++first;
+    if (args.inputs[first].data != args.output.data) first = 0;
+    float* const result = args.output.image<float>(0);
+    const float* a = args.inputs[first].image<float>(0);
+    auto a_strides = StridesOf(args, first);
+    for (size_t slot = 0; slot < count; ++slot) {
+      if (slot == first) continue;
+      const float* b = args.inputs[slot].image<float>(0);
+      const auto b_strides = StridesOf(args, slot);
+      LoopNest<3> nest;
+      for (int i = 0; i < out.rank; ++i) nest.Add(out.size[i], {a_strides[i], b_strides[i], out.stride[i]});
+      nest.ForEach(begin, end, [&](const LoopNest<3>::Part& part) {
+        loop_(op_, {a + part.offset[0], b + part.offset[1], result + part.offset[2], part.rows, part.columns,
+                    part.row[0], part.row[1], part.row[2], part.column[0], part.column[1], part.column[2]});
+      });
+      a = result;
+      a_strides = out.stride;
+    }
+    if (zero_padding_) ZeroPadding(args.output, begin, end);
+  }
 
  private:
-  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
-    const InputView& view = args.inputs[gate_];
-    const float* gate = view.image<float>(piece.image) + piece.block * dims().lanes;
-    loop_(
-        op_, gate_ == 0,
-        {At(args.inputs[1 - gate_], piece), At(args.output, piece), gate, gate, dims().lanes, piece.pixels});
+  static constexpr int64_t kPieceFloats = 4096;
+
+  std::array<int64_t, kMaxRank + 1> StridesOf(const KernelArgs& args, size_t slot) const {
+    return BroadcastStrides(request_.inputs[slot], request_.output, request_.layout,
+                            args.inputs[slot].batch_stride);
   }
+
+  // In elements [begin, end), which are whole pixels: the lanes of the last block that hold no channel.
+  void ZeroPadding(const OutputView& output, int64_t begin, int64_t end) const {
+    const int64_t image = dims_.blocks * dims_.block_floats(), last = image - dims_.block_floats();
+    for (int64_t n = begin / image; n * image < end; ++n) {
+      const int64_t first = std::max(begin - n * image, last), limit = std::min(end - n * image, image);
+      if (first >= limit) continue;
+      ZeroLanes(output.image<float>(n) + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
+                (limit - first) / dims_.lanes);
+    }
+  }
+
+  const KernelRequest request_;
   const BinaryKind op_;
-  const int gate_;  // which input
-  void (*const loop_)(BinaryKind, bool, const LaneLoop&);
+  const BlockDims dims_;
+  const bool zero_padding_;
+  const int64_t count_, piece_;
+  void (*const loop_)(BinaryKind, const BinaryLoop&);
 };
 
 class SumKernel : public BlockKernel {
@@ -130,15 +175,6 @@ class SumKernel : public BlockKernel {
   void (*const loop_)(const InputView*, int64_t, int64_t, int64_t, float*, int64_t);
 };
 
-// Which input is a gate {N, C, 1, 1} to the other's {N, C, H, W}; -1 when none is.
-int GateOf(std::span<const Shape> inputs) {
-  for (const int gate : {1, 0}) {
-    const Shape &shape = inputs[gate], &data = inputs[1 - gate];
-    if (shape.size() == 4 && data.size() == 4 && shape == Shape{data[0], data[1], 1, 1}) return gate;
-  }
-  return -1;
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const Activation& activation) {
@@ -148,8 +184,11 @@ std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const
   return std::make_unique<ActivationKernel>(dims, activation, request.cpu.isa);
 }
 
-std::unique_ptr<Kernel> MakeExpKernel(const KernelRequest& request) {
-  return std::make_unique<ExpKernel>(FlatDimsOf(request.output, request.layout), request.cpu.isa);
+std::unique_ptr<Kernel> MakeFunctionKernel(const KernelRequest& request, const Function& function) {
+  const bool flat = Apply(function, 0) == 0;
+  const BlockDims dims =
+      flat ? FlatDimsOf(request.output, request.layout) : BlockDimsOf(request.output, request.layout);
+  return std::make_unique<FunctionKernel>(dims, function, request.cpu.isa);
 }
 
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
@@ -167,17 +206,17 @@ std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std:
   return std::make_unique<PReluKernel>(BlockDimsOf(request.output, request.layout), slopes, request.cpu.isa);
 }
 
-bool HasBinaryKernel(std::span<const Shape> inputs) { return inputs[0] == inputs[1] || GateOf(inputs) >= 0; }
+bool BroadcastsIn(const Layout& layout, std::span<const Shape> inputs, const Shape& output) {
+  if (layout.is_nchw()) return true;
+  return output.size() <= 4 && std::ranges::all_of(inputs, [&](const Shape& input) {
+           return input.size() == output.size() &&
+                  (input.size() < 2 || input[1] == 1 || input[1] == output[1]);
+         });
+}
 
 std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op) {
-  TILESMITH_CHECK(HasBinaryKernel(request.inputs));
-  const BlockDims dims = BlockDimsOf(request.output, request.layout);
-  if (request.inputs[0] != request.inputs[1]) {
-    return std::make_unique<GateKernel>(dims, op, GateOf(request.inputs), request.cpu.isa);
-  }
-  const bool flat = op != BinaryKind::kDiv;
-  return std::make_unique<BinaryKernel>(flat ? FlatDimsOf(request.output, request.layout) : dims, op,
-                                        request.cpu.isa);
+  TILESMITH_CHECK(BroadcastsIn(request.layout, request.inputs, request.output));
+  return std::make_unique<BinaryKernel>(request, op);
 }
 
 std::unique_ptr<Kernel> MakeSumKernel(const KernelRequest& request) {

@@ -11,17 +11,19 @@ namespace tilesmith {
 
 // out = act(in)
 std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const Activation& activation);
-// out = e^in, plain layout; within 8 ulp, 0 and infinity beyond what a float holds
-std::unique_ptr<Kernel> MakeExpKernel(const KernelRequest& request);
+// out = function(in)
+std::unique_ptr<Kernel> MakeFunctionKernel(const KernelRequest& request, const Function& function);
 // out = act(scale[c] * in + shift[c])
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
                                              const std::vector<float>& shift, const Activation& activation);
 // out = in >= 0 ? in : slope[c] * in
 std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std::vector<float>& slopes);
-// out = in0 op in1 for equal shapes, or one of them {N, C, 1, 1} and the other {N, C, H, W}; see
-// HasBinaryKernel.
+// Whether inputs of these shapes broadcast to the output's in this layout: in the plain one always, in others
+// when all have the same rank, of at most 4, and either one channel or as many as the output.
+bool BroadcastsIn(const Layout& layout, std::span<const Shape> inputs, const Shape& output);
+// out = in0 op in1 with broadcasting; of more inputs, where their order does not matter, each with the result
+// of those before. Precondition: BroadcastsIn.
 std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op);
-bool HasBinaryKernel(std::span<const Shape> inputs);
 // out = in0 + in1 + ..., equal shapes
 std::unique_ptr<Kernel> MakeSumKernel(const KernelRequest& request);
 

@@ -1,127 +1,170 @@
 #include "ops/elementwise/functions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
-#include "ops/base/broadcast.h"
 #include "ops/base/import_util.h"
-#include "ops/elementwise/activations.h"
-#include "ops/elementwise/binary.h"
 #include "ops/elementwise/elementwise_kernel.h"
-#include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// x gate(x), where the gate is 0 before x is minus infinity.
+template <typename Gate>
+double Gated(double x, const Gate& gate) {
+  return x == -std::numeric_limits<double>::infinity() ? 0 : x * gate(x);
+}
 
-constexpr UnaryFunction kUnary[] = {
-    {"Abs", [](double x) { return std::abs(x); }},
-    {"Ceil", [](double x) { return std::ceil(x); }},
-    {"Erf", [](double x) { return std::erf(x); }},
-    {"Exp", [](double x) { return std::exp(x); }, MakeExpKernel},
-    {"Floor", [](double x) { return std::floor(x); }},
-    {"Log", [](double x) { return std::log(x); }},
-    {"Neg", [](double x) { return -x; }},
-    {"Reciprocal", [](double x) { return 1 / x; }},
-    {"Sqrt", [](double x) { return std::sqrt(x); }},
+// An attribute and its default; "" for none.
+struct Parameter {
+  std::string_view name;
+  float fallback = 0;
 };
-constexpr BinaryFunction kPow{"Pow", [](double a, double b) { return std::pow(a, b); }};
-// NaN if either is.
-constexpr BinaryFunction kMin{"Min", [](double a, double b) { return a < b || std::isnan(a) ? a : b; }};
-constexpr BinaryFunction kMax{"Max", [](double a, double b) { return a > b || std::isnan(a) ? a : b; }};
 
-const UnaryFunction& Unary(std::string_view name) {
-  return *std::ranges::find(kUnary, name, &UnaryFunction::name);
+struct NamedFunction {
+  FunctionKind kind;
+  std::string_view name;  // ONNX's
+  double (*apply)(double x, double alpha, double beta);
+  bool has_vectors = true;
+  Parameter alpha = {}, beta = {};
+};
+
+// Selu's, of Klambauer et al., "Self-normalizing neural networks" (2017), rounded as ONNX has them.
+constexpr Parameter kSeluAlpha{"alpha", 1.67326319217681884765625f},
+    kSeluGamma{"gamma", 1.05070102214813232421875f};
+
+constexpr NamedFunction kFunctions[] = {
+    {FunctionKind::kAbs, "Abs", [](double x, double, double) { return std::abs(x); }},
+    {FunctionKind::kAcos, "Acos", [](double x, double, double) { return std::acos(x); }, false},
+    {FunctionKind::kAcosh, "Acosh", [](double x, double, double) { return std::acosh(x); }, false},
+    {FunctionKind::kAsin, "Asin", [](double x, double, double) { return std::asin(x); }, false},
+    {FunctionKind::kAsinh, "Asinh", [](double x, double, double) { return std::asinh(x); }, false},
+    {FunctionKind::kAtan, "Atan", [](double x, double, double) { return std::atan(x); }},
+    {FunctionKind::kAtanh, "Atanh", [](double x, double, double) { return std::atanh(x); }, false},
+    {FunctionKind::kCeil, "Ceil", [](double x, double, double) { return std::ceil(x); }},
+    {FunctionKind::kCelu,
+     "Celu",
+     [](double x, double alpha, double) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+     true,
+     {"alpha", 1}},
+    {FunctionKind::kCos, "Cos", [](double x, double, double) { return std::cos(x); }},
+    {FunctionKind::kCosh, "Cosh", [](double x, double, double) { return std::cosh(x); }, false},
+    {FunctionKind::kElu,
+     "Elu",
+     [](double x, double alpha, double) { return x >= 0 ? x : alpha * std::expm1(x); },
+     true,
+     {"alpha", 1}},
+    {FunctionKind::kErf, "Erf", [](double x, double, double) { return std::erf(x); }},
+    {FunctionKind::kExp, "Exp", [](double x, double, double) { return std::exp(x); }},
+    {FunctionKind::kFloor, "Floor", [](double x, double, double) { return std::floor(x); }},
+    {FunctionKind::kGelu, "Gelu",
+     [](double x, double, double) {
+       return Gated(x, [](double v) { return std::erfc(-v / std::numbers::sqrt2) / 2; });
+     }},
+    {FunctionKind::kGeluTanh, "GeluTanh",
+     [](double x, double, double) {
+       return Gated(x, [](double v) {
+         const double u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
+         return 1 / (1 + std::exp(-2 * u));
+       });
+     }},
+    {FunctionKind::kLog, "Log", [](double x, double, double) { return std::log(x); }},
+    {FunctionKind::kMish, "Mish",
+     [](double x, double, double) {
+       return Gated(x, [](double v) { return v > 50 ? 1 : std::tanh(std::log1p(std::exp(v))); });
+     }},
+    {FunctionKind::kNeg, "Neg", [](double x, double, double) { return -x; }},
+    {FunctionKind::kReciprocal, "Reciprocal", [](double x, double, double) { return 1 / x; }},
+    {FunctionKind::kRound, "Round", [](double x, double, double) { return std::nearbyint(x); }},
+    {FunctionKind::kSelu, "Selu",
+     [](double x, double alpha, double gamma) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); }, true,
+     kSeluAlpha, kSeluGamma},
+    {FunctionKind::kShrink,
+     "Shrink",
+     [](double x, double bias, double lambda) {
+       if (x < -lambda) return x + bias;
+       return x > lambda ? x - bias : std::isnan(x) ? x : 0;
+     },
+     true,
+     {"bias", 0},
+     {"lambd", 0.5f}},
+    {FunctionKind::kSign, "Sign", [](double x, double, double) { return x > 0   ? 1
+                                                                        : x < 0 ? -1
+                                                                                : x; }},
+    {FunctionKind::kSin, "Sin", [](double x, double, double) { return std::sin(x); }},
+    {FunctionKind::kSinh, "Sinh", [](double x, double, double) { return std::sinh(x); }, false},
+    {FunctionKind::kSoftplus, "Softplus",
+     [](double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
+    {FunctionKind::kSoftsign, "Softsign", [](double x, double, double) { return x / (1 + std::abs(x)); }},
+    {FunctionKind::kSqrt, "Sqrt", [](double x, double, double) { return std::sqrt(x); }},
+    {FunctionKind::kTan, "Tan", [](double x, double, double) { return std::tan(x); }, false},
+    {FunctionKind::kThresholdedRelu,
+     "ThresholdedRelu",
+     [](double x, double alpha, double) { return x <= alpha ? 0 : x; },
+     true,
+     {"alpha", 1}},
+};
+
+const NamedFunction& Named(FunctionKind kind) {
+  return *std::ranges::find(kFunctions, kind, &NamedFunction::kind);
 }
 
-void NeedFloats(const NodeSpec& spec) {
-  for (const NodeInput& input : spec.inputs)
-    if (input.type != DataType::kF32) Refuse(spec, "only float inputs are supported");
-}
-
-BuiltOp BuildUnary(const NodeSpec& spec) {
+BuiltOp BuildFunction(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
-  NeedFloats(spec);
-  return BuiltWithInputs(std::make_shared<FunctionOp>(Unary(spec.op_type)), 1);
-}
-
-// The only element of a constant input; nullopt when it is none.
-std::optional<float> ConstantScalar(const NodeSpec& spec, size_t index) {
-  const NodeInput& input = spec.inputs[index];
-  if (!input.constant || input.constant->size() != 1) return std::nullopt;
-  return ConstantFloats(spec, index)[0];
-}
-
-BuiltOp BuildPow(const NodeSpec& spec) {
-  NeedInputs(spec, 2, 2);
-  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float bases are supported");
-  const bool broadcasts = spec.inputs[1].shape.size() > spec.inputs[0].shape.size();
-  const std::optional<float> exponent = broadcasts ? std::nullopt : ConstantScalar(spec, 1);
-  if (exponent == 1.0f) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
-  if (exponent == 2.0f) return {std::make_shared<BinaryOp>(BinaryKind::kMul), {0, 0}};
-  if (exponent == 0.5f) return BuiltWithInputs(std::make_shared<FunctionOp>(Unary("Sqrt")), 1);
-  if (spec.inputs[1].type != DataType::kF32) Refuse(spec, "only float exponents are supported");
-  return BuiltWithInputs(std::make_shared<BinaryFunctionOp>(kPow), 2);
-}
-
-BuiltOp BuildMinMax(const NodeSpec& spec, bool is_max) {
-  NeedInputs(spec, 1, 1 << 16);
-  NeedFloats(spec);
-  if (spec.inputs.size() == 1) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
-  for (const int constant : {1, 0}) {
-    if (spec.inputs.size() > 2) break;
-    const NodeInput &bound = spec.inputs[constant], &x = spec.inputs[1 - constant];
-    const std::optional<float> value = ConstantScalar(spec, constant);
-    if (!value || x.constant || bound.shape.size() > x.shape.size()) continue;
-    const Activation clip =
-        is_max && *value == 0
-            ? Activation{ActivationKind::kRelu}
-            : Activation{ActivationKind::kClip, is_max ? *value : -kInfinity, is_max ? kInfinity : *value};
-    return {std::make_shared<ActivationOp>(clip), {1 - constant}};
+  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  const NamedFunction& named = *std::ranges::find(kFunctions, spec.op_type, &NamedFunction::name);
+  Function function{named.kind};
+  if (!named.alpha.name.empty()) function.alpha = spec.Float(named.alpha.name, named.alpha.fallback);
+  if (!named.beta.name.empty()) function.beta = spec.Float(named.beta.name, named.beta.fallback);
+  if (named.kind == FunctionKind::kGelu) {
+    const std::string approximate = spec.String("approximate", "none");
+    if (approximate == "tanh") {
+      function.kind = FunctionKind::kGeluTanh;
+    } else if (approximate != "none") {
+      Refuse(spec, fmt::format("approximate is \"{}\", known are \"none\" and \"tanh\"", approximate));
+    }
   }
-  return BuiltWithInputs(std::make_shared<BinaryFunctionOp>(is_max ? kMax : kMin), int(spec.inputs.size()));
+  return BuiltWithInputs(std::make_shared<FunctionOp>(function), 1);
 }
 
 }  // namespace
 
+double Apply(const Function& function, double x) {
+  return Named(function.kind).apply(x, function.alpha, function.beta);
+}
+
+bool HasVectorFunction(FunctionKind kind) { return Named(kind).has_vectors; }
+
+std::string_view FunctionOp::Type() const { return Named(function_.kind).name; }
+
+std::string FunctionOp::Signature() const {
+  const NamedFunction& named = Named(function_.kind);
+  std::string text(named.name);
+  if (!named.alpha.name.empty()) text += fmt::format(" {}", function_.alpha);
+  if (!named.beta.name.empty()) text += fmt::format(" {}", function_.beta);
+  return text;
+}
+
 Tensor FunctionOp::Reference(std::span<const Tensor* const> inputs) const {
   Tensor output(inputs[0]->shape());
   for (int64_t i = 0; i < output.size(); ++i)
-    output.floats()[i] = static_cast<float>(function_.apply(inputs[0]->floats()[i]));
+    output.floats()[i] = static_cast<float>(Apply(function_, inputs[0]->floats()[i]));
   return output;
 }
 
 std::unique_ptr<Kernel> FunctionOp::MakeKernel(const KernelRequest& request) const {
-  return HasFastKernel() ? function_.kernel(request) : Op::MakeKernel(request);
-}
-
-Shape BinaryFunctionOp::InferShape(std::span<const Shape> inputs) const {
-  return BroadcastAll(Type(), inputs);
-}
-
-Tensor BinaryFunctionOp::Reference(std::span<const Tensor* const> inputs) const {
-  std::vector<Shape> shapes;
-  for (const Tensor* input : inputs) shapes.push_back(input->shape());
-  Tensor output(InferShape(shapes));
-  for (size_t slot = 0; slot < inputs.size(); ++slot) {
-    const std::vector<int64_t> from = BroadcastIndices(inputs[slot]->shape(), output.shape());
-    for (int64_t i = 0; i < output.size(); ++i) {
-      const float value = inputs[slot]->floats()[from[i]];
-      float& result = output.floats()[i];
-      result = slot == 0 ? value : static_cast<float>(function_.apply(result, value));
-    }
-  }
-  return output;
+  return MakeFunctionKernel(request, function_);
 }
 
 std::vector<OpImporter> FunctionImporters() {
   std::vector<OpImporter> importers;
-  for (const UnaryFunction& function : kUnary) importers.push_back({function.name, BuildUnary});
-  importers.push_back({"Pow", BuildPow});
-  importers.push_back({"Min", [](const NodeSpec& spec) { return BuildMinMax(spec, false); }});
-  importers.push_back({"Max", [](const NodeSpec& spec) { return BuildMinMax(spec, true); }});
+  for (const NamedFunction& function : kFunctions) {
+    if (function.kind != FunctionKind::kGeluTanh) importers.push_back({function.name, BuildFunction});
+  }
   return importers;
 }
 

@@ -4,6 +4,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
+#include "ops/elementwise/binary.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -12,7 +13,8 @@ namespace {
 BuiltOp BuildPRelu(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const Shape& shape = spec.inputs[0].shape;
-  if (shape.size() < 2) Refuse(spec, fmt::format("its input {} has no channel axis", ShapeToString(shape)));
+  const BuiltOp general = BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPRelu), 2);
+  if (shape.size() < 2 || !spec.inputs[1].constant) return general;
   std::vector<float> slopes = ConstantFloats(spec, 1);
   const Shape& slope_shape = spec.inputs[1].constant->shape();
   const int64_t channels = shape[1], count = static_cast<int64_t>(slopes.size());
@@ -23,8 +25,7 @@ BuiltOp BuildPRelu(const NodeSpec& spec) {
   if (count == 1) {
     slopes.assign(channels, slopes[0]);
   } else if (!on_channels && !plain_list) {
-    Refuse(spec, fmt::format("slopes {} for an input {}: only one, or one per channel, are supported",
-                             ShapeToString(slope_shape), ShapeToString(shape)));
+    return general;
   }
   return BuiltWithInputs(std::make_shared<PReluOp>(std::move(slopes)), 1);
 }

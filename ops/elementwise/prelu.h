@@ -27,7 +27,7 @@ class PReluOp : public Op {
   std::vector<float> slopes_;
 };
 
-// PRelu with constant slopes, scalar or per channel.
+// PRelu: this with constant slopes, scalar or per channel, otherwise a BinaryOp.
 std::vector<OpImporter> PReluImporters();
 
 }  // namespace tilesmith

@@ -6,6 +6,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/movement/copying.h"
+#include "ops/movement/strided_copy.h"
 
 namespace tilesmith {
 namespace {
@@ -61,7 +62,21 @@ bool ConcatOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const
 }
 
 std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const {
-  return axis_ >= 1 ? MakeConcatKernel(request, axis_) : Op::MakeKernel(request);
+  if (!request.layout.is_nchw()) return MakeConcatKernel(request);
+  std::vector<CopyRegion> regions;
+  int64_t at = 0;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
+    const Shape& shape = request.inputs[slot];
+    CopyRegion& region = regions.emplace_back();
+    region.input = static_cast<int>(slot);
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      region.loops.push_back({shape[axis], static_cast<int>(axis), 1, static_cast<int>(axis)});
+    }
+    region.out_start.resize(shape.size());
+    region.out_start[axis_] = at;
+    at += shape[axis_];
+  }
+  return MakeCopyKernel(request, std::move(regions));
 }
 
 std::vector<OpImporter> ConcatImporters() { return {{"Concat", BuildConcat}}; }

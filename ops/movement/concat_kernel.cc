@@ -56,22 +56,10 @@ class ConcatKernel : public BlockKernel {
   std::vector<std::vector<Segment>> segments_;  // by output block
 };
 
-// Along an axis behind the channels, plain: what comes before the axis are pixels, and everything from it on
-// their channels.
-KernelRequest RowsAsPixels(const KernelRequest& request, int64_t axis) {
-  const auto as_pixels = [axis](const Shape& shape) {
-    const Shape pixels(shape.begin() + 1, shape.begin() + axis), row(shape.begin() + axis, shape.end());
-    return Shape{shape[0], ElementCount(row), ElementCount(pixels), 1};
-  };
-  KernelRequest rows{{}, as_pixels(request.output), Layout::Nhwc(), request.cpu};
-  for (const Shape& input : request.inputs) rows.inputs.push_back(as_pixels(input));
-  return rows;
-}
-
 }  // namespace
 
-std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request, int64_t axis) {
-  return std::make_unique<ConcatKernel>(axis == 1 ? request : RowsAsPixels(request, axis));
+std::unique_ptr<Kernel> MakeConcatKernel(const KernelRequest& request) {
+  return std::make_unique<ConcatKernel>(request);
 }
 
 }  // namespace tilesmith

@@ -10,6 +10,8 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/movement/copying.h"
+#include "ops/movement/gather_kernel.h"
+#include "ops/movement/strided_copy.h"
 
 namespace tilesmith {
 namespace {
@@ -135,6 +137,12 @@ Tensor GatherOp::Reference(std::span<const Tensor* const> inputs) const {
   return output;
 }
 
+std::unique_ptr<Kernel> GatherOp::MakeKernel(const KernelRequest& request) const {
+  // Of nothing, only the reference says that every index is outside.
+  if (request.inputs[0][axis_] == 0) return MakeReferenceKernel(*this, request);
+  return MakeGatherKernel(request, axis_);
+}
+
 std::string SliceOp::Signature() const {
   std::string text = "Slice";
   for (const SliceRange& range : ranges_) {
@@ -182,8 +190,15 @@ bool SliceOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const 
 }
 
 std::unique_ptr<Kernel> SliceOp::MakeKernel(const KernelRequest& request) const {
-  if (request.output.size() > 4) return Op::MakeKernel(request);
-  return MakeSliceKernel(request, Axes(request.inputs[0]));
+  const std::vector<SliceAxis> axes = Axes(request.inputs[0]);
+  if (!request.layout.is_nchw()) return MakeSliceKernel(request, axes);
+  CopyRegion region;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    region.loops.push_back(
+        {axes[axis].count, static_cast<int>(axis), axes[axis].step, static_cast<int>(axis)});
+    region.in_start.push_back(axes[axis].start);
+  }
+  return MakeCopyKernel(request, {std::move(region)});
 }
 
 std::string ExpandOp::Signature() const { return fmt::format("Expand [{}]", fmt::join(target_, ",")); }
@@ -202,6 +217,18 @@ Tensor ExpandOp::Reference(std::span<const Tensor* const> inputs) const {
   const std::vector<int64_t> from = BroadcastIndices(inputs[0]->shape(), output.shape());
   GatherElements(*inputs[0], output, [&](int64_t i) { return from[i]; });
   return output;
+}
+
+std::unique_ptr<Kernel> ExpandOp::MakeKernel(const KernelRequest& request) const {
+  const Shape& in = request.inputs[0];
+  const size_t lead = request.output.size() - in.size();
+  CopyRegion region;
+  for (size_t axis = 0; axis < request.output.size(); ++axis) {
+    const bool repeats = axis < lead || in[axis - lead] != request.output[axis];
+    region.loops.push_back(
+        {request.output[axis], repeats ? -1 : static_cast<int>(axis - lead), 1, static_cast<int>(axis)});
+  }
+  return MakeCopyKernel(request, {std::move(region)});
 }
 
 std::vector<OpImporter> IndexingImporters() {

@@ -1,6 +1,4 @@
-// Picking and repeating elements, on floats or integers. Gather and Expand exist for the shape arithmetic
-// that constant folding evaluates: they are slow, and in plain layout. Slice is fast in any layout for rank
-// <= 4.
+// Picking and repeating elements of any type, in plain layout; Slice for rank <= 4 in any.
 #pragma once
 
 #include "ops/base/op_registry.h"
@@ -17,6 +15,9 @@ class GatherOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
+  bool HasFastKernel() const override { return true; }
 
  private:
   int64_t axis_;
@@ -43,6 +44,7 @@ class SliceOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
 
  private:
@@ -58,6 +60,9 @@ class ExpandOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
+  bool HasFastKernel() const override { return true; }
 
  private:
   Shape target_;

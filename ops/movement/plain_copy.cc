@@ -40,33 +40,6 @@ class RowKernel : public Kernel {
   const int64_t row_, rows_, rows_per_image_;
 };
 
-class TransposeKernel : public RowKernel {
- public:
-  TransposeKernel(const KernelRequest& request, const std::vector<int64_t>& perm)
-      : RowKernel(request), perm_(perm) {}
-
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
-    const size_t last = perm_.size() - 1;
-    const int64_t step = InStride(args, perm_[last]), out_step = OutStep(args);
-    for (int64_t row = range.begin; row < range.end; ++row) {
-      int64_t rest = row, from = 0;
-      for (size_t axis = last; axis-- > 0; rest /= out_shape_[axis]) {
-        from += rest % out_shape_[axis] * InStride(args, perm_[axis]);
-      }
-      const float* in = args.inputs[0].image<float>(0) + from;
-      float* out = OutRow(args, row);
-      if (step == 1 && out_step == 1) {
-        std::memcpy(out, in, row_ * sizeof(float));
-      } else {
-        for (int64_t i = 0; i < row_; ++i) out[i * out_step] = in[i * step];
-      }
-    }
-  }
-
- private:
-  const std::vector<int64_t> perm_;
-};
-
 class PadKernel : public RowKernel {
  public:
   PadKernel(const KernelRequest& request, const PadOp& op) : RowKernel(request), op_(op) {}
@@ -112,36 +85,32 @@ class PadKernel : public RowKernel {
 class ViewKernel : public Kernel {
  public:
   explicit ViewKernel(const KernelRequest& request)
-      : count_(ElementCount(request.output)),
-        in_image_(ImageFloats(request.inputs[0])),
-        out_image_(ImageFloats(request.output)) {}
+      : bytes_(ElementCount(request.output) * ElementBytes(request.layout.type())),
+        in_image_(ImageBytes(request.inputs[0], request.layout)),
+        out_image_(ImageBytes(request.output, request.layout)) {}
 
-  int64_t Tasks(int) const override { return (count_ + kPieceFloats - 1) / kPieceFloats; }
+  int64_t Tasks(int) const override { return CeilDiv(bytes_, kPieceBytes); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    const int64_t end = std::min(range.end * kPieceFloats, count_);
-    for (int64_t at = range.begin * kPieceFloats; at < end;) {
+    const int64_t end = std::min(range.end * kPieceBytes, bytes_);
+    for (int64_t at = range.begin * kPieceBytes; at < end;) {
       const int64_t in_at = at % in_image_, out_at = at % out_image_;
       const int64_t count = std::min({end - at, in_image_ - in_at, out_image_ - out_at});
-      std::memcpy(args.output.image<float>(at / out_image_) + out_at,
-                  args.inputs[0].image<float>(at / in_image_) + in_at, count * sizeof(float));
+      std::memcpy(args.output.image<char>(at / out_image_) + out_at,
+                  args.inputs[0].image<char>(at / in_image_) + in_at, count);
       at += count;
     }
   }
 
  private:
-  static constexpr int64_t kPieceFloats = 4096;
-  static int64_t ImageFloats(const Shape& shape) {
-    return std::max<int64_t>(BatchStride(shape, Layout::Nchw()), 1);
+  static constexpr int64_t kPieceBytes = 16384;
+  static int64_t ImageBytes(const Shape& shape, const Layout& layout) {
+    return std::max<int64_t>(BatchStride(shape, layout) * ElementBytes(layout.type()), 1);
   }
-  const int64_t count_, in_image_, out_image_;
+  const int64_t bytes_, in_image_, out_image_;
 };
 
 }  // namespace
-
-std::unique_ptr<Kernel> MakeTransposeKernel(const KernelRequest& request, const std::vector<int64_t>& perm) {
-  return std::make_unique<TransposeKernel>(request, perm);
-}
 
 std::unique_ptr<Kernel> MakePadKernel(const KernelRequest& request, const PadOp& op) {
   return std::make_unique<PadKernel>(request, op);

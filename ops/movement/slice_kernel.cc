@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/lane_copy.h"
@@ -47,38 +46,9 @@ class SliceKernel : public Kernel {
   std::vector<std::vector<LaneRun>> runs_;  // by output block
 };
 
-struct SliceRequest {
-  KernelRequest request;
-  std::vector<SliceAxis> axes;
-};
-
-// Columns cut from all rows of a plain image: rows are then pixels, and columns their channels. Pixels are
-// arranged in at most so many tasks.
-std::optional<SliceRequest> CutColumns(const KernelRequest& request, const std::vector<SliceAxis>& axes) {
-  constexpr int64_t kMaxTasks = 64;
-  const Shape& in = request.inputs[0];
-  if (!request.layout.is_nchw() || in.size() < 3 || axes.back().step != 1 || axes.back().count == 0)
-    return std::nullopt;
-  int64_t pixels = 1;
-  for (size_t axis = 1; axis + 1 < in.size(); ++axis) {
-    if (axes[axis].step != 1 || axes[axis].count != in[axis]) return std::nullopt;
-    pixels *= in[axis];
-  }
-  int64_t height = kMaxTasks;
-  while (pixels % height != 0) --height;
-  const int64_t width = pixels / height;
-  SliceRequest cut{request, {axes[0], axes.back(), {0, 1, height}, {0, 1, width}}};
-  cut.request.layout = Layout::Nhwc();
-  cut.request.inputs = {{in[0], in.back(), height, width}};
-  cut.request.output = {axes[0].count, axes.back().count, height, width};
-  return cut;
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> MakeSliceKernel(const KernelRequest& request, const std::vector<SliceAxis>& axes) {
-  const std::optional<SliceRequest> cut = CutColumns(request, axes);
-  if (cut) return std::make_unique<SliceKernel>(cut->request, cut->axes);
   return std::make_unique<SliceKernel>(request, axes);
 }
 

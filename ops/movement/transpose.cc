@@ -6,7 +6,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/movement/copying.h"
+#include "ops/movement/strided_copy.h"
 
 namespace tilesmith {
 namespace {
@@ -53,7 +53,11 @@ Tensor TransposeOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 std::unique_ptr<Kernel> TransposeOp::MakeKernel(const KernelRequest& request) const {
-  return request.output.empty() ? Op::MakeKernel(request) : MakeTransposeKernel(request, perm_);
+  CopyRegion all;
+  for (size_t axis = 0; axis < perm_.size(); ++axis) {
+    all.loops.push_back({request.output[axis], static_cast<int>(perm_[axis]), 1, static_cast<int>(axis)});
+  }
+  return MakeCopyKernel(request, {std::move(all)});
 }
 
 ViewLayouts TransposeOp::LayoutsOfView() const {

@@ -20,6 +20,7 @@ class TransposeOp : public Op {
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
   bool IsView() const override { return LayoutsOfView() != ViewLayouts(); }
   ViewLayouts LayoutsOfView() const override;

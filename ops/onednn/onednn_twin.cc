@@ -83,7 +83,7 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
   const Shape& input = inputs[0];
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return MakeGemm(*gemm, input, refusal);
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
-    if (softmax->first_axis() == softmax->last_axis()) {
+    if (softmax->first_axis() == softmax->last_axis() && !softmax->logarithm()) {
       return MakeOneDnnSoftmax(input, static_cast<int>(softmax->first_axis()), refusal);
     }
     return Refuse(refusal, "oneDNN's softmax has one axis");

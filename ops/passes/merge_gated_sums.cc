@@ -8,11 +8,6 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-bool IsBinary(const Graph& graph, NodeId id, BinaryKind kind) {
-  const BinaryOp* op = OpAs<BinaryOp>(graph, id);
-  return op != nullptr && op->kind() == kind;
-}
-
 // x + x * gate
 struct GatedSum {
   NodeId product = 0;

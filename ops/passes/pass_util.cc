@@ -1,5 +1,7 @@
 #include "ops/passes/pass_util.h"
 
+#include "ops/elementwise/binary.h"
+
 namespace tilesmith {
 namespace {
 
@@ -29,6 +31,11 @@ std::vector<Fusion> PlanFusions(const Graph& graph, const FusePair& fuse) {
 }
 
 }  // namespace
+
+bool IsBinary(const Graph& graph, NodeId id, BinaryKind kind) {
+  const BinaryOp* op = OpAs<BinaryOp>(graph, id);
+  return op != nullptr && op->kind() == kind && boost::in_degree(id, graph.boost()) == 2;
+}
 
 bool UsedOnce(const Graph& graph, NodeId id) {
   return boost::out_degree(id, graph.boost()) == 1 && !graph.IsOutput(id);

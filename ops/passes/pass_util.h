@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "ops/elementwise/kinds.h"
 #include "ops/graph/graph.h"
 
 namespace tilesmith {
@@ -12,6 +13,9 @@ template <typename T>
 const T* OpAs(const Graph& graph, Graph::NodeId id) {
   return dynamic_cast<const T*>(graph.node(id).op.get());
 }
+
+// Whether the node is a BinaryOp of this kind with two inputs.
+bool IsBinary(const Graph& graph, Graph::NodeId id, BinaryKind kind);
 
 // Whether `id` feeds exactly one input of one node and is no output of the graph.
 bool UsedOnce(const Graph& graph, Graph::NodeId id);

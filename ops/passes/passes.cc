@@ -44,6 +44,7 @@ const std::vector<Pass>& Passes() {
       {"remove_identities", RemoveIdentities, MayBeIdentity},
       {"fold_space_to_depth", FoldSpaceToDepth, IsAny<ConcatOp>},
       {"fold_pad", FoldPad, IsAny<PadOp>},
+      {"recognize_functions", RecognizeFunctions, IsAny<BinaryOp>},
       {"recognize_gates", RecognizeGates, IsAny<BinaryOp>},
       {"merge_gated_sums", MergeGatedSums, IsAny<BinaryOp>},
       {"fold_scale_shift", FoldScaleShift, IsAny<ScaleShiftOp>},

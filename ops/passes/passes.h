@@ -46,6 +46,11 @@ Graph FoldSpaceToDepth(const Graph& graph);
 // count its padding, or have none of its own and round sizes down; max pools skip padding, so theirs stays.
 Graph FoldPad(const Graph& graph);
 
+// Formulas written out, in the orders that exporters have, become one op: x (1 + erf(x / sqrt(2))) / 2 and
+// its approximation by tanh a Gelu, x tanh(softplus(x)) a Mish, and (x - mean) / sqrt(variance + epsilon)
+// over the last axes a LayerNormalization, with the product and sum behind it where those are with constants.
+Graph RecognizeFunctions(const Graph& graph);
+
 // Products of a tensor with its own sigmoid become a Silu, those with its own hard sigmoid, however exporters
 // spell that (x * clip(x + 3, 0, 6) / 6), a HardSwish.
 Graph RecognizeGates(const Graph& graph);

@@ -1,25 +1,31 @@
-#include "ops/kernels/vector_math.h"
+#include "ops/kernels/vectors.h"
 #include "ops/pool/pool_loops.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
 constexpr float kLowest = -__builtin_inff();
 
 template <bool kMax, typename V>
-inline V Join(V total, V value) {
-  if constexpr (kMax) return value > total ? value : total;  // a NaN is passed over
+HWY_INLINE V Join(V total, V value) {
+  if constexpr (kMax) return Larger(total, value);  // a NaN is passed over
+  return hn::Add(total, value);
+}
+template <bool kMax>
+HWY_INLINE float JoinOne(float total, float value) {
+  if constexpr (kMax) return value > total ? value : total;
   return total + value;
 }
 
 template <bool kMax>
-inline float Start() {
+HWY_INLINE float Start() {
   return kMax ? kLowest : 0.0f;
 }
 
 // Lanes are adjacent: each output pixel gathers its taps into a register.
 template <bool kMax>
-inline void PoolPixels(const PoolRow& row) {
+HWY_INLINE void PoolPixels(const PoolRow& row) {
   for (int64_t x = 0; x < row.output_width; ++x) {
     const TapRange taps = row.columns[x];
     const int64_t column = x * row.stride - row.left + taps.first * row.dilation;
@@ -27,35 +33,35 @@ inline void PoolPixels(const PoolRow& row) {
     float* out = row.output + x * row.lanes;
     const int64_t step = row.dilation * row.lanes, count = taps.last - taps.first;
     const float divisor = row.row_divisor * row.column_divisors[x];
-    ForEachVector(row.lanes, [&]<int kLanes>(int64_t lane) {
-      Vector<kLanes> total = Splat<kLanes>(Start<kMax>());
+    ForEachVector(row.lanes, [&](auto d, int64_t lane) {
+      auto total = hn::Set(d, Start<kMax>());
       for (int64_t i = 0; i < row.rows; ++i) {
         const float* from = in + i * row.row_floats + lane;
-        for (int64_t j = 0; j < count; ++j) total = Join<kMax>(total, Load<kLanes>(from + j * step));
+        for (int64_t j = 0; j < count; ++j) total = Join<kMax>(total, hn::LoadU(d, from + j * step));
       }
-      Store<kLanes>(out + lane, kMax ? total : total / divisor);
+      hn::StoreU(kMax ? total : hn::Div(total, hn::Set(d, divisor)), d, out + lane);
     });
   }
 }
 
 // out[x] = join(out[x], in[x * stride]) with the stride known where it is common.
 template <bool kMax>
-inline void JoinStrided(const float* in, float* out, int64_t count, int64_t stride) {
+HWY_INLINE void JoinStrided(const float* in, float* out, int64_t count, int64_t stride) {
   if (stride == 1) {
-    ForEachVector(count, [&]<int kLanes>(int64_t i) {
-      Store<kLanes>(out + i, Join<kMax>(Load<kLanes>(out + i), Load<kLanes>(in + i)));
+    ForEachVector(count, [&](auto d, int64_t i) {
+      hn::StoreU(Join<kMax>(hn::LoadU(d, out + i), hn::LoadU(d, in + i)), d, out + i);
     });
   } else if (stride == 2) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = Join<kMax>(out[i], in[2 * i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = JoinOne<kMax>(out[i], in[2 * i]);
   } else {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) out[i] = Join<kMax>(out[i], in[stride * i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = JoinOne<kMax>(out[i], in[stride * i]);
   }
 }
 
 // The columns whose tap j lies inside the input are one range: x >= first and x < last.
-inline TapRange ColumnsOfTap(const PoolRow& row, int64_t j) {
+HWY_INLINE TapRange ColumnsOfTap(const PoolRow& row, int64_t j) {
   int64_t first = 0, last = row.output_width;
   while (first < last && (row.columns[first].first > j || row.columns[first].last <= j)) ++first;
   while (last > first && (row.columns[last - 1].first > j || row.columns[last - 1].last <= j)) --last;
@@ -64,7 +70,7 @@ inline TapRange ColumnsOfTap(const PoolRow& row, int64_t j) {
 
 // One lane, so neighbours in memory are neighbours in the row: the output row collects tap after tap.
 template <bool kMax>
-inline void PoolPlain(const PoolRow& row) {
+HWY_INLINE void PoolPlain(const PoolRow& row) {
   for (int64_t x = 0; x < row.output_width; ++x) row.output[x] = Start<kMax>();
   int64_t taps = 0;
   for (int64_t x = 0; x < row.output_width; ++x) {
@@ -85,34 +91,35 @@ inline void PoolPlain(const PoolRow& row) {
 }
 
 template <bool kMax>
-inline void GlobalPlain(const float* in, float* out, int64_t pixels) {
-  Vector<kWidth> totals[2] = {Splat<kWidth>(Start<kMax>()), Splat<kWidth>(Start<kMax>())};
+HWY_INLINE void GlobalPlain(const float* in, float* out, int64_t pixels) {
+  const FloatTag d;
+  FloatVector even = hn::Set(d, Start<kMax>()), odd = even;
   int64_t i = 0;
-  for (; i + 2 * kWidth <= pixels; i += 2 * kWidth) {
-    totals[0] = Join<kMax>(totals[0], Load<kWidth>(in + i));
-    totals[1] = Join<kMax>(totals[1], Load<kWidth>(in + i + kWidth));
+  for (; i + 2 * kFloatLanes <= pixels; i += 2 * kFloatLanes) {
+    even = Join<kMax>(even, hn::LoadU(d, in + i));
+    odd = Join<kMax>(odd, hn::LoadU(d, in + i + kFloatLanes));
   }
-  float lanes[kWidth];
-  Store<kWidth>(lanes, Join<kMax>(totals[0], totals[1]));
+  HWY_ALIGN float lanes[kFloatLanes];
+  hn::Store(Join<kMax>(even, odd), d, lanes);
   float total = lanes[0];
-  for (int lane = 1; lane < kWidth; ++lane) total = Join<kMax>(total, lanes[lane]);
-  for (; i < pixels; ++i) total = Join<kMax>(total, in[i]);
+  for (int64_t lane = 1; lane < kFloatLanes; ++lane) total = JoinOne<kMax>(total, lanes[lane]);
+  for (; i < pixels; ++i) total = JoinOne<kMax>(total, in[i]);
   *out = kMax ? total : total / static_cast<float>(pixels);
 }
 
 template <bool kMax>
-inline void GlobalLanes(const float* in, float* out, int64_t lanes, int64_t stride, int64_t pixels) {
+HWY_INLINE void GlobalLanes(const float* in, float* out, int64_t lanes, int64_t stride, int64_t pixels) {
   if (stride == 1) return GlobalPlain<kMax>(in, out, pixels);
-  ForEachVector(lanes, [&]<int kLanes>(int64_t lane) {
-    Vector<kLanes> even = Splat<kLanes>(Start<kMax>()), odd = even;
+  ForEachVector(lanes, [&](auto d, int64_t lane) {
+    auto even = hn::Set(d, Start<kMax>()), odd = even;
     int64_t pixel = 0;
     for (; pixel + 2 <= pixels; pixel += 2) {
-      even = Join<kMax>(even, Load<kLanes>(in + pixel * stride + lane));
-      odd = Join<kMax>(odd, Load<kLanes>(in + (pixel + 1) * stride + lane));
+      even = Join<kMax>(even, hn::LoadU(d, in + pixel * stride + lane));
+      odd = Join<kMax>(odd, hn::LoadU(d, in + (pixel + 1) * stride + lane));
     }
-    if (pixel < pixels) even = Join<kMax>(even, Load<kLanes>(in + pixel * stride + lane));
+    if (pixel < pixels) even = Join<kMax>(even, hn::LoadU(d, in + pixel * stride + lane));
     even = Join<kMax>(even, odd);
-    Store<kLanes>(out + lane, kMax ? even : even / static_cast<float>(pixels));
+    hn::StoreU(kMax ? even : hn::Div(even, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
   });
 }
 
@@ -131,3 +138,4 @@ void GlobalAverageLanes(const float* in, float* out, int64_t lanes, int64_t stri
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

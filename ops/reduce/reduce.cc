@@ -12,6 +12,7 @@
 #include "ops/base/import_util.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/reduce_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -20,11 +21,12 @@ struct NamedKind {
   ReduceKind kind;
   std::string_view name;
 };
-constexpr NamedKind kNames[] = {{ReduceKind::kMean, "ReduceMean"},
-                                {ReduceKind::kSum, "ReduceSum"},
-                                {ReduceKind::kMax, "ReduceMax"},
-                                {ReduceKind::kMin, "ReduceMin"},
-                                {ReduceKind::kL2, "ReduceL2"}};
+constexpr NamedKind kNames[] = {
+    {ReduceKind::kMean, "ReduceMean"},     {ReduceKind::kSum, "ReduceSum"},
+    {ReduceKind::kMax, "ReduceMax"},       {ReduceKind::kMin, "ReduceMin"},
+    {ReduceKind::kProduct, "ReduceProd"},  {ReduceKind::kL1, "ReduceL1"},
+    {ReduceKind::kL2, "ReduceL2"},         {ReduceKind::kSumSquare, "ReduceSumSquare"},
+    {ReduceKind::kLogSum, "ReduceLogSum"}, {ReduceKind::kLogSumExp, "ReduceLogSumExp"}};
 
 // As GlobalPoolOp has it; nullopt for the others.
 std::optional<PoolKind> PoolOf(ReduceKind kind) {
@@ -55,13 +57,16 @@ BuiltOp BuildReduce(const NodeSpec& spec, ReduceKind kind) {
 
 double Start(ReduceKind kind) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return kind == ReduceKind::kMax ? -kInfinity : kind == ReduceKind::kMin ? kInfinity : 0;
+  if (kind == ReduceKind::kMax) return -kInfinity;
+  if (kind == ReduceKind::kMin) return kInfinity;
+  return kind == ReduceKind::kProduct ? 1 : 0;
 }
 
 void Take(ReduceKind kind, double value, double& result) {
   switch (kind) {
     case ReduceKind::kMean:
     case ReduceKind::kSum:
+    case ReduceKind::kLogSum:
       result += value;
       return;
     case ReduceKind::kMax:
@@ -70,15 +75,26 @@ void Take(ReduceKind kind, double value, double& result) {
     case ReduceKind::kMin:
       if (value < result) result = value;
       return;
+    case ReduceKind::kProduct:
+      result *= value;
+      return;
+    case ReduceKind::kL1:
+      result += std::abs(value);
+      return;
     case ReduceKind::kL2:
+    case ReduceKind::kSumSquare:
       result += value * value;
+      return;
+    case ReduceKind::kLogSumExp:
+      result += std::exp(value);
       return;
   }
 }
 
 double Finish(ReduceKind kind, double result, double count) {
   if (kind == ReduceKind::kMean) return result / count;
-  return kind == ReduceKind::kL2 ? std::sqrt(result) : result;
+  if (kind == ReduceKind::kL2) return std::sqrt(result);
+  return kind == ReduceKind::kLogSum || kind == ReduceKind::kLogSumExp ? std::log(result) : result;
 }
 
 }  // namespace
@@ -107,19 +123,32 @@ Tensor ReduceOp::Reference(std::span<const Tensor* const> inputs) const {
   Tensor output(InferShape(shapes));
   Shape kept = input.shape();
   for (const int64_t axis : axes_) kept[axis] = 1;
-  std::vector<int64_t> strides = DenseStrides(kept);
-  std::vector<double> results(output.size(), Start(kind_));
-  for (int64_t i = 0; i < input.size(); ++i) {
-    int64_t rest = i, to = 0;
-    for (size_t axis = strides.size(); axis-- > 0; rest /= input.shape()[axis]) {
-      if (kept[axis] != 1) to += rest % input.shape()[axis] * strides[axis];
+  const std::vector<int64_t> strides = DenseStrides(kept);
+  const auto take_all = [&](ReduceKind kind, const std::vector<double>& shifts,
+                            std::vector<double>& results) {
+    for (int64_t i = 0; i < input.size(); ++i) {
+      int64_t rest = i, to = 0;
+      for (size_t axis = strides.size(); axis-- > 0; rest /= input.shape()[axis]) {
+        if (kept[axis] != 1) to += rest % input.shape()[axis] * strides[axis];
+      }
+      Take(kind, input.floats()[i] - shifts[to], results[to]);
     }
-    Take(kind_, input.floats()[i], results[to]);
+  };
+  std::vector<double> shifts(output.size(), 0.0), results(output.size(), Start(kind_));
+  if (kind_ == ReduceKind::kLogSumExp) {
+    std::vector<double> largest(output.size(), Start(ReduceKind::kMax));
+    take_all(ReduceKind::kMax, shifts, largest);
+    std::ranges::transform(largest, shifts.begin(), [](double x) { return std::isfinite(x) ? x : 0; });
   }
+  take_all(kind_, shifts, results);
   const double count = results.empty() ? 1 : static_cast<double>(input.size()) / results.size();
   for (size_t i = 0; i < results.size(); ++i)
-    output.floats()[i] = static_cast<float>(Finish(kind_, results[i], count));
+    output.floats()[i] = static_cast<float>(Finish(kind_, results[i], count) + shifts[i]);
   return output;
+}
+
+std::unique_ptr<Kernel> ReduceOp::MakeKernel(const KernelRequest& request) const {
+  return MakeReduceKernel(request, *this);
 }
 
 std::vector<OpImporter> ReduceImporters() {

@@ -1,23 +1,39 @@
-// Mean, sum, largest, smallest or Euclidean norm over some axes, plain layout. Mean and largest over the last
-// two of rank 4 import as a GlobalPoolOp instead.
+// Mean, sum, largest, smallest, product, norms and their like over some axes, plain layout. Mean and largest
+// over the last two of rank 4 import as a GlobalPoolOp instead.
 #pragma once
 
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
 
-enum class ReduceKind { kMean, kSum, kMax, kMin, kL2 };
+enum class ReduceKind {
+  kMean,
+  kSum,
+  kMax,
+  kMin,
+  kProduct,
+  kL1,         // the sum of |x|
+  kL2,         // the square root of the sum of x^2
+  kSumSquare,  // the sum of x^2
+  kLogSum,     // log of the sum
+  kLogSumExp,  // log of the sum of e^x, which does not overflow before the result does
+};
 
 class ReduceOp : public Op {
  public:
   // axes: ascending, non-negative.
   ReduceOp(ReduceKind kind, std::vector<int64_t> axes, bool keep_dims)
       : kind_(kind), axes_(std::move(axes)), keep_dims_(keep_dims) {}
+  ReduceKind kind() const { return kind_; }
+  const std::vector<int64_t>& axes() const { return axes_; }
+  bool keep_dims() const { return keep_dims_; }
 
   std::string_view Type() const override;  // "ReduceMean", ...
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
 
  private:
   ReduceKind kind_;
@@ -25,7 +41,8 @@ class ReduceOp : public Op {
   bool keep_dims_;
 };
 
-// ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceL2.
+// ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum,
+// ReduceLogSumExp.
 std::vector<OpImporter> ReduceImporters();
 
 }  // namespace tilesmith

@@ -1,10 +1,11 @@
-#include "ops/kernels/vector_math.h"
+#include "ops/kernels/vectors.h"
 #include "ops/resize/resize_loops.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-inline void RepeatPlain(const ResizeRow& row) {
+HWY_INLINE void RepeatPlain(const ResizeRow& row) {
   const int64_t inputs = row.output_width / row.repeat;
   if (row.repeat == 2) {
     for (int64_t i = 0; i < inputs; ++i) row.output[2 * i] = row.output[2 * i + 1] = row.low[i];
@@ -16,31 +17,32 @@ inline void RepeatPlain(const ResizeRow& row) {
 }
 
 // Each input pixel is loaded once and stored `repeat` times.
-inline void RepeatPixels(const ResizeRow& row) {
+HWY_INLINE void RepeatPixels(const ResizeRow& row) {
   const int64_t inputs = row.output_width / row.repeat;
   for (int64_t i = 0; i < inputs; ++i) {
     const float* in = row.low + i * row.lanes;
     float* out = row.output + i * row.repeat * row.lanes;
-    ForEachVector(row.lanes, [&]<int kLanes>(int64_t lane) {
-      const Vector<kLanes> value = Load<kLanes>(in + lane);
-      for (int64_t r = 0; r < row.repeat; ++r) Store<kLanes>(out + r * row.lanes + lane, value);
+    ForEachVector(row.lanes, [&](auto d, int64_t lane) {
+      const auto value = hn::LoadU(d, in + lane);
+      for (int64_t r = 0; r < row.repeat; ++r) hn::StoreU(value, d, out + r * row.lanes + lane);
     });
   }
 }
 
-inline void GatherPixels(const ResizeRow& row) {
+HWY_INLINE void GatherPixels(const ResizeRow& row) {
   for (int64_t x = 0; x < row.output_width; ++x) {
     const float* in = row.low + row.columns[x].low * row.lanes;
     float* out = row.output + x * row.lanes;
     ForEachVector(row.lanes,
-                  [&]<int kLanes>(int64_t lane) { Store<kLanes>(out + lane, Load<kLanes>(in + lane)); });
+                  [&](auto d, int64_t lane) { hn::StoreU(hn::LoadU(d, in + lane), d, out + lane); });
   }
 }
 
 // A weight of 0 leaves `high` out altogether, which may be infinite.
-template <typename V>
-inline V Between(V low, V high, float weight) {
-  return weight == 0 ? low : low * (1 - weight) + high * weight;
+template <class D, typename V>
+HWY_INLINE V Between(D d, V low, V high, float weight) {
+  if (weight == 0) return low;
+  return hn::MulAdd(low, hn::Set(d, 1 - weight), hn::Mul(high, hn::Set(d, weight)));
 }
 
 }  // namespace
@@ -60,15 +62,15 @@ void LinearRow(const ResizeRow& row) {
     const ResizeTap& tap = row.columns[x];
     const int64_t left = tap.low * row.lanes, right = tap.high * row.lanes;
     float* out = row.output + x * row.lanes;
-    ForEachVector(row.lanes, [&]<int kLanes>(int64_t lane) {
-      using V = Vector<kLanes>;
+    ForEachVector(row.lanes, [&](auto d, int64_t lane) {
       const float* low = row.low + lane;
       const float* high = row.high + lane;
-      const V top = Between<V>(Load<kLanes>(low + left), Load<kLanes>(low + right), tap.weight);
-      const V bottom = Between<V>(Load<kLanes>(high + left), Load<kLanes>(high + right), tap.weight);
-      Store<kLanes>(out + lane, Between<V>(top, bottom, row.weight));
+      const auto top = Between(d, hn::LoadU(d, low + left), hn::LoadU(d, low + right), tap.weight);
+      const auto bottom = Between(d, hn::LoadU(d, high + left), hn::LoadU(d, high + right), tap.weight);
+      hn::StoreU(Between(d, top, bottom, row.weight), d, out + lane);
     });
   }
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

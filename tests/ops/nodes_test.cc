@@ -144,8 +144,13 @@ TEST(Nodes, Activations) {
   const TestNode prelu =
       TestNode("PRelu").Input(Floats({1, 2, 1, 2}, {-1, 1, -2, 2})).Const(Floats({2, 1, 1}, {2, 3}));
   EXPECT_THAT(F(prelu.Evaluate()), ElementsAre(-2, 1, -6, 2));
-  EXPECT_THAT(TestNode("PRelu").Input(Counting({1, 2, 1, 3})).Const(Counting({3})).Refusal(),
-              HasSubstr("one per channel"));
+  EXPECT_EQ(F(TestNode("PRelu")
+                  .Input(Floats({1, 2, 1, 3}, {-1, -1, -1, -2, -2, 5}))
+                  .Const(Counting({3}))
+                  .Evaluate()),
+            (std::vector<float>{-1, -2, -3, -2, -4, 5}));
+  EXPECT_THAT(TestNode("PRelu").Input(Counting({1, 2, 1, 3})).Const(Counting({4})).Refusal(),
+              HasSubstr("do not broadcast"));
 }
 
 TEST(Nodes, BinaryBroadcasts) {

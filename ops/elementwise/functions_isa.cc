@@ -1,0 +1,150 @@
+#include "ops/elementwise/elementwise_loops.h"
+#include "ops/kernels/vectors.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tilesmith::TILESMITH_ISA {
+namespace {
+
+// Highway's logarithms are for positive normal numbers.
+template <class D, typename V>
+HWY_INLINE V FullLog(D d, V x) {
+  V value = hn::Log(d, x);
+  value = hn::IfThenElse(hn::Eq(x, hn::Set(d, __builtin_inff())), x, value);
+  value = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, -__builtin_inff()), value);
+  value = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, __builtin_nanf("")), value);
+  return KeepNan(x, value);
+}
+
+// e^x - 1, also next to 0.
+template <class D, typename V>
+HWY_INLINE V FullExpm1(D d, V x) {
+  const V value = hn::Expm1(d, hn::Max(x, hn::Set(d, -100.0f)));
+  return KeepNan(x, hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.5f)), FullExp(d, x), value));
+}
+
+// Highway's sine and cosine are for arguments up to 39000.
+template <class D, typename V, typename Vectors, typename Scalar>
+HWY_INLINE V InRange(D d, V x, const Vectors& vectors, const Scalar& scalar) {
+  if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 39000.0f)))) return vectors(d, x);
+  HWY_ALIGN float lanes[kFloatLanes];
+  hn::Store(x, d, lanes);
+  for (float& lane : lanes) lane = scalar(lane);
+  return hn::Load(d, lanes);
+}
+
+template <FunctionKind kKind, class D, typename V>
+HWY_INLINE V Call(D d, V x, const Function& function) {
+  using enum FunctionKind;
+  const V zero = hn::Zero(d), half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f);
+  const V alpha = hn::Set(d, function.alpha), beta = hn::Set(d, function.beta);
+  if constexpr (kKind == kAbs) return hn::Abs(x);
+  if constexpr (kKind == kAtan) return KeepNan(x, hn::Atan(d, x));
+  if constexpr (kKind == kCeil) return hn::Ceil(x);
+  if constexpr (kKind == kCelu) {
+    const V below = hn::Mul(alpha, FullExpm1(d, hn::Div(x, alpha)));
+    return KeepNan(x, hn::Add(hn::Max(x, zero), hn::Min(below, zero)));
+  }
+  if constexpr (kKind == kCos) {
+    return InRange(
+        d, x, [](auto tag, V v) { return hn::Cos(tag, v); }, [](float v) { return __builtin_cosf(v); });
+  }
+  if constexpr (kKind == kElu) {
+    return hn::IfThenElse(hn::Ge(x, zero), x, hn::Mul(alpha, FullExpm1(d, x)));
+  }
+  if constexpr (kKind == kErf) return Erf(d, x);
+  if constexpr (kKind == kExp) return FullExp(d, x);
+  if constexpr (kKind == kFloor) return hn::Floor(x);
+  if constexpr (kKind == kGelu) {
+    // From the smaller side of the error function, so that nothing cancels out.
+    const V scaled = hn::Mul(x, hn::Set(d, 0.70710678f)), size = hn::Abs(scaled);
+    const V bounded = hn::Clamp(x, hn::Set(d, -100.0f), hn::Set(d, 100.0f));
+    const V tail = hn::Mul(hn::Mul(bounded, half), ErfComplement(d, size));
+    const V far = hn::IfThenElse(hn::Gt(x, zero), hn::Sub(x, tail), tail);
+    const V erf = hn::Mul(scaled, ErfRatio(d, hn::Mul(scaled, scaled)));
+    const V near = hn::Mul(hn::Mul(x, half), hn::Add(one, erf));
+    return KeepNan(x, hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.7f)), near, far));
+  }
+  if constexpr (kKind == kGeluTanh) {
+    // 1 + tanh(u) = 2 / (1 + e^-2u); Exp being clamped, the numerator must be.
+    const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+    const V power = FastExp(d, hn::Mul(cubic, hn::Set(d, -1.5957691216f)));
+    return KeepNan(x, hn::Div(hn::Max(x, hn::Set(d, -100.0f)), hn::Add(one, power)));
+  }
+  if constexpr (kKind == kLog) return FullLog(d, x);
+  if constexpr (kKind == kMish) {
+    // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
+    const V two = hn::Set(d, 2.0f), e = FastExp(d, hn::Min(x, hn::Set(d, 20.0f))),
+            n = hn::Mul(e, hn::Add(e, two));
+    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Div(n, hn::Add(n, two))));
+  }
+  if constexpr (kKind == kNeg) return hn::Neg(x);
+  if constexpr (kKind == kReciprocal) return hn::Div(one, x);
+  if constexpr (kKind == kRound) return hn::Round(x);
+  if constexpr (kKind == kSelu) {
+    return hn::Mul(beta, hn::IfThenElse(hn::Gt(x, zero), x, hn::Mul(alpha, FullExpm1(d, x))));
+  }
+  if constexpr (kKind == kShrink) {
+    const V low = hn::Add(x, alpha), high = hn::Sub(x, alpha);
+    const V shrunk = hn::IfThenElse(hn::Lt(x, hn::Neg(beta)), low, hn::IfThenElseZero(hn::Gt(x, beta), high));
+    return KeepNan(x, shrunk);
+  }
+  if constexpr (kKind == kSign) {
+    return hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), x));
+  }
+  if constexpr (kKind == kSin) {
+    return InRange(
+        d, x, [](auto tag, V v) { return hn::Sin(tag, v); }, [](float v) { return __builtin_sinf(v); });
+  }
+  if constexpr (kKind == kSoftplus) {
+    const V power = FastExp(d, hn::Neg(hn::Abs(x)));
+    return KeepNan(x, hn::Add(hn::Max(x, zero), hn::Log1p(d, power)));
+  }
+  if constexpr (kKind == kSoftsign) return hn::Div(x, hn::Add(one, hn::Abs(x)));
+  if constexpr (kKind == kSqrt) return hn::Sqrt(x);
+  if constexpr (kKind == kThresholdedRelu) return hn::IfThenZeroElse(hn::Le(x, alpha), x);
+}
+
+template <FunctionKind kKind>
+void Run(const float* in, float* out, int64_t count, const Function& function) {
+  MapRun(in, out, count, [&](auto d, auto x) { return Call<kKind>(d, x, function); });
+}
+
+}  // namespace
+
+void FunctionRun(const float* in, float* out, int64_t count, Function function) {
+  switch (function.kind) {
+#define TILESMITH_FUNCTION(kind) \
+  case FunctionKind::kind:       \
+    return Run<FunctionKind::kind>(in, out, count, function);
+    TILESMITH_FUNCTION(kAbs)
+    TILESMITH_FUNCTION(kAtan)
+    TILESMITH_FUNCTION(kCeil)
+    TILESMITH_FUNCTION(kCelu)
+    TILESMITH_FUNCTION(kCos)
+    TILESMITH_FUNCTION(kElu)
+    TILESMITH_FUNCTION(kErf)
+    TILESMITH_FUNCTION(kExp)
+    TILESMITH_FUNCTION(kFloor)
+    TILESMITH_FUNCTION(kGelu)
+    TILESMITH_FUNCTION(kGeluTanh)
+    TILESMITH_FUNCTION(kLog)
+    TILESMITH_FUNCTION(kMish)
+    TILESMITH_FUNCTION(kNeg)
+    TILESMITH_FUNCTION(kReciprocal)
+    TILESMITH_FUNCTION(kRound)
+    TILESMITH_FUNCTION(kSelu)
+    TILESMITH_FUNCTION(kShrink)
+    TILESMITH_FUNCTION(kSign)
+    TILESMITH_FUNCTION(kSin)
+    TILESMITH_FUNCTION(kSoftplus)
+    TILESMITH_FUNCTION(kSoftsign)
+    TILESMITH_FUNCTION(kSqrt)
+    TILESMITH_FUNCTION(kThresholdedRelu)
+#undef TILESMITH_FUNCTION
+    default:
+      return;
+  }
+}
+
+}  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

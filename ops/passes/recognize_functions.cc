@@ -1,0 +1,288 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "ops/base/broadcast.h"
+#include "ops/base/input.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
+#include "ops/passes/pass_util.h"
+#include "ops/passes/passes.h"
+#include "ops/reduce/normalization.h"
+#include "ops/reduce/reduce.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+constexpr double kRounding = 1e-5;  // exporters write constants with six digits or more
+constexpr int kMaxDepth = 8;        // nodes between a formula's beginning and its end
+
+bool IsClose(double a, double b) { return std::abs(a - b) <= kRounding * std::abs(b); }
+
+bool IsFunction(const Graph& graph, NodeId id, FunctionKind kind) {
+  const FunctionOp* op = OpAs<FunctionOp>(graph, id);
+  return op != nullptr && op->function().kind == kind;
+}
+
+const Tensor* ConstantAt(const Graph& graph, NodeId id) {
+  const ConstantOp* op = OpAs<ConstantOp>(graph, id);
+  return op != nullptr && op->value()->type() == DataType::kF32 ? op->value().get() : nullptr;
+}
+
+struct UniformAffine {
+  double scale = 1, shift = 0;
+};
+// What a ScaleShift does to all channels alike.
+std::optional<UniformAffine> UniformAt(const Graph& graph, NodeId id) {
+  const ScaleShiftOp* op = OpAs<ScaleShiftOp>(graph, id);
+  if (op == nullptr || op->activation().kind != ActivationKind::kNone || op->scale().empty())
+    return std::nullopt;
+  const auto differs = [](const std::vector<float>& values) {
+    return std::ranges::any_of(values, [&](float value) { return value != values[0]; });
+  };
+  if (differs(op->scale()) || differs(op->shift())) return std::nullopt;
+  return UniformAffine{op->scale()[0], op->shift()[0]};
+}
+
+// Coefficients of a polynomial, that of x^i at i.
+using Cubic = std::array<double, 4>;
+
+std::optional<Cubic> Product(const Cubic& a, const Cubic& b) {
+  Cubic product{};
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < b.size(); ++j) {
+      const double term = a[i] * b[j];
+      if (term == 0) continue;
+      if (i + j >= product.size()) return std::nullopt;
+      product[i + j] += term;
+    }
+  }
+  return product;
+}
+
+// The node as a polynomial of `root`, where it is one of at most the third degree.
+std::optional<Cubic> PolynomialOf(const Graph& graph, NodeId id, NodeId root, int depth = kMaxDepth) {
+  if (id == root) return Cubic{0, 1, 0, 0};
+  if (depth == 0 || id < root) return std::nullopt;
+  if (const auto affine = UniformAt(graph, id)) {
+    auto inner = PolynomialOf(graph, graph.Inputs(id)[0], root, depth - 1);
+    if (!inner) return std::nullopt;
+    for (double& coefficient : *inner) coefficient *= affine->scale;
+    (*inner)[0] += affine->shift;
+    return inner;
+  }
+  if (IsBinary(graph, id, BinaryKind::kPow)) {
+    const Tensor* exponent = ConstantAt(graph, graph.Inputs(id)[1]);
+    const bool cubed = exponent != nullptr && exponent->size() == 1 && exponent->floats()[0] == 3;
+    const auto base = cubed ? PolynomialOf(graph, graph.Inputs(id)[0], root, depth - 1) : std::nullopt;
+    const auto square = base ? Product(*base, *base) : std::nullopt;
+    return square ? Product(*square, *base) : std::nullopt;
+  }
+  const bool adds = IsBinary(graph, id, BinaryKind::kAdd);
+  if (!adds && !IsBinary(graph, id, BinaryKind::kMul)) return std::nullopt;
+  const auto a = PolynomialOf(graph, graph.Inputs(id)[0], root, depth - 1);
+  const auto b = a ? PolynomialOf(graph, graph.Inputs(id)[1], root, depth - 1) : std::nullopt;
+  if (!b) return std::nullopt;
+  if (!adds) return Product(*a, *b);
+  Cubic sum = *a;
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += (*b)[i];
+  return sum;
+}
+
+// factor * kind(source)
+struct RecognizedCall {
+  NodeId source = 0;
+  FunctionKind kind = FunctionKind::kGelu;
+  double factor = 1;
+};
+
+// The function f for which x (1 + gate(x)) / 2 is f(x), or x gate(x) for Mish.
+std::optional<FunctionKind> GatedBy(const Graph& graph, NodeId gate, NodeId root) {
+  const NodeId argument = graph.Inputs(gate)[0];
+  if (IsFunction(graph, gate, FunctionKind::kErf)) {
+    const auto line = PolynomialOf(graph, argument, root);
+    const bool matches = line && (*line)[0] == 0 && (*line)[2] == 0 && (*line)[3] == 0 &&
+                         IsClose((*line)[1], std::numbers::sqrt2 / 2);
+    return matches ? std::optional(FunctionKind::kGelu) : std::nullopt;
+  }
+  const ActivationOp* activation = OpAs<ActivationOp>(graph, gate);
+  if (activation == nullptr || activation->activation().kind != ActivationKind::kTanh) return std::nullopt;
+  if (IsFunction(graph, argument, FunctionKind::kSoftplus) && graph.Inputs(argument)[0] == root) {
+    return FunctionKind::kMish;
+  }
+  const auto cubic = PolynomialOf(graph, argument, root);
+  const double slope = std::sqrt(2 / std::numbers::pi);
+  const bool matches = cubic && (*cubic)[0] == 0 && (*cubic)[2] == 0 && IsClose((*cubic)[1], slope) &&
+                       IsClose((*cubic)[3], slope * 0.044715);
+  return matches ? std::optional(FunctionKind::kGeluTanh) : std::nullopt;
+}
+
+// `side` as a multiple of an earlier node, `gated` as an affine function of a gate of that node.
+std::optional<RecognizedCall> CallOf(const Graph& graph, NodeId side, NodeId gated) {
+  UniformAffine outer;
+  NodeId gate = gated;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    const auto affine = UniformAt(graph, gate);
+    if (!affine) break;
+    outer = {outer.scale * affine->scale, outer.shift + outer.scale * affine->shift};
+    gate = graph.Inputs(gate)[0];
+  }
+  if (graph.Inputs(gate).size() != 1) return std::nullopt;
+  double factor = 1;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (const auto kind = GatedBy(graph, gate, side)) {
+      if (*kind == FunctionKind::kMish && outer.shift == 0)
+        return RecognizedCall{side, *kind, factor * outer.scale};
+      if (*kind != FunctionKind::kMish && IsClose(outer.shift, outer.scale)) {
+        return RecognizedCall{side, *kind, 2 * factor * outer.scale};
+      }
+    }
+    const auto affine = UniformAt(graph, side);
+    if (!affine || affine->shift != 0) break;
+    factor *= affine->scale;
+    side = graph.Inputs(side)[0];
+  }
+  return std::nullopt;
+}
+
+std::optional<RecognizedCall> CallAt(const Graph& graph, NodeId id) {
+  if (!IsBinary(graph, id, BinaryKind::kMul)) return std::nullopt;
+  const std::vector<NodeId> inputs = graph.Inputs(id);
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const auto call = CallOf(graph, inputs[side], inputs[1 - side]);
+    if (call && graph.node(id).shape.size() >= 2) return call;
+  }
+  return std::nullopt;
+}
+
+// The mean over the last axes, which stay as 1, of what node.
+struct MeanOverLast {
+  NodeId of = 0;
+  std::vector<int64_t> axes;
+};
+std::optional<MeanOverLast> MeanAt(const Graph& graph, NodeId id) {
+  const ReduceOp* op = OpAs<ReduceOp>(graph, id);
+  if (op == nullptr || op->kind() != ReduceKind::kMean || !op->keep_dims() || op->axes().empty()) {
+    return std::nullopt;
+  }
+  const NodeId of = graph.Inputs(id)[0];
+  const auto rank = static_cast<int64_t>(graph.node(of).shape.size());
+  for (size_t i = 0; i < op->axes().size(); ++i) {
+    if (op->axes()[i] != rank - static_cast<int64_t>(op->axes().size() - i)) return std::nullopt;
+  }
+  return MeanOverLast{of, op->axes()};
+}
+
+// A normalization over the last axes, written out.
+struct WrittenNormalization {
+  NodeId source = 0;
+  Normalization normalization;
+};
+
+// (x - mean) / sqrt(mean((x - mean)^2) + epsilon)
+std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId id) {
+  if (!IsBinary(graph, id, BinaryKind::kDiv)) return std::nullopt;
+  const NodeId centered = graph.Inputs(id)[0], root = graph.Inputs(id)[1];
+  if (!IsBinary(graph, centered, BinaryKind::kSub)) return std::nullopt;
+  const NodeId x = graph.Inputs(centered)[0];
+  const auto mean = MeanAt(graph, graph.Inputs(centered)[1]);
+  if (!mean || mean->of != x || !IsFunction(graph, root, FunctionKind::kSqrt)) return std::nullopt;
+  const NodeId sum = graph.Inputs(root)[0];
+  const auto affine = UniformAt(graph, sum);
+  if (!affine || affine->scale != 1 || affine->shift < 0) return std::nullopt;
+  const auto variance = MeanAt(graph, graph.Inputs(sum)[0]);
+  if (!variance || variance->axes != mean->axes || !IsBinary(graph, variance->of, BinaryKind::kMul)) {
+    return std::nullopt;
+  }
+  // Two differences, where the exporter did not share them.
+  for (const NodeId factor : graph.Inputs(variance->of)) {
+    const bool same = factor == centered || (IsBinary(graph, factor, BinaryKind::kSub) &&
+                                             graph.Inputs(factor) == graph.Inputs(centered));
+    if (!same) return std::nullopt;
+  }
+  Normalization normalization;
+  normalization.epsilon = static_cast<float>(affine->shift);
+  normalization.axes = mean->axes;
+  return WrittenNormalization{x, std::move(normalization)};
+}
+
+// The constant operand of a product or sum, as one value for each element of the last dimensions `together`;
+// empty where it is not constant, or not of them alone.
+std::vector<float> ConstantOver(const Graph& graph, NodeId id, const Shape& together) {
+  const Tensor* constant = ConstantAt(graph, id);
+  if (constant == nullptr) return {};
+  Shape shape = constant->shape();
+  while (shape.size() > together.size() && shape[0] == 1) shape.erase(shape.begin());
+  if (BroadcastShapes(shape, together) != together) return {};
+  std::vector<float> values;
+  for (const int64_t i : BroadcastIndices(shape, together)) values.push_back(constant->floats()[i]);
+  return values;
+}
+
+// Normalization, then perhaps a product with a constant, and then perhaps a sum with one.
+std::optional<WrittenNormalization> NormalizationBehind(const Graph& graph, NodeId id) {
+  std::vector<float> shift, scale;
+  const auto peel = [&](BinaryKind kind, std::vector<float>& values) {
+    if (!IsBinary(graph, id, kind)) return false;
+    const std::vector<NodeId> inputs = graph.Inputs(id);
+    for (const size_t slot : {size_t{1}, size_t{0}}) {
+      const NodeId inner = inputs[1 - slot];
+      const Shape& shape = graph.node(id).shape;
+      if (ConstantAt(graph, inputs[slot]) == nullptr || graph.node(inner).shape != shape) continue;
+      // Over as many of the last axes as it needs; NormalizationAt says whether that fits.
+      Shape together = shape;
+      together.erase(together.begin(), together.end() - 1);
+      values = ConstantOver(graph, inputs[slot], together);
+      if (values.empty()) return false;
+      id = inner;
+      return true;
+    }
+    return false;
+  };
+  const bool shifted = peel(BinaryKind::kAdd, shift), scaled = peel(BinaryKind::kMul, scale);
+  auto found = NormalizationAt(graph, id);
+  if (!found || (!shifted && !scaled)) return found;
+  if (found->normalization.axes.size() != 1) return std::nullopt;
+  const size_t count = graph.node(id).shape.back();
+  if (!scaled) scale.assign(count, 1.0f);
+  if (!shifted) shift.assign(count, 0.0f);
+  found->normalization.scale = std::move(scale);
+  found->normalization.shift = std::move(shift);
+  found->normalization.by_element = true;
+  return found;
+}
+
+}  // namespace
+
+Graph RecognizeFunctions(const Graph& graph) {
+  std::vector<NodeId> mapped(graph.size());  // nodes that others read, in the result
+  return RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        const std::vector<NodeId> sources = graph.Inputs(id);
+        for (size_t slot = 0; slot < sources.size(); ++slot) mapped[sources[slot]] = inputs[slot];
+        const std::string& name = graph.node(id).name;
+        if (auto layer = NormalizationBehind(graph, id)) {
+          auto op = std::make_shared<NormalizationOp>("LayerNormalization", std::move(layer->normalization));
+          return result.Add(name, std::move(op), {mapped[layer->source]});
+        }
+        const auto call = CallAt(graph, id);
+        if (!call) return std::nullopt;
+        auto function = std::make_shared<FunctionOp>(Function{call->kind});
+        const auto factor = static_cast<float>(call->factor);
+        if (std::abs(factor - 1) <= kRounding)
+          return result.Add(name, std::move(function), {mapped[call->source]});
+        const size_t channels = graph.node(id).shape[1];
+        const NodeId value = result.Add(name + ".function", std::move(function), {mapped[call->source]});
+        return result.Add(name,
+                          std::make_shared<ScaleShiftOp>(std::vector<float>(channels, factor),
+                                                         std::vector<float>(channels, 0.0f)),
+                          {value});
+      });
+}
+
+}  // namespace tilesmith

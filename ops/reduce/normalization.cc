@@ -1,0 +1,218 @@
+#include "ops/reduce/normalization.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "layouts/base/error.h"
+#include "ops/base/broadcast.h"
+#include "ops/base/elements.h"
+#include "ops/base/import_util.h"
+#include "ops/reduce/normalization_kernel.h"
+
+namespace tilesmith {
+namespace {
+
+std::vector<int64_t> AxesFrom(int64_t first, size_t rank) {
+  std::vector<int64_t> axes(rank - first);
+  std::iota(axes.begin(), axes.end(), first);
+  return axes;
+}
+
+BuiltOp Built(const NodeSpec& spec, Normalization normalization) {
+  return BuiltWithInputs(std::make_shared<NormalizationOp>(spec.op_type, std::move(normalization)), 1);
+}
+
+const Shape& FloatShape(const NodeSpec& spec, size_t least_rank) {
+  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  const Shape& shape = spec.inputs[0].shape;
+  if (shape.size() < least_rank) {
+    Refuse(spec, fmt::format("its input {} has fewer than {} dimensions", ShapeToString(shape), least_rank));
+  }
+  return shape;
+}
+
+// A constant input as one value for each element of `shape`, which it broadcasts to.
+std::vector<float> Broadcast(const NodeSpec& spec, size_t index, const Shape& shape) {
+  const std::vector<float> values = ConstantFloats(spec, index);
+  const Shape& from = spec.inputs[index].shape;
+  if (BroadcastShapes(from, shape) != shape) {
+    Refuse(spec, fmt::format("input {} has shape {}, which does not fit {}", index, ShapeToString(from),
+                             ShapeToString(shape)));
+  }
+  std::vector<float> all;
+  for (const int64_t i : BroadcastIndices(from, shape)) all.push_back(values[i]);
+  return all;
+}
+
+// LayerNormalization, RMSNormalization.
+BuiltOp BuildFromAxis(const NodeSpec& spec, Spread spread) {
+  NeedInputs(spec, 2, 3);
+  const Shape& shape = FloatShape(spec, 1);
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", -1), shape.size());
+  const Shape together(shape.begin() + axis, shape.end());
+  Normalization result{spread, spec.Float("epsilon", 1e-5f), AxesFrom(axis, shape.size()), 0, {}, {}, true};
+  result.scale = Broadcast(spec, 1, together);
+  result.shift.assign(result.scale.size(), 0.0f);
+  if (spec.HasInput(2)) result.shift = Broadcast(spec, 2, together);
+  return Built(spec, std::move(result));
+}
+
+// Inputs 1 and 2 as one value for each channel; of the groups, too, as opset 18 has them.
+void ReadChannels(const NodeSpec& spec, int64_t channels, Normalization& result) {
+  for (const size_t index : {size_t{1}, size_t{2}}) {
+    std::vector<float> values = ConstantFloats(spec, index);
+    const auto count = static_cast<int64_t>(values.size());
+    if (result.groups > 0 && count == result.groups && count != channels) {
+      std::vector<float> repeated;
+      for (int64_t c = 0; c < channels; ++c) repeated.push_back(values[c / (channels / result.groups)]);
+      values = std::move(repeated);
+    } else if (count != channels) {
+      Refuse(spec, fmt::format("input {} has {} values for {} channels", index, count, channels));
+    }
+    (index == 1 ? result.scale : result.shift) = std::move(values);
+  }
+}
+
+BuiltOp BuildInstance(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  const Shape& shape = FloatShape(spec, 2);
+  Normalization result{Spread::kVariance, spec.Float("epsilon", 1e-5f), AxesFrom(2, shape.size()), 0, {}, {}};
+  ReadChannels(spec, shape[1], result);
+  return Built(spec, std::move(result));
+}
+
+BuiltOp BuildGroup(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 3);
+  const Shape& shape = FloatShape(spec, 2);
+  const int64_t groups = spec.Int("num_groups", 0);
+  if (groups < 1 || shape[1] % groups != 0) {
+    Refuse(spec, fmt::format("num_groups is {}, which does not divide {} channels", groups, shape[1]));
+  }
+  Normalization result{
+      Spread::kVariance, spec.Float("epsilon", 1e-5f), AxesFrom(2, shape.size() + 1), groups, {}, {}};
+  ReadChannels(spec, shape[1], result);
+  return Built(spec, std::move(result));
+}
+
+BuiltOp BuildMeanVariance(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1);
+  const Shape& shape = FloatShape(spec, 1);
+  std::vector<int64_t> axes = NormalAxes(spec, spec.Ints("axes", {0, 2, 3}), shape.size());
+  return Built(spec, {Spread::kDeviation, 1e-9f, std::move(axes), 0, {}, {}});
+}
+
+BuiltOp BuildLp(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 1);
+  const Shape& shape = FloatShape(spec, 1);
+  const int64_t p = spec.Int("p", 2);
+  if (p != 1 && p != 2) Refuse(spec, fmt::format("p is {}, supported are 1 and 2", p));
+  const int64_t axis = NormalAxis(spec, spec.Int("axis", -1), shape.size());
+  return Built(spec, {p == 1 ? Spread::kL1 : Spread::kL2, 0, {axis}, 0, {}, {}});
+}
+
+}  // namespace
+
+double NormalizationFactor(const Normalization& normalization, double sum, double count) {
+  switch (normalization.spread) {
+    case Spread::kVariance:
+    case Spread::kMeanSquare:
+      return 1 / std::sqrt(sum / count + normalization.epsilon);
+    case Spread::kDeviation:
+      return 1 / (std::sqrt(sum / count) + normalization.epsilon);
+    case Spread::kL1:
+      return sum == 0 ? 0 : 1 / sum;
+    case Spread::kL2:
+      return sum == 0 ? 0 : 1 / std::sqrt(sum);
+  }
+  return 1;
+}
+
+std::string NormalizationOp::Signature() const {
+  return fmt::format("{} [{}] groups {} spread {} epsilon {}{}", type_, fmt::join(normalization_.axes, ","),
+                     normalization_.groups, static_cast<int>(normalization_.spread), normalization_.epsilon,
+                     normalization_.scale.empty() ? "" : " scaled");
+}
+
+Shape NormalizationOp::InferShape(std::span<const Shape> inputs) const {
+  const Shape& shape = inputs[0];
+  const Normalization& n = normalization_;
+  const size_t rank = shape.size() + (n.groups > 0);
+  bool fits = n.axes.empty() || n.axes.back() < static_cast<int64_t>(rank);
+  if (n.groups > 0) fits = fits && shape.size() >= 2 && shape[1] % n.groups == 0;
+  if (fits && n.by_element) {
+    int64_t together = 1;
+    for (const int64_t axis : n.axes) together *= shape[axis];
+    fits = static_cast<int64_t>(n.scale.size()) == together;
+  } else if (fits && !n.scale.empty()) {
+    fits = shape.size() >= 2 && shape[1] == static_cast<int64_t>(n.scale.size());
+  }
+  if (!fits) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("{} cannot apply to {}", Signature(), ShapeToString(shape)));
+  }
+  return shape;
+}
+
+Tensor NormalizationOp::Reference(std::span<const Tensor* const> inputs) const {
+  const Tensor& input = *inputs[0];
+  const Normalization& n = normalization_;
+  Tensor output(input.shape());
+  Shape view = input.shape();
+  if (n.groups > 0) {
+    view[1] /= n.groups;
+    view.insert(view.begin() + 1, n.groups);
+  }
+  Shape kept = view;
+  for (const int64_t axis : n.axes) kept[axis] = 1;
+  const std::vector<int64_t> strides = DenseStrides(kept);
+  std::vector<int64_t> group(input.size());
+  for (int64_t i = 0; i < input.size(); ++i) {
+    int64_t rest = i;
+    for (size_t axis = view.size(); axis-- > 0; rest /= view[axis]) {
+      if (kept[axis] != 1) group[i] += rest % view[axis] * strides[axis];
+    }
+  }
+  const int64_t groups = ElementCount(kept), together = groups == 0 ? 0 : input.size() / groups;
+  const auto count = static_cast<double>(together);
+  const bool centers = n.spread == Spread::kVariance || n.spread == Spread::kDeviation;
+  std::vector<double> means(groups, 0.0), sums(groups, 0.0);
+  for (int64_t i = 0; centers && i < input.size(); ++i) means[group[i]] += input.floats()[i] / count;
+  for (int64_t i = 0; i < input.size(); ++i) {
+    const double x = input.floats()[i] - means[group[i]];
+    sums[group[i]] += n.spread == Spread::kL1 ? std::abs(x) : x * x;
+  }
+  const int64_t channels = input.shape().size() < 2 ? 1 : input.shape()[1];
+  const int64_t plane = input.size() == 0 ? 1 : input.size() / (input.shape()[0] * channels);
+  for (int64_t i = 0; i < input.size(); ++i) {
+    double value = (input.floats()[i] - means[group[i]]) * NormalizationFactor(n, sums[group[i]], count);
+    if (!n.scale.empty()) {
+      const int64_t at = n.by_element ? i % together : i / plane % channels;
+      value = value * n.scale[at] + n.shift[at];
+    }
+    output.floats()[i] = static_cast<float>(value);
+  }
+  return output;
+}
+
+std::unique_ptr<Kernel> NormalizationOp::MakeKernel(const KernelRequest& request) const {
+  return HasNormalizationKernel(request.output, normalization_)
+             ? MakeNormalizationKernel(request, normalization_)
+             : Op::MakeKernel(request);
+}
+
+std::vector<OpImporter> NormalizationImporters() {
+  return {
+      {"LayerNormalization", [](const NodeSpec& spec) { return BuildFromAxis(spec, Spread::kVariance); }},
+      {"RMSNormalization", [](const NodeSpec& spec) { return BuildFromAxis(spec, Spread::kMeanSquare); }},
+      {"InstanceNormalization", BuildInstance},
+      {"GroupNormalization", BuildGroup},
+      {"MeanVarianceNormalization", BuildMeanVariance},
+      {"LpNormalization", BuildLp},
+  };
+}
+
+}  // namespace tilesmith

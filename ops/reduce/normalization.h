@@ -1,0 +1,68 @@
+// Normalizations: elements less their mean, divided by their spread, in groups, then scaled and shifted.
+//
+//   out = (in - mean) / spread * scale + shift                                        plain layout, any rank
+//
+// The axes from some one on are normalized together (LayerNormalization; RMSNormalization, without a mean),
+// or all but images and channels (InstanceNormalization), or also some channels together
+// (GroupNormalization), or any set of axes (MeanVarianceNormalization), or a single one, without a mean and
+// divided by its norm (LpNormalization).
+#pragma once
+
+#include <vector>
+
+#include "ops/base/op_registry.h"
+
+namespace tilesmith {
+
+enum class Spread {
+  kVariance,    // sqrt(variance + epsilon)
+  kDeviation,   // sqrt(variance) + epsilon
+  kMeanSquare,  // sqrt(mean of squares + epsilon), the mean left as it is
+  kL1,          // the sum of |x|, and likewise; a group of zeros stays one
+  kL2,          // the square root of the sum of x^2, and likewise
+};
+
+struct Normalization {
+  Spread spread = Spread::kVariance;
+  float epsilon = 0;
+  // Axes of the input that are normalized together, ascending; with groups, axes of {N, groups, C / groups,
+  // ...}.
+  std::vector<int64_t> axes;
+  int64_t groups = 0;  // 0: none
+  // None, or one value for each channel, or, where by_element, one for each element that is normalized
+  // together.
+  std::vector<float> scale, shift;
+  bool by_element = false;
+};
+
+// 1 / spread, of `count` elements whose squares, or for kL1 absolute values, less their mean where there is
+// one, sum up to `sum`.
+double NormalizationFactor(const Normalization& normalization, double sum, double count);
+
+class NormalizationOp : public Op {
+ public:
+  // `type`: ONNX's name. Preconditions: scale and shift have the same size; by_element only where the axes
+  // are the last ones.
+  NormalizationOp(std::string type, Normalization normalization)
+      : type_(std::move(type)), normalization_(std::move(normalization)) {}
+  const Normalization& normalization() const { return normalization_; }
+
+  std::string_view Type() const override { return type_; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override { return 8.0 * ElementCount(inputs[0]); }
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+  bool InPlaceOk(int) const override { return true; }
+
+ private:
+  std::string type_;
+  Normalization normalization_;
+};
+
+// LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, MeanVarianceNormalization,
+// LpNormalization; scales and shifts must be constant.
+std::vector<OpImporter> NormalizationImporters();
+
+}  // namespace tilesmith

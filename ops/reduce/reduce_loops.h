@@ -1,0 +1,42 @@
+// Inner loops of reductions and of what normalizes by their results, one build per instruction set.
+#pragma once
+
+#include "layouts/base/isa_dispatch.h"
+
+namespace tilesmith {
+
+// What is taken from each element x, less a shift, and how that is taken together.
+enum class ReduceStep { kSum, kSumAbs, kSumSquare, kSumExp, kProduct, kMax, kMin };
+
+// Floats of one ReduceRun, and rows of one ReduceRows at most: the caller adds up their results in double, so
+// that errors do not grow with the size of a tensor.
+constexpr int64_t kReduceRun = 4096;
+constexpr int64_t kReduceRows = 128;
+
+// Over `count` floats; a NaN is passed over by kMax and kMin.
+TILESMITH_DECLARE_ISA(float ReduceRun(ReduceStep step, const float* in, int64_t count, float shift))
+
+// totals[i] = what ReduceRun has over column i, for `rows` rows of `columns` floats.
+struct ReduceRowsArgs {
+  const float* in;
+  int64_t row_stride;
+  int64_t rows, columns;
+  const float* shifts;  // one for each column; null: 0
+  float* totals;
+};
+TILESMITH_DECLARE_ISA(void ReduceRows(ReduceStep step, const ReduceRowsArgs& args))
+
+// out[i] = (in[i] - mean) * factor * scale[i] + shift[i], or with scale[0] and shift[0] for all i. `out` may
+// be `in`.
+struct NormalizeRunArgs {
+  const float* in;
+  float* out;
+  int64_t count;
+  float mean, factor;
+  const float* scale;
+  const float* shift;
+  bool by_element;
+};
+TILESMITH_DECLARE_ISA(void NormalizeRun(const NormalizeRunArgs& args))
+
+}  // namespace tilesmith
