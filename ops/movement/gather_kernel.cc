@@ -33,23 +33,27 @@ class GatherKernel : public Kernel {
     LoopNest<2> inner;  // the data, the output
     int to = 0;
     for (int d = 0; d < axis_; ++d, ++to) rows.Add(data.size[d], {data.stride[d], 0, out.stride[to]});
-    for (int d = 0; d < indices.rank; ++d, ++to) rows.Add(indices.size[d], {0, indices.stride[d], out.stride[to]});
+    for (int d = 0; d < indices.rank; ++d, ++to)
+      rows.Add(indices.size[d], {0, indices.stride[d], out.stride[to]});
     for (int d = static_cast<int>(axis_) + 1; d < data.rank; ++d, ++to) {
       inner.Add(data.size[d], {data.stride[d], out.stride[to]});
     }
     const char* const from = args.inputs[0].image<char>(0);
     char* const result = args.output.image<char>(0);
-    rows.ForEach(range.begin * piece_, std::min(range.end * piece_, rows_), [&](const LoopNest<3>::Part& part) {
-      for (int64_t row = 0; row < part.rows; ++row) {
-        for (int64_t column = 0; column < part.columns; ++column) {
-          const auto at = [&](int k) { return part.offset[k] + row * part.row[k] + column * part.column[k]; };
-          int64_t index = read_(args.inputs[1].data, at(1));
-          index = std::clamp<int64_t>(index < 0 ? index + size_ : index, 0, size_ - 1);
-          const int64_t source = at(0) + index * data.stride[axis_];
-          CopyInner(inner, from + source * element_, result + at(2) * element_);
-        }
-      }
-    });
+    rows.ForEach(range.begin * piece_, std::min(range.end * piece_, rows_),
+                 [&](const LoopNest<3>::Part& part) {
+                   for (int64_t row = 0; row < part.rows; ++row) {
+                     for (int64_t column = 0; column < part.columns; ++column) {
+                       const auto at = [&](int k) {
+                         return part.offset[k] + row * part.row[k] + column * part.column[k];
+                       };
+                       int64_t index = read_(args.inputs[1].data, at(1));
+                       index = std::clamp<int64_t>(index < 0 ? index + size_ : index, 0, size_ - 1);
+                       const int64_t source = at(0) + index * data.stride[axis_];
+                       CopyInner(inner, from + source * element_, result + at(2) * element_);
+                     }
+                   }
+                 });
   }
 
  private:
@@ -57,7 +61,9 @@ class GatherKernel : public Kernel {
   static Reader ReaderOf(DataType type) {
     return VisitType(type, [](auto tag) -> Reader {
       using T = typename decltype(tag)::Type;
-      return [](const void* data, int64_t at) { return ConvertElement<int64_t>(static_cast<const T*>(data)[at]); };
+      return [](const void* data, int64_t at) {
+        return ConvertElement<int64_t>(static_cast<const T*>(data)[at]);
+      };
     });
   }
 

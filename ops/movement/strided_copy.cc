@@ -67,7 +67,8 @@ class StridedCopy {
       if (is_transposed_) {
         Transpose(in + from, out + to, rows, columns, isa);
       } else {
-        for (int64_t r = 0; r < rows; ++r) CopyRow(in + from + r * rows_.in, out + to + r * rows_.out, columns);
+        for (int64_t r = 0; r < rows; ++r)
+          CopyRow(in + from + r * rows_.in, out + to + r * rows_.out, columns);
       }
     }
   }
@@ -150,8 +151,10 @@ class CopyKernel : public Kernel {
       const InputView& view = args.inputs[region.input];
       const MemoryDims in = MemoryDimsOf(request_.inputs[region.input], request_.layout, view.batch_stride);
       int64_t from = 0, to = 0;
-      for (size_t axis = 0; axis < region.in_start.size(); ++axis) from += region.in_start[axis] * in.stride[axis];
-      for (size_t axis = 0; axis < region.out_start.size(); ++axis) to += region.out_start[axis] * out.stride[axis];
+      for (size_t axis = 0; axis < region.in_start.size(); ++axis)
+        from += region.in_start[axis] * in.stride[axis];
+      for (size_t axis = 0; axis < region.out_start.size(); ++axis)
+        to += region.out_start[axis] * out.stride[axis];
       StridedCopy copy;
       bool is_empty = false;
       for (const CopyLoop& loop : region.loops) {
@@ -163,8 +166,8 @@ class CopyKernel : public Kernel {
       copy.Arrange();
       const int64_t units = copy.Units(), each = units / tasks_, more = units % tasks_;
       const auto first_of = [&](int64_t task) { return each * task + std::min(task, more); };
-      copy.Run(view.image<T>(0) + from, args.output.image<T>(0) + to, first_of(range.begin), first_of(range.end),
-               request_.cpu.isa);
+      copy.Run(view.image<T>(0) + from, args.output.image<T>(0) + to, first_of(range.begin),
+               first_of(range.end), request_.cpu.isa);
     }
   }
 

@@ -1,5 +1,5 @@
-// Copies between tensors that lie differently: transposed, sliced, repeated, or beside one another. Elements of any
-// size are moved at about the speed of memory, whatever their order.
+// Copies between tensors that lie differently: transposed, sliced, repeated, or beside one another. Elements
+// of any size are moved at about the speed of memory, whatever their order.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ struct CopyRegion {
   std::vector<int64_t> in_start = {}, out_start = {};
 };
 
-// Plain layout, elements of 1, 2, 4 or 8 bytes, the inputs' and the output's alike. Preconditions: regions stay
-// inside of their tensors, and no element is in two.
+// Plain layout, elements of 1, 2, 4 or 8 bytes, the inputs' and the output's alike. Preconditions: regions
+// stay inside of their tensors, and no element is in two.
 std::unique_ptr<Kernel> MakeCopyKernel(const KernelRequest& request, std::vector<CopyRegion> regions);
 
 }  // namespace tilesmith

@@ -1,5 +1,5 @@
-// Kernels that move elements: every permutation, slices, concatenations, expansions and gathers of random shapes,
-// for elements of every size.
+// Kernels that move elements: every permutation, slices, concatenations, expansions and gathers of random
+// shapes, for elements of every size.
 #include <cstring>
 #include <numeric>
 
@@ -12,13 +12,15 @@
 namespace tilesmith {
 namespace {
 
-constexpr DataType kTypes[] = {DataType::kI8, DataType::kF16, DataType::kF32, DataType::kI64, DataType::kBool};
+constexpr DataType kTypes[] = {DataType::kI8, DataType::kF16, DataType::kF32, DataType::kI64,
+                               DataType::kBool};
 
 Tensor RandomBytes(const Shape& shape, DataType type, TestRandom& random) {
   Tensor tensor(shape, Layout::Nchw(type));
   const int64_t bytes = tensor.size() * ElementBytes(type);
   for (int64_t i = 0; i < bytes; ++i) {
-    tensor.raw()[i] = static_cast<std::byte>(type == DataType::kBool ? random.Integer(0, 1) : random.Integer(0, 255));
+    tensor.raw()[i] =
+        static_cast<std::byte>(type == DataType::kBool ? random.Integer(0, 1) : random.Integer(0, 255));
   }
   return tensor;
 }
@@ -45,8 +47,8 @@ void CheckBytes(const Op& op, const std::vector<Tensor>& inputs) {
     const auto kernel = op.MakeKernel({shapes, want.shape(), want.layout(), CapIsa(TestCpu(), isa), types});
     RunInShares(*kernel, {views, got.output_view(), nullptr});
     ASSERT_EQ(std::memcmp(want.raw(), got.raw(), bytes), 0)
-        << op.Signature() << " of " << ShapeToString(shapes[0]) << " as " << DataTypeName(want.type()) << " on "
-        << IsaName(isa);
+        << op.Signature() << " of " << ShapeToString(shapes[0]) << " as " << DataTypeName(want.type())
+        << " on " << IsaName(isa);
   }
 }
 
@@ -105,7 +107,8 @@ TEST(MovementKernels, SlicesOfRandomShapes) {
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
       if (random.Integer(0, 1) == 0) continue;
       constexpr int64_t kSteps[] = {1, 1, 2, 3, -1, -2, 100};
-      ranges.push_back({axis, random.Integer(-20, 20), random.Integer(-40, 40), random.Pick(std::span(kSteps))});
+      ranges.push_back(
+          {axis, random.Integer(-20, 20), random.Integer(-40, 40), random.Pick(std::span(kSteps))});
     }
     const auto op = std::make_shared<SliceOp>(ranges);
     CheckBytes(*op, {RandomBytes(shape, random.Pick(std::span(kTypes)), random)});
@@ -142,7 +145,8 @@ TEST(MovementKernels, ExpandsOfRandomShapes) {
     const Shape target = RandomShape(random);
     Shape shape = target;
     for (int64_t& size : shape) size = random.Integer(0, 1) == 0 ? 1 : size;
-    if (random.Integer(0, 1) == 0) shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
+    if (random.Integer(0, 1) == 0)
+      shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
     const auto op = std::make_shared<ExpandOp>(target);
     CheckBytes(*op, {RandomBytes(shape, random.Pick(std::span(kTypes)), random)});
     Check({op, {shape}});
@@ -187,8 +191,8 @@ TEST(MovementKernels, GatherOutsideTakesTheNearest) {
   std::iota(data.floats(), data.floats() + 4, 1.0f);
   indices.ints()[0] = -100, indices.ints()[1] = 100, indices.ints()[2] = -1;
   const InputView views[] = {data.input_view(), indices.input_view()};
-  const auto kernel = GatherOp(0).MakeKernel(
-      {{{4}, {3}}, {3}, Layout::Nchw(), TestCpu(), {DataType::kF32, DataType::kI64}});
+  const auto kernel =
+      GatherOp(0).MakeKernel({{{4}, {3}}, {3}, Layout::Nchw(), TestCpu(), {DataType::kF32, DataType::kI64}});
   RunInShares(*kernel, {views, out.output_view(), nullptr});
   EXPECT_EQ(out.floats()[0], 1);
   EXPECT_EQ(out.floats()[1], 4);

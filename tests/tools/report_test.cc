@@ -218,7 +218,7 @@ TEST(ReportDataTest, ResultsMayHoldAnything) {
 class BrowserTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!FindProgram("chromium")) GTEST_SKIP() << "chromium is not installed (tools/install-deps --check)";
+    if (!FindProgram("chromium")) GTEST_SKIP() << "chromium is not installed (tools/install-deps --for-checks)";
   }
 
   void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {
