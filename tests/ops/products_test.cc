@@ -316,6 +316,7 @@ TEST(ProductPasses, ProductsTakeWhatFollows) {
   const Id row = net.graph.Add("", std::make_shared<ConstantOp>(RandomTensor({9}, 3)), {});
   net.graph.MarkOutput(net.Act("y", net.Add("", product, row), {ActivationKind::kSigmoid}));
   const Graph optimized = OptimizeGraph(net.graph);
+  EXPECT_EQ(optimized.size(), 3u);
   EXPECT_EQ(CountOf(optimized, "MatMul"), 1);
   ExpectSame(net.graph, optimized);
 }
