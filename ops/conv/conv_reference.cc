@@ -41,7 +41,7 @@ void GatherColumns(const ConvWorkload& w, const float* input, const Piece& piece
 
 void CheckTensors(const ConvWorkload& w, const ConvTensors& t) {
   TILESMITH_CHECK(t.input->layout().is_nchw() && t.input->shape() == w.input_shape());
-  TILESMITH_CHECK(t.weights->shape() == w.weights_shape());
+  TILESMITH_CHECK(t.weights->size() == ElementCount(w.weights_shape()));
   TILESMITH_CHECK((t.bias != nullptr) == w.post.bias && (t.residual != nullptr) == w.post.sum);
   TILESMITH_CHECK(!t.residual || t.residual->shape() == w.output_shape());
   TILESMITH_CHECK((t.scale != nullptr) == w.pre.scale_shift && (t.shift != nullptr) == w.pre.scale_shift);

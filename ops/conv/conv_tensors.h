@@ -9,7 +9,7 @@ class Tensor;
 // the input ops', the last two belong to the conv fused in front.
 struct ConvTensors {
   const Tensor* input = nullptr;    // workload.input_shape()
-  const Tensor* weights = nullptr;  // workload.weights_shape()
+  const Tensor* weights = nullptr;  // the elements of workload.weights_shape()
   const Tensor* bias = nullptr;
   const Tensor* residual = nullptr;
   const Tensor* scale = nullptr;

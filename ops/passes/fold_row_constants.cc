@@ -13,7 +13,8 @@ using NodeId = Graph::NodeId;
 const float* RowOf(const ConstantOp* constant, int64_t n) {
   if (constant == nullptr) return nullptr;
   const Tensor& value = *constant->value();
-  const bool row = value.type() == DataType::kF32 && value.size() == n && value.shape().back() == n;
+  const bool row = value.type() == DataType::kF32 && !value.shape().empty() && value.size() == n &&
+                   value.shape().back() == n;
   return row ? value.floats() : nullptr;
 }
 

@@ -40,7 +40,7 @@ std::optional<std::vector<std::vector<int64_t>>> Split(const Shape& view, const 
   size_t next = 0;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     int64_t size = 1;
-    while (next < view.size() && (size < shape[axis] || axes[axis].empty())) {
+    while (next < view.size() && (size < shape[axis] || (axes[axis].empty() && view[next] == shape[axis]))) {
       size *= view[next];
       axes[axis].push_back(static_cast<int64_t>(next++));
     }
@@ -171,7 +171,7 @@ Graph WithRows(const Graph& graph) {
 }  // namespace
 
 Graph FuseMatMul(const Graph& graph) {
-  const Graph behind = FuseIntoProducers(WithRows(graph), FuseBehind);
+  const Graph behind = FuseIntoProducers(WithRows(FuseIntoProducers(graph, FuseBehind)), FuseBehind);
   return RewriteGraph(
       behind, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         const MatMulOp* op = OpAs<MatMulOp>(behind, id);
