@@ -148,7 +148,8 @@ std::string WithoutNames(const std::string& reason) {
         type == std::string::npos ? "" : reason.substr(type + 15, reason.find(" (", type) - type - 15) + ": ";
     return op_type + reason.substr(node + 3);
   }
-  return reason.substr(std::min(reason.find(": ") + 2, reason.size()));  // behind the source
+  const size_t source = reason.find(".onnx: ");
+  return source == std::string::npos ? reason : reason.substr(source + 7);
 }
 
 // Why no way of importing the case works; "" where one does.
