@@ -48,7 +48,9 @@ void Resolve(ModelNode& node, const Attributes& attributes) {
 }  // namespace
 
 NodeWriter::NodeWriter(const NodeSpec& spec, const std::string& part)
-    : spec_(spec), prefix_(spec.name + "/" + part) {}
+    : spec_(spec),
+      prefix_(spec.scope == 0 ? fmt::format("{}/{}", spec.name, part)
+                              : fmt::format("{}/{}/{}", spec.name, spec.scope, part)) {}
 
 std::string NodeWriter::NewName(std::string_view what) {
   return fmt::format("{}{}_{}", prefix_, what, names_++);

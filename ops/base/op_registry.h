@@ -28,8 +28,9 @@ struct ModelNode {
   // Attributes that are those of the call of the function in which the node stands, by their names there.
   std::map<std::string, std::string> references = {};
   std::map<std::string, std::shared_ptr<const struct NodeList>, std::less<>> bodies =
-      {};             // of If, Loop, Scan
-  int64_t opset = 0;  // 0: the model's
+      {};                // of If, Loop, Scan
+  int64_t opset = 0;     // 0: the model's
+  bool written = false;  // in the place of another: its constants are no part of the file
 };
 
 // The body of a function, a loop or a branch. What is no input and computed by no node of it is a tensor
@@ -55,6 +56,7 @@ struct NodeSpec {
   std::vector<NodeInput> inputs;
   std::vector<std::string> input_names, output_names;  // as ModelNode's
   std::map<std::string, std::shared_ptr<const NodeList>, std::less<>> bodies;
+  int64_t scope = 0;            // tells nodes apart that were written and may have one name
   int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
   SizeLimits limits = {};       // of the graph; folded_operations is what is left of them
 

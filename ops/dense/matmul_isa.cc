@@ -1,6 +1,8 @@
+#include "layouts/base/simd.h"
 #include "ops/dense/matmul_loops.h"
-#include "ops/kernels/vector_math.h"
+#include "ops/kernels/vectors.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
@@ -65,16 +67,15 @@ void StorePanel(const PanelResult& p) {
     for (int64_t row = 0; row < p.rows; ++row) {
       const float* from = p.sums + row * kPanelColumns;
       float* to = p.out + row * p.out_row;
-      const auto value = [&]<int kLanes>(int64_t i) {
-        return Activate<kKind, kLanes>(Load<kLanes>(from + i) * p.scale + Load<kLanes>(bias + i),
-                                       p.activation.alpha, p.activation.beta);
+      const auto value = [&](auto d, int64_t i) {
+        const auto x = hn::MulAdd(hn::LoadU(d, from + i), hn::Set(d, p.scale), hn::LoadU(d, bias + i));
+        return Activate<kKind>(d, x, p.activation.alpha, p.activation.beta);
       };
       if (p.out_column == 1) {
-        ForEachVector(p.columns, [&]<int kLanes>(int64_t i) {
-          Store<kLanes>(to + i, value.template operator()<kLanes>(i));
-        });
+        ForEachVector(p.columns, [&](auto d, int64_t i) { hn::StoreU(value(d, i), d, to + i); });
       } else {
-        for (int64_t i = 0; i < p.columns; ++i) to[i * p.out_column] = value.template operator()<1>(i);
+        const hn::CappedTag<float, 1> d;
+        for (int64_t i = 0; i < p.columns; ++i) to[i * p.out_column] = hn::GetLane(value(d, i));
       }
     }
   });
@@ -82,46 +83,51 @@ void StorePanel(const PanelResult& p) {
 
 float AddScores(const ScoreBlock& block, SoftmaxState& state) {
   constexpr float kNone = -__builtin_inff();
+  const FloatTag d;
+  const hn::CappedTag<float, 1> one;
   float* scores = block.scores;
   float top = state.largest;
   if (block.mask != nullptr) {
-    const float common = block.mask[0];
-    ForEachVector(block.count, [&]<int kLanes>(int64_t i) {
-      const Vector<kLanes> mask = block.mask_step == 0 ? Splat<kLanes>(common) : Load<kLanes>(block.mask + i);
-      Store<kLanes>(scores + i, Load<kLanes>(scores + i) + mask);
+    ForEachVector(block.count, [&](auto tag, int64_t i) {
+      const auto mask = block.mask_step == 0 ? hn::Set(tag, block.mask[0]) : hn::LoadU(tag, block.mask + i);
+      hn::StoreU(hn::Add(hn::LoadU(tag, scores + i), mask), tag, scores + i);
     });
   }
-  alignas(64) float lanes[kWidth];
-  Wide largest = Splat<kWidth>(top);
+  HWY_ALIGN float lanes[kFloatLanes];
+  FloatVector largest = hn::Set(d, top);
   int64_t i = 0;
-  for (; i + kWidth <= block.count; i += kWidth) largest = Max<Wide>(largest, Load<kWidth>(scores + i));
-  Store<kWidth>(lanes, largest);
-  for (int lane = 0; lane < kWidth; ++lane) top = Max(top, lanes[lane]);
-  for (; i < block.count; ++i) top = Max(top, scores[i]);
+  for (; i + kFloatLanes <= block.count; i += kFloatLanes)
+    largest = Larger(largest, hn::LoadU(d, scores + i));
+  hn::Store(largest, d, lanes);
+  for (const float lane : lanes) top = top < lane ? lane : top;
+  for (; i < block.count; ++i) top = top < scores[i] ? scores[i] : top;
 
   const float base = top == kNone ? 0.0f : top;
-  Wide sums{};
-  for (i = 0; i + kWidth <= block.count; i += kWidth) {
-    const Wide power = Exp<kWidth>(Load<kWidth>(scores + i) - base);
-    sums += power;
-    Store<kWidth>(scores + i, power);
+  FloatVector sums = hn::Zero(d);
+  for (i = 0; i + kFloatLanes <= block.count; i += kFloatLanes) {
+    const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, base)));
+    sums = hn::Add(sums, power);
+    hn::StoreU(power, d, scores + i);
   }
-  Store<kWidth>(lanes, sums);
+  hn::Store(sums, d, lanes);
+  const auto power_of = [&](float x) { return hn::GetLane(FastExp(one, hn::Set(one, x))); };
   float sum = 0;
-  for (int lane = 0; lane < kWidth; ++lane) sum += lanes[lane];
+  for (const float lane : lanes) sum += lane;
   for (; i < block.count; ++i) {
-    scores[i] = Exp<1>(scores[i] - base);
+    scores[i] = power_of(scores[i] - base);
     sum += scores[i];
   }
-  const float factor = state.largest == kNone ? 0.0f : Exp<1>(state.largest - top);
+  const float factor = state.largest == kNone ? 0.0f : power_of(state.largest - top);
   state.sum = state.sum * factor + sum;
   state.largest = top;
   return factor;
 }
 
 void ScaleRow(float* values, int64_t count, float factor) {
-  ForEachVector(count,
-                [&]<int kLanes>(int64_t i) { Store<kLanes>(values + i, Load<kLanes>(values + i) * factor); });
+  ForEachVector(count, [&](auto d, int64_t i) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, values + i), hn::Set(d, factor)), d, values + i);
+  });
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+HWY_AFTER_NAMESPACE();

@@ -23,7 +23,6 @@ PadMode ParseMode(const NodeSpec& spec) {
 
 BuiltOp BuildPad(const NodeSpec& spec) {
   NeedInputs(spec, 1, 4);
-  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
   const size_t rank = spec.inputs[0].shape.size();
   const auto pads = IntsFromAttributeOrInput(spec, "pads", 1);
   if (!pads) Refuse(spec, "it states no pads");
@@ -90,18 +89,22 @@ Shape PadOp::InferShape(std::span<const Shape> inputs) const {
 Tensor PadOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& input = *inputs[0];
   const Shape shapes[] = {input.shape()};
-  Tensor output(InferShape(shapes));
+  Tensor output(InferShape(shapes), Layout::Nchw(input.type()));
   const std::vector<int64_t> strides = DenseStrides(input.shape());
-  for (int64_t i = 0; i < output.size(); ++i) {
-    int64_t rest = i, from = 0;
-    bool inside = true;
-    for (size_t axis = strides.size(); axis-- > 0; rest /= output.shape()[axis]) {
-      const int64_t at = PadSource(mode_, rest % output.shape()[axis] - begin_[axis], input.shape()[axis]);
-      inside = inside && at >= 0;
-      from += at * strides[axis];
+  VisitType(input.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T value = ConvertElement<T>(value_);
+    for (int64_t i = 0; i < output.size(); ++i) {
+      int64_t rest = i, from = 0;
+      bool inside = true;
+      for (size_t axis = strides.size(); axis-- > 0; rest /= output.shape()[axis]) {
+        const int64_t at = PadSource(mode_, rest % output.shape()[axis] - begin_[axis], input.shape()[axis]);
+        inside = inside && at >= 0;
+        from += at * strides[axis];
+      }
+      output.data<T>()[i] = inside ? input.data<T>()[from] : value;
     }
-    output.floats()[i] = inside ? input.floats()[from] : value_;
-  }
+  });
   return output;
 }
 

@@ -21,6 +21,7 @@ class PadOp : public Op {
   std::string_view Type() const override { return "Pad"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }

@@ -8,7 +8,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/node_writer.h"
+#include "ops/base/input.h"
 #include "ops/movement/copying.h"
 
 namespace tilesmith {
@@ -78,15 +78,12 @@ BuiltOp BuildDropout(const NodeSpec& spec) {
     if (training.size() == 1 && training[0] != 0)
       Refuse(spec, "training_mode is true, only inference is supported");
   }
-  if (spec.output_names.size() > 1) {  // the mask of what is kept: everything
+  if (spec.output == 1) {  // the mask of what is kept: everything
     const Shape& shape = spec.inputs[0].shape;
     NeedFoldable(spec, shape);
     Tensor mask(shape, Layout::Nchw(DataType::kBool));
     std::fill_n(mask.data<bool>(), mask.size(), true);
-    NodeWriter writer(spec);
-    writer.Add("Identity", {writer.In(0)}, {}, writer.Out(0));
-    if (!writer.Out(1).empty()) writer.Add("Constant", {}, {{"value", std::move(mask)}}, writer.Out(1));
-    return writer.Take();
+    return {std::make_shared<ConstantOp>(std::make_shared<const Tensor>(std::move(mask))), {}};
   }
   return BuiltWithInputs(std::make_shared<ViewOp>(spec.op_type), 1);
 }
@@ -144,8 +141,8 @@ std::unique_ptr<Kernel> ViewOp::MakeKernel(const KernelRequest& request) const {
 }
 
 std::vector<OpImporter> ViewImporters() {
-  return {{"Reshape", BuildReshape},     {"Flatten", BuildFlatten}, {"Squeeze", BuildSqueeze},
-          {"Unsqueeze", BuildUnsqueeze}, {"Dropout", BuildDropout}, {"Identity", BuildIdentity}};
+  return {{"Reshape", BuildReshape},     {"Flatten", BuildFlatten},       {"Squeeze", BuildSqueeze},
+          {"Unsqueeze", BuildUnsqueeze}, {"Dropout", BuildDropout, true}, {"Identity", BuildIdentity}};
 }
 
 }  // namespace tilesmith

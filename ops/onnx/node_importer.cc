@@ -155,6 +155,7 @@ Graph::NodeId NodeImporter::NodeOf(const std::string& tensor) {
 NodeSpec NodeImporter::SpecOf(const ModelNode& node, const std::string& name, int output) const {
   NodeSpec spec = MakeNodeSpec(node, name, node.opset > 0 ? node.opset : options_.opset, InputsOf(node));
   spec.output = output;
+  if (node.written) spec.scope = kMaxExpansion - expansion_left_;
   spec.limits = graph_.limits();
   spec.limits.folded_operations = operations_left_;
   return spec;
@@ -175,8 +176,11 @@ void NodeImporter::Expand(BuiltOp built) {
                 fmt::format("loops, branches and functions amount to more than {} nodes and operands",
                             kMaxExpansion));
   }
-  for (const ModelNode& node : built.nodes) AddReader(node);
-  for (size_t i = built.nodes.size(); i-- > 0;) pending_.push_front(std::move(built.nodes[i]));
+  for (size_t i = built.nodes.size(); i-- > 0;) {
+    AddReader(built.nodes[i]);
+    built.nodes[i].written = true;
+    pending_.push_front(std::move(built.nodes[i]));
+  }
 }
 
 // Every output that somebody reads; of most operators that may be the first only.
@@ -197,11 +201,11 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
     BuiltOp built = importer->build(spec);
     if (!built.nodes.empty()) return Expand(std::move(built));
     if (!importer->many_outputs) CheckExtraOutputs(node);
-    values_.emplace(output, Build(spec, built));
+    values_.emplace(output, Build(spec, built, node.written));
   }
 }
 
-NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& built) {
+NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& built, bool written) {
   Spend(built.operations);
   std::vector<const Tensor*> constants;
   for (const int index : built.data_inputs) {
@@ -211,7 +215,7 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   Value value;
   if (const auto* constant = dynamic_cast<const ConstantOp*>(built.op.get())) {
     value.info.constant = constant->value();
-    if (spec.op_type == "Constant") {
+    if (spec.op_type == "Constant" && !written) {
       operations_left_ += kOperationsPerElement * value.info.constant->size();
     } else {
       Spend(static_cast<double>(value.info.constant->size()));
@@ -306,10 +310,6 @@ void NodeImporter::Take(const ModelNode& node) {
 }
 
 void NodeImporter::Defer(const ModelNode& node) {
-  for (const std::string& tensor : node.inputs) ReadLate(tensor);
-  for (const auto& [name, body] : node.bodies) {
-    for (const std::string& tensor : FreeNames(*body)) ReadLate(tensor);
-  }
   for (const std::string& output : node.outputs) {
     if (!output.empty()) values_[output].state = State::kLate;
   }
@@ -334,6 +334,20 @@ void NodeImporter::AddOutput(const std::string& name) {
 
 // The graph's outputs become the tensors that the tail reads, and those of the model's outputs that it has.
 void NodeImporter::AddTail(const std::vector<std::string>& outputs) {
+  std::unordered_set<std::string> needed(outputs.begin(), outputs.end());
+  const auto reads = [](const ModelNode& node, const auto& visit) {
+    std::ranges::for_each(node.inputs, visit);
+    for (const auto& [name, body] : node.bodies) std::ranges::for_each(FreeNames(*body), visit);
+  };
+  std::vector<ModelNode> nodes;
+  for (size_t i = late_.size(); i-- > 0;) {
+    const auto is_needed = [&](const std::string& output) { return needed.contains(output); };
+    if (std::ranges::none_of(late_[i].outputs, is_needed)) continue;
+    reads(late_[i], [&](const std::string& tensor) { needed.insert(tensor); });
+    nodes.push_back(std::move(late_[i]));
+  }
+  std::ranges::reverse(nodes);
+  for (const ModelNode& node : nodes) reads(node, [&](const std::string& tensor) { ReadLate(tensor); });
   for (const std::string& output : outputs) ReadLate(output);
   for (const std::string& tensor : late_reads_) AddOutput(tensor);
   graph_.SetTail(MakeNodeTail({.name = options_.source,
@@ -343,7 +357,7 @@ void NodeImporter::AddTail(const std::vector<std::string>& outputs) {
                                .inputs = late_reads_,
                                .outputs = outputs,
                                .constants = std::move(late_constants_),
-                               .nodes = std::move(late_)}));
+                               .nodes = std::move(nodes)}));
 }
 
 Graph NodeImporter::Finish(const std::vector<std::string>& outputs) {

@@ -76,7 +76,7 @@ class NodeImporter {
   NodeSpec SpecOf(const ModelNode& node, const std::string& name, int output) const;
   BuiltOp BuildCall(const NodeSpec& spec) const;
   void Expand(BuiltOp built);
-  Value Build(const NodeSpec& spec, const BuiltOp& built);
+  Value Build(const NodeSpec& spec, const BuiltOp& built, bool written);
   Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
   void Spend(double operations);
   void CheckExtraOutputs(const ModelNode& node) const;

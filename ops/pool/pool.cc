@@ -15,7 +15,8 @@ namespace {
 BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
   NeedInputs(spec, 1, 1);
   if (spec.inputs[0].shape.size() == 3) return BuildPoolOfOtherRank(spec);
-  if (kind == PoolKind::kMax && (spec.output_names.size() > 1 || spec.inputs[0].type != DataType::kF32)) {
+  const bool flat = spec.inputs[0].shape.size() == 4 || spec.output_names.size() < 2;
+  if (kind == PoolKind::kMax && (spec.output > 0 || spec.inputs[0].type != DataType::kF32 || !flat)) {
     return BuildIndexedMaxPool(spec);
   }
   if (spec.inputs[0].shape.size() != 4) return BuildPoolOfOtherRank(spec);

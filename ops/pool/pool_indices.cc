@@ -58,11 +58,13 @@ BuiltOp BuildMaxUnpool(const NodeSpec& spec) {
     const AxisWindow& w = windows[axis];
     out[axis + 2] = ((Checked(in[axis + 2]) - 1) * w.stride + w.kernel - w.begin - w.end).value();
   }
+  const Shape pooled = out;
   if (spec.HasInput(2)) out = ConstantInts(spec, 2);
-  if (out.size() != in.size() || std::ranges::min(out) < 0) {
+  const auto within = [](int64_t inner, int64_t outer) { return inner >= 0 && inner <= outer; };
+  if (!std::ranges::equal(pooled, out, within)) {
     Refuse(spec, fmt::format("an output {} of {}", ShapeToString(out), ShapeToString(in)));
   }
-  return BuiltWithInputs(std::make_shared<MaxUnpoolOp>(out), 2);
+  return BuiltWithInputs(std::make_shared<MaxUnpoolOp>(pooled, out), 2);
 }
 
 // (sum |x|^p)^(1/p): of a window the sum is a depthwise convolution with ones.
@@ -207,13 +209,17 @@ Tensor MaxUnpoolOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const Ints indices = ElementsAs<int64_t>(*inputs[1]);
   Tensor out(output_, Layout::Nchw(x.type()));
-  const int64_t count = x.size(), size = out.size();
+  const Ints from = DenseStrides(pooled_), to = DenseStrides(output_);
+  const int64_t count = x.size(), size = ElementCount(pooled_);
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t to = indices[i];
-    if (to < 0 || to >= size) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{}: index {} is outside the output", Signature(), to));
+    const int64_t index = indices[i];
+    if (index < 0 || index >= size) {
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("{}: index {} is outside the output", Signature(), index));
     }
-    CopyElements(x, i, out, to, 1);
+    int64_t at = 0;
+    for (size_t axis = 0; axis < from.size(); ++axis) at += index / from[axis] % pooled_[axis] * to[axis];
+    CopyElements(x, i, out, at, 1);
   }
   return out;
 }

@@ -31,18 +31,22 @@ class IndexedMaxPoolOp : public Op {
   int output_;
 };
 
-// out is 0 but out[indices[i]] = x[i], counted through the whole tensor.
+// out is 0 but out[indices[i]] = x[i], counted through a tensor of the shape `pooled`, which lies at the
+// start of every axis of the output.
 class MaxUnpoolOp : public Op {
  public:
-  explicit MaxUnpoolOp(Shape output) : output_(std::move(output)) {}
+  // Precondition: the same rank, and no size of `pooled` above the output's.
+  MaxUnpoolOp(Shape pooled, Shape output) : pooled_(std::move(pooled)), output_(std::move(output)) {}
   std::string_view Type() const override { return "MaxUnpool"; }
-  std::string Signature() const override { return "MaxUnpool " + ShapeToString(output_); }
+  std::string Signature() const override {
+    return "MaxUnpool " + ShapeToString(pooled_) + " in " + ShapeToString(output_);
+  }
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 
  private:
-  Shape output_;
+  Shape pooled_, output_;
 };
 
 // A MaxPool with indices or of integers.

@@ -100,6 +100,7 @@ struct TestNode {
       if (!spec.inputs[i].present) continue;
       importer.AddConstant(spec.input_names[i], std::make_shared<const Tensor>(values[i]));
     }
+    importer.AddReader("out");
     for (const ModelNode& node : nodes) importer.AddReader(node);
     for (const ModelNode& node : nodes) importer.Add(node);
     return importer.Values({"out"}).front();

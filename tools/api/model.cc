@@ -199,6 +199,12 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
   Graph graph =
       LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
+  if (graph.tail()) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("{}: sizes of its outputs ({}) depend on values; the command run computes them, "
+                            "sessions take memory of fixed sizes only",
+                            model, fmt::join(graph.tail()->outputs(), ", ")));
+  }
   const Plan plan = LoadPlan(options.plan, graph, machine);
   return ModelFromGraph::Compile(std::move(graph), plan, machine);
 }

@@ -13,6 +13,7 @@
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/streams.h"
+#include "tools/network/outputs.h"
 
 namespace tilesmith {
 namespace {
@@ -39,6 +40,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
     : plan_(plan),
       cpu_(machine.cpu),
       output_names_(OutputNames(graph)),
+      tail_(graph.tail()),
       plain_inputs_(std::move(inputs)),
       inputs_(InputsIn(plan_.ends.inputs, graph, plain_inputs_)),
       outputs_(MakeOutputs(graph, plan_.ends.outputs)),
@@ -75,11 +77,9 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {
-  std::vector<NamedTensor> named;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    named.emplace_back(output_names_[i], InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
-  }
-  return named;
+  std::vector<Tensor> plain;
+  for (const Tensor& output : outputs_) plain.push_back(InLayout(output, Layout::Nchw(output.type())));
+  return ModelOutputs(output_names_, tail_.get(), std::move(plain));
 }
 
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {

@@ -43,12 +43,13 @@ class NetworkRun {
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
   const EndLayouts& ends() const { return plan_.ends; }
-  std::vector<NamedTensor> Outputs() const;  // after a run; plain
+  std::vector<NamedTensor> Outputs() const;  // the model's, after a run; plain, in their true sizes
 
  private:
   Plan plan_;
   CpuInfo cpu_;
-  std::vector<std::string> output_names_;
+  std::vector<std::string> output_names_;  // the graph's
+  std::shared_ptr<const Tail> tail_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;
   std::vector<Tensor*> output_pointers_;

@@ -8,17 +8,27 @@
 
 namespace tilesmith {
 
+std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
+                                      std::vector<Tensor> values) {
+  if (tail != nullptr) {
+    std::vector<const Tensor*> pointers;
+    for (const Tensor& value : values) pointers.push_back(&value);
+    return ModelOutputs(tail->outputs(), nullptr, tail->Run(pointers));
+  }
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < values.size(); ++i) named.emplace_back(names[i], std::move(values[i]));
+  return named;
+}
+
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs,
                                           const StopFlag* stop) {
   std::vector<const Tensor*> pointers;
   pointers.reserve(inputs.size());
   for (const Tensor& input : inputs) pointers.push_back(&input);
   std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
-  std::vector<NamedTensor> named;
-  named.reserve(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i)
-    named.emplace_back(graph.node(graph.outputs()[i]).name, std::move(outputs[i]));
-  return named;
+  std::vector<std::string> names;
+  for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
+  return ModelOutputs(names, graph.tail().get(), std::move(outputs));
 }
 
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {

@@ -9,6 +9,10 @@
 
 namespace tilesmith {
 
+// The model's outputs from plain ones of its graph: those, by name, or what the graph's tail makes of them.
+std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
+                                      std::vector<Tensor> values);
+
 // The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain. Throws
 // Error(kInterrupted) when it is stopped.
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs,
