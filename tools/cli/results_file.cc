@@ -51,8 +51,8 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
 }
 
 void AddOrigin(Report& details, const CpuInfo& cpu) {
-  const Target target = TargetOf(cpu);
-  details.Fact("version", "", TextCell(target.tool_version));
+  const Target target = cpu;
+  details.Fact("version", "", TextCell(target.version));
   details.Fact("commit", "", TextCell(std::string(CommitOfBuild())));
   details.Fact("date", "", TextCell(UtcNow()));
   details.Fact("command", "", TextCell(OwnCommand()));

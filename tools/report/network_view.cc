@@ -157,7 +157,7 @@ Json NetworkView(const Plan& plan, const Graph* graph, const std::vector<Json>& 
   } else {
     std::map<std::string_view, const NodePlan*> planned;
     for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
-    const std::vector<NodeSchedule> schedules = ResolveSchedules(*graph, plan, CpuOf(plan.target));
+    const std::vector<NodeSchedule> schedules = ResolveSchedules(*graph, plan, plan.target);
     const std::map<NodeId, int64_t> numbers = ShownNodes(*graph, schedules);
     for (const auto& [id, number] : numbers) {
       const Node& node = graph->node(id);

@@ -61,7 +61,7 @@ NodeExplanations ExplainNodes(const ExplainedPlan& explained, double seconds, co
   const Plan& plan = explained.plan;
   const double end = NowSeconds() + seconds;
   try {
-    if (!SameMachine(plan.target, TargetOf(CapIsa(DetectCpu(), plan.target.isa))))
+    if (!SameMachine(plan.target, CapIsa(DetectCpu(), plan.target.isa)))
       return {Json::array(), "the plan is for another machine"};
     const GraphTuningArguments arguments = ArgumentsFor(explained);
     const Machine machine = OpenMachine(arguments.machine);

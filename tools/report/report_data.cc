@@ -111,7 +111,7 @@ Json PlanJson(const Plan& plan) {
           {"solver", plan.solver},
           {"certificate", plan.certificate},
           {"predicted_seconds", plan.predicted_seconds},
-          {"version", plan.target.tool_version},
+          {"version", plan.target.version},
           {"threads", plan.threads},
           {"input_layout", plan.ends.inputs.ToString()},
           {"output_layout", plan.ends.outputs.ToString()}};
