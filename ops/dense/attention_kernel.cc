@@ -55,8 +55,8 @@ class AttentionKernel : public Kernel {
         block_rows_(row_blocks_ == 0 ? 0 : CeilDiv(rows_, row_blocks_)),
         panels_(CeilDiv(outputs_, kPanelColumns)),
         thread_bytes_(((Checked(panels_) * (kRows * kPanelColumns) + kPanelTerms * kPanelColumns +
-                         kRows * kPanelColumns + kRows * kKeys) *
-                        int64_t{sizeof(float)})
+                        kRows * kPanelColumns + kRows * kKeys) *
+                       int64_t{sizeof(float)})
                           .value()),
         q_(s.q, StridesOf(params.q, request.inputs[0]), s.batch),
         k_(s.k, StridesOf(params.k, request.inputs[1]), s.batch),

@@ -33,8 +33,7 @@ class MatMulKernel : public Kernel {
     const Images<float> out = FloatsOf(args.output);
     const int64_t a_row = a_.row(left.stride), a_term = a_.column(left.stride);
     const int64_t b_term = b_.row(right.stride), b_column = b_.column(right.stride);
-    const int64_t out_row = out_.row(out.stride),
-                  out_column = out_.column(out.stride);
+    const int64_t out_row = out_.row(out.stride), out_column = out_.column(out.stride);
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t index = task / column_panels_ / row_panels_;
       const int64_t row = task / column_panels_ % row_panels_ * panel_rows_;
@@ -55,8 +54,7 @@ class MatMulKernel : public Kernel {
         loops_.add(product);
       }
       loops_.store({.sums = sums,
-                    .out = out.data + out_.Offset(index, out.stride) + row * out_row +
-                           column * out_column,
+                    .out = out.data + out_.Offset(index, out.stride) + row * out_row + column * out_column,
                     .out_row = out_row,
                     .out_column = out_column,
                     .rows = rows,

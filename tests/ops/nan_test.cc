@@ -45,7 +45,8 @@ TEST(Nan, KernelsDoWhatTheirReferenceDoes) {
                                                    activation),
                     {{2, c, 3, 5}}, kAny);
     }
-    CheckWithNans(std::make_shared<MatMulOp>(MatMulParams{.activation = activation}), {{3, 5}, {5, 19}}, kAny);
+    CheckWithNans(std::make_shared<MatMulOp>(MatMulParams{.activation = activation}), {{3, 5}, {5, 19}},
+                  kAny);
   }
   for (const int64_t c : {1, 9, 16}) {
     const Shape image = {2, c, 7, 9};

@@ -274,26 +274,40 @@ TEST(Nodes, GemmAndMatMul) {
   EXPECT_THAT(F(gemm.Evaluate()), ElementsAre(12, 24, 36));
   EXPECT_THAT(F(TestNode("Gemm").Attr("transA", int64_t{1}).Input(a).Const(Counting({1, 2})).Evaluate()),
               ElementsAre(1, 2, 2, 4));
-  EXPECT_THAT(F(TestNode("Gemm").Attr("transB", int64_t{1}).Attr("alpha", 0.5f).Input(a).Input(Counting({1, 2}))
-                    .Const(Floats({1}, {4})).Evaluate()),
+  EXPECT_THAT(F(TestNode("Gemm")
+                    .Attr("transB", int64_t{1})
+                    .Attr("alpha", 0.5f)
+                    .Input(a)
+                    .Input(Counting({1, 2}))
+                    .Const(Floats({1}, {4}))
+                    .Evaluate()),
               ElementsAre(6.5));
   EXPECT_THAT(TestNode("Gemm").Input(a).Const(Counting({3, 2})).Refusal(), HasSubstr("inner sizes"));
   EXPECT_THAT(F(TestNode("MatMul").Input(a).Const(Counting({2, 2})).Evaluate()), ElementsAre(7, 10));
   EXPECT_THAT(F(TestNode("MatMul").Input(Counting({2, 1, 2})).Input(Counting({2, 1})).Evaluate()),
               ElementsAre(5, 11));
-  EXPECT_THAT(F(TestNode("MatMul").Input(Counting({2})).Const(Counting({2, 2})).Evaluate()), ElementsAre(7, 10));
+  EXPECT_THAT(F(TestNode("MatMul").Input(Counting({2})).Const(Counting({2, 2})).Evaluate()),
+              ElementsAre(7, 10));
   EXPECT_THAT(F(TestNode("MatMul").Input(Counting({2})).Input(Counting({2})).Evaluate()), ElementsAre(5));
-  EXPECT_THAT(F(TestNode("MatMul").Const(Counting({1, 2})).Input(Counting({2, 1})).Evaluate()), ElementsAre(5));
+  EXPECT_THAT(F(TestNode("MatMul").Const(Counting({1, 2})).Input(Counting({2, 1})).Evaluate()),
+              ElementsAre(5));
 }
 
 TEST(Nodes, Attention) {
   const Tensor q({1, 3, 4}), v = Counting({1, 2, 2});  // two heads of queries share one of keys and values
-  const auto node = [&] { return TestNode("Attention", 23).Attr("q_num_heads", int64_t{2}).Attr("kv_num_heads", int64_t{1}); };
+  const auto node = [&] {
+    return TestNode("Attention", 23).Attr("q_num_heads", int64_t{2}).Attr("kv_num_heads", int64_t{1});
+  };
   EXPECT_THAT(F(node().Input(q).Input(Tensor({1, 2, 2})).Input(v).Evaluate()),
               ElementsAre(2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3));
   EXPECT_THAT(F(node().Attr("is_causal", int64_t{1}).Input(q).Input(Tensor({1, 2, 2})).Input(v).Evaluate()),
               ElementsAre(1, 2, 1, 2, 2, 3, 2, 3, 2, 3, 2, 3));
-  EXPECT_THAT(F(node().Input(q).Input(Tensor({1, 2, 2})).Input(v).Input(Floats({3, 2}, {0, -1000, 0, -1000, -1000, 0})).Evaluate()),
+  EXPECT_THAT(F(node()
+                    .Input(q)
+                    .Input(Tensor({1, 2, 2}))
+                    .Input(v)
+                    .Input(Floats({3, 2}, {0, -1000, 0, -1000, -1000, 0}))
+                    .Evaluate()),
               ElementsAre(1, 2, 1, 2, 1, 2, 1, 2, 3, 4, 3, 4));
   EXPECT_THAT(TestNode("Attention", 23).Input(q).Input(q).Input(q).Refusal(), HasSubstr("q_num_heads is 0"));
   EXPECT_THAT(node().Attr("softcap", 1.0f).Input(q).Input(v).Input(v).Refusal(), HasSubstr("softcap"));
