@@ -145,7 +145,7 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to) {
 }
 
 std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,
-                                            const CpuInfo& cpu) {
+                                            const Target& cpu) {
   CheckTypes(from, to);
   MovePlan plan = PlanTransform(shape, from, to);
   switch (to.element_bytes()) {
@@ -160,7 +160,7 @@ std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& fr
   }
 }
 
-Tensor Transform(const Tensor& source, const Layout& to, const CpuInfo& cpu, int threads) {
+Tensor Transform(const Tensor& source, const Layout& to, const Target& cpu, int threads) {
   Tensor result(source.shape(), to);
   const std::unique_ptr<Kernel> kernel = MakeTransformKernel(source.shape(), source.layout(), to, cpu);
   const InputView in = source.input_view();

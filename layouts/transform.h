@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 
 namespace tilesmith {
@@ -18,9 +18,9 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to);
 // every pair of layouts, any channel count (the output's padding is written as zeros, the input's padding is
 // not read as data). Tasks are independent slabs of the output.
 std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,
-                                            const CpuInfo& cpu);
+                                            const Target& cpu);
 
 // Convenience: allocates the result and runs the fast kernel on `threads` threads.
-Tensor Transform(const Tensor& source, const Layout& to, const CpuInfo& cpu, int threads);
+Tensor Transform(const Tensor& source, const Layout& to, const Target& cpu, int threads);
 
 }  // namespace tilesmith

@@ -97,7 +97,7 @@ class Sampler {
 
 }  // namespace
 
-TransformTiming MeasureTransform(const Shape& shape, const Layout& from, const Layout& to, const CpuInfo& cpu,
+TransformTiming MeasureTransform(const Shape& shape, const Layout& from, const Layout& to, const Target& cpu,
                                  int threads) {
   if (SameMemory(shape, from, to) || ElementCount(shape) == 0) return {};
   const std::unique_ptr<Kernel> kernel = MakeTransformKernel(shape, from, to, cpu);

@@ -1,7 +1,7 @@
 // How long a layout transform takes on this machine: the number the graph tuner charges.
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "layouts/layout.h"
 
 namespace tilesmith {
@@ -13,7 +13,7 @@ struct TransformTiming {
 
 // Times the very kernel MakeTransformKernel returns, on `threads` threads. Must not run while anything else
 // measures. Zero seconds when SameMemory(shape, from, to).
-TransformTiming MeasureTransform(const Shape& shape, const Layout& from, const Layout& to, const CpuInfo& cpu,
+TransformTiming MeasureTransform(const Shape& shape, const Layout& from, const Layout& to, const Target& cpu,
                                  int threads);
 
 }  // namespace tilesmith

@@ -7,7 +7,7 @@
 
 namespace tilesmith {
 
-std::shared_ptr<const Device> OpenDevice(const Target& target, int threads) {
+DevicePtr OpenDevice(const Target& target, int threads) {
   if (target.device == kCpuDevice) return std::make_shared<const CpuDevice>(target, threads);
   throw Error(ErrorCode::kEnvironment,
               fmt::format("no device of kind \"{}\" here (known: {})", target.device, kCpuDevice));

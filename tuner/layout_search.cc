@@ -28,7 +28,7 @@ double WorthHavingSeconds(const ConvWorkload& workload, double best_seconds) {
   return best_seconds + kReadAndWritten * static_cast<double>(floats * sizeof(float)) / kBytesPerSecond;
 }
 
-LayoutSearch::LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std::vector<Lane> lanes,
+LayoutSearch::LayoutSearch(const ConvWorkload& workload, const Target& cpu, std::vector<Lane> lanes,
                            uint64_t seed)
     : workload_(workload), cpu_(cpu), lanes_(std::move(lanes)), random_(seed) {
   std::vector<LayoutPair> pairs;

@@ -35,7 +35,7 @@ class LayoutSearch {
     const ConfigSpace* space = nullptr;
   };
   // The lanes' spaces outlive it.
-  LayoutSearch(const ConvWorkload& workload, const CpuInfo& cpu, std::vector<Lane> lanes, uint64_t seed);
+  LayoutSearch(const ConvWorkload& workload, const Target& cpu, std::vector<Lane> lanes, uint64_t seed);
   LayoutSearch(const LayoutSearch&) = delete;
   LayoutSearch& operator=(const LayoutSearch&) = delete;
 
@@ -72,7 +72,7 @@ class LayoutSearch {
   const Lane* LaneOf(const std::string& template_name) const;
 
   ConvWorkload workload_;
-  CpuInfo cpu_;
+  Target cpu_;
   std::vector<Lane> lanes_;
   std::vector<Pair> pairs_;
   std::map<LayoutPair, int> trials_;

@@ -8,7 +8,7 @@
 
 namespace tilesmith {
 
-std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu,
+std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const Target& cpu,
                                                  const AccuracyLimits& accuracy) {
   const std::vector<std::string>& forbidden = accuracy.forbidden_templates;
   std::vector<const ConvTemplate*> supported;

@@ -26,7 +26,7 @@ struct TuneOptions {
 
 struct TuneRequest {
   ConvWorkload workload;
-  CpuInfo cpu;
+  Target cpu;
   // All support the workload; the most general comes first, as in TemplatesToTune.
   std::vector<const ConvTemplate*> templates;
   MeasureConditions conditions;
@@ -59,7 +59,7 @@ struct TuneResult {
 
 // The registered templates that support the workload and are not forbidden; the portable one only where no
 // other does.
-std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const CpuInfo& cpu,
+std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const Target& cpu,
                                                  const AccuracyLimits& accuracy = {});
 
 // Throws Error(kUsage) naming an option whose value is less.

@@ -13,14 +13,14 @@
 namespace tilesmith {
 namespace {
 
-CpuInfo CpuFor(const Record& record, const VerifyRequest& request) {
+Target CpuFor(const Record& record, const VerifyRequest& request) {
   return request.retarget ? request.cpu : CapIsa(request.cpu, record.target.isa);
 }
 
 // What is to be measured, or why nothing can be.
 Verification Prepare(const Record& record, const VerifyRequest& request) {
   Verification v = {record, "", record, false};
-  const CpuInfo& cpu = request.cpu;
+  const Target& cpu = request.cpu;
   if (!request.retarget) {
     if (record.target.model != cpu.model) {
       v.skipped = fmt::format("measured on {} ({})", record.target.model, IsaName(record.target.isa));
@@ -35,7 +35,7 @@ Verification Prepare(const Record& record, const VerifyRequest& request) {
     v.now.conditions.threads = request.threads;
     v.now.conditions.pinned = true;
   }
-  const CpuInfo here = CpuFor(record, request);
+  const Target here = CpuFor(record, request);
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr) {
     v.skipped = fmt::format("unknown template \"{}\"", record.template_name);

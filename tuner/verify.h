@@ -15,7 +15,7 @@ namespace tilesmith {
 std::vector<Record> FastestRecords(std::span<const Record> records, int64_t top);
 
 struct VerifyRequest {
-  CpuInfo cpu;  // this machine
+  Target cpu;  // this machine
   // Records of other machines too, with all of this one's instructions, `threads` threads and, where the
   // config is not valid here, the valid one nearest to it.
   bool retarget = false;

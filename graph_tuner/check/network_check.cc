@@ -54,7 +54,7 @@ class Signs {  // splitmix64, a bit at a time
 
 class Walk {
  public:
-  Walk(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
+  Walk(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
        const std::vector<Tensor>& inputs)
       : executor_(executor),
         graph_(graph),
@@ -277,7 +277,7 @@ double AllowedDifference(double rounding, double floor) {
   return std::max(floor, kRoundingFactor * rounding);
 }
 
-NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
+NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
                           const std::vector<Tensor>& inputs) {
   return Walk(executor, graph, plan, cpu, inputs).Run();
 }

@@ -47,7 +47,7 @@ struct NetworkCheck {
 
 // inputs: plain, the graph's in its order. Preconditions: the executor was made of this graph, which has its
 // weights, and this plan. Throws Error(kUsage) as Executor does. Deterministic, but for the kernels.
-NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const CpuInfo& cpu,
+NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
                           const std::vector<Tensor>& inputs);
 
 // In words: "difference 2.1e-04, allowed 9.3e-04 (8 times the rounding ...)". Of a check that found nothing

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "layouts/base/check.h"
+#include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
+#include "ops/dense/matmul.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -235,6 +238,47 @@ Tensor ReduceBounds(const ReduceOp& op, std::span<const Tensor* const> inputs, c
   return BoundsOf(OfAbsolutes(op, inputs), 2 + SumRoundings(terms), {});
 }
 
+Tensor MatMulBounds(const MatMulOp& op, std::span<const Tensor* const> inputs) {
+  MatMulParams params = op.params();
+  params.scale = std::abs(params.scale);
+  params.activation = {};
+  if (params.bias) params.bias = std::make_shared<const Tensor>(Absolute(*params.bias));
+  const Shape shapes[] = {inputs[0]->shape(), inputs[1]->shape()};
+  const auto terms = static_cast<double>(ShapesOf(params, shapes).k);
+  return BoundsOf(OfAbsolutes(MatMulOp(params), inputs), 2 + SumRoundings(terms), op.params().activation);
+}
+
+// The largest Euclidean norm of a row.
+double LargestRowNorm(const Tensor& matrices) {
+  const int64_t width = matrices.shape().back();
+  double largest = 0;
+  for (int64_t at = 0; at < matrices.size(); at += width) {
+    double squares = 0;
+    for (int64_t i = at; i < at + width; ++i) squares += double{matrices.floats()[i]} * matrices.floats()[i];
+    largest = std::max(largest, std::sqrt(squares));
+  }
+  return largest;
+}
+
+// An error of a score is one of its weight, as a share of it, and at most as large a share of their sum; what
+// the weights are multiplied with makes errors as any sum does.
+Tensor AttentionBounds(const AttentionOp& op, std::span<const Tensor* const> inputs) {
+  const AttentionParams& params = op.params();
+  std::vector<Shape> shapes;
+  for (const Tensor* input : inputs) shapes.push_back(input->shape());
+  const AttentionShapes s = ShapesOf(params, shapes);
+  if (s.width == 0 || s.keys == 0) return Tensor(op.InferShape(shapes));
+  const double score = std::abs(params.scale) * LargestRowNorm(Arranged(params.q, *inputs[0])) *
+                           LargestRowNorm(Arranged(params.k, *inputs[1])) +
+                       (params.masked ? LargestFinite(*inputs[3]) : 0);
+  const Tensor values = Absolute(*inputs[2]);
+  std::vector<const Tensor*> of_absolutes(inputs.begin(), inputs.end());
+  of_absolutes[2] = &values;
+  constexpr double kOfExp = 16;
+  const double of_score = (3 + SumRoundings(static_cast<double>(s.width))) * score + kOfExp;
+  return BoundsOf(op.Reference(of_absolutes), 2 * (of_score + SumRoundings(static_cast<double>(s.keys))), {});
+}
+
 double TermsOfMean(const Op& op, const Tensor& input) {
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) {
     return static_cast<double>(pool->window().kh * pool->window().kw);
@@ -267,6 +311,9 @@ Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, cons
   const auto is_float = [](const Tensor* tensor) { return tensor->type() == DataType::kF32; };
   if (!is_float(&output) || !std::ranges::all_of(inputs, is_float)) return Tensor(output.shape());
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return GemmBounds(*gemm, *inputs[0], output);
+  if (const auto* matmul = dynamic_cast<const MatMulOp*>(&op)) return MatMulBounds(*matmul, inputs);
+  if (const auto* attention = dynamic_cast<const AttentionOp*>(&op))
+    return AttentionBounds(*attention, inputs);
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
     if (softmax->logarithm()) return BoundsOfLargest(*inputs[0], output, kOfExp);
     return SoftmaxBounds(*softmax, *inputs[0], output);

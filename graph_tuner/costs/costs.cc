@@ -11,7 +11,7 @@ namespace {
 
 class Measured final : public CostSource {
  public:
-  Measured(const std::shared_ptr<const Device>& device, const CostOptions& options)
+  Measured(const DevicePtr& device, const CostOptions& options)
       : file_(options.cache_path, device->target(), device->threads()),
         transforms_(file_, TransformMeasure(device), options.interpolate),
         ops_(file_, OpMeasure(device)) {}
@@ -65,7 +65,7 @@ void CostQuestions::Ask(CostSource& source, const std::function<void(size_t, siz
   }
 }
 
-std::unique_ptr<CostSource> MeasuredCosts(std::shared_ptr<const Device> device, const CostOptions& options,
+std::unique_ptr<CostSource> MeasuredCosts(DevicePtr device, const CostOptions& options,
                                           std::vector<std::string>* warnings) {
   auto costs = std::make_unique<Measured>(device, options);
   if (warnings) *warnings = costs->file().warnings();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "layouts/layout.h"
 #include "ops/base/op.h"
 #include "templates/device/device.h"
@@ -62,7 +62,7 @@ struct CostOptions {
 
 // Measures on the device. Throws Error(kEnvironment) when the file cannot be read or written. `warnings`
 // (may be null) receives a line for each line of the file that was skipped.
-std::unique_ptr<CostSource> MeasuredCosts(std::shared_ptr<const Device> device, const CostOptions& options,
+std::unique_ptr<CostSource> MeasuredCosts(DevicePtr device, const CostOptions& options,
                                           std::vector<std::string>* warnings);
 
 }  // namespace tilesmith

@@ -41,7 +41,7 @@ std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
 
 }  // namespace
 
-CostFile::CostFile(std::string path, const CpuInfo& cpu, int threads)
+CostFile::CostFile(std::string path, const Target& cpu, int threads)
     : path_(std::move(path)), target_(cpu), threads_(threads) {
   if (path_.empty() || !std::filesystem::exists(path_)) return;
   constexpr int64_t kProblemsNamed = 10;

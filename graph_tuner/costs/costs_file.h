@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 namespace tilesmith {
 
@@ -24,7 +24,7 @@ class CostFile {
  public:
   // Reads `path`, which may be missing; an empty path means memory only. Throws Error(kEnvironment) when it
   // exists but cannot be read.
-  CostFile(std::string path, const CpuInfo& cpu, int threads);
+  CostFile(std::string path, const Target& cpu, int threads);
 
   std::optional<double> Find(const CostKey& key) const;
   // All figures of this machine and thread count.

@@ -18,7 +18,7 @@ double OpCosts::Seconds(const OpUse& use) {
   return seconds;
 }
 
-OpCosts::Measure OpMeasure(std::shared_ptr<const Device> device) {
+OpCosts::Measure OpMeasure(DevicePtr device) {
   return [=](const OpUse& use) {
     const auto kernel = device->BuildOp(*use.op, {use.inputs, use.output, use.layout, device->target()});
     std::vector<Tensor> inputs;

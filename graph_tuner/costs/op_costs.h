@@ -28,6 +28,6 @@ class OpCosts {
 };
 
 // Measures the op's own kernel on `threads` threads; ops without a fast one are run once.
-OpCosts::Measure OpMeasure(std::shared_ptr<const Device> device);
+OpCosts::Measure OpMeasure(DevicePtr device);
 
 }  // namespace tilesmith

@@ -106,7 +106,7 @@ double TransformCosts::Cached(const Shape& shape, const Layout& from, const Layo
   return seconds;
 }
 
-TransformCosts::Measure TransformMeasure(std::shared_ptr<const Device> device) {
+TransformCosts::Measure TransformMeasure(DevicePtr device) {
   return [=](const Shape& shape, const Layout& from, const Layout& to) {
     if (from != to) return device->TimeTransform(shape, from, to);
     Tensor source = TimingInput(shape, from);

@@ -43,6 +43,6 @@ class TransformCosts {
 };
 
 // Measures the kernel that the executor runs, on `threads` threads.
-TransformCosts::Measure TransformMeasure(std::shared_ptr<const Device> device);
+TransformCosts::Measure TransformMeasure(DevicePtr device);
 
 }  // namespace tilesmith

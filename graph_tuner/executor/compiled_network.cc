@@ -51,7 +51,7 @@ ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
 
 class Compiler {
  public:
-  Compiler(Graph graph, const Plan& plan, std::shared_ptr<const Device> device, const StopFlag* stop)
+  Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop)
       : graph_(std::move(graph)),
         plan_(plan),
         device_(*device),
@@ -188,8 +188,7 @@ class Compiler {
 
 }  // namespace
 
-std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
-                                                      std::shared_ptr<const Device> device,
+std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan, DevicePtr device,
                                                       const StopFlag* stop) {
   return std::make_shared<const CompiledNetwork>(
       Compiler(std::move(graph), plan, std::move(device), stop).Compile());

@@ -27,7 +27,7 @@ struct NamedConv {
 };
 
 struct CompiledNetwork {
-  std::shared_ptr<const Device> device;
+  DevicePtr device;
   std::vector<UserTensor> inputs, outputs;
   Program program;
   std::vector<Place> places;                     // by region
@@ -41,8 +41,7 @@ struct CompiledNetwork {
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
 // go of them, so that a caller who keeps no copy of it never holds all of them twice.
-std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan,
-                                                      std::shared_ptr<const Device> device,
+std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan, DevicePtr device,
                                                       const StopFlag* stop = nullptr);
 
 size_t PackedWeightBytes(const CompiledNetwork& network);

@@ -59,8 +59,9 @@ struct Executor::Impl {
   std::vector<void*> user_outputs;
   std::vector<const void*> inputs;  // of tensors, so that running allocates nothing
   std::vector<void*> outputs;
-  std::vector<UserPointer<const void*>> input_patches;        // reads of the user's inputs
-  std::vector<UserPointer<const void*>> output_read_patches;  // reads of what was written to the user's outputs
+  std::vector<UserPointer<const void*>> input_patches;  // reads of the user's inputs
+  std::vector<UserPointer<const void*>>
+      output_read_patches;  // reads of what was written to the user's outputs
   std::vector<UserPointer<void*>> output_patches;
 };
 
@@ -79,8 +80,7 @@ void Executor::Impl::StageUserTensors() {
   const auto stage = [&](const std::vector<UserTensor>& tensors) {
     std::vector<DeviceMemory> staged;
     for (const UserTensor& tensor : tensors)
-      staged.push_back(
-          device.Allocate(static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))));
+      staged.push_back(device.Allocate(static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))));
     return staged;
   };
   staged_inputs = stage(network->inputs);
@@ -241,7 +241,7 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
 }
 
-Executor::Executor(Graph graph, const Plan& plan, std::shared_ptr<const Device> device, const StopFlag* stop)
+Executor::Executor(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop)
     : Executor(CompileNetwork(std::move(graph), plan, std::move(device), stop), stop) {}
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop)
     : impl_(std::make_unique<Impl>(std::move(network), stop)) {}

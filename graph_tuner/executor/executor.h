@@ -63,8 +63,7 @@ class Executor {
   // is moved here lets go of weights that are packed (CompileNetwork). Once `stop` is set, building stops
   // between two kernels and running at the next stage of a step, with Error(kInterrupted); the outputs are
   // undefined then. It may be null, and outlives the executor.
-  Executor(Graph graph, const Plan& plan, std::shared_ptr<const Device> device,
-           const StopFlag* stop = nullptr);
+  Executor(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop = nullptr);
   explicit Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop = nullptr);
   ~Executor();
   Executor(Executor&&) noexcept;

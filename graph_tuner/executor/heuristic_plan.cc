@@ -40,7 +40,7 @@ bool ReadsRows(const Graph& graph, NodeId id, const ConvWorkload& w, const std::
   return w.ih == 1 && CanFlatten(w) && arrives;
 }
 
-Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, const CpuInfo& cpu,
+Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, const Target& cpu,
                 int threads) {
   const ConvWorkload& w = dynamic_cast<const ConvOp&>(*graph.node(id).op).workload();
   Record record = DefaultRecord(w, cpu, threads);
@@ -53,7 +53,7 @@ Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layout
   return record;
 }
 
-std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
+std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Plan& plan, const Target& cpu) {
   const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, plan, cpu);
   const Program program = BuildProgram(graph, schedules);
   std::vector<TransformPlan> transforms;
@@ -72,7 +72,7 @@ std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Plan& plan
 
 }  // namespace
 
-Plan HeuristicPlan(const Graph& graph, const CpuInfo& cpu, int threads) {
+Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   Plan plan;
   plan.network = graph.name();
   plan.graph_hash = GraphHash(graph);

@@ -33,7 +33,7 @@ void MarkLive(const Graph& graph, std::vector<NodeSchedule>& schedules) {
 }
 
 // Precondition: schedule.workload is set.
-void ResolveConv(const Node& node, const NodePlan& plan, const CpuInfo& cpu, NodeSchedule& schedule) {
+void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, NodeSchedule& schedule) {
   if (!plan.record.has_value()) BadPlan(node, "a convolution without a template and config");
   const ConvWorkload& workload = schedule.workload;
   const ConvTemplate& conv_template = FindConvTemplate(plan.record->template_name);
@@ -87,7 +87,7 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
 
 }  // namespace
 
-std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const CpuInfo& cpu) {
+std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu) {
   std::map<std::string_view, const NodePlan*> planned;
   for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
   const FusedNodes fused = FindFusedNodes(graph, plan);

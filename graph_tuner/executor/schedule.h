@@ -26,6 +26,6 @@ struct NodeSchedule {
 
 // Indexed by node id. Throws Error(kUsage) naming the node when the plan lacks it, or gives it a layout, a
 // template or a config it cannot have on this CPU; Error(kBadModel) for a tensor that is not of floats.
-std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const CpuInfo& cpu);
+std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu);
 
 }  // namespace tilesmith

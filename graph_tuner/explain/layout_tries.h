@@ -30,7 +30,7 @@ struct LayoutTries {
 
 // For whom the log is read.
 struct LogReader {
-  CpuInfo cpu;
+  Target cpu;
   int threads = 1;
   AccuracyLimits accuracy;
 };

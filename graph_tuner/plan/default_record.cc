@@ -5,7 +5,7 @@
 
 namespace tilesmith {
 
-Record DefaultRecord(const ConvWorkload& workload, const CpuInfo& cpu, int threads) {
+Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads) {
   for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     if (!conv_template->Supports(workload, cpu).ok) continue;
     Record record;

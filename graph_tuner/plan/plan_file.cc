@@ -178,7 +178,7 @@ std::string TextOf(const Plan& plan) {
   return text;
 }
 
-void CheckOrigin(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads) {
+void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int threads) {
   const std::string hash = GraphHash(graph);
   if (plan.graph_hash != hash)
     RefusePlan(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
@@ -235,7 +235,7 @@ Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped) {
   return plan;
 }
 
-void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
+void CheckPlan(const Plan& plan, const Graph& graph, const Target& cpu, int threads, bool force) {
   if (!force) CheckOrigin(plan, graph, cpu, threads);
   std::map<std::string_view, const NodePlan*> planned;
   for (const NodePlan& node : plan.nodes) {

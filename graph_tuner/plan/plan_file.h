@@ -42,6 +42,6 @@ Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped = nullp
 // Throws Error(kUsage) with the reason when the plan does not belong to this network, machine, version of
 // tilesmith and thread count, or lacks a node, or has another op or workload for it. With `force` the
 // network's hash, the machine, the version and the threads may differ; the nodes must still match.
-void CheckPlan(const Plan& plan, const Graph& graph, const CpuInfo& cpu, int threads, bool force = false);
+void CheckPlan(const Plan& plan, const Graph& graph, const Target& cpu, int threads, bool force = false);
 
 }  // namespace tilesmith

@@ -17,7 +17,7 @@ LayoutPair CanonicalLayouts(const Record& record) {
           CanonicalLayout(record.workload.output_shape(), record.layouts.out)};
 }
 
-std::vector<Record> BestOfEach(const std::vector<const Record*>& ranked, const CpuInfo& cpu) {
+std::vector<Record> BestOfEach(const std::vector<const Record*>& ranked, const Target& cpu) {
   const auto kind = [](const Record& record) {
     return std::pair(CanonicalLayouts(record), record.template_name);
   };
@@ -42,9 +42,9 @@ void Rank(std::vector<const Record*>& records) {
 
 }  // namespace
 
-bool StillBuilds(const Record& record, const CpuInfo& cpu) { return WhyNotBuilt(record, cpu).empty(); }
+bool StillBuilds(const Record& record, const Target& cpu) { return WhyNotBuilt(record, cpu).empty(); }
 
-RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const Target& cpu,
                           int threads) {
   RankedRecords ranked;
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
@@ -60,7 +60,7 @@ RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records
   return ranked;
 }
 
-Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const Target& cpu,
                           int threads) {
   Candidates candidates;
   for (const auto& [workload, ranked] : RankRecords(graph, records, cpu, threads))

@@ -24,16 +24,16 @@ using Candidates = std::map<std::string, std::vector<Record>>;
 // several records of one config the last counts, as in BestRecords (tuner/records/best_records.h).
 // Early-stopped records count only where a pair has no other. A workload of a conv without candidates has an
 // empty entry.
-Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const Target& cpu,
                           int threads);
 
 // WorkloadToString(workload) -> its records, best first (IsBetterRecord), from which FindCandidates takes the
 // first of each template for each pair of layouts that StillBuilds. They point into `records`.
 using RankedRecords = std::map<std::string, std::vector<const Record*>>;
-RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const CpuInfo& cpu,
+RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records, const Target& cpu,
                           int threads);
 
 // Whether its template still accepts the config in its layouts: logs outlive changes to templates.
-bool StillBuilds(const Record& record, const CpuInfo& cpu);
+bool StillBuilds(const Record& record, const Target& cpu);
 
 }  // namespace tilesmith

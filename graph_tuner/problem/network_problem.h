@@ -20,7 +20,7 @@
 namespace tilesmith {
 
 struct GraphTuneOptions {
-  CpuInfo cpu;
+  Target cpu;
   int threads = 1;
   std::string solver = "dp";
   SolveLimits limits;

@@ -4,11 +4,11 @@
 
 namespace tilesmith {
 
-double PackedWeightBytes(const Record& record, const CpuInfo& cpu) {
+double PackedWeightBytes(const Record& record, const Target& cpu) {
   return FindConvTemplate(record.template_name).Features(record.workload, record.config, cpu).weight_bytes;
 }
 
-double PackedWeightBytes(const Plan& plan, const CpuInfo& cpu) {
+double PackedWeightBytes(const Plan& plan, const Target& cpu) {
   double bytes = 0;
   for (const NodePlan& node : plan.nodes)
     if (node.record) bytes += PackedWeightBytes(*node.record, cpu);

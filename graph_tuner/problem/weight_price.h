@@ -6,18 +6,18 @@
 #pragma once
 
 #include "graph_tuner/plan/plan.h"
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {
 
 // As the record's template estimates them (LoopFeatures::weight_bytes); of a plan those of all its convs.
-double PackedWeightBytes(const Record& record, const CpuInfo& cpu);
-double PackedWeightBytes(const Plan& plan, const CpuInfo& cpu);
+double PackedWeightBytes(const Record& record, const Target& cpu);
+double PackedWeightBytes(const Plan& plan, const Target& cpu);
 
 struct WeightPrice {
   double seconds_per_byte = 0;
-  CpuInfo cpu = {};
+  Target cpu = {};
   double Of(const Record& record) const;  // in seconds
 };
 

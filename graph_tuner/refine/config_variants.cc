@@ -19,7 +19,7 @@ size_t Differences(const Record& a, const Record& b) {
 
 // What a conv may be computed by instead of `own`, the fastest first.
 std::vector<const Record*> Alternatives(const Record& own, const std::vector<const Record*>& ranked,
-                                        const CpuInfo& cpu, const VariantOptions& options) {
+                                        const Target& cpu, const VariantOptions& options) {
   constexpr size_t kMinDifferences = 2;
   std::vector<const Record*> chosen;
   const auto is_new = [&](const Record& record) {
@@ -38,7 +38,7 @@ std::vector<const Record*> Alternatives(const Record& own, const std::vector<con
 }  // namespace
 
 std::vector<Plan> ConfigVariants(const Graph& graph, const Plan& plan, const std::vector<Record>& records,
-                                 const CpuInfo& cpu, const VariantOptions& options) {
+                                 const Target& cpu, const VariantOptions& options) {
   const RankedRecords ranked = RankRecords(graph, records, cpu, plan.threads);
   std::vector<Plan> variants;
   for (size_t node = 0; node < plan.nodes.size(); ++node) {

@@ -11,7 +11,7 @@
 
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/refine/plan_measurement.h"
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/graph/graph.h"
 
 namespace tilesmith {
@@ -25,7 +25,7 @@ struct VariantOptions {
 // workload, layouts and conditions, faster ones first, which differs in two knobs or more from those before
 // it; a conv that has no further one keeps that of the plan. Records are taken as FindCandidates takes them.
 std::vector<Plan> ConfigVariants(const Graph& graph, const Plan& plan, const std::vector<Record>& records,
-                                 const CpuInfo& cpu, const VariantOptions& options = {});
+                                 const Target& cpu, const VariantOptions& options = {});
 
 // The first plan, each conv with the record of the plan in which its step took least, if that is less than
 // `gain` times what it took in the first one. Preconditions: plans as from ConfigVariants behind what they

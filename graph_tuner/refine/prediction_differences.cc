@@ -39,7 +39,7 @@ PartKind PartOf(const StepDifference& difference) {
 std::string_view CauseName(Cause cause) { return cause == Cause::kColdWeights ? "cold weights" : ""; }
 
 std::vector<StepDifference> ExplainSteps(const Graph& graph, const Plan& plan, CostSource& costs,
-                                         const PlanMeasurement& measurement, const CpuInfo& cpu) {
+                                         const PlanMeasurement& measurement, const Target& cpu) {
   double weights = 0;
   for (const StepProfile& step : measurement.steps) weights += double(step.packed_weight_bytes);
   const double caches = 0.5 * double(cpu.l2_bytes * plan.threads + cpu.l3_bytes);

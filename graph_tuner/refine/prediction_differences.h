@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph_tuner/refine/plan_measurement.h"
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 namespace tilesmith {
 
@@ -36,7 +36,7 @@ struct DifferencePart {
 
 // In order of execution. Precondition: the measurement is of this plan for this graph.
 std::vector<StepDifference> ExplainSteps(const Graph& graph, const Plan& plan, CostSource& costs,
-                                         const PlanMeasurement& measurement, const CpuInfo& cpu);
+                                         const PlanMeasurement& measurement, const Target& cpu);
 
 // Sums by kind of step; parts without steps are left out. The last part, "threads and barriers", is what the
 // steps' times do not cover: measurement.seconds less their sum (their times being low quantiles, noise is in

@@ -9,7 +9,7 @@
 // At the call:    TILESMITH_DISPATCH(cpu.isa, AddRows)(a, b, out, n);
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 #ifdef TILESMITH_X86
 #define TILESMITH_DECLARE_ISA(...) \

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 
 namespace tilesmith {
@@ -21,7 +21,7 @@ struct KernelRequest {
   std::vector<Shape> inputs;
   Shape output;
   Layout layout;  // of the output; inputs have the same, with their own types
-  CpuInfo cpu;
+  Target cpu;
   std::vector<DataType> input_types = {};  // empty: all are the output's
 
   DataType InputType(size_t slot) const { return input_types.empty() ? layout.type() : input_types[slot]; }

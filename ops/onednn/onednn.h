@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 #include "ops/conv/workload.h"
 

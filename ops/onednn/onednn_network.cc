@@ -21,7 +21,7 @@ Layout ArrivingLayout(const OneDnnPrimitive& producer) {
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, const OneDnnChoice& choice, const CpuInfo& cpu, const EndLayouts& ends,
+  Assembler(const Graph& graph, const OneDnnChoice& choice, const Target& cpu, const EndLayouts& ends,
             std::vector<OneDnnNetwork::Step>& nodes)
       : graph_(graph), choice_(choice), cpu_(cpu), ends_(ends), nodes_(nodes) {}
 
@@ -129,7 +129,7 @@ class Assembler {
 
   const Graph& graph_;
   const OneDnnChoice& choice_;
-  const CpuInfo& cpu_;
+  const Target& cpu_;
   const EndLayouts& ends_;
   const std::vector<OneDnnNetwork::Step>& nodes_;
 };
@@ -137,7 +137,7 @@ class Assembler {
 }  // namespace
 
 std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
-                                                     const CpuInfo& cpu, const EndLayouts& ends,
+                                                     const Target& cpu, const EndLayouts& ends,
                                                      std::string* refusal) {
   auto network = std::make_unique<OneDnnNetwork>();
   const Assembler assembler(graph, choice, cpu, ends, network->nodes_);

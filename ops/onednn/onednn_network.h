@@ -24,7 +24,7 @@ class OneDnnNetwork {
   // kernel of ours for `cpu` runs between its own. Null when a node has neither, with its name and the reason
   // in *refusal when given.
   static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
-                                               const CpuInfo& cpu, const EndLayouts& ends = {},
+                                               const Target& cpu, const EndLayouts& ends = {},
                                                std::string* refusal = nullptr);
 
   // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.

@@ -85,7 +85,7 @@ double RoundingBound(const ConvWorkload& w, double magnitude) {
 }
 
 ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
-                           const Config& config, const CpuInfo& cpu) {
+                           const Config& config, const Target& cpu) {
   const Probe probe(workload);
   const LayoutPair layouts = conv_template.Layouts(probe.workload(), config);
   const auto kernel = conv_template.Build(probe.workload(), config, cpu, {probe.weights(), nullptr});

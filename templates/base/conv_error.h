@@ -25,7 +25,7 @@ struct ConvError {
 // The errors of a kernel on data uniform in [-1, 1), the same for everyone asked about a workload, at some
 // thousand outputs, the corners among them. Post-ops are left out: they are the same whatever the algorithm.
 ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
-                           const Config& config, const CpuInfo& cpu);
+                           const Config& config, const Target& cpu);
 // Null when oneDNN cannot, with the reason in *refusal when given.
 std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                             std::string* refusal = nullptr);

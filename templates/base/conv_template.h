@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 #include "ops/conv/conv_tensors.h"
 #include "ops/conv/workload.h"
@@ -87,11 +87,11 @@ class ConvTemplate {
   virtual std::string_view Name() const = 0;  // stable: stored in records
   // The kind of device its kernels run on: a value of Target::device. Supports refuses other targets.
   virtual std::string_view DeviceKind() const { return kCpuDevice; }
-  virtual Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  virtual Support Supports(const ConvWorkload& workload, const Target& cpu) const = 0;
   // Preconditions from here on: Supports(...).ok, and a config that is valid in Space(workload, cpu).
-  virtual ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  virtual ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) const = 0;
   // A valid config that is decent everywhere: the schedule used before any tuning.
-  virtual Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const = 0;
+  virtual Config Default(const ConvWorkload& workload, const Target& cpu) const = 0;
   virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
   // The knobs that Layouts depends on; none where all configs have the same layouts.
   virtual std::vector<std::string_view> LayoutKnobs() const { return {}; }
@@ -112,15 +112,15 @@ class ConvTemplate {
   }
   // What the cost model knows of a config (loop_features.h).
   virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
-                                const CpuInfo& cpu) const = 0;
+                                const Target& cpu) const = 0;
   // The config's loops for people to read (loop_nest.h); empty where nobody wrote them down.
-  virtual LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const {
+  virtual LoopNest Nest(const ConvWorkload& workload, const Config& config, const Target& cpu) const {
     (void)workload, (void)config, (void)cpu;
     return {};
   }
   // Packs the weights (which may be freed afterwards) and emits the code. Thread-safe.
   virtual std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config,
-                                            const CpuInfo& cpu, const ConvWeights& weights) const = 0;
+                                            const Target& cpu, const ConvWeights& weights) const = 0;
 };
 
 // All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.

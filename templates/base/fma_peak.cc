@@ -38,7 +38,7 @@ class FmaLoop : public Xbyak::CodeGenerator {
 
 }  // namespace
 
-double MeasureFmaPeak(const CpuInfo& cpu, int threads) {
+double MeasureFmaPeak(const Target& cpu, int threads) {
   if (cpu.isa == Isa::kPortable) return 0;
   constexpr int64_t kIterations = 5000;
   constexpr int kRuns = 400;
@@ -56,6 +56,6 @@ double MeasureFmaPeak(const CpuInfo& cpu, int threads) {
 
 #else
 
-double tilesmith::MeasureFmaPeak(const CpuInfo&, int) { return 0; }
+double tilesmith::MeasureFmaPeak(const Target&, int) { return 0; }
 
 #endif  // TILESMITH_X86

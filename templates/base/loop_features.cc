@@ -34,7 +34,7 @@ double InputBytes(const ConvWorkload& w, int64_t rows, int64_t channels) {
 
 std::span<const std::string_view> FeatureNames() { return kNames; }
 
-std::vector<float> FeatureVector(const LoopFeatures& f, const ConvWorkload& workload, const CpuInfo& cpu,
+std::vector<float> FeatureVector(const LoopFeatures& f, const ConvWorkload& workload, const Target& cpu,
                                  int threads) {
   const double task_bytes = f.task_input_bytes + f.task_weight_bytes + f.task_output_bytes + f.scratch_bytes;
   const double all_bytes = std::max(f.tasks * task_bytes, 1.0);

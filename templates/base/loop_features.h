@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 
 namespace tilesmith {
@@ -37,6 +37,6 @@ std::span<const std::string_view> FeatureNames();
 // The features in a form for regression: sizes as logarithms of base 2, and relative to what they compete for
 // (caches, registers, threads). All finite. Precondition: threads > 0.
 std::vector<float> FeatureVector(const LoopFeatures& features, const ConvWorkload& workload,
-                                 const CpuInfo& cpu, int threads);
+                                 const Target& cpu, int threads);
 
 }  // namespace tilesmith

@@ -6,7 +6,7 @@
 //                 size that follows from them. All that is asked of a config is asked of its schedule:
 //                     LoopFeatures FeaturesOf(const Schedule&)
 //                     LoopNest NestOf(const Schedule&)
-//                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const CpuInfo&, const ConvWeights&)
+//                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
 //   nest.cc       NestOf
 //   x86/          BuildKernel and its code generators: a folder of this name is compiled for x86 only
 //   template.h    the ConvTemplate, made of these
@@ -28,10 +28,10 @@ struct TemplateParts {
   std::string_view name;
   bool fuses = false;  // computes something in front of the conv
   // Asked of workloads that pass what `fuses` and kCode say.
-  Support (*supports)(const ConvWorkload& workload, const CpuInfo& cpu);
-  ConfigSpace (*space)(const ConvWorkload& workload, const CpuInfo& cpu);
-  Config (*preset)(const ConvWorkload& workload, const CpuInfo& cpu);
-  Schedule (*read)(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu);
+  Support (*supports)(const ConvWorkload& workload, const Target& cpu);
+  ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
+  Config (*preset)(const ConvWorkload& workload, const Target& cpu);
+  Schedule (*read)(const ConvWorkload& workload, const Config& config, const Target& cpu);
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
@@ -52,7 +52,7 @@ class ScheduleTemplate final : public ConvTemplate {
   explicit ScheduleTemplate(TemplateParts<Schedule> parts) : parts_(std::move(parts)) {}
 
   std::string_view Name() const override { return parts_.name; }
-  Support Supports(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+  Support Supports(const ConvWorkload& workload, const Target& cpu) const override {
     if (cpu.device != DeviceKind()) {
       return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
     }
@@ -61,10 +61,10 @@ class ScheduleTemplate final : public ConvTemplate {
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     return parts_.supports(workload, cpu);
   }
-  ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+  ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) const override {
     return parts_.space(workload, cpu);
   }
-  Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+  Config Default(const ConvWorkload& workload, const Target& cpu) const override {
     return parts_.preset(workload, cpu);
   }
   std::vector<std::string_view> LayoutKnobs() const override { return parts_.layout_knobs; }
@@ -77,13 +77,13 @@ class ScheduleTemplate final : public ConvTemplate {
     return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
   }
   LoopFeatures Features(const ConvWorkload& workload, const Config& config,
-                        const CpuInfo& cpu) const override {
+                        const Target& cpu) const override {
     return FeaturesOf(parts_.read(workload, config, cpu));
   }
-  LoopNest Nest(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu) const override {
+  LoopNest Nest(const ConvWorkload& workload, const Config& config, const Target& cpu) const override {
     return NestOf(parts_.read(workload, config, cpu));
   }
-  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo& cpu,
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const Target& cpu,
                                     const ConvWeights& weights) const override {
     if constexpr (kCode == CodeFor::kAnyCpu || kBuiltForX86) {
       return BuildKernel(parts_.read(workload, config, cpu), cpu, weights);

@@ -29,8 +29,8 @@ constexpr std::string_view kWorkloads[] = {
 };
 
 // No machine in particular, but for the ISA.
-CpuInfo PlainCpu(Isa isa) {
-  CpuInfo cpu;
+Target PlainCpu(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   cpu.cores = 4;
   cpu.l1d_bytes = 32 << 10;
@@ -40,7 +40,7 @@ CpuInfo PlainCpu(Isa isa) {
 }
 
 std::string Computed(Isa isa) {
-  const CpuInfo cpu = PlainCpu(isa);
+  const Target cpu = PlainCpu(isa);
   StableHash hash;
   for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     hash.Add(conv_template->Name());

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 namespace tilesmith {
 

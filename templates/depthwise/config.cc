@@ -34,7 +34,7 @@ std::vector<int64_t> Widths(int64_t row, int64_t most) {
 }
 
 // Weights in memory load a vector for every multiplication: for few registers, and kernels too wide for any.
-std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kMinSums = 4;
   std::vector<int64_t> places;
   if (w.kh * w.kw + kMinSums <= cpu.vector_registers()) places.push_back(0);
@@ -46,7 +46,7 @@ std::vector<int64_t> WeightPlaces(const ConvWorkload& w, const CpuInfo& cpu) {
 // Neighbouring output rows share input rows one kernel row apart, and there are two.
 bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2 && w.oh >= 2; }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwiseConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DepthwiseConfig& c) {
   if (c.row_tile > c.rows)
     return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
   if (std::string reason = WhyTileInvalid(w, c); !reason.empty()) return reason;
@@ -56,13 +56,13 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Depthwis
 
 }  // namespace
 
-std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& w, const Target& cpu) {
   std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
   blocks.push_back(0);
   return blocks;
 }
 
-std::vector<Knob> TileKnobs(const ConvWorkload& w, const CpuInfo& cpu, std::string_view prefix) {
+std::vector<Knob> TileKnobs(const ConvWorkload& w, const Target& cpu, std::string_view prefix) {
   const auto name = [&](std::string_view knob) { return std::string(prefix) + std::string(knob); };
   return {
       {name("row_tile"), UpTo(w.oh, {1, 2, 3, 4, 5, 7}), "register tile: output rows"},
@@ -111,7 +111,7 @@ std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
   return "";
 }
 
-std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const Target& cpu) {
   struct Mode {
     bool pairs;
     Weights weights;
@@ -151,7 +151,7 @@ DepthwiseConfig ReadConfig(const Config& config) {
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = TileKnobs(w, cpu, "");
   knobs.insert(knobs.begin(),
@@ -163,7 +163,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   Config config;
   config.Set("block", cpu.vector_floats());
@@ -181,7 +181,7 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   return config;
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
   if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
   if (Support fits = FitsDisplacements(w); !fits.ok) return fits;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 
@@ -33,24 +33,24 @@ struct DepthwiseConfig {
 DepthwiseConfig ReadConfig(const Config& config);
 
 // Block sizes x of NCHW[x]c that whole vectors fill, and 0 for NHWC.
-std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& workload, const CpuInfo& cpu);
+std::vector<int64_t> DepthwiseBlocks(const ConvWorkload& workload, const Target& cpu);
 
 // The knobs of the register tile, named with a prefix where they are among others: row_tile, width_tile,
 // weights, unroll, pairs.
-std::vector<Knob> TileKnobs(const ConvWorkload& workload, const CpuInfo& cpu, std::string_view prefix);
+std::vector<Knob> TileKnobs(const ConvWorkload& workload, const Target& cpu, std::string_view prefix);
 // Reads them; the rest stays default.
 DepthwiseConfig ReadTile(const Config& config, std::string_view prefix);
 void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config);
 // Why they contradict each other; "" if they do not. Whether the tile fits is another question.
 std::string WhyTileInvalid(const ConvWorkload& workload, const DepthwiseConfig& config);
 // Tiles worth a try without tuning, largest first; the last one fits where any does.
-std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const CpuInfo& cpu);
+std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 
 // A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
 // the kernel is too large for every config.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::depthwise

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/image_strides.h"
 #include "templates/base/row_tiles.h"

@@ -27,7 +27,7 @@ std::vector<RowGroup> Schedule::Groups(int64_t block) const {
   return CutRows(rows, first, std::min(rows.workload.oh, first + rows.config.rows));
 }
 
-Schedule MakeSchedule(const ConvWorkload& w, const DepthwiseConfig& config, const CpuInfo& cpu) {
+Schedule MakeSchedule(const ConvWorkload& w, const DepthwiseConfig& config, const Target& cpu) {
   Schedule g;
   const Layout layout = LayoutOfBlockKnob(config.block);
   g.rows.workload = w;

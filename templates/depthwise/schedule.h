@@ -36,12 +36,12 @@ LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
 // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 // Its part, for templates that run planes: the loops over `vectors` vectors of channels of one row block.
 LoopPart PlaneLoops(const Schedule& schedule, int64_t vectors);
 
 // In and out in the layout of config.block.
-Schedule MakeSchedule(const ConvWorkload& workload, const DepthwiseConfig& config, const CpuInfo& cpu);
+Schedule MakeSchedule(const ConvWorkload& workload, const DepthwiseConfig& config, const Target& cpu);
 
 // Changes `schedule` to read (write) a scratch NCHW[vector]c with `rows` rows per plane instead of a tensor.
 void ReadScratch(Schedule& schedule, int64_t rows);

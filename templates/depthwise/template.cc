@@ -13,7 +13,7 @@ double ErrorFactor(const ConvWorkload&, const Config& config) {
   return config.Get("pairs") != 0 ? kPairErrorFactor : 1;
 }
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
   return MakeSchedule(w, ReadConfig(config), cpu);
 }
 

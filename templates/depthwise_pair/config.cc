@@ -44,7 +44,7 @@ std::vector<int64_t> PointwiseBlocks(int64_t channels, int64_t vector) {
   return blocks;
 }
 
-std::string WhyPointwiseInvalid(const direct::Schedule& g, const CpuInfo& cpu) {
+std::string WhyPointwiseInvalid(const direct::Schedule& g, const Target& cpu) {
   const direct::DirectConfig& c = g.config;
   if (c.width_tile > g.ow)
     return fmt::format("width_tile {} exceeds the {} pixels there are", c.width_tile, g.ow);
@@ -64,7 +64,7 @@ std::string WhyPointwiseInvalid(const direct::Schedule& g, const CpuInfo& cpu) {
   return "";
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DepthwisePairConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DepthwisePairConfig& c) {
   const PairConvs convs = ConvsOf(w);
   if (c.depthwise.row_tile > c.rows)
     return fmt::format("dw_row_tile {} exceeds the {} rows of a task", c.depthwise.row_tile, c.rows);
@@ -101,7 +101,7 @@ PairConvs ConvsOf(const ConvWorkload& w) {
   return {w.main_conv(), w.before[0]};
 }
 
-DepthwisePairConfig ReadConfig(const ConvWorkload& w, const CpuInfo& cpu, const Config& config) {
+DepthwisePairConfig ReadConfig(const ConvWorkload& w, const Target& cpu, const Config& config) {
   const bool depthwise_first = KindOf(w) == PairKind::kDepthwiseFirst;
   DepthwisePairConfig c;
   c.ic_block = config.Get("ic_block");
@@ -122,7 +122,7 @@ DepthwisePairConfig ReadConfig(const ConvWorkload& w, const CpuInfo& cpu, const 
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const PairKind kind = KindOf(w);
   const PairConvs convs = ConvsOf(w);
   const bool depthwise_first = kind == PairKind::kDepthwiseFirst;
@@ -155,7 +155,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
   });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const PairConvs convs = ConvsOf(w);
   Config config;
@@ -181,7 +181,7 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   return config;
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (KindOf(w) == PairKind::kNone) return Support::No("not a depthwise conv and a 1x1 conv of stride 1");
   if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
   return HasValidDefault(Space(w, cpu), Default(w, cpu));

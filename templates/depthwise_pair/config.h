@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 #include "templates/depthwise/config.h"
@@ -35,13 +35,13 @@ struct DepthwisePairConfig {
   direct::DirectConfig pointwise;
 };
 
-DepthwisePairConfig ReadConfig(const ConvWorkload& workload, const CpuInfo& cpu, const Config& config);
+DepthwisePairConfig ReadConfig(const ConvWorkload& workload, const Target& cpu, const Config& config);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
 // Precondition here and below: a pair.
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 
 // A config without tuning. Invalid only when the depthwise kernel is too large for every config.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::depthwise_pair

@@ -41,7 +41,7 @@ RowRange Schedule::Chunks(int64_t part) const {
   return {part * chunks / config.parts, (part + 1) * chunks / config.parts};
 }
 
-Schedule MakeSchedule(const ConvWorkload& workload, const DepthwisePairConfig& config, const CpuInfo& cpu) {
+Schedule MakeSchedule(const ConvWorkload& workload, const DepthwisePairConfig& config, const Target& cpu) {
   const PairConvs convs = ConvsOf(workload);
   const int vector = cpu.vector_floats();
   Schedule g;

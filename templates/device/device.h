@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "layouts/base/cpu.h"
 #include "layouts/base/kernel.h"
 #include "layouts/base/stop_flag.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 #include "ops/base/op.h"
 #include "templates/base/conv_template.h"
@@ -95,8 +95,10 @@ class Device {
   const int threads_;
 };
 
+using DevicePtr = std::shared_ptr<const Device>;
+
 // The device of the target's kind, with so many threads. Throws Error(kEnvironment) naming a kind that this
 // build has no device for.
-std::shared_ptr<const Device> OpenDevice(const Target& target, int threads);
+DevicePtr OpenDevice(const Target& target, int threads);
 
 }  // namespace tilesmith

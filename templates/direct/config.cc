@@ -43,7 +43,7 @@ std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
   return blocks;
 }
 
-std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const Target& cpu) {
   // Groups that end within a vector: only NHWC lets the next one start at any channel.
   if (w.g > 1 && w.oc / w.g % cpu.vector_floats() != 0) return {0};
   std::vector<int64_t> blocks = BlocksOfVectors(w.oc, cpu.vector_floats());
@@ -78,7 +78,7 @@ std::vector<int64_t> RowCounts(int64_t most) {
   return rows;
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DirectConfig& c) {
   const int64_t width = c.flat_width > 0 ? c.flat_width : w.ow;
   const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
   const int64_t channels = w.ic / w.g;
@@ -104,7 +104,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const DirectCo
 
 }  // namespace
 
-std::string WhyTileInvalid(const DirectConfig& c, int64_t width, int64_t outputs, const CpuInfo& cpu) {
+std::string WhyTileInvalid(const DirectConfig& c, int64_t width, int64_t outputs, const Target& cpu) {
   if (c.width_tile > width) return fmt::format("width_tile {} exceeds the row of {}", c.width_tile, width);
   if (c.balance_tiles && width % c.width_tile == 0) return "balance_tiles changes nothing: tiles are even";
   if (c.oc_vectors * cpu.vector_floats() >= outputs + cpu.vector_floats()) {
@@ -143,7 +143,7 @@ DirectConfig ReadConfig(const Config& config) {
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int64_t registers = cpu.vector_registers();
   const bool wide = cpu.isa == Isa::kAvx512;
   const std::vector<int64_t> flat_widths = FlatWidths(w);
@@ -188,7 +188,7 @@ int64_t Pick(const ConfigSpace& space, std::string_view knob, int64_t wanted) {
 // For rows of a dense layer, pixels of one row of an image, completes `config`. A tile of more than six of
 // them would miss the first-level cache where neighbours are a multiple of 4 KiB apart. Of few pixels the
 // time is that of reading the weights: then as many vectors as there are registers, but chunks for all cores.
-bool SetRowsTile(const ConvWorkload& w, const CpuInfo& cpu, const ConfigSpace& space, Config& config) {
+bool SetRowsTile(const ConvWorkload& w, const Target& cpu, const ConfigSpace& space, Config& config) {
   constexpr int64_t kWidest = 6, kTasksPerCore = 4, kFewestRows = 48;
   const int64_t vectors_of_outputs = CeilDiv(w.oc, cpu.vector_floats()), cache = cpu.l2_bytes / 2;
   config.Set("rows", 1);
@@ -216,7 +216,7 @@ bool SetRowsTile(const ConvWorkload& w, const CpuInfo& cpu, const ConfigSpace& s
   return false;
 }
 
-std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const auto pick = [&](std::string_view knob, int64_t wanted) { return Pick(space, knob, wanted); };
   const int64_t vector = cpu.vector_floats();
@@ -265,7 +265,7 @@ std::optional<Config> FindDefault(const ConvWorkload& w, const CpuInfo& cpu) {
 
 }  // namespace
 
-std::string WhyNoDefault(const ConvWorkload& w, const CpuInfo& cpu) {
+std::string WhyNoDefault(const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kMinTapBytes = 14;  // a load and a multiplication
   // A lower bound first, which takes no time however large the sizes are.
   const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kMinTapBytes;
@@ -273,13 +273,13 @@ std::string WhyNoDefault(const ConvWorkload& w, const CpuInfo& cpu) {
   return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   std::optional<Config> config = FindDefault(w, cpu);
   TILESMITH_CHECK(config.has_value(), "{} has no default", WorkloadToString(w));
   return *std::move(config);
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (!w.before.empty()) return Support::No("computes no other conv in front of the conv");
   const int64_t out_per_group = w.oc / w.g;
   if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 
@@ -38,15 +38,15 @@ DirectConfig ReadTile(const Config& config);
 
 // Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty
 // when one can.
-std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const CpuInfo& cpu);
+std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 
 // Why there is no config that is valid and decent everywhere; "" when there is.
-std::string WhyNoDefault(const ConvWorkload& workload, const CpuInfo& cpu);
+std::string WhyNoDefault(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks. Precondition:
 // WhyNoDefault is empty.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::direct

@@ -18,7 +18,7 @@ std::vector<float> Padded(const float* values, float otherwise, int64_t count, i
 
 }  // namespace
 
-PreparedInput::PreparedInput(const Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights)
+PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
     : schedule_(schedule), isa_(cpu.isa) {
   constexpr int64_t kLineFloats = 16;
   const ConvWorkload& w = schedule.workload;

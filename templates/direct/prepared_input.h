@@ -20,7 +20,7 @@ struct InputRows {
 
 class PreparedInput {
  public:
-  PreparedInput(const Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights);
+  PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // Memory for one thread's rows: whole cache lines.
   int64_t ThreadFloats() const { return thread_floats_; }

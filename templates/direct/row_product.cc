@@ -17,7 +17,7 @@ ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions) {
   return product;
 }
 
-std::vector<Knob> ProductKnobs(const CpuInfo& cpu, int64_t most_positions, const std::string& position) {
+std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const std::string& position) {
   const bool wide = cpu.isa == Isa::kAvx512;
   const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, most_positions);
   std::vector<int64_t> widths;
@@ -36,13 +36,13 @@ std::vector<Knob> ProductKnobs(const CpuInfo& cpu, int64_t most_positions, const
   };
 }
 
-DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu) {
+DirectConfig ReadProductConfig(const Config& config, const Target& cpu) {
   DirectConfig product = ReadTile(config);
   product.ic_block = product.oc_block = cpu.vector_floats();
   return product;
 }
 
-std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const CpuInfo& cpu) {
+std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const Target& cpu) {
   if (const std::string reason = WhyTileInvalid(c, product.ow, product.oc, cpu); !reason.empty())
     return reason;
   if (c.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", c.ic_unroll);

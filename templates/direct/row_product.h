@@ -15,12 +15,12 @@ ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions);
 
 // The knobs of the products, beside those of the template: oc_vectors, width_tile, balance_tiles, broadcast,
 // ic_unroll, prefetch. `most_positions`: of the longest row; `position`: what a position is called.
-std::vector<Knob> ProductKnobs(const CpuInfo& cpu, int64_t most_positions, const std::string& position);
+std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const std::string& position);
 
 // Those knobs, and blocks of one vector; all channels in one pass.
-DirectConfig ReadProductConfig(const Config& config, const CpuInfo& cpu);
+DirectConfig ReadProductConfig(const Config& config, const Target& cpu);
 
 // Why a config of these products cannot be built, in words; empty when it can.
-std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& config, const CpuInfo& cpu);
+std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& config, const Target& cpu);
 
 }  // namespace tilesmith::direct

@@ -8,7 +8,7 @@ namespace tilesmith {
 namespace direct {
 namespace {
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
   return MakeSchedule(w, ReadConfig(config), cpu.vector_floats());
 }
 

@@ -34,7 +34,7 @@ std::string WhyInvalid(const ConvWorkload& workload, const FewOutputsConfig& c) 
   return "";
 }
 
-Config MakeConfig(const CpuInfo& cpu, const TileSize& tile) {
+Config MakeConfig(const Target& cpu, const TileSize& tile) {
   Config config;
   config.Set("lanes", cpu.vector_floats());
   config.Set("outputs", tile.outputs);
@@ -64,7 +64,7 @@ FewOutputsConfig ReadConfig(const Config& config) {
   return c;
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g > 1) return Support::No("a grouped convolution");
   if (w.oc > kMaxOutputs)
     return Support::No(fmt::format("{} output channels (at most {})", w.oc, kMaxOutputs));
@@ -80,7 +80,7 @@ Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const std::vector<int64_t> flat_widths = LongerRowWidths(w);
   const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
   const int64_t vectors = (row + 7) / 8;
@@ -101,7 +101,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   for (const int64_t outputs : {w.oc, (w.oc + 1) / 2, int64_t{1}}) {
     for (const int64_t rows : {2, 1}) {

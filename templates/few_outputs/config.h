@@ -1,7 +1,7 @@
 // The few_outputs template's knobs, read once from a Config into a plain struct.
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith::few_outputs {
@@ -24,9 +24,9 @@ struct FewOutputsConfig {
 
 FewOutputsConfig ReadConfig(const Config& config);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: all outputs, and as much of a row as the registers take.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::few_outputs

@@ -48,7 +48,7 @@ LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
 // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 
 // Machine code of one kernel for whole tiles, within some 20%.
 int64_t EstimateCodeBytes(const Schedule& schedule);

@@ -16,7 +16,7 @@ constexpr int64_t kMinTapBytes = 6;  // of an input channel
 constexpr int64_t kMaxChannels = 32;
 
 // Vector widths in which groups are whole vectors or whole fractions of one, the widest first.
-std::vector<int64_t> LaneCounts(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<int64_t> LaneCounts(const ConvWorkload& w, const Target& cpu) {
   const int64_t channels = w.ic / w.g;
   std::vector<int64_t> counts;
   for (int64_t lanes : {16, 8}) {
@@ -26,7 +26,7 @@ std::vector<int64_t> LaneCounts(const ConvWorkload& w, const CpuInfo& cpu) {
   return counts;
 }
 
-std::vector<int64_t> Blocks(const ConvWorkload& w, const CpuInfo& cpu) {
+std::vector<int64_t> Blocks(const ConvWorkload& w, const Target& cpu) {
   std::vector<int64_t> blocks;
   for (int64_t block : {8, 16, 32, 64}) {
     if (block % LaneCounts(w, cpu).back() == 0 && (block < 2 * w.ic || block == cpu.vector_floats()))
@@ -75,7 +75,7 @@ struct Tile {
 };
 
 // Blocks as wide as a vector.
-Config MakeConfig(const ConvWorkload& w, const CpuInfo& cpu, const Tile& tile) {
+Config MakeConfig(const ConvWorkload& w, const Target& cpu, const Tile& tile) {
   const int64_t lanes = LaneCounts(w, cpu).front();
   Config config;
   config.Set("ic_block", lanes);
@@ -110,7 +110,7 @@ GroupedConfig ReadConfig(const Config& config) {
   return c;
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.ic != w.oc) {
     return Support::No(
@@ -136,7 +136,7 @@ Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const std::vector<int64_t> flat_widths = LongerRowWidths(w);
   const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
   const int64_t widest = std::min<int64_t>(row, cpu.vector_registers() - kEpilogueScratch);
@@ -159,7 +159,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const bool wide = cpu.isa == Isa::kAvx512;
   // Two sums are as good as more where they are enough.

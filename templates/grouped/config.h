@@ -1,7 +1,7 @@
 // The grouped template's knobs, read once from a Config into a plain struct.
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith::grouped {
@@ -29,9 +29,9 @@ struct GroupedConfig {
 
 GroupedConfig ReadConfig(const Config& config);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::grouped

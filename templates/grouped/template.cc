@@ -8,7 +8,7 @@ namespace tilesmith {
 namespace grouped {
 namespace {
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo&) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&) {
   return MakeSchedule(w, ReadConfig(config));
 }
 

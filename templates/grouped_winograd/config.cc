@@ -29,7 +29,7 @@ std::vector<int64_t> TileBlocks(const ConvWorkload& w) {
   return {values.begin(), values.end()};
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const GroupedWinogradConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const GroupedWinogradConfig& c) {
   const int64_t tiles = winograd::CountTiles(w, c.tile);
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
   if (c.width_tile > c.tile_block) return fmt::format("width_tile {} exceeds the block", c.width_tile);
@@ -41,7 +41,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const GroupedW
   return "";
 }
 
-Config MakeConfig(const CpuInfo& cpu, const GroupedWinogradConfig& c) {
+Config MakeConfig(const Target& cpu, const GroupedWinogradConfig& c) {
   Config config;
   config.Set("ic_block", cpu.vector_floats());
   config.Set("oc_block", cpu.vector_floats());
@@ -65,7 +65,7 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
   return c;
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
   if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("stride {}x{}, neither 1 nor 2", w.sh, w.sw));
@@ -81,7 +81,7 @@ Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
   return FitsDisplacements(w);
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const std::vector<int64_t> blocks = Blocks(w.ic, cpu.vector_floats());
   std::vector<int64_t> tile_blocks = TileBlocks(w), widths;
   for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 24, 28}) {
@@ -99,7 +99,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   for (int64_t tile : {4, 2}) {
     for (int64_t block : {14, 7, 4, 2, 1}) {

@@ -1,7 +1,7 @@
 // The grouped Winograd template's knobs, read once from a Config into a plain struct.
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith::grouped_winograd {
@@ -21,9 +21,9 @@ constexpr int kBesideSums = 1 + kInputRegisters;
 
 GroupedWinogradConfig ReadConfig(const Config& config);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::grouped_winograd

@@ -20,6 +20,6 @@ LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
 // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 
 }  // namespace tilesmith::grouped_winograd

@@ -30,7 +30,7 @@ std::vector<int64_t> RowValues(int64_t oh) {
 }
 
 // Most positions whose accumulators fit the registers beside the weights of one step.
-int64_t RegisterTile(const CpuInfo& cpu) {
+int64_t RegisterTile(const Target& cpu) {
   const int vectors = kPortableLanes / cpu.vector_floats();
   return std::clamp<int64_t>((cpu.vector_registers() - vectors - 1) / vectors, 1, kPortableMaxTile);
 }
@@ -49,9 +49,9 @@ PortableConfig ReadConfig(const Config& config) {
   return c;
 }
 
-Support Supports(const ConvWorkload&, const CpuInfo&) { return Support::Yes(); }
+Support Supports(const ConvWorkload&, const Target&) { return Support::Yes(); }
 
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) {
   std::vector<int64_t> tiles = {1, 2, 3, 4, 6, 7, 8, 10, 12, 14};
   std::erase_if(tiles, [&](int64_t tile) { return tile > std::max(RegisterTile(cpu), int64_t{1}); });
   std::vector<Knob> knobs = {
@@ -73,7 +73,7 @@ ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu) {
   return ConfigSpace(std::move(knobs), why_invalid);
 }
 
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& workload, const Target& cpu) {
   const ConfigSpace space = Space(workload, cpu);
   const int64_t block = std::max(cpu.vector_floats(), 8);
   const std::vector<int64_t>& tiles = space.knobs()[3].values;

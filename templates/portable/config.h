@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith::portable {
@@ -18,9 +18,9 @@ struct PortableConfig {
 
 PortableConfig ReadConfig(const Config& config);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::portable

@@ -38,7 +38,7 @@ PortableActivation KindOf(ActivationKind kind) {
 
 }  // namespace
 
-Placement PlaceInMemory(const Schedule& schedule, const CpuInfo& cpu) {
+Placement PlaceInMemory(const Schedule& schedule, const Target& cpu) {
   const ConvWorkload& workload = schedule.workload;
   Placement placement;
   placement.workload = workload;
@@ -76,7 +76,7 @@ void ZeroPaddingChannels(const Placement& placement, float* row) {
   }
 }
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   TILESMITH_CHECK((weights.bias != nullptr) == schedule.workload.post.bias, "bias of {}",
                   WorkloadToString(schedule.workload));
   const Placement placement = PlaceInMemory(schedule, cpu);

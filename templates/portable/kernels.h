@@ -12,14 +12,14 @@ namespace tilesmith::portable {
 // A workload placed in memory: what both kernels derive from layouts.
 struct Placement {
   ConvWorkload workload;
-  CpuInfo cpu;
+  Target cpu;
   int64_t in_block = 1, out_block = 1;           // BlockFor of the channels
   std::vector<int64_t> in_offsets, out_offsets;  // of each channel at pixel (0, 0), in floats
   int64_t zero_channels = 0;                     // padding channels behind the last one of the output
   int64_t rows = 1;                              // output rows per task
   int64_t row_groups() const { return (workload.oh + rows - 1) / rows; }
 };
-Placement PlaceInMemory(const Schedule& schedule, const CpuInfo& cpu);
+Placement PlaceInMemory(const Schedule& schedule, const Target& cpu);
 
 // Indices [begin, end) of the taps (or outputs) that stay inside the input; empty when end <= begin.
 struct Range {

@@ -18,7 +18,7 @@ Schedule MakeSchedule(const ConvWorkload& workload, const PortableConfig& config
 
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 
 // Whether vectors over channels hold the channels of a depthwise conv, whose blocks are equal and vectors.
 bool IsDepthwise(const ConvWorkload& workload, int64_t in_block, int64_t out_block);

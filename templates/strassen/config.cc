@@ -36,7 +36,7 @@ std::vector<int64_t> RowValues(const ConvWorkload& w) {
   return rows;
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const StrassenConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const StrassenConfig& c) {
   const int64_t pairs = CountPairs(w);
   if ((c.rows - 1) * c.row >= pairs)
     return fmt::format("{} rows of {} exceed the {} pairs", c.rows, c.row, pairs);
@@ -50,7 +50,7 @@ std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const Strassen
 
 }  // namespace
 
-StrassenConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
+StrassenConfig ReadConfig(const Config& config, const Target& cpu) {
   StrassenConfig c;
   c.ic_block = config.Get("ic_block");
   c.oc_block = config.Get("oc_block");
@@ -61,7 +61,7 @@ StrassenConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = {
       {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
@@ -75,7 +75,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const bool wide = cpu.isa == Isa::kAvx512;
   const auto make = [&](int64_t row, int64_t vectors) {
@@ -102,7 +102,7 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   return make(1, 1);
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   // Below this the additions cost more than the multiplications they save.
   constexpr int64_t kFewestChannels = 96;
   if (w.kh != 1 || w.kw != 1) return Support::No(fmt::format("a {}x{} kernel, not 1x1", w.kh, w.kw));

@@ -16,7 +16,7 @@ double ErrorFactor(const ConvWorkload& w, const Config&) {
   return 1 + 4 * kAmplification / static_cast<double>(w.ic);
 }
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
   return MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats());
 }
 

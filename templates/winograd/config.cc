@@ -47,12 +47,12 @@ std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
 
 // Whether what one run writes is gone from the caches before anyone can read it. Narrower vectors than a
 // cache line cannot be streamed.
-bool CanStream(const ConvWorkload& w, const CpuInfo& cpu) {
+bool CanStream(const ConvWorkload& w, const Target& cpu) {
   return cpu.isa == Isa::kAvx512 && cpu.l3_bytes > 0 &&
          w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const CpuInfo& cpu, const WinogradConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradConfig& c) {
   const bool blocks = c.partition == Partition::kTileBlocks;
   if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
   const int64_t tiles = CountTiles(w, c.tile);
@@ -76,7 +76,7 @@ int64_t DefaultTile(const ConvWorkload& w) {
 
 // Whole-batch stages (0) for few tiles and weights so large that they had better be read once; otherwise the
 // block that spreads most evenly over the cores among those whose scratch fits the second-level cache.
-int64_t DefaultTileBlock(const ConvWorkload& w, const CpuInfo& cpu, int64_t tile) {
+int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile) {
   constexpr int64_t kFewTiles = 64, kManyWeightBytes = 4 << 20;
   const int64_t tiles = CountTiles(w, tile);
   const int64_t window = WindowOf(tile, w.sh);
@@ -97,7 +97,7 @@ int64_t DefaultTileBlock(const ConvWorkload& w, const CpuInfo& cpu, int64_t tile
 
 }  // namespace
 
-WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
+WinogradConfig ReadConfig(const Config& config, const Target& cpu) {
   WinogradConfig c;
   c.ic_block = config.Get("ic_block");
   c.oc_block = config.Get("oc_block");
@@ -110,7 +110,7 @@ WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu) {
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = {
       {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
@@ -126,7 +126,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
 }
 
-Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const bool wide = cpu.isa == Isa::kAvx512;
   const auto make = [&](int64_t tile, int64_t tile_block, int64_t vectors, int64_t width) {
@@ -161,7 +161,7 @@ Config Default(const ConvWorkload& w, const CpuInfo& cpu) {
   return make(2, 0, 1, 1);
 }
 
-Support Supports(const ConvWorkload& w, const CpuInfo& cpu) {
+Support Supports(const ConvWorkload& w, const Target& cpu) {
   // Below this the transforms cost more than the multiplications they save.
   constexpr int64_t kFewestChannels = 8;
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));

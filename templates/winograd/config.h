@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 #include "templates/direct/config.h"
@@ -27,12 +27,12 @@ struct WinogradConfig {
   direct::DirectConfig product;  // register tile, unroll, prefetch of the matrix products
 };
 
-WinogradConfig ReadConfig(const Config& config, const CpuInfo& cpu);
+WinogradConfig ReadConfig(const Config& config, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const CpuInfo& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const CpuInfo& cpu);
+Support Supports(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 
 // A config without tuning.
-Config Default(const ConvWorkload& workload, const CpuInfo& cpu);
+Config Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::winograd

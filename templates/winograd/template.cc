@@ -8,7 +8,7 @@ namespace tilesmith {
 namespace winograd {
 namespace {
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo& cpu) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
   return MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats());
 }
 

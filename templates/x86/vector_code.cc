@@ -15,7 +15,7 @@ int Offset(int64_t bytes) {
   return static_cast<int>(bytes);
 }
 
-VectorCode::VectorCode(const CpuInfo& cpu, size_t buffer_bytes)
+VectorCode::VectorCode(const Target& cpu, size_t buffer_bytes)
     : CodeGenerator(buffer_bytes),
       wide_(cpu.isa == Isa::kAvx512),
       registers_(cpu.vector_registers()),

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/base/activation.h"
 
 namespace tilesmith::x86 {
@@ -17,7 +17,7 @@ namespace tilesmith::x86 {
 class VectorCode : public Xbyak::CodeGenerator {
  protected:
   // Precondition: cpu.isa is AVX2 or AVX-512.
-  VectorCode(const CpuInfo& cpu, size_t buffer_bytes);
+  VectorCode(const Target& cpu, size_t buffer_bytes);
 
   bool wide() const { return wide_; }  // AVX-512
   int registers() const { return registers_; }

@@ -20,7 +20,7 @@ TEST(MeasureTransform, MeasuresSomething) {
 }
 
 TEST(MeasureTransform, NothingToDoCostsNothing) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   EXPECT_EQ(MeasureTransform({1, 16, 9, 9}, Layout::Nhwc(), Layout::Blocked(16), cpu, 1).seconds, 0);
   EXPECT_EQ(MeasureTransform({1, 64, 1, 1}, Layout::Nchw(), Layout::Blocked(8), cpu, 1).seconds, 0);
   EXPECT_EQ(MeasureTransform({0, 64, 3, 3}, Layout::Nchw(), Layout::Blocked(8), cpu, 1).seconds, 0);

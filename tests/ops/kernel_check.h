@@ -104,7 +104,7 @@ inline void RunInShares(const Kernel& kernel, KernelArgs args) {
 
 struct KernelSetting {
   Layout layout;
-  CpuInfo cpu;
+  Target cpu;
   Guard guard;
 };
 
@@ -149,7 +149,7 @@ inline void Check(const KernelCase& c) {
   for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
   const Tensor want = c.op->Reference(pointers);
   ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
-  const CpuInfo machine = TestCpu();
+  const Target machine = TestCpu();
   for (const Layout& layout :
        {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16), Layout::Blocked(32)}) {
     if (!c.op->RunsIn(layout, c.inputs)) continue;

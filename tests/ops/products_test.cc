@@ -177,7 +177,7 @@ TEST(AttentionKernel, WhatIsMaskedAway) {
   const AttentionOp op({.scale = 1, .masked = true});
   const Tensor* inputs[] = {&q, &k, &v, &mask};
   const Tensor want = op.Reference(inputs);
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const std::vector<Shape> shapes = {q.shape(), k.shape(), v.shape(), mask.shape()};
   const auto kernel = op.MakeKernel({shapes, want.shape(), Layout::Nchw(), cpu});
   Tensor got(want.shape());

@@ -27,7 +27,7 @@ struct Case {
   const ConvTemplate* conv_template;
   ConvWorkload workload;
   Config config;
-  CpuInfo cpu;
+  Target cpu;
   uint64_t seed = 0;
   std::string Text() const {
     return fmt::format("{} {} {} {} seed {}", conv_template->Name(), WorkloadToString(workload),

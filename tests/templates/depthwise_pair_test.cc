@@ -9,8 +9,8 @@
 namespace tilesmith::depthwise_pair {
 namespace {
 
-CpuInfo CpuWith(Isa isa) {
-  CpuInfo cpu;
+Target CpuWith(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   return cpu;
 }
@@ -51,7 +51,7 @@ TEST(DepthwisePair, DefaultsAreValid) {
 // Tasks meet: each needs middle rows of its own, all that exist are needed, and parts cover the channels.
 TEST(DepthwisePairSchedule, TasksCoverTheMiddleTensor) {
   const ConvWorkload w = ParseWorkload("ic24ih30oc144kh1>g144ic144ih30oc144kh5sh2ph2");
-  const CpuInfo cpu = CpuWith(Isa::kAvx512);
+  const Target cpu = CpuWith(Isa::kAvx512);
   for (const int64_t rows : {1, 2, 4, 7, 15}) {
     for (const int64_t parts : {1, 2, 3}) {
       Config config = Default(w, cpu);

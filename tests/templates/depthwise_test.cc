@@ -14,8 +14,8 @@
 namespace tilesmith::depthwise {
 namespace {
 
-CpuInfo CpuWith(Isa isa) {
-  CpuInfo cpu;
+Target CpuWith(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   return cpu;
 }
@@ -54,7 +54,7 @@ TEST(RowPairs, ProductsAddUpToTwoRows) {
 
 TEST(RowGeometry, GroupsCoverTheRowsOnce) {
   const ConvWorkload w = Depthwise("g16ic16ih20oc16kh5ph2");
-  const CpuInfo cpu = CpuWith(Isa::kAvx512);
+  const Target cpu = CpuWith(Isa::kAvx512);
   for (int64_t rows : {1, 5, 7, 20}) {
     for (int64_t tile : {1, 2, 3, 5}) {
       for (bool unroll : {false, true}) {
@@ -90,7 +90,7 @@ TEST(DepthwiseSpace, DefaultsAreValidAndSupported) {
       w.sh = w.sw = 1 + random() % 2;
       w.ih = w.iw = 1 + random() % 112;
       w.oh = w.ow = (w.ih - 1) / w.sh + 1;
-      const CpuInfo cpu = CpuWith(isa);
+      const Target cpu = CpuWith(isa);
       EXPECT_TRUE(DepthwiseTemplate().Supports(w, cpu).ok) << WorkloadToString(w);
       EXPECT_EQ(DepthwiseTemplate().Space(w, cpu).WhyInvalid(DepthwiseTemplate().Default(w, cpu)), "")
           << WorkloadToString(w);
@@ -99,8 +99,8 @@ TEST(DepthwiseSpace, DefaultsAreValidAndSupported) {
 }
 
 TEST(DepthwiseSpace, RefusesWithReasons) {
-  const CpuInfo cpu = CpuWith(Isa::kAvx512);
-  const auto reason = [&](std::string_view text, const CpuInfo& on) {
+  const Target cpu = CpuWith(Isa::kAvx512);
+  const auto reason = [&](std::string_view text, const Target& on) {
     const Support support = DepthwiseTemplate().Supports(Depthwise(text), on);
     EXPECT_FALSE(support.ok) << text;
     return support.reason;
@@ -134,7 +134,7 @@ TEST(DepthwiseKernel, ShapesAtTheLimits) {
     const Tensor expected =
         ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr);
     for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-      const CpuInfo cpu = CapIsa(TestCpu(), isa);
+      const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(DepthwiseTemplate().Supports(w, cpu).ok) << text;
       const ConfigSpace space = DepthwiseTemplate().Space(w, cpu);
       Config config = DepthwiseTemplate().Default(w, cpu);

@@ -25,7 +25,7 @@ TEST(DirectInputOps, AreExact) {
 }
 
 TEST(DirectInputOps, RefusesAnotherConvInFront) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kAvx512;
   const Support support = DirectTemplate().Supports(ParseWorkload("ic16ih8oc16kh1>ic16ih8oc16kh1"), cpu);
   EXPECT_FALSE(support.ok);
@@ -33,7 +33,7 @@ TEST(DirectInputOps, RefusesAnotherConvInFront) {
 }
 
 TEST(DirectInputOps, TasksShareRowsAndPreparedInputStaysSmall) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kAvx512;
   const ConvWorkload w = ParseWorkload("scale_shift+relu>ic256ih56oc64kh3ph1");
   const ConfigSpace space = DirectTemplate().Space(w, cpu);

@@ -21,8 +21,8 @@ ConvWorkload SquareConv(int64_t channels, int64_t size, int64_t outputs, int64_t
   return w;
 }
 
-CpuInfo CpuWith(Isa isa) {
-  CpuInfo cpu;
+Target CpuWith(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   return cpu;
 }
@@ -154,7 +154,7 @@ TEST(Packing, OddChannelsCostOnlyTheirPadding) {
 TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
   std::mt19937 random(11);
   for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-    const CpuInfo cpu = CpuWith(isa);
+    const Target cpu = CpuWith(isa);
     for (int i = 0; i < 300; ++i) {
       const int64_t kernel = std::vector<int64_t>{1, 3, 5, 7}[random() % 4];
       const ConvWorkload w = SquareConv(1 + random() % 300, 1 + random() % 60, 1 + random() % 300, kernel);
@@ -165,7 +165,7 @@ TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
 }
 
 TEST(DirectSpace, RefusesWithReasons) {
-  const CpuInfo cpu = CpuWith(Isa::kAvx512);
+  const Target cpu = CpuWith(Isa::kAvx512);
   ConvWorkload depthwise = SquareConv(64, 14, 64, 3);
   depthwise.g = 64;
   const Support support = DirectTemplate().Supports(depthwise, cpu);

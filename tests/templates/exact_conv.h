@@ -21,7 +21,7 @@ inline Tensor IntegerTensorOf(const Shape& shape, uint64_t seed) {
 
 // Precondition: activations without rounding.
 inline void ExpectExact(const ConvTemplate& conv_template, const ConvWorkload& w, const Config& config,
-                        const CpuInfo& cpu) {
+                        const Target& cpu) {
   SCOPED_TRACE(WorkloadToString(w) + " " + config.ToString() + " " + std::string(IsaName(cpu.isa)));
   const LayoutPair layouts = conv_template.Layouts(w, config);
   uint64_t seed = 0;
@@ -47,7 +47,7 @@ inline void ExpectExactOnEveryIsa(const ConvTemplate& conv_template, const std::
   const ConvWorkload w = ParseWorkload(text);
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     if (TestCpu().isa < isa) continue;
-    const CpuInfo cpu = CapIsa(TestCpu(), isa);
+    const Target cpu = CapIsa(TestCpu(), isa);
     const Support support = conv_template.Supports(w, cpu);
     ASSERT_TRUE(support.ok) << text << ": " << support.reason;
     const ConfigSpace space = conv_template.Space(w, cpu);

@@ -12,11 +12,11 @@ namespace {
 
 // 1. The knobs. Names and values are stored in records; layout knobs may have any name.
 
-Support Supports(const ConvWorkload& w, const CpuInfo&) {
+Support Supports(const ConvWorkload& w, const Target&) {
   return w.g == 1 ? Support::Yes() : Support::No("a grouped convolution");
 }
 
-ConfigSpace Space(const ConvWorkload& w, const CpuInfo&) {
+ConfigSpace Space(const ConvWorkload& w, const Target&) {
   return ConfigSpace({{"in", {1, 8, 16, 0}, "x of the input layout NCHW[x]c; 0 is NHWC"},
                       {"out", {1, 8, 16, 0}, "x of the output layout NCHW[x]c; 0 is NHWC"},
                       {"rows", {1, 2, 4, 8}, "output rows per task"}},
@@ -26,7 +26,7 @@ ConfigSpace Space(const ConvWorkload& w, const CpuInfo&) {
                      });
 }
 
-Config Default(const ConvWorkload&, const CpuInfo&) {
+Config Default(const ConvWorkload&, const Target&) {
   Config config;
   for (const char* knob : {"in", "out", "rows"}) config.Set(knob, 1);
   return config;
@@ -42,7 +42,7 @@ struct Schedule {
   int64_t row_blocks() const { return (workload.oh + rows - 1) / rows; }
 };
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const CpuInfo&) {
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&) {
   const Layout in = LayoutOfBlockKnob(config.Get("in")), out = LayoutOfBlockKnob(config.Get("out"));
   return {w, ImageStrides(in, w.ic, w.ih, w.iw), ImageStrides(out, w.oc, w.oh, w.ow),
           out.PaddedChannels(w.oc), config.Get("rows")};
@@ -130,7 +130,7 @@ class ExampleKernel : public ConvKernel {
   std::vector<float> weights_, bias_;
 };
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo&, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target&, const ConvWeights& weights) {
   return std::make_unique<ExampleKernel>(std::move(schedule), weights);
 }
 

@@ -10,8 +10,8 @@
 namespace tilesmith::few_outputs {
 namespace {
 
-CpuInfo CpuWith(Isa isa) {
-  CpuInfo cpu;
+Target CpuWith(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   return cpu;
 }

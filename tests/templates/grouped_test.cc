@@ -11,8 +11,8 @@
 namespace tilesmith::grouped {
 namespace {
 
-CpuInfo CpuWith(Isa isa) {
-  CpuInfo cpu;
+Target CpuWith(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   return cpu;
 }

@@ -12,7 +12,7 @@ namespace {
 TEST(GroupedWinograd, ShapesThatMustWork) {
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     if (TestCpu().isa < isa) continue;
-    const CpuInfo cpu = CapIsa(TestCpu(), isa);
+    const Target cpu = CapIsa(TestCpu(), isa);
     for (const char* text : {
              "g32mb1ic64ih6oc64oh6kh3ph1+bias",            // 2 a group
              "g10mb2ic40ih7iw9oc40oh7ow9kh3ph1+clip:2:9",  // half a vector left, odd ends
@@ -36,7 +36,7 @@ TEST(GroupedWinograd, ShapesThatMustWork) {
 }
 
 TEST(GroupedWinograd, RefusesWithReasons) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kAvx512;
   const auto reason = [&](const char* text) {
     const Support support = GroupedWinogradTemplate().Supports(ParseWorkload(text), cpu);

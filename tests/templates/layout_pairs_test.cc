@@ -13,7 +13,7 @@ namespace {
 TEST(LayoutPairs, AreThoseThatConfigsCanBeMovedTo) {
   std::vector<const ConvTemplate*> templates(ConvTemplates().begin(), ConvTemplates().end());
   templates.push_back(&ExampleTemplate());
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kAvx2;
   for (const char* text :
        {"ic64ih14oc64kh3ph1", "ic256ih14oc128kh1", "g32ic32ih14oc32kh3ph1", "g8ic64ih14oc64kh3ph1",

@@ -23,7 +23,7 @@ struct Case {
   const ConvTemplate* conv_template;
   ConvWorkload workload;
   Config config;
-  CpuInfo cpu;
+  Target cpu;
 };
 
 std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {

@@ -57,7 +57,7 @@ struct Problem {
   const Tensor input, weights, bias, residual, expected;
 };
 
-void Check(const Problem& problem, const Config& config, const CpuInfo& cpu, bool in_place) {
+void Check(const Problem& problem, const Config& config, const Target& cpu, bool in_place) {
   const ConvWorkload& w = problem.workload;
   const ConvTemplate& portable = PortableTemplate();
   const LayoutPair layouts = portable.Layouts(w, config);
@@ -105,7 +105,7 @@ TEST(PortableTemplate, EqualsTheReferenceInEveryPairOfLayouts) {
     std::set<std::string> seen;
     // Every pair of blocks in either form; instruction set and other knobs at random.
     for (int i = 0; i < 2000; ++i) {
-      const CpuInfo cpu = CapIsa(TestCpu(), random.Pick(Isas()));
+      const Target cpu = CapIsa(TestCpu(), random.Pick(Isas()));
       const ConfigSpace space = portable.Space(problem.workload, cpu);
       const Config config = space.At(random.Next() % space.size());
       const std::string kind =
@@ -123,7 +123,7 @@ TEST(PortableTemplate, EveryTileWidthAndRowCountIsRight) {
   const ConvTemplate& portable = PortableTemplate();
   const Problem problem(ParseWorkload("mb1ic9ih7iw29oc18oh7ow29kh3ph1+bias+sum+relu"));
   for (Isa isa : Isas()) {
-    const CpuInfo cpu = CapIsa(TestCpu(), isa);
+    const Target cpu = CapIsa(TestCpu(), isa);
     const ConfigSpace space = portable.Space(problem.workload, cpu);
     for (uint64_t index = 0; index < space.size(); ++index) {
       const Config config = space.At(index);
@@ -141,7 +141,7 @@ TEST(PortableTemplate, SupportsEverythingWithAValidDefault) {
   for (const char* text : kWorkloads) {
     const ConvWorkload workload = ParseWorkload(text);
     for (Isa isa : Isas()) {
-      const CpuInfo cpu = CapIsa(TestCpu(), isa);
+      const Target cpu = CapIsa(TestCpu(), isa);
       EXPECT_TRUE(portable.Supports(workload, cpu).ok);
       const Config config = portable.Default(workload, cpu);
       EXPECT_EQ(portable.Space(workload, cpu).WhyInvalid(config), "") << text;

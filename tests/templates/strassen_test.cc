@@ -12,7 +12,7 @@ namespace tilesmith {
 namespace {
 
 TEST(StrassenTemplate, RefusesWithAReason) {
-  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kAvx2);
+  const Target cpu = CapIsa(TestCpu(), Isa::kAvx2);
   const struct {
     const char* workload;
     const char* reason;
@@ -63,7 +63,7 @@ TEST(StrassenTemplate, ComputesOddImagesInEveryPartition) {
                            "mb2ic96ih14oc128oh7kh1sh2+bias+relu", "mb1ic128ih9iw16oc96oh5ow6kh1sh2sw3"}) {
     const ConvWorkload w = ParseWorkload(text);
     for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-      const CpuInfo cpu = CapIsa(TestCpu(), isa);
+      const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(StrassenTemplate().Supports(w, cpu).ok) << text;
       Config config = StrassenTemplate().Default(w, cpu);
       EXPECT_EQ(StrassenTemplate().Space(w, cpu).WhyInvalid(config), "") << text;

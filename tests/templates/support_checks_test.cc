@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CpuInfo CpuOfIsa(Isa isa) {
-  CpuInfo cpu;
+Target CpuOfIsa(Isa isa) {
+  Target cpu;
   cpu.isa = isa;
   cpu.cores = 4;
   cpu.l1d_bytes = 32 << 10;
@@ -27,7 +27,7 @@ CpuInfo CpuOfIsa(Isa isa) {
 
 constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
 
-void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu) {
+void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& cpu) {
   SCOPED_TRACE(
       fmt::format("{} of {} with {}", conv_template.Name(), WorkloadToString(workload), IsaName(cpu.isa)));
   const Config preset = conv_template.Default(workload, cpu);
@@ -45,7 +45,7 @@ TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {
   for (int i = 0; i < 2000; ++i) {
     const ConvWorkload workload = RandomExtremeWorkload(random);
     for (const Isa isa : kIsas) {
-      const CpuInfo cpu = CpuOfIsa(isa);
+      const Target cpu = CpuOfIsa(isa);
       for (const ConvTemplate* conv_template : ConvTemplates()) {
         if (!conv_template->Supports(workload, cpu).ok) continue;
         ++supported[conv_template->Name()];
@@ -66,7 +66,7 @@ TEST(Templates, RefuseWhatTheyHaveNoValidConfigFor) {
         "mb1ic1ih1iw4000000oc1kh1kw2000001ph0pw1000000", "mb1ic16ih4000000iw1oc16kh100001kw1ph50000pw0"}) {
     const ConvWorkload workload = ParseWorkload(text);
     for (const Isa isa : kIsas) {
-      const CpuInfo cpu = CpuOfIsa(isa);
+      const Target cpu = CpuOfIsa(isa);
       int supporting = 0;
       for (const ConvTemplate* conv_template : ConvTemplates()) {
         const Support support = conv_template->Supports(workload, cpu);

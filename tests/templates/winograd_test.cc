@@ -78,7 +78,7 @@ TEST(WinogradTransforms, LargerTilesAmplifyErrorsMore) {
 }
 
 TEST(WinogradTemplate, RefusesWithAReason) {
-  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kAvx2);
+  const Target cpu = CapIsa(TestCpu(), Isa::kAvx2);
   const struct {
     const char* workload;
     const char* reason;
@@ -97,7 +97,7 @@ TEST(WinogradTemplate, RefusesWithAReason) {
 
 TEST(WinogradTemplate, ScratchDoesNotGrowWithTheBatch) {
   if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const ConvWorkload one = ParseWorkload("mb1ic64ih56oc64kh3ph1"),
                      many = ParseWorkload("mb128ic64ih56oc64kh3ph1");
   const Tensor weights(one.weights_shape());
@@ -120,7 +120,7 @@ TEST(WinogradTemplate, ComputesShapesOfFewTilesAndOddEdges) {
                            "mb2ic17ih8iw23oc20oh4ow12kh3sh2ph1", "mb1ic8ih15oc24oh7kh3sh2"}) {
     const ConvWorkload w = ParseWorkload(text);
     for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-      const CpuInfo cpu = CapIsa(TestCpu(), isa);
+      const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(WinogradTemplate().Supports(w, cpu).ok) << text;
       Config config = WinogradTemplate().Default(w, cpu);
       EXPECT_EQ(WinogradTemplate().Space(w, cpu).WhyInvalid(config), "") << text;
@@ -133,7 +133,7 @@ TEST(WinogradTemplate, ComputesShapesOfFewTilesAndOddEdges) {
 }
 
 TEST(WinogradTemplate, StreamsTheSameOutputWhereItIsAligned) {
-  CpuInfo cpu = TestCpu();
+  Target cpu = TestCpu();
   if (cpu.isa != Isa::kAvx512) GTEST_SKIP() << "vectors narrower than a cache line cannot be streamed";
   cpu.l3_bytes = 1;  // any output is too large for the caches
   const ConvWorkload w = ParseWorkload("mb2ic16ih13oc40kh3ph1");

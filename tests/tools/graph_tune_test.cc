@@ -3,7 +3,7 @@
 #include <set>
 #include <sstream>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
 #include "tests/support/temporary_files.h"
@@ -21,7 +21,7 @@ constexpr const char* kInput = "input=1x3x48x48";
 
 // Every conv by the portable template, in NCHW8c and in NCHW16c.
 void WriteMadeUpLog(const std::string& path) {
-  const CpuInfo cpu = DetectCpu();
+  const Target cpu = DetectCpu();
   const ConvTemplate& portable = FindConvTemplate("portable");
   LogWriter log(path);
   std::set<std::string> known;

@@ -16,10 +16,8 @@ namespace {
 TEST(OutputCheck, PlansBesideTheReference) {
   const ModelOptions model{.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}};
   const Graph graph = LoadModel(model);
-  Machine machine;
-  machine.cpu = DetectCpu();
-  machine.threads = 1;
-  const Plan plan = HeuristicPlan(graph, machine.cpu, 1);
+  const DevicePtr machine = OpenDevice(DetectCpu(), 1);
+  const Plan plan = HeuristicPlan(graph, machine->target(), 1);
   const std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}, {"another", nullptr, "the same"}};
   const OutputCheck check = CheckOutputs(model, graph, plans, machine, "");
   EXPECT_EQ(check.expected_from, "the reference");

@@ -426,7 +426,7 @@ TEST(SuiteTest, TheBuiltInOnesParseAndHoldEveryConvOfTheResnets) {
 }
 
 TEST(ConditionsTest, AutoIsColdForNetworksLargerThanTheCache) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.l3_bytes = 32 << 20;
   const std::vector<ConvTask> large{{"", ParseWorkload("ic512ih7oc512kh3ph1"), 2}};
   EXPECT_TRUE(ColdWeights("auto", large, true, cpu));

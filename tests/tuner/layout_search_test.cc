@@ -44,7 +44,7 @@ class LayoutSearchTest : public ::testing::Test {
   }
 
   const FakeTemplate fake_;
-  const CpuInfo cpu_ = TestCpu();
+  const Target cpu_ = TestCpu();
   const ConfigSpace space_ = fake_.Space({}, {});
   ConvWorkload workload_;
   TrialBook book_;

@@ -215,7 +215,7 @@ class CountingTemplate : public FakeTemplate {
  public:
   CountingTemplate(const std::string& name, double flops)
       : FakeTemplate(Size::kSmall, name), features_({.flops = flops}) {}
-  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override {
+  LoopFeatures Features(const ConvWorkload&, const Config&, const Target&) const override {
     return features_;
   }
 
@@ -365,7 +365,7 @@ TEST(TaskTuner, TunesARealConvEndToEnd) {
 
 TEST(TemplatesToTune, LeavesThePortableOneForWhatNoOtherSupports) {
   const ConvWorkload workload = ParseWorkload("mb1ic64ih56oc64oh56kh3ph1");
-  const CpuInfo portable = CapIsa(TestCpu(), Isa::kPortable);
+  const Target portable = CapIsa(TestCpu(), Isa::kPortable);
   ASSERT_EQ(TemplatesToTune(workload, portable).size(), 1u);
   EXPECT_EQ(TemplatesToTune(workload, portable)[0]->Name(), "portable");
   for (const ConvTemplate* conv_template : TemplatesToTune(workload, TestCpu())) {

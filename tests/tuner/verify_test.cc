@@ -32,8 +32,8 @@ class OneMillisecond : public SimulatedMeasurer {
   int64_t wrong_rows = -1;
 };
 
-CpuInfo Cpu() {
-  CpuInfo cpu;
+Target Cpu() {
+  Target cpu;
   cpu.model = "Test CPU 3000";
   cpu.isa = Isa::kAvx512;
   cpu.cores = 2;

@@ -196,7 +196,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
                                     {"max_memory", options.max_memory}}) {
     if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
   }
-  const Machine machine = OpenMachine({.threads = options.threads, .max_isa = ""});
+  const DevicePtr machine = OpenMachine({.threads = options.threads, .max_isa = ""});
   Graph graph =
       LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
   if (graph.tail()) {
@@ -209,9 +209,9 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   return ModelFromGraph::Compile(std::move(graph), plan, machine);
 }
 
-Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const Machine& machine) {
+Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {
   auto impl = std::make_shared<Model::Impl>();
-  impl->network = CompileNetwork(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads));
+  impl->network = CompileNetwork(std::move(graph), plan, machine);
   impl->inputs = Describe(impl->network->inputs);
   impl->outputs = Describe(impl->network->outputs);
   impl->predicted_seconds = plan.predicted_seconds;

@@ -10,7 +10,7 @@ namespace tilesmith {
 
 struct ModelFromGraph {
   // Precondition: the graph went through OptimizeGraph, and the plan belongs to it (CheckPlan). Throws Error.
-  static Model Compile(Graph graph, const Plan& plan, const Machine& machine);
+  static Model Compile(Graph graph, const Plan& plan, const DevicePtr& machine);
 };
 
 }  // namespace tilesmith

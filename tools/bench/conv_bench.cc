@@ -66,7 +66,7 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
 }
 
 // oneDNN's choice is often its direct algorithm by another name.
-void MeasureErrors(ConvBench& bench, const CpuInfo& cpu) {
+void MeasureErrors(ConvBench& bench, const Target& cpu) {
   bench.error = MeasureConvError(FindConvTemplate(bench.schedule.template_name), bench.workload,
                                  bench.schedule.config, cpu);
   for (OneDnnSide& side : bench.sides) {
@@ -92,7 +92,7 @@ const OneDnnSide* ConvBench::Direct() const {
   return found == sides.end() ? nullptr : &*found;
 }
 
-ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const Machine& machine,
+ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                     const DuelOptions& options, const SeparateSchedules* separate) {
   const ConvData data = RandomConvData(workload);
   OurConv ours(workload, schedule, data, machine);
@@ -124,7 +124,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     bench.separate_seconds = DuelSeconds(rounds, contestants.size() - 1);
     bench.separate_ratio = RatioOf(rounds, 0, contestants.size() - 1);
   }
-  if (!workload.fused()) MeasureErrors(bench, machine.cpu);
+  if (!workload.fused()) MeasureErrors(bench, machine->target());
   return bench;
 }
 

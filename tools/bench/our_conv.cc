@@ -10,26 +10,26 @@
 namespace tilesmith {
 
 OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
-                 const Machine& machine)
+                 const DevicePtr& machine)
     : workload_(workload), data_(data), machine_(machine) {
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
-  const Support support = conv_template.Supports(workload, machine.cpu);
+  const Support support = conv_template.Supports(workload, machine->target());
   if (!support.ok) {
     throw Error(ErrorCode::kNoCandidate,
                 fmt::format("template {} does not support {}: {}", schedule.template_name,
                             WorkloadToString(workload), support.reason));
   }
   layouts_ = conv_template.Layouts(workload, schedule.config);
-  kernel_ = conv_template.Build(workload, schedule.config, machine.cpu, WeightsOf(data.tensors()));
-  input_ = Transform(data.input, layouts_.in, machine.cpu, machine.threads);
+  kernel_ = conv_template.Build(workload, schedule.config, machine->target(), WeightsOf(data.tensors()));
+  input_ = Transform(data.input, layouts_.in, machine->target(), machine->threads());
   output_ = Tensor(workload.output_shape(), layouts_.out);
-  scratch_ = AlignedBuffer(static_cast<size_t>(kernel_->ScratchBytes(machine.threads)));
+  scratch_ = AlignedBuffer(static_cast<size_t>(kernel_->ScratchBytes(machine->threads())));
   views_.push_back(input_.input_view());
   if (workload.post.sum) views_.push_back(output_.input_view());
 }
 
 void OurConv::Run() {
-  RunKernel(*kernel_, {views_, output_.output_view(), scratch_.data()}, machine_.threads);
+  RunKernel(*kernel_, {views_, output_.output_view(), scratch_.data()}, machine_->threads());
 }
 
 Tensor OurConv::Answer() {
@@ -40,12 +40,12 @@ Tensor OurConv::Answer() {
 
 void OurConv::SetResidual() {
   if (!data_.residual) return;
-  output_ = Transform(*data_.residual, layouts_.out, machine_.cpu, 1);
+  output_ = Transform(*data_.residual, layouts_.out, machine_->target(), 1);
   views_[1] = output_.input_view();
 }
 
 OurSeparateConv::OurSeparateConv(const ConvWorkload& workload, const SeparateSchedules& schedules,
-                                 const ConvData& data, const Machine& machine)
+                                 const ConvData& data, const DevicePtr& machine)
     : machine_(machine), main_data_(data) {
   main_data_.input = Tensor(workload.main_input_shape());
   main_ = std::make_unique<OurConv>(workload.main_conv(), schedules.main, main_data_, machine);
@@ -61,15 +61,15 @@ OurSeparateConv::OurSeparateConv(const ConvWorkload& workload, const SeparateSch
   if (given == read) {
     main_->ReadFrom(first_->output());
   } else {
-    between_ = MakeTransformKernel(workload.main_input_shape(), given, read, machine.cpu);
+    between_ = MakeTransformKernel(workload.main_input_shape(), given, read, machine->target());
   }
 }
 
 void OurSeparateConv::AddInputOps(const ConvWorkload& workload, const ConvData& data) {
   const Shape shape = workload.main_input_shape();
   const Layout& layout = main_->layouts().in;
-  const KernelRequest request{{shape}, shape, layout, machine_.cpu};
-  given_ = Transform(data.input, layout, machine_.cpu, machine_.threads);
+  const KernelRequest request{{shape}, shape, layout, machine_->target()};
+  given_ = Transform(data.input, layout, machine_->target(), machine_->threads());
   if (workload.pre.scale_shift) {
     const auto values = [](const Tensor& t) { return std::vector(t.floats(), t.floats() + t.size()); };
     between_ =
@@ -89,7 +89,7 @@ void OurSeparateConv::Run() {
   if (first_) first_->Run();
   if (between_) {
     const InputView source[] = {first_ ? first_->output().input_view() : given_.input_view()};
-    RunKernel(*between_, {source, main_->input().output_view(), nullptr}, machine_.threads);
+    RunKernel(*between_, {source, main_->input().output_view(), nullptr}, machine_->threads());
   }
   main_->Run();
 }

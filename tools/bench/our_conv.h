@@ -29,7 +29,7 @@ class OurConv {
  public:
   // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Keeps references.
   OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
-          const Machine& machine);
+          const DevicePtr& machine);
 
   const LayoutPair& layouts() const { return layouts_; }
   std::span<const std::byte> weights() const { return kernel_->PackedWeights(); }
@@ -47,7 +47,7 @@ class OurConv {
 
   ConvWorkload workload_;
   const ConvData& data_;
-  Machine machine_;
+  DevicePtr machine_;
   LayoutPair layouts_;
   std::unique_ptr<ConvKernel> kernel_;
   Tensor input_, output_;
@@ -60,7 +60,7 @@ class OurSeparateConv {
   // Precondition: a fused workload. Input ops run in the layout that the main conv reads; between two convs
   // whose layouts differ there is a transform.
   OurSeparateConv(const ConvWorkload& workload, const SeparateSchedules& schedules, const ConvData& data,
-                  const Machine& machine);
+                  const DevicePtr& machine);
 
   std::vector<std::span<const std::byte>> weights() const;
   void Run();
@@ -69,7 +69,7 @@ class OurSeparateConv {
  private:
   void AddInputOps(const ConvWorkload& workload, const ConvData& data);
 
-  Machine machine_;
+  DevicePtr machine_;
   ConvData first_data_, main_data_;
   std::unique_ptr<OurConv> first_, main_;
   std::unique_ptr<Kernel> between_;  // the input ops, or the transform; may be null

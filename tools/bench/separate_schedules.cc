@@ -18,7 +18,7 @@ const BestByLayouts& RecordsOf(const ConvWorkload& workload, const BestByWorkloa
 }  // namespace
 
 SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
-                                  const CpuInfo& cpu) {
+                                  const Target& cpu) {
   const ConvWorkload main = workload.main_conv();
   SeparateSchedules best{{}, DefaultSchedule(main, cpu)};
   if (!workload.before.empty()) best.first = DefaultSchedule(workload.before[0], cpu);
@@ -39,7 +39,7 @@ SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWork
   return best;
 }
 
-Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu) {
+Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu) {
   for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
     if (!candidate->Supports(workload, cpu).ok) continue;
     return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};

@@ -9,10 +9,10 @@ namespace tilesmith {
 // The two records with the least sum of seconds that agree on the layout between them; of input ops, the main
 // conv's fastest. Default schedules where records lack. Precondition: a fused workload.
 SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
-                                  const CpuInfo& cpu);
+                                  const Target& cpu);
 
 // The schedule without tuning: the default of the first template that supports the workload. Throws
 // Error(kNoCandidate) when none does.
-Schedule DefaultSchedule(const ConvWorkload& workload, const CpuInfo& cpu);
+Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith

@@ -4,7 +4,7 @@
 
 namespace tilesmith {
 
-Table TransformTable(const Machine& machine) {
+Table TransformTable(const DevicePtr& machine) {
   const Shape shapes[] = {
       {1, 3, 224, 224}, {1, 64, 56, 56}, {1, 386, 14, 14}, {1, 2048, 7, 7}, {8, 64, 56, 56}};
   const Layout layouts[] = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16)};
@@ -19,7 +19,8 @@ Table TransformTable(const Machine& machine) {
     for (const Layout& from : layouts) {
       for (const Layout& to : layouts) {
         if (SameMemory(shape, from, to)) continue;
-        const TransformTiming timing = MeasureTransform(shape, from, to, machine.cpu, machine.threads);
+        const TransformTiming timing =
+            MeasureTransform(shape, from, to, machine->target(), machine->threads());
         table.AddRow({TextCell(ShapeToString(shape)), TextCell(from.ToString()), TextCell(to.ToString()),
                       MillisecondsCell(timing.seconds), MillisecondsCell(timing.copy_seconds),
                       RatioCell(timing.copy_seconds / timing.seconds)});

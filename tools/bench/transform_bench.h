@@ -8,6 +8,6 @@ namespace tilesmith {
 
 // Shapes as they occur in CNNs, for every pair of NCHW, NHWC, NCHW8c and NCHW16c. Precondition: a PinnedTeam
 // lives.
-Table TransformTable(const Machine& machine);
+Table TransformTable(const DevicePtr& machine);
 
 }  // namespace tilesmith

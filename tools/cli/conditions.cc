@@ -8,7 +8,7 @@ void DeclareConditions(Args& args, std::string* conditions) {
 }
 
 bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tasks, bool is_network,
-                 const CpuInfo& cpu) {
+                 const Target& cpu) {
   if (conditions != "auto") return conditions == "cold";
   if (!is_network) return false;
   int64_t bytes = 0;

@@ -5,7 +5,7 @@
 namespace tilesmith {
 
 void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
-              const CpuInfo& cpu, const std::string& directory) {
+              const Target& cpu, const std::string& directory) {
   const ConvData zeros = MakeConvData(workload, [](Tensor&) {});
   const auto kernel =
       FindConvTemplate(template_name).Build(workload, config, cpu, WeightsOf(zeros.tensors()));

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/code_sink.h"
 
@@ -12,6 +12,6 @@ namespace tilesmith {
 
 // Builds one config and writes its code into directory/WORKLOAD. Throws Error(kEnvironment).
 void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
-              const CpuInfo& cpu, const std::string& directory);
+              const Target& cpu, const std::string& directory);
 
 }  // namespace tilesmith

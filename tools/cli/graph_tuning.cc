@@ -40,30 +40,29 @@ void CheckGraphTuning(const GraphTuningArguments& arguments) {
   throw Error(ErrorCode::kUsage, "--log LOG is required (or --default-schedules, to do without tuning)");
 }
 
-std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const Machine& machine) {
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const DevicePtr& machine) {
   if (arguments.log_path.empty()) return {};
   std::vector<Record> records = LoadRecords(arguments.log_path);
   if (arguments.any_machine) BelieveForeignRecords(records, machine);
-  DropUseless(records, arguments.log_path, machine.cpu);
+  DropUseless(records, arguments.log_path, machine->target());
   return records;
 }
 
-std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
+std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const DevicePtr& machine,
                                       const WorkSinks& sinks) {
   std::string path = arguments.costs_path;
   if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
   std::vector<std::string> warnings;
-  auto costs =
-      MeasuredCosts(OpenDevice(machine.cpu, machine.threads), {path, arguments.interpolate_costs}, &warnings);
+  auto costs = MeasuredCosts(machine, {path, arguments.interpolate_costs}, &warnings);
   for (const std::string& warning : warnings) sinks.Warn(warning);
   return costs;
 }
 
-GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
+GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const DevicePtr& machine,
                                const WorkSinks& sinks) {
   GraphTuneOptions options = arguments.tuning;
-  options.cpu = machine.cpu;
-  options.threads = machine.threads;
+  options.cpu = machine->target();
+  options.threads = machine->threads();
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};

@@ -27,13 +27,13 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments);
 void CheckGraphTuning(const GraphTuningArguments& arguments);
 // The log's records, none without a log; all as if of this machine when the arguments say so. Throws as
 // LoadRecords does (records.h).
-std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const Machine& machine);
+std::vector<Record> LoadTuningLog(const GraphTuningArguments& arguments, const DevicePtr& machine);
 // Measures what the cost file, which lies beside the log when no other was named, does not know; warns of
 // lines of it that were skipped. Precondition: a PinnedTeam lives as long.
-std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const Machine& machine,
+std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, const DevicePtr& machine,
                                       const WorkSinks& sinks);
 // Its progress says how far the measuring of costs is, and throws Error(kInterrupted) when it is stopped.
-GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Machine& machine,
+GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const DevicePtr& machine,
                                const WorkSinks& sinks);
 
 }  // namespace tilesmith

@@ -18,30 +18,29 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
   args.Group(heading);
 }
 
-CpuInfo CappedCpu(const std::string& max_isa) {
+Target CappedCpu(const std::string& max_isa) {
   const char* variable = std::getenv("TILESMITH_MAX_ISA");
   const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
-  const CpuInfo cpu = DetectCpu();
+  const Target cpu = DetectCpu();
   return cap.empty() ? cpu : CapIsa(cpu, ParseIsa(cap));
 }
 
-Machine OpenMachine(const MachineOptions& options) {
-  Machine machine{CappedCpu(options.max_isa), 0};
-  if (machine.cpu.isa < DetectCpu().isa) OneDnnCapIsa(machine.cpu.isa);
-  if (options.threads > machine.cpu.cores) {
+DevicePtr OpenMachine(const MachineOptions& options) {
+  const Target target = CappedCpu(options.max_isa);
+  if (target.isa < DetectCpu().isa) OneDnnCapIsa(target.isa);
+  if (options.threads > target.cores) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--threads must be at most {}, the cores this process may use, got {}",
-                            machine.cpu.cores, options.threads));
+                            target.cores, options.threads));
   }
-  machine.threads = options.threads > 0 ? int(options.threads) : machine.cpu.cores;
-  return machine;
+  return OpenDevice(target, options.threads > 0 ? int(options.threads) : target.cores);
 }
 
-PinnedTeam::PinnedTeam(const Machine& machine) {
+PinnedTeam::PinnedTeam(const DevicePtr& machine) {
   CPU_ZERO(&before_);
   sched_getaffinity(0, sizeof(before_), &before_);
-  PinTeam(machine.threads);
-  OneDnnSetThreads(machine.threads);
+  PinTeam(machine->threads());
+  OneDnnSetThreads(machine->threads());
 }
 
 PinnedTeam::~PinnedTeam() { sched_setaffinity(0, sizeof(before_), &before_); }

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
+#include "templates/device/device.h"
 #include "tools/cli/args.h"
 
 namespace tilesmith {
@@ -17,20 +18,16 @@ struct MachineOptions {
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-struct Machine {
-  CpuInfo cpu;
-  int threads = 1;
-};
 // Detects the CPU and caps it, oneDNN included. Throws Error(kUsage) for an unknown ISA, and for more threads
 // than cores: they would only take turns, and every barrier would wait for a time slice.
-Machine OpenMachine(const MachineOptions& options);
+DevicePtr OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
-CpuInfo CappedCpu(const std::string& max_isa);
+Target CappedCpu(const std::string& max_isa);
 // The rest of a computing command: the team is pinned and oneDNN told the thread count. On destruction the
 // calling thread gets its cores back, so that processes started later are not confined to one.
 class PinnedTeam {
  public:
-  explicit PinnedTeam(const Machine& machine);
+  explicit PinnedTeam(const DevicePtr& machine);
   ~PinnedTeam();
   PinnedTeam(const PinnedTeam&) = delete;
   PinnedTeam& operator=(const PinnedTeam&) = delete;

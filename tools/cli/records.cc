@@ -42,7 +42,7 @@ std::vector<Record> LoadRecords(const std::vector<std::string>& paths) {
   return records;
 }
 
-void DropUseless(std::vector<Record>& records, const std::string& path, const CpuInfo& cpu) {
+void DropUseless(std::vector<Record>& records, const std::string& path, const Target& cpu) {
   BuildCheck check(cpu);
   std::string first;
   const auto dropped = std::erase_if(records, [&](const Record& record) {
@@ -56,16 +56,16 @@ void DropUseless(std::vector<Record>& records, const std::string& path, const Cp
                         dropped, first));
 }
 
-std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu) {
+std::vector<Record> LoadUsableRecords(const std::string& path, const Target& cpu) {
   std::vector<Record> records = LoadRecords(path);
   DropUseless(records, path, cpu);
   return records;
 }
 
-void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine) {
+void BelieveForeignRecords(std::vector<Record>& records, const DevicePtr& machine) {
   for (Record& record : records) {
-    record.target = machine.cpu;
-    record.conditions.threads = machine.threads;
+    record.target = machine->target();
+    record.conditions.threads = machine->threads();
   }
 }
 

@@ -18,11 +18,11 @@ std::vector<Record> LoadRecords(const std::vector<std::string>& paths);
 
 // Drops the successful records of this machine whose config today's templates do not build, as an older
 // version's or an edited one may be, and says so in a line that names the log.
-void DropUseless(std::vector<Record>& records, const std::string& path, const CpuInfo& cpu);
-std::vector<Record> LoadUsableRecords(const std::string& path, const CpuInfo& cpu);
+void DropUseless(std::vector<Record>& records, const std::string& path, const Target& cpu);
+std::vector<Record> LoadUsableRecords(const std::string& path, const Target& cpu);
 
 // Makes records of other machines or thread counts count as this one's, times included.
-void BelieveForeignRecords(std::vector<Record>& records, const Machine& machine);
+void BelieveForeignRecords(std::vector<Record>& records, const DevicePtr& machine);
 
 // Where measured costs are kept beside a log: "a.jsonl" -> "a.costs.jsonl".
 std::string CostsPathFor(const std::string& log_path);

@@ -50,7 +50,7 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
   WriteTextFile(path, ResultsText(table, title, machine));
 }
 
-void AddOrigin(Report& details, const CpuInfo& cpu) {
+void AddOrigin(Report& details, const Target& cpu) {
   const Target target = cpu;
   details.Fact("version", "", TextCell(target.version));
   details.Fact("commit", "", TextCell(std::string(CommitOfBuild())));

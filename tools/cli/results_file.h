@@ -20,7 +20,7 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
                   std::string_view machine);
 
 // Where a report's results come from, as details of it: version, commit, date and time, command, machine.
-void AddOrigin(Report& details, const CpuInfo& cpu);
+void AddOrigin(Report& details, const Target& cpu);
 
 // The command that this process was started with, however its binary was found.
 std::string OwnCommand();

@@ -42,7 +42,7 @@ std::vector<ConvTask> TasksOf(const Plan& plan) {
   return Distinct(workloads);
 }
 
-std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu) {
+std::vector<ConvTask> FusedTasksOf(const Graph& graph, const Target& cpu) {
   std::vector<ConvWorkload> workloads;
   for (const FusablePair& pair : FusablePairs(graph)) {
     if (!SupportingTemplates(pair.workload, cpu).empty()) workloads.push_back(pair.workload);
@@ -75,7 +75,7 @@ bool LooksLikeWorkload(const std::string& whole) {
          text[letters] <= '9';
 }
 
-std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu) {
+std::string SupportingTemplates(const ConvWorkload& workload, const Target& cpu) {
   std::string names;
   for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
     if (!candidate->Supports(workload, cpu).ok) continue;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "ops/graph/graph.h"
 
@@ -23,7 +23,7 @@ struct ConvTask {
 std::vector<ConvTask> TasksOf(const Graph& graph);
 // Likewise of the fused workloads that the network's pairs allow and some template supports: alternatives to
 // the tasks above, which compute the same once more.
-std::vector<ConvTask> FusedTasksOf(const Graph& graph, const CpuInfo& cpu);
+std::vector<ConvTask> FusedTasksOf(const Graph& graph, const Target& cpu);
 // What a plan runs, in its order: a pair that it fuses is one task.
 std::vector<ConvTask> TasksOf(const Plan& plan);
 // What tables say is fused: "two convs", "input ops", or nothing.
@@ -33,6 +33,6 @@ std::string ShapeText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);
 // The templates that support the workload, best first: "direct, portable".
-std::string SupportingTemplates(const ConvWorkload& workload, const CpuInfo& cpu);
+std::string SupportingTemplates(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/onednn/onednn.h"
 #include "ops/onnx/onnx_import.h"
 #include "tools/cli/results_file.h"
@@ -11,7 +11,7 @@
 namespace tilesmith {
 
 std::string VersionText() {
-  const CpuInfo cpu = DetectCpu();
+  const Target cpu = DetectCpu();
   return fmt::format(
       "tilesmith {} (commit {})\n"
       "instructions: {}, of {}\n"

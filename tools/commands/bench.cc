@@ -85,12 +85,12 @@ class BenchCommand : public Command {
 
   void WriteCsv(const Table& table, std::string_view title, double peak_flops) const {
     if (csv_path_.empty()) return;
-    const Machine& machine = request_.machine;
+    const DevicePtr& machine = request_.machine;
     const std::string peak =
         peak_flops > 0 ? fmt::format("; FMA peak {:.0f} GFLOP/s", peak_flops * 1e-9) : "";
     WriteResults(csv_path_, table, title,
-                 fmt::format("{}; {} threads, oneDNN {}{}", MachineText(machine.cpu),
-                             machine.threads, OneDnnVersion(), peak));
+                 fmt::format("{}; {} threads, oneDNN {}{}", MachineText(machine->target()),
+                             machine->threads(), OneDnnVersion(), peak));
   }
 
   BenchModelRequest request_;

@@ -22,7 +22,7 @@ class DoctorCommand : public Command {
   }
 
   int Run() override {
-    const Machine machine = OpenMachine(machine_options_);
+    const DevicePtr machine = OpenMachine(machine_options_);
     const PinnedTeam team(machine);
     Report report;
     Table& table = report.AddTable(

@@ -94,7 +94,7 @@ class GraphTuneCommand : public Command {
 
  private:
   static void AddDetails(Report& details, const GraphTunedModel& tuned) {
-    AddOrigin(details, tuned.machine.cpu);
+    AddOrigin(details, tuned.machine->target());
     details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));
     std::vector<StepProfile> steps;
     for (const StepDifference& step : tuned.steps) steps.push_back(step.matched.step);

@@ -40,20 +40,20 @@ class MeasureSpaceCommand : public Command {
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
     RequireWritable(path_);
-    const Machine machine = OpenMachine(machine_options_);
+    const DevicePtr machine = OpenMachine(machine_options_);
     ExhaustiveRequest request;
     request.session.workload = ParseWorkload(workload_);
-    request.session.cpu = machine.cpu;
-    request.session.conditions = {machine.threads, true, cold_};
+    request.session.cpu = machine->target();
+    request.session.conditions = {machine->threads(), true, cold_};
     request.session.seed = uint64_t(seed_);
     request.conv_template = &FindConvTemplate(template_);
-    const Support support = request.conv_template->Supports(request.session.workload, machine.cpu);
+    const Support support = request.conv_template->Supports(request.session.workload, machine->target());
     if (!support.ok) {
       throw Error(ErrorCode::kNoCandidate,
                   fmt::format("template {} does not compute {}: {}", template_,
                               WorkloadToString(request.session.workload), support.reason));
     }
-    const ConfigSpace whole = request.conv_template->Space(request.session.workload, machine.cpu);
+    const ConfigSpace whole = request.conv_template->Space(request.session.workload, machine->target());
     request.knobs = Restrict(whole, ParseRestrictions(keep_));
     CheckSize(request.knobs);
     CatchInterrupts();

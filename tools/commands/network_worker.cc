@@ -30,13 +30,13 @@ class NetworkWorkerCommand : public Command {
 
   int Run() override {
     IgnoreInterrupts();
-    const Machine machine = OpenMachine(machine_options_);
+    const DevicePtr machine = OpenMachine(machine_options_);
     Graph graph = LoadModel(model_);
     return library_.empty() ? RunOurs(machine, std::move(graph)) : RunOnnxRuntime(machine, std::move(graph));
   }
 
  private:
-  int RunOurs(const Machine& machine, Graph graph) {
+  int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
     const PinnedTeam team(machine);
     std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
@@ -49,8 +49,8 @@ class NetworkWorkerCommand : public Command {
                         STDOUT_FILENO);
   }
 
-  int RunOnnxRuntime(const Machine& machine, Graph graph) {
-    const auto model = OpenOnnxRuntime(library_, onnx_path_, machine.threads, std::move(graph), kSeed);
+  int RunOnnxRuntime(const DevicePtr& machine, Graph graph) {
+    const auto model = OpenOnnxRuntime(library_, onnx_path_, machine->threads(), std::move(graph), kSeed);
     if (!outputs_path_.empty()) {
       model->Run();
       WriteNpz(outputs_path_, model->outputs());

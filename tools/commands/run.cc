@@ -69,7 +69,7 @@ class RunNetworkCommand : public Command {
   }
 
   void RunNetwork(Report& report) {
-    const Machine machine = OpenMachine(machine_options_);
+    const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     const Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
@@ -91,12 +91,12 @@ class RunNetworkCommand : public Command {
     watch.EndInterval();
     progress.Clear();
     report.Fact("network", "network", TextCell(plan.network));
-    AddOrigin(report.details(), machine.cpu);
+    AddOrigin(report.details(), machine->target());
     report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, times, run.executor());
     if (profile_ || !csv_path_.empty() || !trace_path_.empty())
-      AddProfile(report, run, times.median, machine.threads);
+      AddProfile(report, run, times.median, machine->threads());
     AddDisturbance(report, watch.total());
     if (!output_path_.empty()) {
       run.Run();

@@ -73,7 +73,7 @@ class SpaceCommand : public Command {
 
   int Run() override {
     const ConvWorkload workload = ParseWorkload(workload_);
-    const CpuInfo cpu = CappedCpu(max_isa_);
+    const Target cpu = CappedCpu(max_isa_);
     Report report;
     report.Fact("workload", "workload", TextCell(WorkloadToString(workload)));
     report.Fact("isa", "ISA", TextCell(std::string(IsaName(cpu.isa))));
@@ -91,7 +91,7 @@ class SpaceCommand : public Command {
   }
 
  private:
-  static void Add(const ConvTemplate& conv_template, const ConvWorkload& workload, const CpuInfo& cpu,
+  static void Add(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& cpu,
                   Report& report, Table& summary) {
     const std::string name(conv_template.Name());
     const Support support = conv_template.Supports(workload, cpu);

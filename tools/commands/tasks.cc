@@ -26,7 +26,7 @@ class TasksCommand : public Command {
 
   int Run() override {
     const Graph graph = LoadModel(model_);
-    const CpuInfo cpu = CappedCpu(max_isa_);
+    const Target cpu = CappedCpu(max_isa_);
     Report report;
     Table& table = report.AddTable({"tasks",
                                     "",

@@ -102,7 +102,7 @@ class TuneCommand : public Command {
  private:
   void Print(const TunedModel& tuned) const {
     Report report;
-    report.Fact("threads", "threads", CountCell(request_.machine.threads));
+    report.Fact("threads", "threads", CountCell(request_.machine->threads()));
     AddTuningTable(report, tuned.rows);
     AddNetworkTotal(report, tuned.rows, tuned.network_seconds);
     report.Fact("log", "log", TextCell(request_.log_path));
@@ -117,7 +117,8 @@ class TuneCommand : public Command {
     for (const TuneRow& row : rows) {
       const std::optional<Record>& best = row.result.best;
       if (!best) continue;
-      DumpConv(row.task.workload, best->template_name, best->config, request_.machine.cpu, dump_directory_);
+      DumpConv(row.task.workload, best->template_name, best->config, request_.machine->target(),
+               dump_directory_);
     }
   }
 

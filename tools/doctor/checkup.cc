@@ -20,26 +20,26 @@ std::string Bytes(int64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
-Finding CheckIsa(const Machine& machine) {
+Finding CheckIsa(const DevicePtr& machine) {
   const Isa detected = DetectCpu().isa;
-  Finding finding{"ISA", std::string(IsaName(machine.cpu.isa)), ""};
-  if (machine.cpu.isa < detected) {
+  Finding finding{"ISA", std::string(IsaName(machine->target().isa)), ""};
+  if (machine->target().isa < detected) {
     finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
-  } else if (machine.cpu.isa == Isa::kPortable) {
+  } else if (machine->target().isa == Isa::kPortable) {
     finding.advice = "no AVX2 with FMA: only the portable template runs, slowly";
   }
   return finding;
 }
 
-Finding CheckThreads(const Machine& machine, const cpu_set_t& usable) {
-  const CpuInfo& cpu = machine.cpu;
-  Finding finding{"threads", fmt::format("{} of {} usable cores", machine.threads, cpu.cores), ""};
+Finding CheckThreads(const DevicePtr& machine, const cpu_set_t& usable) {
+  const Target& cpu = machine->target();
+  Finding finding{"threads", fmt::format("{} of {} usable cores", machine->threads(), cpu.cores), ""};
   const int siblings = CoresSharedBy(usable);
   if (siblings > 0) {
     finding.advice = fmt::format(
         "{} usable CPUs are hyper-threads of another usable one: run on one per core (taskset -c)", siblings);
   }
-  if (const auto quota = CgroupCpuQuota(); quota && *quota < machine.threads) {
+  if (const auto quota = CgroupCpuQuota(); quota && *quota < machine->threads()) {
     finding.advice = fmt::format("the control group grants {:.2f} CPUs: use --threads {}", *quota,
                                  std::max(1, int(*quota)));
   }
@@ -138,26 +138,26 @@ std::vector<Finding> CheckPlacement(int threads) {
                        "the host lets these CPUs share a core at times, with each other or with another")};
 }
 
-Finding CheckPeak(const Machine& machine) {
-  const double peak = MeasureFmaPeak(machine.cpu, machine.threads);
+Finding CheckPeak(const DevicePtr& machine) {
+  const double peak = MeasureFmaPeak(machine->target(), machine->threads());
   if (peak == 0) return {"FMA peak", "no code for this ISA", ""};
-  const double one = MeasureFmaPeak(machine.cpu, 1);
+  const double one = MeasureFmaPeak(machine->target(), 1);
   Finding finding{"FMA peak", fmt::format("{:.0f} GFLOP/s, {:.0f} with one thread", peak * 1e-9, one * 1e-9),
                   ""};
-  if (peak < 0.85 * one * machine.threads) {
+  if (peak < 0.85 * one * machine->threads()) {
     finding.advice = "threads slow each other down: shared cores, or clocks that drop under load";
   }
   return finding;
 }
 
-Finding CheckBandwidth(const Machine& machine) {
+Finding CheckBandwidth(const DevicePtr& machine) {
   return {"memory reads", fmt::format("{:.1f} GB/s", MemoryReadBandwidth(machine) * 1e-9), ""};
 }
 
 }  // namespace
 
-std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable) {
-  const CpuInfo& cpu = machine.cpu;
+std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) {
+  const Target& cpu = machine->target();
   std::vector<Finding> findings;
   findings.push_back(CheckLoad());
   findings.push_back({"CPU", cpu.model, ""});
@@ -170,9 +170,9 @@ std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable) {
   findings.push_back(CheckGovernor());
   findings.push_back(CheckOpenMp());
   findings.push_back(CheckHugePages());
-  for (Finding& finding : CheckNoise(machine.threads)) findings.push_back(std::move(finding));
-  findings.push_back(CheckForkJoin(machine.threads));
-  for (Finding& finding : CheckPlacement(machine.threads)) findings.push_back(std::move(finding));
+  for (Finding& finding : CheckNoise(machine->threads())) findings.push_back(std::move(finding));
+  findings.push_back(CheckForkJoin(machine->threads()));
+  for (Finding& finding : CheckPlacement(machine->threads())) findings.push_back(std::move(finding));
   findings.push_back(CheckPeak(machine));
   findings.push_back(CheckBandwidth(machine));
   findings.push_back({"versions",

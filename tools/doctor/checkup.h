@@ -16,6 +16,6 @@ struct Finding {
 
 // Takes about two seconds. `usable` are the CPUs this process was given. Precondition: a PinnedTeam lives;
 // nothing else measures.
-std::vector<Finding> Checkup(const Machine& machine, const cpu_set_t& usable);
+std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable);
 
 }  // namespace tilesmith

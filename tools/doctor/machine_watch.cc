@@ -69,7 +69,7 @@ Disturbance MachineWatch::EndInterval(pid_t worker) {
 
 void MachineWatch::Skip(pid_t worker) { last_ = Read(worker); }
 
-void WarnIfDisturbed(const Machine& machine, const WorkSinks& sinks) {
+void WarnIfDisturbed(const DevicePtr& machine, const WorkSinks& sinks) {
   constexpr double kBusy = 0.15;  // of one CPU
   constexpr double kPlacementSeconds = 0.05, kStill = 1.5;
   constexpr std::chrono::milliseconds kIdle{100};
@@ -78,9 +78,9 @@ void WarnIfDisturbed(const Machine& machine, const WorkSinks& sinks) {
   std::this_thread::sleep_for(kIdle);
   const double busy = BusyCpus(before, ReadCpuTicks());
   if (busy > kBusy) reasons.push_back(fmt::format("other programs use {:.1f} CPUs", busy));
-  if (machine.threads > 1) {
+  if (machine->threads() > 1) {
     std::vector<double> barriers, arithmetic;
-    for (const CorePlacement& placement : PlacementSamples(machine.threads, kPlacementSeconds)) {
+    for (const CorePlacement& placement : PlacementSamples(machine->threads(), kPlacementSeconds)) {
       barriers.push_back(placement.barrier_seconds);
       arithmetic.push_back(placement.arithmetic_seconds);
     }

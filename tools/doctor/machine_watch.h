@@ -52,7 +52,7 @@ class MachineWatch {
 
 // Before the first measurement: a line of warning when others use the machine now, or the host moves its
 // cores. Takes 0.15 seconds. Precondition: a PinnedTeam lives; nothing of ours computes.
-void WarnIfDisturbed(const Machine& machine, const WorkSinks& sinks);
+void WarnIfDisturbed(const DevicePtr& machine, const WorkSinks& sinks);
 
 // "" or, from kDisturbedShare on, "41%": what a table says of a row.
 Cell DisturbedCell(double share);

@@ -81,9 +81,9 @@ double ReadBandwidth(int threads, int64_t bytes) {
   return double(bytes) / LowerQuartile(TimeRuns(5, read));
 }
 
-double MemoryReadBandwidth(const Machine& machine) {
+double MemoryReadBandwidth(const DevicePtr& machine) {
   constexpr int64_t kLeast = 256 << 20, kMost = int64_t{1} << 30;
-  return ReadBandwidth(machine.threads, std::clamp(4 * machine.cpu.l3_bytes, kLeast, kMost));
+  return ReadBandwidth(machine->threads(), std::clamp(4 * machine->target().l3_bytes, kLeast, kMost));
 }
 
 }  // namespace tilesmith

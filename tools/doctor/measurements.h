@@ -21,6 +21,6 @@ std::vector<CorePlacement> PlacementSamples(int threads, double seconds);
 // Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
 double ReadBandwidth(int threads, int64_t bytes);
 // The same of a buffer that no cache of the machine holds.
-double MemoryReadBandwidth(const Machine& machine);
+double MemoryReadBandwidth(const DevicePtr& machine);
 
 }  // namespace tilesmith

@@ -20,7 +20,7 @@ std::string BytesText(double bytes) {
 Cell BytesCell(double bytes) { return {int64_t(bytes), BytesText(bytes)}; }
 
 // The nearest cache that holds so many bytes.
-std::string CacheText(double bytes, const CpuInfo& cpu) {
+std::string CacheText(double bytes, const Target& cpu) {
   const std::pair<const char*, int64_t> caches[] = {
       {"L1", cpu.l1d_bytes}, {"L2", cpu.l2_bytes}, {"L3", cpu.l3_bytes}};
   for (const auto& [name, size] : caches) {
@@ -34,7 +34,7 @@ struct Footprint {
   double input = 0, weights = 0, output = 0, scratch = 0;
 };
 
-void AddRow(const Footprint& f, const CpuInfo& cpu, Table& table) {
+void AddRow(const Footprint& f, const Target& cpu, Table& table) {
   const double total = f.input + f.weights + f.output + f.scratch;
   table.AddRow({TextCell(f.what), BytesCell(f.input), BytesCell(f.weights), BytesCell(f.output),
                 BytesCell(f.scratch), BytesCell(total), TextCell(CacheText(total, cpu))});

@@ -13,7 +13,7 @@ struct ShownSchedule {
   ConvWorkload workload;
   std::string template_name;
   Config config;
-  CpuInfo cpu;  // it is for
+  Target cpu;  // it is for
   std::optional<Record> record;
 };
 

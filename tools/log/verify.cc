@@ -58,11 +58,11 @@ class LogVerifyCommand : public Command {
 
   int Run() override {
     tolerance_ = ParsePercent("--tolerance", tolerance_text_);
-    const Machine machine = OpenMachine(machine_options_);
+    const DevicePtr machine = OpenMachine(machine_options_);
     const std::vector<Record> best = FastestRecords(OfWorkload(LoadRecords(paths_), workload_), top_);
     VerifyRequest request;
-    request.cpu = machine.cpu;
-    request.threads = machine.threads;
+    request.cpu = machine->target();
+    request.threads = machine->threads();
     request.retarget = retarget_;
     request.tolerance = tolerance_;
     CatchInterrupts();

@@ -44,7 +44,7 @@ class Explainer {
   ExplainedPlan Run() {
     const GraphTuningArguments& arguments = request_.arguments;
     CheckGraphTuning(arguments);
-    const Machine machine = OpenMachine(arguments.machine);
+    const DevicePtr machine = OpenMachine(arguments.machine);
     explained_.graph = std::make_unique<const Graph>(LoadModel(arguments.model));
     std::optional<NodeId> node;
     if (!request_.node.empty()) node = FindNode(*explained_.graph, request_.node);
@@ -71,17 +71,17 @@ class Explainer {
   const SolvedNetwork& Solved() const { return *explained_.solved; }
 
   // Explaining looks at what the plan's layouts cost, so they must be such that it could run.
-  Plan OpenCheckedPlan(const Machine& machine) const {
+  Plan OpenCheckedPlan(const DevicePtr& machine) const {
     Plan plan = OpenPlan(request_.plan_path, *explained_.graph, machine);
     try {
-      ResolveSchedules(*explained_.graph, plan, machine.cpu);
+      ResolveSchedules(*explained_.graph, plan, machine->target());
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", request_.plan_path, error.what()));
     }
     return plan;
   }
 
-  void Solve(const Machine& machine) {
+  void Solve(const DevicePtr& machine) {
     explained_.costs = OpenCosts(request_.arguments, machine, sinks_);
     GraphTuneOptions options = TuningOptions(request_.arguments, machine, sinks_);
     Corrections corrections;

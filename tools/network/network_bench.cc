@@ -26,7 +26,7 @@ struct Chain {
 };
 
 std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const OneDnnChoice& fastest,
-                              const CpuInfo& cpu, std::string* refusal) {
+                              const Target& cpu, std::string* refusal) {
   const auto automatic = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
   std::vector<Chain> chains;
   chains.push_back({"auto", OneDnnNetwork::Create(graph, automatic, cpu, run.ends(), refusal)});
@@ -88,7 +88,7 @@ void AddSamples(Report& report, const std::string& prefix, const std::vector<dou
 }  // namespace
 
 NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
-                          const CpuInfo& cpu, const DuelOptions& options) {
+                          const Target& cpu, const DuelOptions& options) {
   NetworkRun& run = ours.run;
   NetworkBench bench;
   std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);

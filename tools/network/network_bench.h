@@ -39,7 +39,7 @@ struct OurNetworks {
 // Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output,
 // and by more than the network makes of rounding.
 NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
-                          const CpuInfo& cpu, const DuelOptions& options);
+                          const Target& cpu, const DuelOptions& options);
 
 // The network's lines of the report, the share of its other layers than convs among them.
 void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench);

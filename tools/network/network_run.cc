@@ -35,10 +35,10 @@ std::vector<std::string> OutputNames(const Graph& graph) {
 
 }  // namespace
 
-NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs,
+NetworkRun::NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
                        const StopFlag* stop)
     : plan_(plan),
-      cpu_(machine.cpu),
+      cpu_(machine->target()),
       output_names_(OutputNames(graph)),
       tail_(graph.tail()),
       plain_inputs_(std::move(inputs)),
@@ -46,7 +46,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const Machine& machine, st
       outputs_(MakeOutputs(graph, plan_.ends.outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(std::move(graph), plan, OpenDevice(machine.cpu, machine.threads), stop) {}
+      executor_(std::move(graph), plan, machine, stop) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
@@ -91,19 +91,19 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   return inputs;
 }
 
-Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine,
+Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
-  if (path.empty()) return HeuristicPlan(graph, machine.cpu, machine.threads);
+  if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
   Plan plan = ReadPlan(path, loading.skipped);
   try {
-    CheckPlan(plan, graph, machine.cpu, machine.threads, loading.force);
+    CheckPlan(plan, graph, machine->target(), machine->threads(), loading.force);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }
   return plan;
 }
 
-Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force) {
+Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force) {
   std::vector<std::string> skipped;
   Plan plan = LoadPlan(path, graph, machine, {force, &skipped});
   for (const std::string& line : skipped) PrintNote(line + "\n");

@@ -23,7 +23,7 @@ class NetworkRun {
   // Preconditions: the plan belongs to the graph; inputs are the graph's, in its order, plain: they are
   // brought into the plan's end layouts here. A graph that is moved here lets go of weights that are packed.
   // `stop` outlives the object.
-  NetworkRun(Graph graph, const Plan& plan, const Machine& machine, std::vector<Tensor> inputs,
+  NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
 
   // All of these throw Error(kInterrupted) when they are stopped, at the next stage of the network.
@@ -47,7 +47,7 @@ class NetworkRun {
 
  private:
   Plan plan_;
-  CpuInfo cpu_;
+  Target cpu_;
   std::vector<std::string> output_names_;  // the graph's
   std::shared_ptr<const Tail> tail_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
@@ -65,9 +65,9 @@ struct PlanLoading {
 };
 // The plan at `path`, checked against graph and machine; without a path the heuristic one. Throws
 // Error(kUsage).
-Plan LoadPlan(const std::string& path, const Graph& graph, const Machine& machine,
+Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
 // The same for commands: says on stderr which lines were skipped.
-Plan OpenPlan(const std::string& path, const Graph& graph, const Machine& machine, bool force = false);
+Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force = false);
 
 }  // namespace tilesmith

@@ -36,7 +36,7 @@ Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const Core
               PlacementRange& seen) {
   const auto placement = [&] {
     where.limit.ThrowIfOver();
-    return SeePlacement(where.machine.threads);
+    return SeePlacement(where.machine->threads());
   };
   if (where.between) where.between();
   run.Run();
@@ -123,7 +123,7 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<const Plan*>& plans, 
                              },
                              {}});
     }
-    DuelOptions options = NetworkDuel(seconds * double(plans.size()), where.machine.threads, preferred);
+    DuelOptions options = NetworkDuel(seconds * double(plans.size()), where.machine->threads(), preferred);
     options.min_rounds = kMinDuelRounds;
     options.stop = where.limit.stop;
     const Duel more = RunDuel(contestants, options);

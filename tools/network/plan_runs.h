@@ -15,7 +15,7 @@ namespace tilesmith {
 // runs, or when they are stopped, at the next stage of the network.
 struct PlanRuns {
   const Graph& graph;
-  const Machine& machine;
+  const DevicePtr& machine;
   WorkLimit limit = {};
   std::function<void()> between = {};  // called between turns
 };

@@ -39,11 +39,11 @@ class ModelBench {
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
     CheckAccuracyLimits(request_.accuracy);
     if (!request_.log_path.empty())
-      records_ = AcceptedRecords(request_.accuracy, LoadUsableRecords(request_.log_path, machine_.cpu));
+      records_ = AcceptedRecords(request_.accuracy, LoadUsableRecords(request_.log_path, machine_->target()));
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, *targets.graph, machine_);
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
-    bench_.peak_flops = MeasureFmaPeak(machine_.cpu, machine_.threads);
+    bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads());
     bench_.stopped = !UnlessInterrupted(
         [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });
     return std::move(bench_);
@@ -51,7 +51,8 @@ class ModelBench {
 
  private:
   void BenchTasks(const Targets& targets) {
-    bench_.cold_weights = ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_.cpu);
+    bench_.cold_weights =
+        ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
     bench_.view = {request_.against == "direct", bench_.peak_flops};
     Measure(targets.is_network() ? TasksOf(bench_.plan) : targets.tasks, bench_.cold_weights, bench_.rows);
     bench_.geomean = TotalsOf(bench_.rows, bench_.view).geomean;
@@ -76,10 +77,10 @@ class ModelBench {
   BestByWorkload BestOf(bool cold, const AccuracyLimits& limits) const {
     std::vector<Record> records;
     std::ranges::copy_if(records_, std::back_inserter(records), [&](const Record& record) {
-      return record.conditions.threads == machine_.threads && record.conditions.cold_weights == cold &&
+      return record.conditions.threads == machine_->threads() && record.conditions.cold_weights == cold &&
              Accepts(limits, record);
     });
-    return BestRecords(records, machine_.cpu);
+    return BestRecords(records, machine_->target());
   }
 
   // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
@@ -107,16 +108,16 @@ class ModelBench {
     const std::map<std::string, Schedule> schedules = FindSchedules(cold, limits);
     const BestByWorkload best = BestOf(cold, limits);
     const DuelOptions duel = {
-        .seconds = request_.seconds, .cold = cold, .threads = machine_.threads, .stop = sinks_.stop};
+        .seconds = request_.seconds, .cold = cold, .threads = machine_->threads(), .stop = sinks_.stop};
     for (const ConvTask& task : tasks) {
       ThrowIfStopped(sinks_.stop);
       const std::string key = WorkloadToString(task.workload);
       sinks_.Stage(fmt::format("{}/{} {}", rows.size() + 1, tasks.size(), key));
       const auto found = schedules.find(key);
       const Schedule schedule =
-          found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_.cpu);
+          found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_->target());
       std::optional<SeparateSchedules> separate;
-      if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_.cpu);
+      if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_->target());
       bench_.watch.Skip();
       ConvBench bench = BenchConv(task.workload, schedule, machine_, duel, separate ? &*separate : nullptr);
       rows.push_back({task, std::move(bench), bench_.watch.EndInterval().share()});
@@ -136,17 +137,17 @@ class ModelBench {
     sinks_.Stage("the whole network");
     NetworkRun run(graph, bench_.plan, machine_, RandomInputs(graph, 1), sinks_.stop);
     DuelOptions options =
-        NetworkDuel(std::max(kNetworkSeconds, request_.seconds), machine_.threads, bench_.plan.placement);
+        NetworkDuel(std::max(kNetworkSeconds, request_.seconds), machine_->threads(), bench_.plan.placement);
     options.stop = sinks_.stop;
     bench_.watch.Skip();
     std::optional<NetworkRun> untuned;
     if (!request_.plan_path.empty()) {
-      const Plan plan = HeuristicPlan(graph, machine_.cpu, machine_.threads);
+      const Plan plan = HeuristicPlan(graph, machine_->target(), machine_->threads());
       untuned.emplace(graph, plan, machine_, RandomInputs(graph, 1), sinks_.stop);
     }
     const OurNetworks ours{run, untuned ? &*untuned : nullptr};
     bench_.read_bytes_per_second = MemoryReadBandwidth(machine_);
-    bench_.network = BenchNetwork(graph, ours, choose, machine_.cpu, options);
+    bench_.network = BenchNetwork(graph, ours, choose, machine_->target(), options);
     bench_.network->disturbed_share = bench_.watch.EndInterval().share();
   }
 
@@ -183,8 +184,8 @@ BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks
   return ModelBench(request, sinks).Run();
 }
 
-void AddBench(Report& report, const BenchedModel& bench, const Machine& machine) {
-  report.Fact("threads", "threads", CountCell(machine.threads));
+void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machine) {
+  report.Fact("threads", "threads", CountCell(machine->threads()));
   report.Fact("peak_flops", "FMA peak",
               {bench.peak_flops, fmt::format("{:.0f} GFLOP/s", bench.peak_flops * 1e-9)});
   report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
@@ -198,7 +199,7 @@ void AddBench(Report& report, const BenchedModel& bench, const Machine& machine)
     if (!bench.peer_refusal.empty()) report.Fact("onnxruntime", "ONNX Runtime", TextCell(bench.peer_refusal));
   }
   AddDisturbance(report, bench.watch.total());
-  AddOrigin(report.details(), machine.cpu);
+  AddOrigin(report.details(), machine->target());
   if (bench.read_bytes_per_second > 0)
     report.details().Fact("read_bytes_per_second", "", {bench.read_bytes_per_second, "memory reads"});
 }

@@ -17,7 +17,7 @@ namespace tilesmith {
 
 struct BenchModelRequest {
   TargetOptions targets;
-  Machine machine;
+  DevicePtr machine;
   std::string plan_path = {}, log_path = {};  // schedules; without either the default ones
   std::string against = {};                   // "best", "direct"; "": as a suite says, or best
   std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
@@ -48,7 +48,7 @@ struct BenchedModel {
 BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks);
 
 // All of it, a network's or workload's table or the suites', as the command prints it.
-void AddBench(Report& report, const BenchedModel& bench, const Machine& machine);
+void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machine);
 // What is measured of every convolution, and what it is called.
 Table BenchRowsTable(const BenchedModel& bench);
 std::string BenchTitle(const BenchedModel& bench);

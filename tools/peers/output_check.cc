@@ -13,7 +13,7 @@
 namespace tilesmith {
 
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
-                         const Machine& machine, const std::string& library, const StopFlag* stop) {
+                         const DevicePtr& machine, const std::string& library, const StopFlag* stop) {
   constexpr uint64_t kSeed = 1;
   OutputCheck check;
   std::vector<NamedTensor> expected;
@@ -23,7 +23,7 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
   } else {
     const ScratchFolder scratch;
     const std::string onnx = OnnxFileOf(model, scratch.File("model.onnx"));
-    const auto peer = OpenOnnxRuntime(library, onnx, machine.threads, graph, kSeed);
+    const auto peer = OpenOnnxRuntime(library, onnx, machine->threads(), graph, kSeed);
     peer->Run();
     check.expected_from = "ONNX Runtime " + peer->version();
     expected = peer->outputs();

@@ -29,7 +29,7 @@ struct OutputCheck {
 // and held to what its network makes of rounding (network_check.h). Throws as OnnxRuntimeModel does,
 // and Error(kInterrupted) when it is stopped.
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
-                         const Machine& machine, const std::string& library, const StopFlag* stop);
+                         const DevicePtr& machine, const std::string& library, const StopFlag* stop);
 
 // A table of them.
 void AddOutputCheck(Report& report, const std::vector<PlanToCheck>& plans, const OutputCheck& check);

@@ -75,8 +75,8 @@ std::vector<std::string> Arguments(const PeerRequest& request, const std::string
   if (request.model.batch > 0) argv.insert(argv.end(), {"--batch", std::to_string(request.model.batch)});
   for (const std::string& shape : request.model.input_shapes)
     argv.insert(argv.end(), {"--input-shape", shape});
-  argv.insert(argv.end(), {"--threads", std::to_string(request.machine.threads), "--max-isa",
-                           std::string(IsaName(request.machine.cpu.isa)), "--outputs", outputs});
+  argv.insert(argv.end(), {"--threads", std::to_string(request.machine->threads()), "--max-isa",
+                           std::string(IsaName(request.machine->target().isa)), "--outputs", outputs});
   return argv;
 }
 

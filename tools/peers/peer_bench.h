@@ -16,7 +16,7 @@ namespace tilesmith {
 struct PeerRequest {
   ModelOptions model;
   std::string plan_path;  // "": the heuristic plan
-  Machine machine;
+  DevicePtr machine;
   std::string library;  // ONNX Runtime's
   double seconds = 2;   // of timed runs, for both sides together
   const StopFlag* stop = nullptr;

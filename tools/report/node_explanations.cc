@@ -64,7 +64,7 @@ NodeExplanations ExplainNodes(const ExplainedPlan& explained, double seconds, co
     if (!SameMachine(plan.target, CapIsa(DetectCpu(), plan.target.isa)))
       return {Json::array(), "the plan is for another machine"};
     const GraphTuningArguments arguments = ArgumentsFor(explained);
-    const Machine machine = OpenMachine(arguments.machine);
+    const DevicePtr machine = OpenMachine(arguments.machine);
     const PinnedTeam team(machine);
     const auto costs = OpenCosts(arguments, machine, sinks);
     GraphTuneOptions options = TuningOptions(arguments, machine, sinks);

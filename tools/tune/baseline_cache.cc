@@ -24,10 +24,10 @@ std::string BaselineCache::PathFor(const std::string& log_path) {
   return stem + ".onednn.jsonl";
 }
 
-BaselineCache::BaselineCache(std::string path, const Machine& machine)
+BaselineCache::BaselineCache(std::string path, const DevicePtr& machine)
     : path_(std::move(path)),
-      machine_(fmt::format("{}, {}, {} threads, oneDNN {}", machine.cpu.model, IsaName(machine.cpu.isa),
-                           machine.threads, OneDnnVersion())) {
+      machine_(fmt::format("{}, {}, {} threads, oneDNN {}", machine->target().model,
+                           IsaName(machine->target().isa), machine->threads(), OneDnnVersion())) {
   Read();
 }
 

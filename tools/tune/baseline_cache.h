@@ -18,7 +18,7 @@ class BaselineCache {
   // "a.jsonl" -> "a.onednn.jsonl"
   static std::string PathFor(const std::string& log_path);
 
-  BaselineCache(std::string path, const Machine& machine);
+  BaselineCache(std::string path, const DevicePtr& machine);
 
   // Null where the time is not known; an empty optional where oneDNN cannot do the convolution.
   const std::optional<OneDnnSide>* Find(const ConvWorkload& workload, bool cold_weights) const;

@@ -39,7 +39,7 @@ class GraphTuner {
     CheckAccuracyLimits(options_.accuracy);
     Refine();
     const RefinedPlan& refined = tuned_.refined;
-    tuned_.steps = ExplainSteps(tuned_.graph, refined.plan, *costs_, refined.check, tuned_.machine.cpu);
+    tuned_.steps = ExplainSteps(tuned_.graph, refined.plan, *costs_, refined.check, tuned_.machine->target());
     return std::move(tuned_);
   }
 

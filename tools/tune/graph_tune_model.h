@@ -32,7 +32,7 @@ struct GraphTuneModelRequest {
 
 struct GraphTunedModel {
   Graph graph;
-  Machine machine;
+  DevicePtr machine;
   RefinedPlan refined;     // not finished when the time was over before
   int64_t candidates = 0;  // records that could be chosen
   std::vector<StepDifference> steps;

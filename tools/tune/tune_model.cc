@@ -46,9 +46,9 @@ class ModelTuner {
     if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
     LogWriter log(request_.log_path);
     is_network_ = targets.is_network();
-    network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network_, machine_.cpu);
+    network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network_, machine_->target());
     if (is_network_ && request_.fusion) {
-      std::ranges::move(FusedTasksOf(*targets.graph, machine_.cpu), std::back_inserter(targets.tasks));
+      std::ranges::move(FusedTasksOf(*targets.graph, machine_->target()), std::back_inserter(targets.tasks));
     }
     MeasureBaselines(targets.tasks);
     OpenDatabase();
@@ -80,7 +80,7 @@ class ModelTuner {
           ErrorCode::kUsage,
           fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
     }
-    return LoadUsableRecords(path, machine_.cpu);
+    return LoadUsableRecords(path, machine_->target());
   }
 
   bool IsCold(const ConvTask& task) const {
@@ -90,7 +90,7 @@ class ModelTuner {
   // Before minutes are spent on the others.
   void CheckSupported(const std::vector<ConvTask>& tasks) const {
     for (const ConvTask& task : tasks) {
-      if (!TemplatesToTune(task.workload, machine_.cpu).empty()) continue;
+      if (!TemplatesToTune(task.workload, machine_->target()).empty()) continue;
       throw Error(ErrorCode::kNoCandidate,
                   fmt::format("no template computes {}", WorkloadToString(task.workload)));
     }
@@ -129,7 +129,7 @@ class ModelTuner {
   void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
     const DuelOptions duel{.seconds = kBaselineSeconds,
                            .cold = row.cold_weights,
-                           .threads = machine_.threads,
+                           .threads = machine_->threads(),
                            .stop = sinks_.stop};
     watch_.Skip();
     const bool timed = UnlessInterrupted([&] {
@@ -144,7 +144,7 @@ class ModelTuner {
   void OpenDatabase() {
     if (!request_.use_database) return;
     if (request_.database_path.empty()) {
-      database_ = OpenDefaultDatabase(machine_.cpu);
+      database_ = OpenDefaultDatabase(machine_->target());
     } else {
       database_.emplace(request_.database_path);
     }
@@ -172,13 +172,13 @@ class ModelTuner {
     NetworkTask task;
     TuneRequest& request = task.request;
     request.workload = workload;
-    request.cpu = machine_.cpu;
+    request.cpu = machine_->target();
     request.accuracy = request_.accuracy;
     for (const std::string& name : row.task.forbidden_templates) {
       request.accuracy.forbidden_templates.push_back(name);
     }
-    request.templates = TemplatesToTune(workload, machine_.cpu, request.accuracy);
-    request.conditions = {machine_.threads, true, row.cold_weights};
+    request.templates = TemplatesToTune(workload, machine_->target(), request.accuracy);
+    request.conditions = {machine_->threads(), true, row.cold_weights};
     request.options = request_.options;
     request.options.seed = request_.seed;
     std::ranges::copy_if(records_, std::back_inserter(request.resume),
@@ -260,7 +260,7 @@ class ModelTuner {
   TuneModelRequest request_;
   const WorkSinks& sinks_;
   const ShowTuning& on_progress_;
-  const Machine machine_;
+  const DevicePtr machine_;
   bool is_network_ = false, network_is_cold_ = false;
   double network_seconds_ = 0;
   std::vector<Record> records_;  // of the log, before

@@ -21,7 +21,7 @@ enum class ExistingLog { kRefuse, kResume, kOverwrite };
 
 struct TuneModelRequest {
   Targets targets;
-  Machine machine;
+  DevicePtr machine;
   std::string log_path;  // appended to
   ExistingLog existing_log = ExistingLog::kRefuse;
   int64_t trials = 0;  // per task; 0: the default, or with a time budget as many as fit

@@ -18,7 +18,7 @@ bool SameConv(ConvWorkload a, ConvWorkload b) {
 std::optional<Record> AsOf(const ConvWorkload& workload, Record record) {
   if (workload == record.workload) return record;
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
-  const CpuInfo& cpu = record.target;
+  const Target& cpu = record.target;
   if (conv_template == nullptr || !conv_template->Supports(workload, cpu).ok) return std::nullopt;
   const std::optional<Config> config = NearestConfig(conv_template->Space(workload, cpu),
                                                      conv_template->Default(workload, cpu), record.config);

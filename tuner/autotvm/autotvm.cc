@@ -171,7 +171,7 @@ Config KnobsOf(const Json& config) {
 }
 
 // What the knobs of TVM are called here.
-Config WantedOf(const Config& knobs, bool depthwise, const CpuInfo& cpu) {
+Config WantedOf(const Config& knobs, bool depthwise, const Target& cpu) {
   Config wanted;
   wanted.Set("width_tile", knobs.Get("tile_ow"));
   if (depthwise) {
@@ -187,7 +187,7 @@ Config WantedOf(const Config& knobs, bool depthwise, const CpuInfo& cpu) {
 }
 
 // Whether all tiles could be kept.
-bool SetConfig(const Config& knobs, const CpuInfo& cpu, Record& record) {
+bool SetConfig(const Config& knobs, const Target& cpu, Record& record) {
   const bool depthwise = record.workload.g > 1;
   const ConvTemplate& conv_template = FindConvTemplate(depthwise ? "depthwise" : "direct");
   const Support support = conv_template.Supports(record.workload, cpu);
@@ -332,7 +332,7 @@ ImportedRecord RecordFromAutotvm(std::string_view line) {
   if (task != kConvTask && task != kDepthwiseTask)
     Refuse(fmt::format("task {} (known: {}, {})", task, kConvTask, kDepthwiseTask));
   Record record;
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = IsaOfAutotvmTarget(target);
   record.target = {.model = target,
                    .isa = cpu.isa,

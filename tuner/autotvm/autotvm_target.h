@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 namespace tilesmith {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 #include "tuner/records/record.h"
 
@@ -28,7 +28,7 @@ constexpr int kSchemaVersion = 1;
 struct FeatureContext {
   const ConvTemplate* conv_template = nullptr;
   const ConvWorkload* workload = nullptr;
-  const CpuInfo* cpu = nullptr;
+  const Target* cpu = nullptr;
   MeasureConditions conditions;
 };
 

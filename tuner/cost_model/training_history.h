@@ -46,7 +46,7 @@ class TrainingHistory {
   };
   struct Task {
     ConvWorkload workload;
-    CpuInfo cpu;
+    Target cpu;
     MeasureConditions conditions;
     std::map<const ConvTemplate*, ConfigSpace> spaces;
     std::vector<Row> rows;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "layouts/measure/sampling.h"
 #include "tuner/records/record.h"
 
@@ -24,7 +24,7 @@ struct TrialLimits {
 // What all trials of a workload share. Input data, weights and reference answers follow from the seed.
 struct MeasureSession {
   ConvWorkload workload;
-  CpuInfo cpu;  // of the machine asked for, as templates see it: an ISA below the machine's is honoured
+  Target cpu;  // of the machine asked for, as templates see it: an ISA below the machine's is honoured
   MeasureConditions conditions;
   SamplingPlan sampling;
   TrialLimits limits;

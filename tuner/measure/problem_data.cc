@@ -54,7 +54,7 @@ bool GuardedOutput::GuardsIntact() const {
          std::all_of(after, after + kGuardFloats, intact);
 }
 
-ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads)
+ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads)
     : workload_(workload), cpu_(cpu), threads_(threads) {
   Random random(seed);
   data_ = MakeConvData(workload, [&random](Tensor& tensor) {

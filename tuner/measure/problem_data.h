@@ -37,7 +37,7 @@ struct AnswerCheck {
 class ProblemData {
  public:
   // Values are uniform in [-1, 1), a function of the seed alone.
-  ProblemData(const ConvWorkload& workload, uint64_t seed, const CpuInfo& cpu, int threads);
+  ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads);
 
   const Tensor& Input(const Layout& layout);
   const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
@@ -61,7 +61,7 @@ class ProblemData {
   const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
 
   ConvWorkload workload_;
-  CpuInfo cpu_;
+  Target cpu_;
   int threads_;
   ConvData data_;
   std::map<Layout, Tensor> inputs_, residuals_;

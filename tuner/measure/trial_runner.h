@@ -41,7 +41,7 @@ class TrialRunner {
   void TakeSamples(const ConvKernel& kernel, const KernelArgs& args, double stop_above, TrialResult& result);
 
   MeasureSession session_;
-  std::shared_ptr<const Device> device_;
+  DevicePtr device_;
   TemplateFinder find_;
   ProblemData data_;
   std::map<const ConvTemplate*, ConfigSpace> spaces_;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 

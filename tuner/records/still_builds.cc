@@ -35,6 +35,6 @@ std::string BuildCheck::WhyNot(const Record& record) {
                                  record.layouts.out.ToString()));
 }
 
-std::string WhyNotBuilt(const Record& record, const CpuInfo& cpu) { return BuildCheck(cpu).WhyNot(record); }
+std::string WhyNotBuilt(const Record& record, const Target& cpu) { return BuildCheck(cpu).WhyNot(record); }
 
 }  // namespace tilesmith

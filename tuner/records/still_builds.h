@@ -13,7 +13,7 @@ namespace tilesmith {
 // Remembers the spaces of the workloads it was asked about. One thread at a time.
 class BuildCheck {
  public:
-  explicit BuildCheck(CpuInfo cpu) : cpu_(std::move(cpu)) {}
+  explicit BuildCheck(Target cpu) : cpu_(std::move(cpu)) {}
 
   // Why today's templates do not build the record's config on this CPU: the template is not there any more,
   // it refuses the workload, the config is not of its space, or it has other layouts than the record says. ""
@@ -27,11 +27,11 @@ class BuildCheck {
   };
   const Answer& AnswerOf(const ConvTemplate& conv_template, const ConvWorkload& workload);
 
-  CpuInfo cpu_;
+  Target cpu_;
   std::map<std::pair<const ConvTemplate*, std::string>, Answer> answers_;
 };
 
 // The same of a single record.
-std::string WhyNotBuilt(const Record& record, const CpuInfo& cpu);
+std::string WhyNotBuilt(const Record& record, const Target& cpu);
 
 }  // namespace tilesmith

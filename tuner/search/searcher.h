@@ -39,7 +39,7 @@ class Searcher {
 
 struct SearchProblem {
   ConvWorkload workload;
-  CpuInfo cpu;
+  Target cpu;
   const ConvTemplate* conv_template = nullptr;
   ConfigSpace space;  // conv_template->Space(workload, cpu)
   uint64_t seed = 1;

@@ -72,7 +72,7 @@ std::vector<Knob> KnobsFromJson(const json& list) {
 // Searchers ask the template about any config of the file.
 void CheckKnobs(const MeasuredSpace& measured) {
   const ConvTemplate& conv_template = FindConvTemplate(measured.template_name);
-  const CpuInfo& cpu = measured.target;
+  const Target& cpu = measured.target;
   const Support support = conv_template.Supports(measured.workload, cpu);
   if (!support.ok) {
     RefuseSpace(fmt::format("template {} does not compute {}: {}", measured.template_name,

@@ -38,7 +38,7 @@ Xmm PlaneGenerator::NextTemp() {
   return temp;
 }
 
-PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const CpuInfo& cpu, size_t buffer_bytes)
+PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
 PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {

@@ -54,7 +54,7 @@ struct PlaneCode {
 // The kernels of one conv, in one code buffer.
 class PlaneGenerator : public x86::VectorCode {
  public:
-  PlaneGenerator(const RowGeometry& geometry, const CpuInfo& cpu, size_t buffer_bytes);
+  PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes);
 
   // A kernel that can run `codes`. `lanes` are the real ones of every plane's vector; 0 means all.
   PlaneCode Emit(std::span<const RowCode> codes, int lanes);

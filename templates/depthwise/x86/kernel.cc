@@ -11,7 +11,7 @@ namespace {
 // order of the output's memory, so that a thread's share is memory side by side.
 class DepthwiseKernel : public ConvKernel {
  public:
-  DepthwiseKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  DepthwiseKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)), planes_(schedule_, cpu, weights) {}
 
   int64_t Tasks(int) const override {
@@ -45,7 +45,7 @@ class DepthwiseKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<DepthwiseKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -27,7 +27,7 @@ constexpr int64_t kFixedBytes = 4096;  // prologue, constants, jumps
 
 }  // namespace
 
-Planes::Planes(const Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights)
+Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
     : schedule_(schedule),
       code_(schedule.rows, cpu, 4 * (EstimateCodeBytes(schedule.rows, schedule.codes) + kFixedBytes)) {
   Pack(weights);

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 #include "templates/depthwise/schedule.h"
 #include "templates/depthwise/x86/generator.h"
@@ -14,7 +14,7 @@ namespace tilesmith::depthwise {
 class Planes {
  public:
   // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it. `schedule` must outlive this.
-  Planes(const Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights);
+  Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // One image: pixel 0 of row 0 of its first channel, which need not exist in memory if row 0 is not touched.
   struct Image {

@@ -16,7 +16,7 @@ struct Task {
 
 class PairKernel : public ConvKernel {
  public:
-  PairKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  PairKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
         planes_(schedule_.depthwise, cpu, depthwise_first() ? Before(weights) : Main(weights)),
         pointwise_(schedule_.pointwise, cpu, depthwise_first() ? Main(weights) : Before(weights)) {}
@@ -99,7 +99,7 @@ class PairKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<PairKernel>(std::move(schedule), cpu, weights);
 }
 

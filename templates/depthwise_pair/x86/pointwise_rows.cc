@@ -5,7 +5,7 @@
 
 namespace tilesmith::depthwise_pair {
 
-PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights)
+PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights)
     : schedule_(schedule), packed_(direct::PackWeights(schedule, weights)), kernels_(schedule, cpu) {
   TILESMITH_CHECK(schedule_.passes.size() == 1);
 }

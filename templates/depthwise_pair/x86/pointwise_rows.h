@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/schedule.h"
@@ -15,7 +15,7 @@ class PointwiseRows {
  public:
   // Preconditions: a 1x1 conv of one row in one pass; cpu.isa is AVX2 or AVX-512 and the machine has it.
   // `schedule` must outlive this.
-  PointwiseRows(const direct::Schedule& schedule, const CpuInfo& cpu, const ConvWeights& weights);
+  PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // The first pixel of the row, of the first channel.
   struct Row {

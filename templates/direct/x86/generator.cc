@@ -35,7 +35,7 @@ constexpr int64_t kUnit = 1024;
 
 }  // namespace
 
-RowGenerator::RowGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
 Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {

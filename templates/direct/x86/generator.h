@@ -43,7 +43,7 @@ struct RowVariant {
 // All kernels of one conv, in one code buffer.
 class RowGenerator : public x86::VectorCode {
  public:
-  RowGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes);
+  RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
   // Emits a kernel and returns its offset in the code.
   size_t Emit(const RowVariant& variant);

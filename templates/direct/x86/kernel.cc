@@ -19,7 +19,7 @@ struct Task {
 
 class DirectKernel : public ConvKernel {
  public:
-  DirectKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  DirectKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)), packed_(PackWeights(schedule_, weights)), kernels_(schedule_, cpu) {
     if (schedule_.workload.pre.any()) prepared_.emplace(schedule_, cpu, weights);
   }
@@ -124,7 +124,7 @@ class DirectKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<DirectKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -27,7 +27,7 @@ bool SameCode(const RowVariant& a, const RowVariant& b) {
 
 }  // namespace
 
-RowKernels::RowKernels(const Schedule& g, const CpuInfo& cpu) : passes_(g.passes.size()) {
+RowKernels::RowKernels(const Schedule& g, const Target& cpu) : passes_(g.passes.size()) {
   std::vector<RowVariant> variants;
   std::vector<size_t> variant_of;  // at chunk * passes + pass
   for (const Chunk& chunk : g.chunks) {

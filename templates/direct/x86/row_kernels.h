@@ -13,7 +13,7 @@ namespace tilesmith::direct {
 class RowKernels {
  public:
   // The schedule must outlive it.
-  RowKernels(const Schedule& schedule, const CpuInfo& cpu);
+  RowKernels(const Schedule& schedule, const Target& cpu);
 
   RowKernel At(size_t chunk, size_t pass) const { return kernels_[chunk * passes_ + pass]; }
   std::span<const uint8_t> Code() const { return {code_->getCode(), code_->getSize()}; }

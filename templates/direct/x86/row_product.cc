@@ -15,7 +15,7 @@ Schedule ProductSchedule(const ConvWorkload& product, const DirectConfig& config
 }  // namespace
 
 RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
-                       const CpuInfo& cpu)
+                       const Target& cpu)
     : schedule_(ProductSchedule(product, config, m_positions, cpu.vector_floats())),
       kernels_(schedule_, cpu) {}
 

@@ -12,8 +12,7 @@ namespace tilesmith::direct {
 class RowProduct {
  public:
   // Vectors of M's channels lie `m_positions` positions apart. config: of ReadProductConfig.
-  RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
-             const CpuInfo& cpu);
+  RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions, const Target& cpu);
 
   int64_t positions() const { return schedule_.ow; }
   const std::vector<Chunk>& chunks() const { return schedule_.chunks; }

@@ -27,7 +27,7 @@ const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::R12)};
 
 }  // namespace
 
-Generator::Generator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+Generator::Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
 Address Generator::OutputAt(const Reg64& base, int64_t output, int64_t row, int vector) const {

@@ -35,7 +35,7 @@ struct KernelVariant {
 // All kernels of one conv, in one code buffer.
 class Generator : public x86::VectorCode {
  public:
-  Generator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes);
+  Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
   // Emits a kernel and returns its offset in the code.
   size_t Emit(const KernelVariant& variant);

@@ -27,7 +27,7 @@ AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
 
 class FewOutputsKernel : public ConvKernel {
  public:
-  FewOutputsKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  FewOutputsKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
         weights_(PackWeights(schedule_, weights.weights)),
         bias_(schedule_.workload.oc * sizeof(float)),
@@ -36,7 +36,7 @@ class FewOutputsKernel : public ConvKernel {
     if (weights.bias != nullptr) std::copy_n(weights.bias, schedule_.workload.oc, bias_.floats());
     constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
     // Vectors of 8 on AVX-512 are AVX2's.
-    const CpuInfo cpu_of_lanes = schedule_.config.lanes < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
+    const Target cpu_of_lanes = schedule_.config.lanes < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
     code_ = std::make_unique<Generator>(schedule_, cpu_of_lanes,
                                         4 * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
     size_t starts[2][2] = {};
@@ -102,7 +102,7 @@ class FewOutputsKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<FewOutputsKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -24,7 +24,7 @@ const Reg64 kTilesLeft(Xbyak::Operand::R10);
 const Reg64 kBias(Xbyak::Operand::RDI);  // once the arguments are read
 }  // namespace
 
-Generator::Generator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+Generator::Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
 Address Generator::Weight(int kernel_row, int64_t term, int kernel_column) const {

@@ -41,7 +41,7 @@ struct Task {
 
 class GroupedKernel : public ConvKernel {
  public:
-  GroupedKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  GroupedKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
         weights_(PackWeights(schedule_, weights.weights)),
         bias_(PackBias(schedule_, weights.bias)),
@@ -83,7 +83,7 @@ class GroupedKernel : public ConvKernel {
 
  private:
   // Vectors of 8 on AVX-512 are AVX2's.
-  CpuInfo CpuOfLanes(const CpuInfo& cpu) const {
+  Target CpuOfLanes(const Target& cpu) const {
     return schedule_.vector_floats < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
   }
 
@@ -143,7 +143,7 @@ class GroupedKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<GroupedKernel>(std::move(schedule), cpu, weights);
 }
 

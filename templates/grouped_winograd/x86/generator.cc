@@ -26,7 +26,7 @@ const Reg64 kTermsLeft(Xbyak::Operand::R11);
 
 }  // namespace
 
-ProductGenerator::ProductGenerator(const ProductShape& shape, const CpuInfo& cpu, size_t buffer_bytes)
+ProductGenerator::ProductGenerator(const ProductShape& shape, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes),
       shape_(shape),
       first_weight_(registers() - static_cast<int>(shape.sums)),

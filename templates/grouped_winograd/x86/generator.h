@@ -25,7 +25,7 @@ struct ProductShape {
 
 class ProductGenerator : public x86::VectorCode {
  public:
-  ProductGenerator(const ProductShape& shape, const CpuInfo& cpu, size_t buffer_bytes);
+  ProductGenerator(const ProductShape& shape, const Target& cpu, size_t buffer_bytes);
 
   // A kernel for `tiles` tiles. Returns its offset in the code.
   size_t Emit(int64_t tiles);

@@ -16,7 +16,7 @@ namespace {
 // thread's part of the scratch.
 class GroupedWinogradKernel : public ConvKernel {
  public:
-  GroupedWinogradKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  GroupedWinogradKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         channels_(g_.workload.ic / g_.workload.g),
         transforms_(g_, cpu, weights.bias) {
@@ -64,7 +64,7 @@ class GroupedWinogradKernel : public ConvKernel {
   int64_t weights_per_vector() const { return g_.elements() * channels_ * g_.vector_floats; }
 
   // U: for vector of channels, xi, channel of the group: one vector.
-  void PackWeights(const CpuInfo& cpu, const float* weights) {
+  void PackWeights(const Target& cpu, const float* weights) {
     const ConvWorkload& w = g_.workload;
     weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float));
     const winograd::Transforms& transforms = g_.transforms();
@@ -133,7 +133,7 @@ class GroupedWinogradKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<GroupedWinogradKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -15,7 +15,7 @@ enum : int { kFirstBias = 6, kSecondBias, kScratch, kConstants };
 
 }  // namespace
 
-HalvesGenerator::HalvesGenerator(const Schedule& schedule, const CpuInfo& cpu)
+HalvesGenerator::HalvesGenerator(const Schedule& schedule, const Target& cpu)
     : VectorCode(cpu, kCodeBytes), schedule_(schedule) {
   sum_ = EmitSum();
   combine_ = EmitCombine(true);

@@ -27,7 +27,7 @@ using CombineKernel = void (*)(const CombineArgs*);
 
 class HalvesGenerator : public x86::VectorCode {
  public:
-  HalvesGenerator(const Schedule& schedule, const CpuInfo& cpu);
+  HalvesGenerator(const Schedule& schedule, const Target& cpu);
 
   SumKernel sum() const { return Kernel<SumKernel>(sum_); }
   // Post-ops included.

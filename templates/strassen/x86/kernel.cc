@@ -39,7 +39,7 @@ std::vector<float> ProductWeights(const Schedule& g, const std::vector<direct::C
 
 class StrassenKernel : public ConvKernel {
  public:
-  StrassenKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  StrassenKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         row_(ProductOf(g_.workload, g_.config.row), g_.config.product, g_.config.row, cpu),
         halves_(g_, cpu) {
@@ -256,7 +256,7 @@ class StrassenKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<StrassenKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -20,7 +20,7 @@ int FirstTemporary(int window, int registers) {
 
 }  // namespace
 
-InputGenerator::InputGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+InputGenerator::InputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : LinearCode(cpu, buffer_bytes),
       schedule_(schedule),
       transforms_(schedule.transforms()),

@@ -13,7 +13,7 @@ using InputKernel = void (*)(const float* source, float* target, int64_t tiles);
 
 class InputGenerator : public LinearCode {
  public:
-  InputGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes);
+  InputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
   // A kernel for windows of which only these rows and columns lie in the input; the rest is zero. Returns its
   // offset in the code.

@@ -14,7 +14,7 @@ using direct::RowProduct;
 
 class WinogradKernel : public ConvKernel {
  public:
-  WinogradKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights)
+  WinogradKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         product_(ProductOf(g_.workload, std::min(g_.block_tiles, g_.tiles), g_.vector_floats),
                  g_.config.product, g_.block_tiles, cpu),
@@ -87,7 +87,7 @@ class WinogradKernel : public ConvKernel {
     return V(scratch + g_.elements() * g_.in_element, vector, tile);
   }
 
-  void PackWeights(const CpuInfo& cpu, const ConvWeights& weights) {
+  void PackWeights(const Target& cpu, const ConvWeights& weights) {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     element_weights_ = padded * w.ic;
@@ -164,7 +164,7 @@ class WinogradKernel : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const CpuInfo& cpu, const ConvWeights& weights) {
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
   return std::make_unique<WinogradKernel>(std::move(schedule), cpu, weights);
 }
 

@@ -25,7 +25,7 @@ int RowsAtOnce(const Transforms& t, int registers) {
 
 }  // namespace
 
-OutputGenerator::OutputGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes)
+OutputGenerator::OutputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : LinearCode(cpu, buffer_bytes),
       schedule_(schedule),
       transforms_(schedule.output_transforms()),

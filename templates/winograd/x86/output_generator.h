@@ -15,7 +15,7 @@ using OutputKernel = void (*)(const float* products, float* output, const float*
 
 class OutputGenerator : public LinearCode {
  public:
-  OutputGenerator(const Schedule& schedule, const CpuInfo& cpu, size_t buffer_bytes);
+  OutputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
   struct Variant {
     int rows = 0, columns = 0;  // of a tile, that lie in the output

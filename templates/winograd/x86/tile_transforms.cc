@@ -7,14 +7,14 @@ constexpr size_t kFixedBytes = 8192;  // constants
 
 }  // namespace
 
-TileTransforms::TileTransforms(const Schedule& schedule, const CpuInfo& cpu, const float* bias)
+TileTransforms::TileTransforms(const Schedule& schedule, const Target& cpu, const float* bias)
     : g_(schedule), bias_(schedule.out_vectors * schedule.vector_floats * sizeof(float)) {
   if (bias != nullptr) std::copy_n(bias, g_.workload.oc, bias_.floats());
   EmitInputKernels(cpu);
   EmitOutputKernels(cpu);
 }
 
-void TileTransforms::EmitInputKernels(const CpuInfo& cpu) {
+void TileTransforms::EmitInputKernels(const Target& cpu) {
   const size_t count = g_.in_rows.kinds.size() * g_.in_columns.kinds.size();
   input_code_ = std::make_unique<InputGenerator>(
       g_, cpu, kFixedBytes + count * InputGenerator::KernelBytes(g_.window()));
@@ -30,7 +30,7 @@ void TileTransforms::EmitInputKernels(const CpuInfo& cpu) {
 
 // All kinds for a full vector, then, where the last one is not full, all for that; and once more all of
 // them streaming.
-void TileTransforms::EmitOutputKernels(const CpuInfo& cpu) {
+void TileTransforms::EmitOutputKernels(const Target& cpu) {
   std::vector<int> lanes = {g_.vector_floats};
   const auto partial = static_cast<int>(g_.workload.oc % g_.vector_floats);
   if (partial > 0) lanes.push_back(partial);

@@ -20,7 +20,7 @@ struct RowPart {
 class TileTransforms {
  public:
   // The schedule must outlive this. bias: oc floats, or null.
-  TileTransforms(const Schedule& schedule, const CpuInfo& cpu, const float* bias);
+  TileTransforms(const Schedule& schedule, const Target& cpu, const float* bias);
 
   // One vector of input channels to V[0] of the part's first tile; and M[0] of that tile to one vector of
   // output channels with post-ops, together with the padding vectors behind the last one. Where the config
@@ -43,8 +43,8 @@ class TileTransforms {
   std::span<const uint8_t> output_code() const { return {output_code_->getCode(), output_code_->getSize()}; }
 
  private:
-  void EmitInputKernels(const CpuInfo& cpu);
-  void EmitOutputKernels(const CpuInfo& cpu);
+  void EmitInputKernels(const Target& cpu);
+  void EmitOutputKernels(const Target& cpu);
   bool Streams(const KernelArgs& args) const;
   void ClearPadding(const KernelArgs& args, const RowPart& part) const;
 

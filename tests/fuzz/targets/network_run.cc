@@ -33,7 +33,7 @@ bool IsSmall(const Graph& graph) {
   return elements <= kMaxElements && flops <= kMaxFlops;
 }
 
-void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu) {
+void RunOnce(Graph graph, const Plan& plan, const Target& cpu) {
   std::vector<Tensor> inputs, outputs;
   for (const Graph::NodeId id : graph.GraphInputs())
     inputs.push_back(MakeInput(graph.node(id), EndLayout(graph.node(id), plan.ends.inputs)));

@@ -10,6 +10,6 @@ namespace tilesmith::fuzz {
 bool IsSmall(const Graph& graph);
 
 // Builds the network as the plan says and runs it on made-up inputs. Precondition: the plan is for the graph.
-void RunOnce(Graph graph, const Plan& plan, const CpuInfo& cpu);
+void RunOnce(Graph graph, const Plan& plan, const Target& cpu);
 
 }  // namespace tilesmith::fuzz

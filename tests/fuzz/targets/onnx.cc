@@ -110,7 +110,7 @@ void Run(const std::string& input) {
   Graph graph = OptimizeGraph(ImportOnnxBytes(bytes, "model.onnx", {.limits = kLimits}));
   GraphHash(graph);
   if (!IsSmall(graph)) return;
-  const CpuInfo cpu = CapIsa(DetectCpu(), Isa::kAvx512);
+  const Target cpu = CapIsa(DetectCpu(), Isa::kAvx512);
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   RunOnce(std::move(graph), plan, cpu);
 }

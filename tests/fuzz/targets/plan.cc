@@ -49,11 +49,11 @@ Graph MakeGraph() {
 
 void Run(const std::string& input) {
   static const Graph graph = MakeGraph();
-  const CpuInfo cpu = FuzzCpu();
+  const Target cpu = FuzzCpu();
   const InputFile file(input);
   const Plan plan = ReadPlan(file.path());
   CheckPlan(plan, graph, cpu, 1, true);
-  const CpuInfo here = CapIsa(DetectCpu(), Isa::kAvx2);
+  const Target here = CapIsa(DetectCpu(), Isa::kAvx2);
   if (here.isa == cpu.isa) RunOnce(graph, plan, cpu);
 }
 

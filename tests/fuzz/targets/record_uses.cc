@@ -12,7 +12,7 @@ void UseRecord(const Record& record) {
   RecordKey(record).ToString();
   const ConvTemplate* const conv_template = KnownConvTemplate(record.template_name);
   if (conv_template == nullptr) return;
-  const CpuInfo& cpu = record.target;
+  const Target& cpu = record.target;
   if (!conv_template->Supports(record.workload, cpu).ok) return;
   const ConfigSpace space = conv_template->Space(record.workload, cpu);
   const Config usual = conv_template->Default(record.workload, cpu);

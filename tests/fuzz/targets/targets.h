@@ -1,13 +1,13 @@
 // What the files of this folder define; targets.cc lists them.
 #pragma once
 
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 #include "tests/fuzz/target.h"
 
 namespace tilesmith::fuzz {
 
 // A machine that is the same everywhere, so that seeds written for it are accepted.
-inline CpuInfo FuzzCpu() { return {.model = "fuzz", .isa = Isa::kAvx2, .cores = 2, .l3_bytes = 8 << 20}; }
+inline Target FuzzCpu() { return {.model = "fuzz", .isa = Isa::kAvx2, .cores = 2, .l3_bytes = 8 << 20}; }
 
 FuzzTarget AutotvmTarget();
 FuzzTarget ConfigTarget();

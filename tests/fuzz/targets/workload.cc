@@ -53,7 +53,7 @@ void Run(const std::string& input) {
   Require(WorkloadToString(Reread(text)) == text, "and canonical itself");
   workload.flops();
   constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
-  CpuInfo cpu = FuzzCpu();
+  Target cpu = FuzzCpu();
   cpu.isa = kIsas[input.size() % std::size(kIsas)];
   for (const ConvTemplate* conv_template : ConvTemplates()) {
     if (!conv_template->Supports(workload, cpu).ok) continue;

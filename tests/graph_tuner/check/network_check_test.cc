@@ -47,7 +47,7 @@ struct Checked {
   Graph graph;
   Plan plan;
   std::vector<Tensor> inputs;
-  CpuInfo cpu = TestCpu();
+  Target cpu = TestCpu();
   int threads = 2;
 
   Checked(Graph g, Plan p) : graph(std::move(g)), plan(std::move(p)), inputs(RandomInputs(graph, 1)) {}
@@ -109,7 +109,7 @@ Graph Ordinary() {
 }
 
 std::vector<Checked> BothPlans(const Graph& graph) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   return {{graph, HeuristicPlan(graph, cpu, 2)}, {graph, UniformPlan(graph, cpu, 8)}};
 }
 

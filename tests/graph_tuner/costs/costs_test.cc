@@ -41,7 +41,7 @@ TEST_F(CostsTest, FileKeepsFiguresByMachineAndThreads) {
                         "\"to\":\"NCHW8c\",\"seconds\":1.5e-06}\n");
   EXPECT_EQ(CostFile(path_, SyntheticCpu(), 2).Find(key), 1.5e-6);
   EXPECT_EQ(CostFile(path_, SyntheticCpu(), 1).Find(key), std::nullopt);
-  CpuInfo other = SyntheticCpu();
+  Target other = SyntheticCpu();
   other.isa = Isa::kAvx2;
   EXPECT_EQ(CostFile(path_, other, 2).Find(key), std::nullopt);
   EXPECT_EQ(CostFile("", SyntheticCpu(), 2).Find(key), std::nullopt);
@@ -268,7 +268,7 @@ TEST_F(CostsTest, QuestionsAreAskedOnce) {
 
 // The real thing, on tiny tensors: positive times, and a cache that answers without measuring.
 TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
-  const CpuInfo cpu = CapIsa(TestCpu(), Isa::kPortable);
+  const Target cpu = CapIsa(TestCpu(), Isa::kPortable);
   const Shape shape = {1, 20, 6, 6};
   const OpPtr relu = std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu, 0, 0});
   std::vector<double> answers[2];

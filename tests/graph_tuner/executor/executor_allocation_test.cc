@@ -25,7 +25,7 @@ TEST(ExecutorAllocation, RunningAllocatesNothing) {
   const auto pool = graph.Add("pool", std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {relu});
   const auto flat = graph.Add("flat", std::make_shared<ViewOp>("Flatten", Shape{0, -1}), {pool});
   graph.MarkOutput(graph.Add("softmax", std::make_shared<SoftmaxOp>(1, 1), {flat}));
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   for (const Plan& plan : {HeuristicPlan(graph, cpu, 2), UniformPlan(graph, cpu, 1)}) {
     Executor executor(graph, plan, OpenDevice(cpu, 2));
     const std::vector<Tensor> inputs = RandomInputs(graph, 3);

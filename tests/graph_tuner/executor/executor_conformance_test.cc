@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kCasesThatRun = 192;
 
 std::vector<Tensor> Execute(const Graph& graph, const std::vector<Tensor>& inputs) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   Executor executor(graph, HeuristicPlan(graph, cpu, 2), OpenDevice(cpu, 2));
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
   executor.Run(Pointers(inputs), Pointers(outputs));

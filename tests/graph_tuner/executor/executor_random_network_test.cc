@@ -218,7 +218,7 @@ Layout RandomLayout(TestRandom& random) {
   return random.Pick(layouts);
 }
 
-Record RandomRecord(const ConvWorkload& workload, const CpuInfo& cpu, TestRandom& random) {
+Record RandomRecord(const ConvWorkload& workload, const Target& cpu, TestRandom& random) {
   const ConvTemplate& conv_template = FindConvTemplate("portable");
   const ConfigSpace space = conv_template.Space(workload, cpu);
   Record record;
@@ -235,7 +235,7 @@ Record RandomRecord(const ConvWorkload& workload, const CpuInfo& cpu, TestRandom
 
 Graph RandomNetwork(TestRandom& random) { return NetworkMaker(random).Make(); }
 
-Plan RandomPlan(const Graph& graph, const CpuInfo& cpu, TestRandom& random) {
+Plan RandomPlan(const Graph& graph, const Target& cpu, TestRandom& random) {
   // One layout is favoured, since only where neighbours agree are concats sliced and results put in place.
   const Layout favourite = RandomLayout(random);
   Plan plan;
@@ -267,7 +267,7 @@ namespace {
 constexpr double kNetworkTolerance = 1e-4;
 
 TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestRandom random(seed);

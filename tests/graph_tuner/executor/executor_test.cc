@@ -29,7 +29,7 @@ OpPtr Concat() { return std::make_shared<ConcatOp>(1); }
 
 // Checks the answers of one plan and returns the steps it took.
 std::vector<std::string> StepsOf(const Graph& graph, const Plan& plan, int threads = 2) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   Executor executor(graph, plan, OpenDevice(cpu, threads));
   const std::vector<Tensor> inputs = RandomInputs(graph, 7);
   ExpectOutputs(executor, graph, inputs, RunReference(graph, Pointers(inputs)), kTolerance);
@@ -189,7 +189,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
   const NodeId y = graph.Add("y", std::make_shared<ThrowingOp>(armed), {x});
   graph.MarkOutput(AddConv(graph, "z", {y}, 8));
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   Executor executor(graph, UniformPlan(graph, cpu, 8), OpenDevice(cpu, 3));
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
@@ -236,7 +236,7 @@ TEST(Executor, StopsAtTheNextStepWhenToldTo) {
   const NodeId y = graph.Add("y", std::make_shared<CallingOp>([&] { stop = tell; }), {x});
   const NodeId z = AddConv(graph, "z", {y}, 8);
   graph.MarkOutput(graph.Add("w", std::make_shared<CallingOp>([&] { ++later; }), {z}));
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const Plan plan = UniformPlan(graph, cpu, 8);
   Executor executor(graph, plan, OpenDevice(cpu, 3), &stop);
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
@@ -271,7 +271,7 @@ class ExecutorErrors : public testing::Test {
   }
 
   Graph graph_;
-  CpuInfo cpu_;
+  Target cpu_;
   Plan plan_;
 };
 

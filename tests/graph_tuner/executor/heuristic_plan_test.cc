@@ -22,7 +22,7 @@ NetworkOptions Small(const BuiltInNetwork& network) {
 class HeuristicPlanOf : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(HeuristicPlanOf, ComputesTheReference) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const auto network = std::find_if(BuiltInNetworks().begin(), BuiltInNetworks().end(),
                                     [](const BuiltInNetwork& other) { return other.name == GetParam(); });
   const Graph graph = BuildNetwork(network->name, Small(*network));
@@ -35,7 +35,7 @@ TEST_P(HeuristicPlanOf, ComputesTheReference) {
 }
 
 TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const Graph graph = OptimizeGraph(BuildNetwork(GetParam()));
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
@@ -47,7 +47,7 @@ TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
 }
 
 TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const Graph graph = OptimizeGraph(BuildNetwork(GetParam()));
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   EXPECT_EQ(plan.graph_hash, GraphHash(graph));
@@ -69,7 +69,7 @@ TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {
 }
 
 TEST(HeuristicPlan, ConcatsOfBuiltInNetworksMoveNothing) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   for (const char* name : {"densenet121", "squeezenet1_1", "inception_v3", "unet"}) {
     const Graph graph = OptimizeGraph(BuildNetwork(name));
     const Plan plan = HeuristicPlan(graph, cpu, 1);

@@ -24,7 +24,7 @@ std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
 }
 
 // Some random configs of every template that can run here, at random prices.
-void AddRandomRecords(const ConvWorkload& workload, const CpuInfo& cpu, TestRandom& random,
+void AddRandomRecords(const ConvWorkload& workload, const Target& cpu, TestRandom& random,
                       std::vector<Record>& records) {
   constexpr int kConfigsPerTemplate = 6;
   for (const ConvTemplate* conv_template : ConvTemplates()) {
@@ -48,7 +48,7 @@ void AddRandomRecords(const ConvWorkload& workload, const CpuInfo& cpu, TestRand
 }
 
 // For every conv, and for every pair that a template can fuse, which costs no more than one conv.
-std::vector<Record> RandomLog(const Graph& graph, const CpuInfo& cpu, uint64_t seed) {
+std::vector<Record> RandomLog(const Graph& graph, const Target& cpu, uint64_t seed) {
   TestRandom random(seed);
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
@@ -76,7 +76,7 @@ class PlanRun : public testing::TestWithParam<std::pair<const char*, int64_t>> {
 
 TEST_P(PlanRun, EveryPlanComputesTheReference) {
   const auto [name, size] = GetParam();
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   const Graph graph = OptimizeGraph(BuildNetwork(name, {.batch = 2, .height = size, .width = size}));
   const std::vector<Tensor> inputs = RandomInputs(graph, 3);
   const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));

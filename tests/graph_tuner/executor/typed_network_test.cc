@@ -103,7 +103,7 @@ struct TypedNetwork {
 };
 
 std::vector<Plan> PlansFor(const Graph& graph) {
-  const CpuInfo cpu = TestCpu();
+  const Target cpu = TestCpu();
   return {HeuristicPlan(graph, cpu, 2), UniformPlan(graph, cpu, 8), UniformPlan(graph, cpu, 16)};
 }
 

@@ -265,14 +265,14 @@ TEST_F(PlanFileTest, TransformsOfUnknownTensorsAreRefused) {
 
 TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
   const Plan plan = MakePlan(graph_);
-  auto refusal = [&](const Plan& p, const Graph& graph, const CpuInfo& cpu, int threads, bool force) {
+  auto refusal = [&](const Plan& p, const Graph& graph, const Target& cpu, int threads, bool force) {
     return Refusal(ErrorCode::kUsage, [&] { CheckPlan(p, graph, cpu, threads, force); });
   };
-  const CpuInfo cpu = SyntheticCpu();
+  const Target cpu = SyntheticCpu();
   EXPECT_THAT(refusal(plan, RandomNetwork(13, 10), cpu, 2, false),
               HasSubstr("made for network \"random12\""));
   EXPECT_THAT(refusal(plan, RandomNetwork(13, 10), cpu, 2, true), HasSubstr("node \""));
-  CpuInfo other = cpu;
+  Target other = cpu;
   other.model = "another";
   EXPECT_THAT(refusal(plan, graph_, other, 2, false), HasSubstr("made on \"synthetic\""));
   CheckPlan(plan, graph_, other, 2, true);

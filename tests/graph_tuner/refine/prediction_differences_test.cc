@@ -49,8 +49,8 @@ class PredictionDifferencesTest : public testing::Test {
   StepProfile& Large() { return measurement_.steps[1]; }
   MeasureConditions& LargeConditions() { return plan_.nodes[1].record->conditions; }
 
-  CpuInfo cpu_ = [] {
-    CpuInfo cpu = SyntheticCpu();
+  Target cpu_ = [] {
+    Target cpu = SyntheticCpu();
     cpu.l2_bytes = 1 << 20;
     cpu.l3_bytes = 2 << 20;
     return cpu;

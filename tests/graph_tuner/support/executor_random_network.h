@@ -11,6 +11,6 @@ namespace tilesmith {
 Graph RandomNetwork(TestRandom& random);
 
 // Random layouts for every node: portable template configs for convs, any layout an op runs in for others.
-Plan RandomPlan(const Graph& graph, const CpuInfo& cpu, TestRandom& random);
+Plan RandomPlan(const Graph& graph, const Target& cpu, TestRandom& random);
 
 }  // namespace tilesmith

@@ -125,7 +125,7 @@ inline Graph::NodeId AddConv(Graph& graph, const std::string& name, std::vector<
 }
 
 // Every node in one layout where it can (`block` channels per block), convs by the portable template.
-inline Plan UniformPlan(const Graph& graph, const CpuInfo& cpu, int64_t block) {
+inline Plan UniformPlan(const Graph& graph, const Target& cpu, int64_t block) {
   const Layout layout = Layout::Blocked(block);
   Plan plan;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {

@@ -26,8 +26,8 @@
 
 namespace tilesmith {
 
-inline CpuInfo SyntheticCpu() {
-  CpuInfo cpu;
+inline Target SyntheticCpu() {
+  Target cpu;
   cpu.model = "synthetic";
   cpu.isa = Isa::kPortable;
   cpu.cores = 2;
@@ -85,7 +85,7 @@ class SyntheticCosts final : public CostSource {
 // A record of the portable template, which runs in any pair of layouts.
 inline Record SyntheticRecord(const ConvWorkload& workload, int64_t in_block, int64_t out_block,
                               double seconds) {
-  const CpuInfo cpu = SyntheticCpu();
+  const Target cpu = SyntheticCpu();
   const ConvTemplate& portable = FindConvTemplate("portable");
   Record record;
   record.target = cpu;
@@ -108,7 +108,7 @@ inline Record SyntheticRecord(const ConvWorkload& workload, int64_t in_block, in
 }
 
 // A record of every template that supports the workload on `cpu`, with its default config.
-inline std::vector<Record> RecordOfEachTemplate(const ConvWorkload& workload, const CpuInfo& cpu) {
+inline std::vector<Record> RecordOfEachTemplate(const ConvWorkload& workload, const Target& cpu) {
   std::vector<Record> records;
   for (const ConvTemplate* conv_template : ConvTemplates()) {
     if (!conv_template->Supports(workload, cpu).ok) continue;

@@ -109,7 +109,7 @@ TEST_F(Autotvm, TakesTheNearestConfigAndSaysSo) {
   EXPECT_FALSE(RecordFromAutotvm(kFirstLayer).same_tiles);
   EXPECT_EQ(record.conditions.threads, 4);
   const ConvTemplate& direct = FindConvTemplate("direct");
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = record.target.isa;
   EXPECT_EQ(direct.Space(record.workload, cpu).WhyInvalid(record.config), "");
 }

@@ -54,7 +54,7 @@ TEST(AccuracyTest, LimitsAreChecked) {
 }
 
 TEST(AccuracyTest, ForbiddenTemplatesAreNotTuned) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kPortable;
   const ConvWorkload workload = ParseWorkload("ic64ih56oc64kh3ph1");
   EXPECT_FALSE(TemplatesToTune(workload, cpu).empty());

@@ -21,8 +21,8 @@ constexpr const char* kRestrictions =
     "ic_block=16 oc_block=16,32 oc_vectors=1,2,4 broadcast=0,1 ic_unroll=2,4,8 ic_pass=0 rows=1,2,7 "
     "balance_tiles=1 oc_inner=0 prefetch=0";
 
-CpuInfo SampleCpu() {
-  CpuInfo cpu;
+Target SampleCpu() {
+  Target cpu;
   cpu.model = "a CPU of the tests";
   cpu.isa = Isa::kAvx512;
   cpu.cores = 2;

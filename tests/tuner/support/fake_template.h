@@ -19,11 +19,11 @@ class FakeTemplate : public ConvTemplate {
       : size_(size), name_(std::move(name)), scale_(scale) {}
 
   std::string_view Name() const override { return name_; }
-  Support Supports(const ConvWorkload&, const CpuInfo&) const override { return Support::Yes(); }
+  Support Supports(const ConvWorkload&, const Target&) const override { return Support::Yes(); }
 
   // Small: 4 x 3 blocks, tile and rows, where tile * rows is at most 32. Huge: eight more knobs that must
   // agree, so that about one config in thirty is valid.
-  ConfigSpace Space(const ConvWorkload&, const CpuInfo&) const override {
+  ConfigSpace Space(const ConvWorkload&, const Target&) const override {
     std::vector<Knob> knobs = {{"ic_block", {1, 8, 16, 0}, ""},
                                {"oc_block", {8, 16, 0}, ""},
                                {"tile", {1, 2, 4, 8, 16}, ""},
@@ -42,15 +42,15 @@ class FakeTemplate : public ConvTemplate {
     });
   }
 
-  Config Default(const ConvWorkload& workload, const CpuInfo& cpu) const override {
+  Config Default(const ConvWorkload& workload, const Target& cpu) const override {
     return Space(workload, cpu).At(0);
   }
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     return {LayoutOfBlockKnob(config.Get("ic_block")), LayoutOfBlockKnob(config.Get("oc_block"))};
   }
   std::vector<std::string_view> LayoutKnobs() const override { return {"ic_block", "oc_block"}; }
-  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override { return {}; }
-  std::unique_ptr<ConvKernel> Build(const ConvWorkload&, const Config&, const CpuInfo&,
+  LoopFeatures Features(const ConvWorkload&, const Config&, const Target&) const override { return {}; }
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload&, const Config&, const Target&,
                                     const ConvWeights&) const override {
     TILESMITH_CHECK(false, "a fake template is never built");
   }

@@ -81,19 +81,19 @@ class FaultyKernel : public ConvKernel {
 class FaultyTemplate : public ConvTemplate {
  public:
   std::string_view Name() const override { return "faulty"; }
-  Support Supports(const ConvWorkload&, const CpuInfo&) const override { return Support::Yes(); }
-  ConfigSpace Space(const ConvWorkload&, const CpuInfo&) const override {
+  Support Supports(const ConvWorkload&, const Target&) const override { return Support::Yes(); }
+  ConfigSpace Space(const ConvWorkload&, const Target&) const override {
     std::vector<int64_t> faults;
     for (int64_t f = 0; f <= static_cast<int64_t>(Fault::kSlow); ++f) faults.push_back(f);
     return ConfigSpace({{"fault", faults, "what goes wrong"}}, nullptr);
   }
-  Config Default(const ConvWorkload&, const CpuInfo&) const override { return FaultConfig(Fault::kNone); }
+  Config Default(const ConvWorkload&, const Target&) const override { return FaultConfig(Fault::kNone); }
   LayoutPair Layouts(const ConvWorkload& workload, const Config&) const override {
     return PortableTemplate().Layouts(workload, PortableTemplate().Default(workload, DetectCpu()));
   }
 
-  LoopFeatures Features(const ConvWorkload&, const Config&, const CpuInfo&) const override { return {}; }
-  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const CpuInfo&,
+  LoopFeatures Features(const ConvWorkload&, const Config&, const Target&) const override { return {}; }
+  std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const Target&,
                                     const ConvWeights& weights) const override {
     const Fault fault = static_cast<Fault>(config.Get("fault"));
     if (fault == Fault::kBuildThrows) throw std::runtime_error("no registers left");
@@ -102,7 +102,7 @@ class FaultyTemplate : public ConvTemplate {
     if (fault == Fault::kBuildNeedsTerabytes) std::vector<char>(size_t{1} << 42).data()[1 << 20] = 1;
     if (fault == Fault::kBuildNeeds40Gigabytes) std::vector<char>(size_t{40} << 30).data()[1 << 20] = 1;
     const ConvTemplate& portable = PortableTemplate();
-    const CpuInfo cpu = DetectCpu();
+    const Target cpu = DetectCpu();
     auto conv = portable.Build(workload, portable.Default(workload, cpu), cpu, weights);
     return std::make_unique<FaultyKernel>(fault, workload, std::move(conv));
   }

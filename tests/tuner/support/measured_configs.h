@@ -21,7 +21,7 @@ inline double MadeUpSeconds(const Config& config) {
 }
 
 inline std::vector<Record> MeasuredConfigs(const std::string& workload, int count, uint64_t seed) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.model = "a CPU of the tests";
   cpu.isa = Isa::kAvx512;
   cpu.cores = 2;

@@ -30,7 +30,7 @@ class Provider : public OrtEp {
   const OrtApi& api_;
   const OrtLogger& logger_;
   const PluginOptions options_;
-  const Machine machine_;
+  const DevicePtr machine_;
   ImportOptions import_;
 };
 

@@ -1,4 +1,4 @@
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Isa, UnknownNameThrowsNamingTheKnown) {
 }
 
 TEST(CapIsa, LowersAndNeverRaises) {
-  CpuInfo cpu;
+  Target cpu;
   cpu.isa = Isa::kAvx512;
   cpu.cores = 7;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).isa, Isa::kAvx2);
@@ -36,8 +36,8 @@ TEST(CapIsa, LowersAndNeverRaises) {
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kPortable);
 }
 
-TEST(CpuInfo, VectorsFollowTheIsa) {
-  CpuInfo cpu;
+TEST(Target, VectorsFollowTheIsa) {
+  Target cpu;
   for (const auto& [isa, floats, registers] :
        {std::tuple{Isa::kPortable, 4, 16}, {Isa::kAvx2, 8, 16}, {Isa::kAvx512, 16, 32}}) {
     cpu.isa = isa;
@@ -47,7 +47,7 @@ TEST(CpuInfo, VectorsFollowTheIsa) {
 }
 
 TEST(DetectCpu, IsPlausible) {
-  const CpuInfo cpu = DetectCpu();
+  const Target cpu = DetectCpu();
   EXPECT_FALSE(cpu.model.empty());
   EXPECT_GE(cpu.cores, 1);
   EXPECT_GE(cpu.l1d_bytes, 4 << 10);

@@ -34,7 +34,6 @@ struct Target {
   int vector_registers() const { return isa == Isa::kAvx512 ? 32 : 16; }
   bool operator==(const Target&) const = default;
 };
-using CpuInfo = Target;
 
 // Same kind of device, model and ISA: figures of one hold for the other (version and core count are not
 // compared).
@@ -47,8 +46,8 @@ Isa ParseIsa(std::string_view text);
 
 // Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
 // state.
-CpuInfo DetectCpu();
+Target DetectCpu();
 // `cpu` with its ISA lowered to at most `cap`; this is how narrower machines are emulated.
-CpuInfo CapIsa(CpuInfo cpu, Isa cap);
+Target CapIsa(Target cpu, Isa cap);
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-#include "layouts/base/cpu.h"
+#include "layouts/base/target.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -77,8 +77,8 @@ Isa ParseIsa(std::string_view text) {
               fmt::format("unknown instruction set \"{}\" (known: portable, avx2, avx512)", text));
 }
 
-CpuInfo DetectCpu() {
-  CpuInfo cpu;
+Target DetectCpu() {
+  Target cpu;
   cpu.model = ReadModelName();
   cpu.isa = DetectIsa();
   cpu.cores = UsableCores();
@@ -88,7 +88,7 @@ CpuInfo DetectCpu() {
   return cpu;
 }
 
-CpuInfo CapIsa(CpuInfo cpu, Isa cap) {
+Target CapIsa(Target cpu, Isa cap) {
   if (cap < cpu.isa) cpu.isa = cap;
   return cpu;
 }
