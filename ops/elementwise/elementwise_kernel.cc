@@ -123,9 +123,9 @@ class BinaryKernel : public Kernel {
       if (slot == first) continue;
       const float* b = args.inputs[slot].image<float>(0);
       const auto b_strides = StridesOf(args, slot);
-      LoopNest<3> nest;
+      OperandLoops<3> nest;
       for (int i = 0; i < out.rank; ++i) nest.Add(out.size[i], {a_strides[i], b_strides[i], out.stride[i]});
-      nest.ForEach(begin, end, [&](const LoopNest<3>::Part& part) {
+      nest.ForEach(begin, end, [&](const OperandLoops<3>::Part& part) {
         loop_(op_, {a + part.offset[0], b + part.offset[1], result + part.offset[2], part.rows, part.columns,
                     part.row[0], part.row[1], part.row[2], part.column[0], part.column[1], part.column[2]});
       });

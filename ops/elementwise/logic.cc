@@ -172,6 +172,8 @@ BuiltOp BuildIsInf(const NodeSpec& spec) {
 
 BuiltOp BuildWhere(const NodeSpec& spec) {
   NeedInputs(spec, 3, 3);
+  if (spec.inputs[0].type != DataType::kBool)
+    Refuse(spec, fmt::format("its condition must be boolean, it is {}", DataTypeName(spec.inputs[0].type)));
   return BuiltWithInputs(std::make_shared<WhereOp>(), 3);
 }
 

@@ -12,7 +12,7 @@ namespace tilesmith {
 
 // A value on the stack: made anew for each call of a kernel, since only that knows how far images lie apart.
 template <int kOperands>
-class LoopNest {
+class OperandLoops {
  public:
   using Strides = std::array<int64_t, kOperands>;
 

@@ -1,8 +1,11 @@
 #include "ops/movement/gather_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "layouts/base/error.h"
 #include "ops/kernels/loop_nest.h"
 
 namespace tilesmith {
@@ -29,8 +32,8 @@ class GatherKernel : public Kernel {
     const MemoryDims data = MemoryDimsOf(request_.inputs[0], request_.layout, args.inputs[0].batch_stride);
     const MemoryDims indices = MemoryDimsOf(request_.inputs[1], index_layout, args.inputs[1].batch_stride);
     const MemoryDims out = MemoryDimsOf(request_.output, request_.layout, args.output.batch_stride);
-    LoopNest<3> rows;   // operands: the data, the indices, the output
-    LoopNest<2> inner;  // the data, the output
+    OperandLoops<3> rows;   // operands: the data, the indices, the output
+    OperandLoops<2> inner;  // the data, the output
     int to = 0;
     for (int d = 0; d < axis_; ++d, ++to) rows.Add(data.size[d], {data.stride[d], 0, out.stride[to]});
     for (int d = 0; d < indices.rank; ++d, ++to)
@@ -41,15 +44,13 @@ class GatherKernel : public Kernel {
     const char* const from = args.inputs[0].image<char>(0);
     char* const result = args.output.image<char>(0);
     rows.ForEach(range.begin * piece_, std::min(range.end * piece_, rows_),
-                 [&](const LoopNest<3>::Part& part) {
+                 [&](const OperandLoops<3>::Part& part) {
                    for (int64_t row = 0; row < part.rows; ++row) {
                      for (int64_t column = 0; column < part.columns; ++column) {
                        const auto at = [&](int k) {
                          return part.offset[k] + row * part.row[k] + column * part.column[k];
                        };
-                       int64_t index = read_(args.inputs[1].data, at(1));
-                       index = std::clamp<int64_t>(index < 0 ? index + size_ : index, 0, size_ - 1);
-                       const int64_t source = at(0) + index * data.stride[axis_];
+                       const int64_t source = at(0) + IndexAt(args.inputs[1], at(1)) * data.stride[axis_];
                        CopyInner(inner, from + source * element_, result + at(2) * element_);
                      }
                    }
@@ -67,8 +68,17 @@ class GatherKernel : public Kernel {
     });
   }
 
-  void CopyInner(const LoopNest<2>& inner, const char* from, char* to) const {
-    inner.ForEach(0, inner_, [&](const LoopNest<2>::Part& part) {
+  int64_t IndexAt(const InputView& indices, int64_t at) const {
+    const int64_t given = read_(indices.data, at), index = given < 0 ? given + size_ : given;
+    if (index < 0 || index >= size_) {
+      throw Error(ErrorCode::kBadModel, fmt::format("Gather index {} is outside axis {} of {}", given, axis_,
+                                                    ShapeToString(request_.inputs[0])));
+    }
+    return index;
+  }
+
+  void CopyInner(const OperandLoops<2>& inner, const char* from, char* to) const {
+    inner.ForEach(0, inner_, [&](const OperandLoops<2>::Part& part) {
       for (int64_t row = 0; row < part.rows; ++row) {
         const char* in = from + (part.offset[0] + row * part.row[0]) * element_;
         char* out = to + (part.offset[1] + row * part.row[1]) * element_;

@@ -7,8 +7,8 @@
 
 namespace tilesmith {
 
-// GatherOp's formula along `axis`, for elements of any type and indices of any integer type. An index outside
-// of the axis takes the nearest element: a kernel cannot throw.
+// GatherOp's formula along `axis`, for elements of any type and indices of any integer type. Running
+// throws Error(kBadModel) naming an index outside of the axis.
 std::unique_ptr<Kernel> MakeGatherKernel(const KernelRequest& request, int64_t axis);
 
 }  // namespace tilesmith

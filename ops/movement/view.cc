@@ -108,8 +108,9 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
   Shape shape = target_;
   Checked known = 1;
   size_t open = shape.size();
+  const bool copies = type_ != "Squeeze" && type_ != "Unsqueeze";
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) {
+    if (shape[i] == 0 && copies) {
       if (i >= from.size()) fail();
       shape[i] = from[i];
     }

@@ -137,6 +137,10 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct
       impl.AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias, p.bias));
     }
     impl.SetDestination(desc.dst_desc(), destination);
+    // The primitive keeps its own view of what its consumers see as images of a pixel.
+    const Dims pixel = {p.rows, p.out, 1, 1};
+    impl.parameters.push_back(*impl.destination);
+    impl.destination = Buffer(PlainDesc(pixel), pixel, impl.destination->storage);
     impl.has_weights = true;
   });
 }

@@ -228,7 +228,7 @@ std::vector<float> ConstantOver(const Graph& graph, NodeId id, const Shape& toge
 std::optional<WrittenNormalization> NormalizationBehind(const Graph& graph, NodeId id) {
   std::vector<float> shift, scale;
   const auto peel = [&](BinaryKind kind, std::vector<float>& values) {
-    if (!IsBinary(graph, id, kind)) return false;
+    if (!IsBinary(graph, id, kind) || graph.node(id).shape.empty()) return false;
     const std::vector<NodeId> inputs = graph.Inputs(id);
     for (const size_t slot : {size_t{1}, size_t{0}}) {
       const NodeId inner = inputs[1 - slot];

@@ -84,8 +84,8 @@ class ReduceKernel : public Kernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const MemoryDims in = MemoryDimsOf(in_, Layout::Nchw(), args.inputs[0].batch_stride);
     const MemoryDims out = MemoryDimsOf(out_, Layout::Nchw(), args.output.batch_stride);
-    LoopNest<2> kept;     // operands: the input, the output
-    LoopNest<1> reduced;  // the input
+    OperandLoops<2> kept;     // operands: the input, the output
+    OperandLoops<1> reduced;  // the input
     for (int axis = 0, out_axis = 0; axis < in.rank; ++axis) {
       if (is_reduced_[axis]) {
         reduced.Add(in.size[axis], {in.stride[axis]});
@@ -116,15 +116,15 @@ class ReduceKernel : public Kernel {
   }
 
  private:
-  float ReduceOne(const LoopNest<1>& reduced, const float* in) const {
+  float ReduceOne(const OperandLoops<1>& reduced, const float* in) const {
     double shift = 0;
     if (kind_ == ReduceKind::kLogSumExp) shift = Shift(Total(reduced, in, ReduceStep::kMax, 0));
     return Finish(Total(reduced, in, StepOf(kind_), shift), shift);
   }
 
-  double Total(const LoopNest<1>& reduced, const float* in, ReduceStep step, double shift) const {
+  double Total(const OperandLoops<1>& reduced, const float* in, ReduceStep step, double shift) const {
     double total = NeutralOf(step);
-    reduced.ForEach(0, reduced_, [&](const LoopNest<1>::Part& part) {
+    reduced.ForEach(0, reduced_, [&](const OperandLoops<1>::Part& part) {
       for (int64_t row = 0; row < part.rows; ++row) {
         const float* from = in + part.offset[0] + row * part.row[0];
         const bool adjacent = part.column[0] == 1;
@@ -139,7 +139,7 @@ class ReduceKernel : public Kernel {
   }
 
   // `columns` outputs whose inputs are adjacent.
-  void ReduceStrip(const LoopNest<1>& reduced, const float* in, int64_t columns, float* out,
+  void ReduceStrip(const OperandLoops<1>& reduced, const float* in, int64_t columns, float* out,
                    int64_t out_step) const {
     double totals[kStripColumns], largest[kStripColumns];
     float shifts[kStripColumns] = {};
@@ -151,7 +151,7 @@ class ReduceKernel : public Kernel {
     for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Finish(totals[i], shifts[i]);
   }
 
-  void Totals(const LoopNest<1>& reduced, const float* in, int64_t columns, ReduceStep step,
+  void Totals(const OperandLoops<1>& reduced, const float* in, int64_t columns, ReduceStep step,
               const float* shifts, double* totals) const {
     std::fill_n(totals, columns, NeutralOf(step));
     float sums[kStripColumns];
@@ -162,7 +162,7 @@ class ReduceKernel : public Kernel {
         for (int64_t i = 0; i < columns; ++i) Join(step, sums[i], totals[i]);
       }
     };
-    reduced.ForEach(0, reduced_, [&](const LoopNest<1>::Part& part) {
+    reduced.ForEach(0, reduced_, [&](const OperandLoops<1>::Part& part) {
       const float* first = in + part.offset[0];
       if (part.columns == 1) return take(first, part.row[0], part.rows);
       for (int64_t row = 0; row < part.rows; ++row)

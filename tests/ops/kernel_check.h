@@ -57,7 +57,7 @@ class KernelPlacement {
 };
 
 // The tensor in `layout`, padding zero, gaps NaN.
-inline std::unique_ptr<GuardedTensor> Spread(const Tensor& tensor, const Layout& layout, Guard guard) {
+inline std::unique_ptr<GuardedTensor> SpreadOut(const Tensor& tensor, const Layout& layout, Guard guard) {
   const KernelPlacement place(tensor.shape(), layout);
   auto buffer = std::make_unique<GuardedTensor>(place.floats(), guard);
   for (int64_t n = 0; n < place.images(); ++n)
@@ -114,7 +114,7 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
   std::vector<std::unique_ptr<GuardedTensor>> buffers;
   std::vector<InputView> views;
   for (const Tensor& input : inputs) {
-    buffers.push_back(Spread(input, setting.layout, setting.guard));
+    buffers.push_back(SpreadOut(input, setting.layout, setting.guard));
     views.push_back(buffers.back()->input_view(KernelPlacement(input.shape(), setting.layout).stride()));
   }
   const KernelPlacement place(want.shape(), setting.layout);
@@ -125,7 +125,7 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
     if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
     SCOPED_TRACE("in place of input " + std::to_string(slot));
-    const auto shared = Spread(inputs[slot], setting.layout, setting.guard);
+    const auto shared = SpreadOut(inputs[slot], setting.layout, setting.guard);
     std::vector<InputView> in_place = views;
     in_place[slot] = shared->input_view(place.stride());
     RunInShares(*kernel, {in_place, shared->output_view(place.stride()), nullptr});

@@ -186,17 +186,21 @@ TEST(MovementKernels, GathersOfRandomShapes) {
   }
 }
 
-TEST(MovementKernels, GatherOutsideTakesTheNearest) {
-  Tensor data({4}), indices({3}, Layout::Nchw(DataType::kI64)), out({3});
+TEST(MovementKernels, GatherOutsideIsAnError) {
+  Tensor data({4}), indices({2}, Layout::Nchw(DataType::kI64)), out({2});
   std::iota(data.floats(), data.floats() + 4, 1.0f);
-  indices.ints()[0] = -100, indices.ints()[1] = 100, indices.ints()[2] = -1;
   const InputView views[] = {data.input_view(), indices.input_view()};
   const auto kernel =
-      GatherOp(0).MakeKernel({{{4}, {3}}, {3}, Layout::Nchw(), TestCpu(), {DataType::kF32, DataType::kI64}});
-  RunInShares(*kernel, {views, out.output_view(), nullptr});
+      GatherOp(0).MakeKernel({{{4}, {2}}, {2}, Layout::Nchw(), TestCpu(), {DataType::kF32, DataType::kI64}});
+  const auto run = [&] { kernel->Run({views, out.output_view(), nullptr}, 0, {0, kernel->Tasks(0), 0}); };
+  for (const int64_t index : {int64_t{-5}, int64_t{4}, std::numeric_limits<int64_t>::min()}) {
+    indices.ints()[1] = index;
+    EXPECT_THROW(run(), Error) << index;
+  }
+  indices.ints()[0] = -4, indices.ints()[1] = -1;
+  run();
   EXPECT_EQ(out.floats()[0], 1);
   EXPECT_EQ(out.floats()[1], 4);
-  EXPECT_EQ(out.floats()[2], 4);
 }
 
 TEST(MovementKernels, ViewsOfEverySize) {

@@ -122,7 +122,7 @@ TEST(OneDnnNetwork, RunsOurKernelsWhereThereIsNoPrimitive) {
   const auto a = AddConv(graph, "mb1ic16ih6oc64kh3ph1+relu", {input});
   const auto shuffled = graph.Add("", std::make_shared<DepthToSpaceOp>(DepthToSpaceParams{2, 2}), {a});
   const auto b = AddConv(graph, "mb1ic16ih12oc20kh3ph1", {shuffled});
-  graph.MarkOutput(graph.Add("", std::make_shared<TransposeOp>(std::vector<int64_t>{0, 2, 3, 1}), {b}));
+  graph.MarkOutput(graph.Add("", std::make_shared<TransposeOp>(std::vector<int64_t>{0, 1, 3, 2}), {b}));
   ExpectComputesReference(graph, Direct, 1e-4);
   const auto network = OneDnnNetwork::Create(OptimizeGraph(graph), Direct, TestCpu());
   EXPECT_EQ(network->GuestTypes(), (std::vector<std::string>{"DepthToSpace", "Transpose"}));

@@ -324,7 +324,7 @@ TEST(OneDnnPrimitive, InnerProductAndSoftmax) {
   ASSERT_NE(dense, nullptr) << refusal;
   dense->SetInput(0, x);
   dense->Run();
-  const Tensor y = dense->GetOutput();
+  const Tensor y = dense->GetOutput().Reshaped({rows, out});  // images of one pixel
   const auto softmax = MakeOneDnnSoftmax({rows, out}, 1, &refusal);
   ASSERT_NE(softmax, nullptr) << refusal;
   softmax->SetInput(0, y);

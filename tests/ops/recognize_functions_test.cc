@@ -16,7 +16,7 @@ using Id = Graph::NodeId;
 using testing::ElementsAre;
 
 // A graph whose nodes are imported as those of a model are.
-struct Model {
+struct WrittenModel {
   Net net;
 
   Id Input(Shape shape) { return net.Input("x", std::move(shape)); }
@@ -54,7 +54,7 @@ struct Model {
 TEST(RecognizeFunctions, GeluByErf) {
   for (const int order : {0, 1, 2, 3}) {
     SCOPED_TRACE(order);
-    Model m;
+    WrittenModel m;
     const Id x = m.Input({2, 3, 5});
     const Id scaled = order == 3 ? m.Node("Mul", {x, m.Scalar(std::numbers::sqrt2 / 2)})
                                  : m.Node("Div", {x, m.Scalar(1.4142135381698608)});
@@ -71,7 +71,7 @@ TEST(RecognizeFunctions, GeluByErf) {
 TEST(RecognizeFunctions, GeluByTanh) {
   for (const int order : {0, 1, 2}) {
     SCOPED_TRACE(order);
-    Model m;
+    WrittenModel m;
     const Id x = m.Input({2, 3, 5});
     const double slope = std::sqrt(2 / std::numbers::pi);
     Id argument = 0;
@@ -92,11 +92,11 @@ TEST(RecognizeFunctions, GeluByTanh) {
 }
 
 TEST(RecognizeFunctions, LeavesOtherFormulas) {
-  Model m;
+  WrittenModel m;
   const Id x = m.Input({2, 3, 5});
   const Id gate = m.Node("Add", {m.Node("Erf", {m.Node("Div", {x, m.Scalar(1.5)})}), m.Scalar(1)});
   EXPECT_THAT(m.Optimized(m.Node("Mul", {x, gate})), testing::Contains("Erf"));
-  Model two;
+  WrittenModel two;
   const Id a = two.Input({2, 3, 5}), b = two.net.Input("b", {2, 3, 5});
   const Id erf = two.Node("Erf", {two.Node("Div", {a, two.Scalar(std::numbers::sqrt2)})});
   EXPECT_THAT(two.Optimized(two.Node("Mul", {b, two.Node("Add", {erf, two.Scalar(1)})})),
@@ -104,13 +104,13 @@ TEST(RecognizeFunctions, LeavesOtherFormulas) {
 }
 
 TEST(RecognizeFunctions, Mish) {
-  Model m;
+  WrittenModel m;
   const Id x = m.Input({1, 3, 4, 5});
   const Id gate = m.Node("Tanh", {m.Node("Softplus", {x})});
   EXPECT_THAT(m.Optimized(m.Node("Mul", {x, gate})), ElementsAre("Input", "Mish"));
 }
 
-Id WrittenOutLayer(Model& m, Id x, bool shared) {
+Id WrittenOutLayer(WrittenModel& m, Id x, bool shared) {
   const Id mean = m.Mean(x, {-1}), difference = m.Node("Sub", {x, mean});
   const Id other = shared ? difference : m.Node("Sub", {x, mean});
   const Id variance = m.Mean(m.Node("Pow", {other, m.Scalar(2)}), {-1});
@@ -119,16 +119,16 @@ Id WrittenOutLayer(Model& m, Id x, bool shared) {
 
 TEST(RecognizeFunctions, LayerNormalization) {
   for (const bool shared : {true, false}) {
-    Model m;
+    WrittenModel m;
     const Id x = m.Input({2, 3, 5});
     const Id y = m.Node("Mul", {WrittenOutLayer(m, x, shared), m.Constant(*RandomTensor({5}, 1))});
     EXPECT_THAT(m.Optimized(m.Node("Add", {y, m.Constant(*RandomTensor({5}, 2))})),
                 ElementsAre("Input", "LayerNormalization"));
   }
-  Model bare;
+  WrittenModel bare;
   const Id z = WrittenOutLayer(bare, bare.Input({2, 3, 5}), true);
   EXPECT_THAT(bare.Optimized(z), ElementsAre("Input", "LayerNormalization"));
-  Model varied;  // scales that vary along another axis stay outside
+  WrittenModel varied;  // scales that vary along another axis stay outside
   const Id w = WrittenOutLayer(varied, varied.Input({2, 3, 5}), true);
   EXPECT_THAT(varied.Optimized(varied.Node("Mul", {w, varied.Constant(*RandomTensor({3, 5}, 1))})),
               ElementsAre("Input", testing::_, testing::_, "Mul"));

@@ -378,7 +378,7 @@ TEST_F(InstalledTest, TheLibraryShowsNothingButItsInterface) {
   ASSERT_EQ(names.exit_code, 0) << names.err;
   EXPECT_THAT(names.out, testing::HasSubstr("tilesmith::Model::Load"));
   EXPECT_THAT(names.out, testing::HasSubstr(" tilesmith_run"));
-  for (const char* hidden : {"tilesmith::Executor", "tilesmith::Graph", "tilesmith::Layout::Parse"})
+  for (const char* hidden : {"tilesmith::Executor", "tilesmith::Graph::", "tilesmith::Layout::Parse"})
     EXPECT_THAT(names.out, testing::Not(testing::HasSubstr(hidden)));
 }
 

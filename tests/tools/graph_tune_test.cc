@@ -55,9 +55,9 @@ class GraphTuneTest : public testing::Test {
 
   ProgramResult Run(std::vector<std::string> more) const {
     std::vector<std::string> arguments = {"graph-tune",      kModel, "--input-shape",    kInput,      "--log",
-                                          File("log.jsonl"), "-o",   File("plan.jsonl"), "--threads", "1",
-                                          "--time",          "1ms"};
+                                          File("log.jsonl"), "-o",   File("plan.jsonl"), "--threads", "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
+    if (std::ranges::find(more, "--time") == more.end()) arguments.insert(arguments.end(), {"--time", "1ms"});
     return Tilesmith(arguments);
   }
 
@@ -181,7 +181,7 @@ TEST_F(GraphTuneTest, TablesForPeople) {
     EXPECT_THAT(result.out, testing::HasSubstr(text));
   }
   EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("costs of ops and transforms"),
-                                         testing::ContainsRegex("running plans by turns, about .* left")));
+                                         testing::ContainsRegex("running .*plans by turns, about .* left")));
 }
 
 // A budget of seconds, against plans that would take many minutes.

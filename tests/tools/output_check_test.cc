@@ -19,7 +19,7 @@ TEST(OutputCheck, PlansBesideTheReference) {
   const DevicePtr machine = OpenDevice(DetectCpu(), 1);
   const Plan plan = HeuristicPlan(graph, machine->target(), 1);
   const std::vector<PlanToCheck> plans = {{"the plan", &plan, ""}, {"another", nullptr, "the same"}};
-  const OutputCheck check = CheckOutputs(model, graph, plans, machine, "");
+  const OutputCheck check = CheckOutputs(model, graph, plans, machine, "", nullptr);
   EXPECT_EQ(check.expected_from, "the reference");
   ASSERT_EQ(check.differences.size(), 2u);
   EXPECT_LE(check.differences[0], 1e-4);

@@ -145,7 +145,7 @@ TEST(ReportTest, TablesFitTheWidthByRank) {
 
 TEST(ArgsTest, TextIsWrappedWithoutLinesThatLookLikeOptions) {
   EXPECT_EQ(Wrapped("one two three", 9, 2), "one two\n  three");
-  EXPECT_EQ(Wrapped("one two --three four", 8, 2), "one two --three\n  four");
+  EXPECT_EQ(Wrapped("one two --three four", 8, 2), "one\n  two --three\n  four");
   EXPECT_EQ(Wrapped("", 8, 2), "");
 }
 
@@ -420,6 +420,7 @@ TEST(SuiteTest, TheBuiltInOnesParseAndHoldEveryConvOfTheResnets) {
   for (const SuiteRow& row : dense.rows) held.insert(WorkloadToString(row.task.workload));
   for (const char* network : {"resnet18", "resnet50"}) {
     for (const ConvTask& task : TasksOf(LoadModel({network, 0, {}}))) {
+      if (task.workload.ih * task.workload.iw == 1) continue;  // the dense layer
       EXPECT_TRUE(held.count(WorkloadToString(task.workload))) << WorkloadToString(task.workload);
     }
   }

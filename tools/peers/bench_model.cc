@@ -173,7 +173,7 @@ class ModelBench {
 
   const BenchModelRequest& request_;
   const WorkSinks& sinks_;
-  const Machine& machine_;
+  const DevicePtr& machine_;
   std::vector<Record> records_;
   BenchedModel bench_;
 };

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // As far as the plan says them; its own options are not known.
-GraphTuningArguments ArgumentsFor(const ExplainedPlan& explained) {
+GraphTuningArguments ArgumentsFor(const ReportedPlan& explained) {
   GraphTuningArguments arguments;
   arguments.machine = {explained.plan.threads, std::string(IsaName(explained.plan.target.isa))};
   arguments.costs_path = explained.costs_path;
@@ -55,7 +55,7 @@ Json ExplanationOf(const SolvedNetwork& solved, const Plan& plan, const NodePlan
 
 }  // namespace
 
-NodeExplanations ExplainNodes(const ExplainedPlan& explained, double seconds, const WorkSinks& sinks) {
+NodeExplanations ExplainNodes(const ReportedPlan& explained, double seconds, const WorkSinks& sinks) {
   NodeExplanations explanations;
   if (seconds <= 0) return {Json::array(), "not asked for"};
   const Plan& plan = explained.plan;

@@ -11,7 +11,7 @@
 
 namespace tilesmith {
 
-struct ExplainedPlan {
+struct ReportedPlan {
   const Graph& graph;
   const Plan& plan;
   const std::vector<Record>& records;
@@ -27,6 +27,6 @@ struct NodeExplanations {
 
 // Takes about `seconds`. Only on the machine that the plan is for: costs that are not known are measured.
 // Throws Error(kInterrupted) when it is stopped.
-NodeExplanations ExplainNodes(const ExplainedPlan& explained, double seconds, const WorkSinks& sinks);
+NodeExplanations ExplainNodes(const ReportedPlan& explained, double seconds, const WorkSinks& sinks);
 
 }  // namespace tilesmith

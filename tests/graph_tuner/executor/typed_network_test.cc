@@ -12,6 +12,7 @@
 #include "layouts/base/error.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
+#include "ops/elementwise/logic.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/shape_arithmetic.h"
@@ -87,7 +88,7 @@ struct TypedNetwork {
     const NodeId halves = graph.Add("halves", Cast(DataType::kF16), {a});
     const NodeId limit = graph.Add("limit", Constant(RandomOf({1, 20, 1, 1}, DataType::kI64, 5)), {});
     const NodeId sum = graph.Add("sum", std::make_shared<BinaryOp>(BinaryKind::kAdd), {whole, limit});
-    const NodeId same = graph.Add("same", std::make_shared<EqualOp>(), {a, b});
+    const NodeId same = graph.Add("same", std::make_shared<PairOp>(PairKind::kEqual), {a, b});
     const NodeId chosen = graph.Add("chosen", std::make_shared<WhereOp>(), {same, b, a});
     const NodeId joined = graph.Add("joined", std::make_shared<ConcatOp>(1), {whole, sum});
     const NodeId picked = graph.Add("picked", std::make_shared<GatherOp>(1), {joined, indices});
@@ -115,7 +116,7 @@ TEST(TypedNetworks, AreComputedAsTheReferenceDoes) {
   EXPECT_EQ(expected[3].type(), DataType::kBool);
   for (const Plan& plan : PlansFor(network.graph)) {
     for (const int threads : {1, 3}) {
-      Executor executor(network.graph, plan, {TestCpu(), threads});
+      Executor executor(network.graph, plan, OpenDevice(TestCpu(), threads));
       ExpectOutputs(executor, network.graph, network.inputs, expected, 0);
     }
   }
@@ -124,7 +125,7 @@ TEST(TypedNetworks, AreComputedAsTheReferenceDoes) {
 TEST(TypedNetworks, PassTheNetworkCheck) {
   const TypedNetwork network;
   for (const Plan& plan : PlansFor(network.graph)) {
-    Executor executor(network.graph, plan, {TestCpu(), 2});
+    Executor executor(network.graph, plan, OpenDevice(TestCpu(), 2));
     const NetworkCheck check = CheckNetwork(executor, network.graph, plan, TestCpu(), network.inputs);
     EXPECT_EQ(check.wrong, "");
     EXPECT_GT(check.steps, 8);
@@ -148,14 +149,14 @@ TEST(TypedNetworks, ArePlannedAndPlansRoundTrip) {
   EXPECT_EQ(layouts("halves"), (LayoutPair{Layout::Nchw(), Layout::Nchw(DataType::kF16)}));
   EXPECT_EQ(layouts("chosen"), (LayoutPair{Layout::Nchw(DataType::kBool), Layout::Nchw()}));
   EXPECT_EQ(layouts("flat").out, Layout::Nchw(DataType::kBool));
-  Executor executor(network.graph, read, {SyntheticCpu(), 2});
+  Executor executor(network.graph, read, OpenDevice(SyntheticCpu(), 2));
   ExpectOutputs(executor, network.graph, network.inputs,
                 RunReference(network.graph, Pointers(network.inputs)), 0);
 }
 
 TEST(TypedNetworks, TensorsOfOtherTypesAreRefused) {
   const TypedNetwork network(1);
-  Executor executor(network.graph, PlansFor(network.graph)[0], {TestCpu(), 1});
+  Executor executor(network.graph, PlansFor(network.graph)[0], OpenDevice(TestCpu(), 1));
   std::vector<Tensor> outputs = UnwrittenOutputs(network.graph);
   std::vector<Tensor> inputs = network.inputs;
   inputs[0] = Tensor(inputs[0].shape());
@@ -173,7 +174,7 @@ TEST(TypedNetworks, LayoutsOfTypesThatNothingOffersAreRefused) {
   const auto with = [&](std::string_view name, const Layout& in, const Layout& out) {
     Plan changed = plan;
     std::ranges::find(changed.nodes, name, &NodePlan::node)->layouts = {in, out};
-    return ErrorOf([&] { Executor(network.graph, changed, {TestCpu(), 1}); });
+    return ErrorOf([&] { Executor(network.graph, changed, OpenDevice(TestCpu(), 1)); });
   };
   const Layout b8 = Layout::Blocked(8), bf16 = Layout::Blocked(8, DataType::kBf16);
   EXPECT_THAT(with("a", b8, bf16), HasSubstr("layouts NCHW8c -> NCHW8c:bf16, but its config computes"));
@@ -183,7 +184,8 @@ TEST(TypedNetworks, LayoutsOfTypesThatNothingOffersAreRefused) {
   EXPECT_THAT(with("whole", b8, Layout::Blocked(8, DataType::kI64)), HasSubstr("does not run in"));
   Plan ends = plan;
   ends.ends.inputs = Layout::Nhwc(DataType::kU8);
-  EXPECT_THAT(ErrorOf([&] { Executor(network.graph, ends, {TestCpu(), 1}); }), HasSubstr("NHWC:u8"));
+  EXPECT_THAT(ErrorOf([&] { Executor(network.graph, ends, OpenDevice(TestCpu(), 1)); }),
+              HasSubstr("NHWC:u8"));
 }
 
 // What only moves elements moves those of every type, whatever the rank.
@@ -209,7 +211,7 @@ TEST(TypedNetworks, ElementsOfEveryTypeAreMoved) {
       const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
       EXPECT_EQ(expected[2].type(), type);
       for (const Plan& plan : PlansFor(graph)) {
-        Executor executor(graph, plan, {TestCpu(), 2});
+        Executor executor(graph, plan, OpenDevice(TestCpu(), 2));
         ExpectOutputs(executor, graph, inputs, expected, 0);
       }
     }
@@ -222,7 +224,7 @@ TEST(TypedNetworks, BadValuesOfIntegersAreErrors) {
   const NodeId b = graph.Add("b", std::make_shared<InputOp>(Shape{2}, DataType::kI32), {});
   const NodeId ratio = graph.Add("ratio", std::make_shared<BinaryOp>(BinaryKind::kDiv), {a, b});
   graph.MarkOutput(graph.Add("picked", std::make_shared<GatherOp>(0), {ratio, a}));
-  Executor executor(graph, HeuristicPlan(graph, TestCpu(), 1), {TestCpu(), 1});
+  Executor executor(graph, HeuristicPlan(graph, TestCpu(), 1), OpenDevice(TestCpu(), 1));
   std::vector<Tensor> inputs(2, Tensor({2}, Layout::Nchw(DataType::kI32)));
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
   const auto run = [&] { executor.Run(Pointers(inputs), Pointers(outputs)); };
