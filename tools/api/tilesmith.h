@@ -117,8 +117,8 @@ class TILESMITH_API Model {
 };
 
 struct TuneSettings {
-  std::string log =
-      {};  // keeps what is measured, and is gone on with; empty: the plan's path with .log.jsonl
+  // Keeps what is measured, and is gone on with; empty: the plan's path with .log.jsonl.
+  std::string log = {};
   double seconds = 240;       // for measuring convolutions, everything before counted
   double graph_seconds = 90;  // for choosing layouts and running plans
   int rounds = 3;             // plans to run at most, learning from each; 0: what the log says is believed
@@ -154,5 +154,9 @@ TILESMITH_API void Tune(const std::string& model, const std::string& plan, const
 // for none, and default schedules. `plan` holds the best plan so far from the first solution on.
 TILESMITH_API void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                              const GraphTuneSettings& settings = {});
+
+// The seconds that a text such as "3m", "90s" or "500ms" stands for, as the command line takes them. Throws
+// std::runtime_error naming `name` and the text.
+TILESMITH_API double DurationSeconds(const std::string& name, const std::string& text);
 
 }  // namespace tilesmith

@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/api/tilesmith.h"
+#include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
@@ -90,5 +91,7 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
   GraphTuneModel(
       request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
 }
+
+double DurationSeconds(const std::string& name, const std::string& text) { return ParseDuration(name, text); }
 
 }  // namespace tilesmith

@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "tools/api/tilesmith.h"
-#include "tools/cli/args.h"
 
 namespace py = pybind11;
 
@@ -144,7 +143,7 @@ std::function<void(const std::string&)> Progress(const py::object& progress) {
 }
 
 double Seconds(const std::string& name, const py::object& duration) {
-  if (py::isinstance<py::str>(duration)) return tilesmith::ParseDuration(name, duration.cast<std::string>());
+  if (py::isinstance<py::str>(duration)) return tilesmith::DurationSeconds(name, duration.cast<std::string>());
   return duration.cast<double>();
 }
 
