@@ -42,6 +42,8 @@
 namespace tilesmith {
 namespace {
 
+// A family a line.
+// clang-format off
 constexpr std::vector<OpImporter> (*kFamilies[])() = {
     ActivationImporters,
     AttentionImporters,
@@ -80,6 +82,7 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     TransposeImporters,
     ViewImporters,
 };
+// clang-format on
 
 std::vector<OpImporter> AllImporters() {
   std::vector<OpImporter> all;
