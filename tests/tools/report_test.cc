@@ -218,7 +218,8 @@ TEST(ReportDataTest, ResultsMayHoldAnything) {
 class BrowserTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!FindProgram("chromium")) GTEST_SKIP() << "chromium is not installed (tools/install-deps --for-checks)";
+    if (!FindProgram("chromium"))
+      GTEST_SKIP() << "chromium is not installed (tools/install-deps --for-checks)";
   }
 
   void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {

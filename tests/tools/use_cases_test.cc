@@ -21,8 +21,8 @@ BenchModelRequest RequestFor(const std::string& model) {
 
 TEST(BenchModelTest, AConvolutionBesideOneDnn) {
   std::vector<std::string> stages;
-  const BenchedModel bench =
-      BenchModel(RequestFor(kBenchedConv), {.on_stage = [&](const std::string& stage) { stages.push_back(stage); }});
+  const BenchedModel bench = BenchModel(
+      RequestFor(kBenchedConv), {.on_stage = [&](const std::string& stage) { stages.push_back(stage); }});
   ASSERT_EQ(bench.rows.size(), 1u);
   EXPECT_GT(bench.rows[0].bench.seconds, 0);
   EXPECT_GT(bench.geomean, 0);

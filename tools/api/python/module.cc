@@ -143,7 +143,8 @@ std::function<void(const std::string&)> Progress(const py::object& progress) {
 }
 
 double Seconds(const std::string& name, const py::object& duration) {
-  if (py::isinstance<py::str>(duration)) return tilesmith::DurationSeconds(name, duration.cast<std::string>());
+  if (py::isinstance<py::str>(duration))
+    return tilesmith::DurationSeconds(name, duration.cast<std::string>());
   return duration.cast<double>();
 }
 
