@@ -83,7 +83,7 @@ TEST_F(AutotvmNetworkTest, DrivesTheGraphTunerEndToEnd) {
   EXPECT_THAT(refused.err, HasSubstr("no usable record"));
   const Json believed =
       OnNetwork({"graph-tune", "resnet18", "--log", imported, "--any-machine", "--time", "1ms", "-o", plan});
-  EXPECT_EQ(believed["certificate"], "optimal");
+  EXPECT_THAT(believed["certificate"].get<std::string>(), testing::StartsWith("optimal"));
   EXPECT_GE(believed["candidates"], tasks.size());  // blocks of 8 are not for every CPU
 
   const Json verified = Run({"log", "verify", imported, "--retarget", "-o", here});

@@ -29,7 +29,7 @@ CompiledRegion::CompiledRegion(const OrtApi& api, Model model, std::vector<size_
 }
 
 void CompiledRegion::Run(OrtKernelContext* context) {
-  std::vector<const float*> inputs;
+  std::vector<const void*> inputs;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const OrtValue* value = nullptr;
     CheckOrt(api_, api_.KernelContext_GetInput(context, inputs_[i], &value));
@@ -41,16 +41,16 @@ void CompiledRegion::Run(OrtKernelContext* context) {
                               fmt::join(type.shape.value(), "x"), fmt::join(info.shape, "x")));
     const void* data = nullptr;
     CheckOrt(api_, api_.GetTensorData(value, &data));
-    inputs.push_back(static_cast<const float*>(data));
+    inputs.push_back(data);
   }
-  std::vector<float*> outputs;
+  std::vector<void*> outputs;
   for (size_t i = 0; i < model_.outputs().size(); ++i) {
     const std::vector<int64_t>& shape = model_.outputs()[i].shape;
     OrtValue* value = nullptr;
     CheckOrt(api_, api_.KernelContext_GetOutput(context, i, shape.data(), shape.size(), &value));
     void* data = nullptr;
     CheckOrt(api_, api_.GetTensorMutableData(value, &data));
-    outputs.push_back(static_cast<float*>(data));
+    outputs.push_back(data);
   }
   Session session = TakeSession();
   session.Run(inputs, outputs);

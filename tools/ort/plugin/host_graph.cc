@@ -87,9 +87,8 @@ Tensor ReadTensor(const OrtApi& api, const OrtOpAttr* attribute) {
   const bool is_float = type.element_type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
   if (!is_float && type.element_type != ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64)
     throw Error(ErrorCode::kBadModel, "a tensor of neither float nor int64");
-  Tensor tensor(shape, Layout::Nchw(), is_float ? DataType::kF32 : DataType::kI64);
-  void* const to = is_float ? static_cast<void*>(tensor.floats()) : tensor.ints();
-  std::ranges::copy(bytes, static_cast<std::byte*>(to));
+  Tensor tensor(shape, Layout::Nchw(is_float ? DataType::kF32 : DataType::kI64));
+  std::ranges::copy(bytes, static_cast<std::byte*>(tensor.raw()));
   return tensor;
 }
 
