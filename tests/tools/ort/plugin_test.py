@@ -39,16 +39,16 @@ def model(nodes, inputs, outputs, initializers, opset=17):
 
 
 def small(batch=1):
-    """Two convolutions, an op that tilesmith refuses (CumSum) between them, a sum around all of it."""
+    """Two convolutions, an op that tilesmith refuses (a cubic Resize) between them, a sum around all of it."""
     nodes = [
         conv("x", "a", "w1"),
         helper.make_node("Relu", ["a"], ["b"], name="b"),
-        helper.make_node("CumSum", ["b", "axis"], ["c"], name="c"),
+        helper.make_node("Resize", ["b", "", "scales"], ["c"], mode="cubic", name="c"),
         conv("c", "d", "w2"),
         helper.make_node("Add", ["d", "b"], ["y"], name="y"),
     ]
-    axis = numpy_helper.from_array(np.array(3, np.int64), "axis")
-    initializers = [weights("w1", 8, 3, 3, 3), weights("w2", 8, 8, 3, 3), axis]
+    scales = numpy_helper.from_array(np.ones(4, np.float32), "scales")
+    initializers = [weights("w1", 8, 3, 3, 3), weights("w2", 8, 8, 3, 3), scales]
     return model(nodes, [floats("x", batch, 3, 12, 12)], [floats("y", batch, 8, 12, 12)], initializers)
 
 
