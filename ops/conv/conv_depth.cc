@@ -22,15 +22,19 @@ std::string Sliced(NodeWriter& writer, const std::string& x, int64_t axis, const
                               writer.Ints({along.stride})});
 }
 
+void NeedThreeDimensions(const NodeSpec& spec) {
+  const Shape &in = spec.inputs[0].shape, &weights = spec.inputs[1].shape;
+  if (in.size() == 5 && weights.size() == 5) return;
+  Refuse(spec, fmt::format("an input {} and weights {}, supported are one, two and three dimensions",
+                           ShapeToString(in), ShapeToString(weights)));
+}
+
 }  // namespace
 
 BuiltOp BuildConvOfOtherRank(const NodeSpec& spec) {
   const Shape &in = spec.inputs[0].shape, &weights = spec.inputs[1].shape;
   if (in.size() == 3 && weights.size() == 3) return OverImages(spec, true);
-  if (in.size() != 5 || weights.size() != 5) {
-    Refuse(spec, fmt::format("an input {} and weights {}, supported are one, two and three dimensions",
-                             ShapeToString(in), ShapeToString(weights)));
-  }
+  NeedThreeDimensions(spec);
   const std::vector<AxisWindow> w = ImportAxisWindows(spec, SizesFrom(weights, 2), in);
   if (spec.Ints("kernel_shape", SizesFrom(weights, 2)) != SizesFrom(weights, 2)) {
     Refuse(spec, fmt::format("kernel_shape contradicts the weights {}", ShapeToString(weights)));
@@ -70,10 +74,7 @@ BuiltOp BuildConvOfOtherRank(const NodeSpec& spec) {
 BuiltOp BuildConvTransposeOfOtherRank(const NodeSpec& spec) {
   const Shape &in = spec.inputs[0].shape, &weights = spec.inputs[1].shape;
   if (in.size() == 3 && weights.size() == 3) return OverImages(spec, true);
-  if (in.size() != 5 || weights.size() != 5) {
-    Refuse(spec, fmt::format("an input {} and weights {}, supported are one, two and three dimensions",
-                             ShapeToString(in), ShapeToString(weights)));
-  }
+  NeedThreeDimensions(spec);
   // One axis at a time, by the rules of two dimensions, would repeat them here: what differs is refused.
   for (const char* name : {"output_shape", "auto_pad"}) {
     if (spec.Has(name) && spec.String("auto_pad", "NOTSET") != "NOTSET") {

@@ -33,9 +33,7 @@ constexpr PairName kPairNames[] = {{PairKind::kEqual, "Equal"},
                                    {PairKind::kBitOr, "BitwiseOr"},
                                    {PairKind::kBitXor, "BitwiseXor"},
                                    {PairKind::kShiftLeft, "BitShift"},
-                                   {PairKind::kShiftRight, "BitShift"},
-                                   {PairKind::kMin, "Min"},
-                                   {PairKind::kMax, "Max"}};
+                                   {PairKind::kShiftRight, "BitShift"}};
 
 bool IsComparison(PairKind kind) { return kind <= PairKind::kLessOrEqual; }
 bool IsLogic(PairKind kind) { return kind >= PairKind::kAnd && kind <= PairKind::kXor; }
@@ -122,10 +120,6 @@ void Compute(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
   if (kind == PairKind::kMod || kind == PairKind::kFmod) {
     const bool sign_of_a = kind == PairKind::kFmod;
     CombineRows<T, T>(a, b, out, [sign_of_a](T x, T y) { return Modulo<T>(x, y, sign_of_a); });
-  } else if (kind == PairKind::kMin) {
-    CombineRows<T, T>(a, b, out, [](T x, T y) { return y < x ? y : x; });
-  } else if (kind == PairKind::kMax) {
-    CombineRows<T, T>(a, b, out, [](T x, T y) { return x < y ? y : x; });
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     CombineRows<T, T>(a, b, out, [kind](T x, T y) { return Bits<T>(kind, x, y); });
   }

@@ -28,8 +28,6 @@ enum class PairKind {
   kBitXor,
   kShiftLeft,
   kShiftRight,
-  kMin,
-  kMax,
 };
 
 // Two inputs of one type. Integers wrap around; mod 0 throws Error(kBadModel), shifts by as many bits as

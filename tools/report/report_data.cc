@@ -6,6 +6,7 @@
 
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
+#include "tools/doctor/machine_watch.h"
 #include "tools/report/network_view.h"
 #include "tools/report/tuning_curves.h"
 #include "tuner/records/utc_time.h"
@@ -15,8 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxEvents = 20000;     // of a trace
-constexpr double kDisturbedShare = 0.1;  // from which a network's figures are said to be disturbed
+constexpr size_t kMaxEvents = 20000;  // of a trace
 
 Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 Json OrNull(const std::string& value) { return value.empty() ? Json() : Json(value); }
