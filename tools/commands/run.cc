@@ -77,9 +77,9 @@ class RunNetworkCommand : public Command {
     const PinnedTeam team(machine);
     CatchInterrupts();
     ProgressLine progress;
-    WarnIfDisturbed(machine, SinksOf(progress));
     NetworkRun run(graph, plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
+    WarnIfDisturbed(machine, SinksOf(progress));
     if (perf_map_) WritePerfMap(run.executor().Code());
     if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
 
