@@ -6,7 +6,8 @@
 
 namespace tilesmith {
 
-// The first template's default schedule, unmeasured: seconds is 0, tuner is "default".
+// The default schedule of the first template that supports the workload, or of a later one that is estimated
+// to be clearly faster (ConvTemplate::Cycles); unmeasured: seconds is 0, tuner is "default".
 Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads);
 
 }  // namespace tilesmith

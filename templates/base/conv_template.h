@@ -110,6 +110,13 @@ class ConvTemplate {
     (void)config;
     return 1;
   }
+  // Cycles that the busiest core takes on its own, weights coming from memory: an estimate from shapes alone,
+  // to choose between schedules that nobody has measured (cycles.h); nullopt where a template has none.
+  virtual std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,
+                                       const Target& cpu) const {
+    (void)workload, (void)config, (void)cpu;
+    return std::nullopt;
+  }
   // What the cost model knows of a config (loop_features.h).
   virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                                 const Target& cpu) const = 0;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct TemplateParts {
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
   double (*error_factor)(const ConvWorkload& workload, const Config& config) = nullptr;  // null: 1
+  double (*cycles)(const Schedule& schedule, const Target& cpu) = nullptr;               // null: no estimate
 };
 
 #ifdef TILESMITH_X86
@@ -75,6 +77,11 @@ class ScheduleTemplate final : public ConvTemplate {
   }
   double ErrorFactor(const ConvWorkload& workload, const Config& config) const override {
     return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
+  }
+  std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,
+                               const Target& cpu) const override {
+    if (!parts_.cycles) return std::nullopt;
+    return parts_.cycles(parts_.read(workload, config, cpu), cpu);
   }
   LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                         const Target& cpu) const override {

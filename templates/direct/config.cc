@@ -185,6 +185,23 @@ int64_t Pick(const ConfigSpace& space, std::string_view knob, int64_t wanted) {
   return wanted;
 }
 
+Config ToConfig(const DirectConfig& c) {
+  Config config;
+  config.Set("ic_block", c.ic_block);
+  config.Set("oc_block", c.oc_block);
+  config.Set("oc_vectors", c.oc_vectors);
+  config.Set("width_tile", c.width_tile);
+  config.Set("balance_tiles", c.balance_tiles);
+  config.Set("broadcast", static_cast<int64_t>(c.broadcast));
+  config.Set("ic_unroll", c.ic_unroll);
+  config.Set("ic_pass", c.ic_pass);
+  config.Set("rows", c.rows);
+  config.Set("oc_inner", c.oc_inner);
+  config.Set("flat_width", c.flat_width);
+  config.Set("prefetch", c.prefetch);
+  return config;
+}
+
 // For rows of a dense layer, pixels of one row of an image, completes `config`. A tile of more than six of
 // them would miss the first-level cache where neighbours are a multiple of 4 KiB apart. Of few pixels the
 // time is that of reading the weights: then as many vectors as there are registers, but chunks for all cores.
@@ -216,48 +233,67 @@ bool SetRowsTile(const ConvWorkload& w, const Target& cpu, const ConfigSpace& sp
   return false;
 }
 
+// Input channels of a pass: few enough for the weights of a chunk to stay in the second-level cache beside
+// inputs and outputs.
+int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& cpu, const Knob& passes) {
+  const int64_t channels = w.ic / w.g;
+  const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * kFloatBytes;
+  const int64_t room = std::max<int64_t>(cpu.l2_bytes / 8 / channel_bytes, 1);
+  const int64_t even = CeilDiv(channels, CeilDiv(channels, room));
+  for (const int64_t pass : passes.values)
+    if (pass >= even && (c.ic_block == 0 || pass % c.ic_block == 0)) return pass;
+  return 0;
+}
+
 std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
-  const auto pick = [&](std::string_view knob, int64_t wanted) { return Pick(space, knob, wanted); };
-  const int64_t vector = cpu.vector_floats();
-  const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
-  Config config;
-  config.Set("ic_block", pick("ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector));
-  config.Set("oc_block", pick("oc_block", vector));
-  config.Set("balance_tiles", 0);
-  config.Set("broadcast", static_cast<int64_t>(Broadcast::kRegister));
-  config.Set("ic_pass", 0);
-  config.Set("oc_inner", w.pre.any() ? 1 : 0);
-  config.Set("flat_width", flat ? pick("flat_width", w.ih * w.iw) : 0);
-  config.Set("prefetch", 0);
-  const Config plain = config;
-  if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !w.pre.any() && SetRowsTile(w, cpu, space, config))
-    return config;
-  config = plain;
-  const auto is_valid = [&](int64_t vectors, int64_t width, int64_t unroll) {
-    config.Set("oc_vectors", vectors);
-    config.Set("width_tile", width);
-    config.Set("ic_unroll", unroll);
-    return space.WhyInvalid(config).empty();
+  const auto knob = [&](std::string_view name) -> const Knob& {
+    return *std::ranges::find(space.knobs(), name, &Knob::name);
   };
-  // Wide tiles first.
-  const bool wide = cpu.isa == Isa::kAvx512;
-  const int64_t more_rows = config.Get("flat_width") > 0 ? 1 : pick("rows", std::min<int64_t>(4, w.oh));
-  for (int64_t rows : {more_rows, int64_t{1}}) {
-    config.Set("rows", rows);
-    for (int64_t unroll : {4, 2, 1}) {
-      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 3, 2, 1}) {
-          if (vectors * width >= (wide ? 12 : 6) && is_valid(vectors, width, unroll)) return config;
+  const int64_t vector = cpu.vector_floats();
+  DirectConfig c;
+  c.ic_block = Pick(space, "ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector);
+  c.oc_block = Pick(space, "oc_block", vector);
+  c.oc_inner = w.pre.any();
+  if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !w.pre.any()) {
+    Config config = ToConfig(c);
+    if (SetRowsTile(w, cpu, space, config)) return config;
+  }
+  struct Candidate {
+    DirectConfig config;
+    double cycles;
+  };
+  std::vector<Candidate> candidates;
+  const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
+  for (const int64_t flat_width : flat ? knob("flat_width").values : std::vector<int64_t>{0}) {
+    c.flat_width = flat_width;
+    for (const int64_t vectors : knob("oc_vectors").values) {
+      for (const int64_t width : knob("width_tile").values) {
+        c.oc_vectors = vectors, c.width_tile = width;
+        for (const bool balance : {false, true}) {
+          c.balance_tiles = balance;
+          if (!WhyTileInvalid(c, flat_width > 0 ? flat_width : w.ow, w.oc / w.g, cpu).empty()) continue;
+          c.ic_pass = DefaultPass(w, c, cpu, knob("ic_pass"));
+          const double row_cycles = RowCycles(w, c, cpu.vector_floats());
+          for (const int64_t rows : knob("rows").values) {
+            for (const int64_t inner : knob("oc_inner").values) {
+              if (rows > (flat_width > 0 ? 1 : w.oh)) continue;
+              c.rows = rows, c.oc_inner = inner != 0;
+              candidates.push_back({c, BusiestCoreCycles(w, c, row_cycles, cpu)});
+            }
+          }
         }
       }
     }
-    for (int64_t unroll : {4, 2, 1}) {
-      for (int64_t width : {8, 7, 6, 5, 4, 3, 2, 1}) {
-        for (int64_t vectors : {2, 1}) {
-          if (is_valid(vectors, width, unroll)) return config;
-        }
-      }
+  }
+  std::ranges::stable_sort(candidates, {}, &Candidate::cycles);
+  const int64_t most = cpu.isa == Isa::kAvx512 ? 4 : std::max<int64_t>(8 / w.kw, 1);
+  for (const int64_t unroll : {8, 4, 2, 1}) {
+    if (unroll > most) continue;
+    for (Candidate& candidate : candidates) {
+      candidate.config.ic_unroll = unroll;
+      const Config config = ToConfig(candidate.config);
+      if (space.WhyInvalid(config).empty()) return config;
     }
   }
   return std::nullopt;

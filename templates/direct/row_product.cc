@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "templates/base/support_checks.h"
 
@@ -49,6 +50,34 @@ std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c
   const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
   if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
   return "";
+}
+
+DirectConfig DefaultProductTile(const ConvWorkload& product, int64_t ic_pass, const Target& cpu) {
+  DirectConfig c, best;
+  c.ic_block = c.oc_block = cpu.vector_floats();
+  c.ic_unroll = cpu.isa == Isa::kAvx512 ? 8 : 4;
+  c.ic_pass = ic_pass;
+  double fewest = std::numeric_limits<double>::infinity();
+  const std::vector<Knob> knobs = ProductKnobs(cpu, product.ow, "position");
+  for (const int64_t vectors : knobs[0].values) {
+    for (const int64_t width : knobs[1].values) {
+      for (const bool balance : {false, true}) {
+        c.oc_vectors = vectors, c.width_tile = width, c.balance_tiles = balance;
+        if (!WhyProductInvalid(product, c, cpu).empty()) continue;
+        const double cycles = RowCycles(product, c, cpu.vector_floats());
+        if (cycles < fewest) fewest = cycles, best = c;
+      }
+    }
+  }
+  return best;
+}
+
+void SetProductTile(const DirectConfig& product, Config& config) {
+  config.Set("oc_vectors", product.oc_vectors);
+  config.Set("width_tile", product.width_tile);
+  config.Set("balance_tiles", product.balance_tiles);
+  config.Set("broadcast", static_cast<int64_t>(product.broadcast));
+  config.Set("ic_unroll", product.ic_unroll);
 }
 
 }  // namespace tilesmith::direct

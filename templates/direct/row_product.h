@@ -20,6 +20,11 @@ std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const 
 // Those knobs, and blocks of one vector; all channels in one pass.
 DirectConfig ReadProductConfig(const Config& config, const Target& cpu);
 
+// The register tile for this product of the fewest cycles (RowCycles), `ic_pass` channels in one pass.
+DirectConfig DefaultProductTile(const ConvWorkload& product, int64_t ic_pass, const Target& cpu);
+// Sets the knobs of the products but prefetch.
+void SetProductTile(const DirectConfig& product, Config& config);
+
 // Why a config of these products cannot be built, in words; empty when it can.
 std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& config, const Target& cpu);
 

@@ -4,6 +4,7 @@
 
 #include "layouts/base/sizes.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/cycles.h"
 #include "templates/base/image_strides.h"
 
 namespace tilesmith::direct {
@@ -50,7 +51,61 @@ std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, i
   return chunks;
 }
 
+// Of one input channel and kernel column in a register tile.
+double TapCycles(int64_t vectors, int64_t positions) {
+  const auto v = static_cast<double>(vectors), p = static_cast<double>(positions);
+  return std::max({v * p / kFmasPerCycle, (v + p) / kLoadsPerCycle, v / kL2VectorsPerCycle, kFmaLatency});
+}
+
 }  // namespace
+
+double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats) {
+  const RowCut cut = c.flat_width > 0 ? RowCut{c.flat_width, c.flat_width, c.width_tile, c.balance_tiles}
+                                      : RowCut{w.iw, w.ow, c.width_tile, c.balance_tiles};
+  const int64_t channels = w.ic / w.g;
+  const int64_t vectors = CeilDiv(w.oc / w.g, vector_floats), chunks = CeilDiv(vectors, c.oc_vectors);
+  const int64_t fewer = vectors / chunks, larger_chunks = vectors % chunks;
+  const auto taps = static_cast<double>(channels * w.kh * w.kw);
+  const auto passes = static_cast<double>(c.ic_pass == 0 ? 1 : CeilDiv(channels, c.ic_pass));
+  double cycles = 0;
+  for (const TileRun& run : CutRow(w, cut)) {
+    const auto tile_cycles = [&](int64_t v) {
+      constexpr double kStart = 12;  // beside setting the sums and storing them
+      return taps * TapCycles(v, run.width) + passes * (static_cast<double>(v * run.width) + kStart);
+    };
+    const double all_chunks = static_cast<double>(chunks - larger_chunks) * tile_cycles(fewer) +
+                              static_cast<double>(larger_chunks) * tile_cycles(fewer + 1);
+    cycles += static_cast<double>(run.count * w.g) * all_chunks;
+  }
+  return cycles;
+}
+
+// Its tasks' arithmetic, and what they read from beyond the second-level cache. Neighbouring tasks share the
+// input or the weights, and meet the other again if all of it has stayed.
+double BusiestCoreCycles(const ConvWorkload& w, const DirectConfig& c, double row_cycles, const Target& cpu) {
+  const int64_t chunks = w.g * CeilDiv(CeilDiv(w.oc / w.g, cpu.vector_floats()), c.oc_vectors);
+  const int64_t passes = c.ic_pass == 0 ? 1 : CeilDiv(w.ic / w.g, c.ic_pass);
+  const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
+  const int64_t width = c.flat_width > 0 ? c.flat_width : w.iw;
+  const int64_t channels = w.ic / w.g, blocks = w.mb * CeilDiv(height, c.rows);
+  const int64_t input = InputRowsOfTask(w, c) * width * channels * kFloatBytes;
+  const int64_t weights = c.oc_vectors * cpu.vector_floats() * channels * w.kh * w.kw * kFloatBytes;
+  const int64_t output = c.rows * width / w.sw * c.oc_vectors * cpu.vector_floats() * kFloatBytes;
+  const int64_t shared = c.oc_inner ? input : weights, other = c.oc_inner ? weights : input;
+  const int64_t neighbours = c.oc_inner ? chunks : blocks;
+  const int64_t tasks = CeilDiv(chunks * blocks, cpu.cores);
+  const auto fits = [&](int64_t bytes) { return bytes <= cpu.l2_bytes / 2; };
+  const int64_t shared_reads = fits((input + weights) / passes + output) ? CeilDiv(tasks, neighbours) : tasks;
+  const int64_t other_reads = fits(other * neighbours) ? std::min(tasks, neighbours) : tasks;
+  const int64_t read = shared * shared_reads + other * other_reads;
+  return static_cast<double>(tasks * c.rows) * row_cycles / static_cast<double>(chunks) +
+         static_cast<double>(read) / kL3BytesPerCycle +
+         static_cast<double>(weights * chunks) / kMemoryBytesPerCycle;
+}
+
+double CyclesOf(const Schedule& g, const Target& cpu) {
+  return BusiestCoreCycles(g.workload, g.config, RowCycles(g.workload, g.config, g.vector_floats), cpu);
+}
 
 Schedule MakeSchedule(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
   Schedule g;

@@ -63,6 +63,14 @@ Schedule MakeSchedule(const ConvWorkload& workload, const DirectConfig& config, 
 int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
 int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
 
+// Cycles that a core needs for one row of outputs, all of their channels, when its inputs are near: an
+// estimate to choose register tiles by.
+double RowCycles(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
+// As in ConvTemplate, given RowCycles.
+double BusiestCoreCycles(const ConvWorkload& workload, const DirectConfig& config, double row_cycles,
+                         const Target& cpu);
+double CyclesOf(const Schedule& schedule, const Target& cpu);
+
 LoopFeatures FeaturesOf(const Schedule& schedule);
 
 LoopNest NestOf(const Schedule& schedule);

@@ -21,7 +21,8 @@ const ConvTemplate& DirectTemplate() {
                                                        .supports = direct::Supports,
                                                        .space = direct::Space,
                                                        .preset = direct::Default,
-                                                       .read = direct::ReadSchedule});
+                                                       .read = direct::ReadSchedule,
+                                                       .cycles = direct::CyclesOf});
   return instance;
 }
 

@@ -77,29 +77,22 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
-  const bool wide = cpu.isa == Isa::kAvx512;
-  const auto make = [&](int64_t row, int64_t vectors) {
+  const auto make = [&](int64_t row) {
     Config config;
     config.Set("ic_block", cpu.vector_floats());
     config.Set("oc_block", cpu.vector_floats());
     config.Set("partition", static_cast<int64_t>(Partition::kOwnSums));
     config.Set("row", row);
     config.Set("rows", 1);
-    config.Set("oc_vectors", vectors);
-    config.Set("width_tile", row);
-    config.Set("balance_tiles", 0);
-    config.Set("broadcast", static_cast<int64_t>(direct::Broadcast::kRegister));
-    config.Set("ic_unroll", wide ? 8 : 4);
     config.Set("prefetch", 0);
+    direct::SetProductTile(direct::DefaultProductTile(ProductOf(w, row), 0, cpu), config);
     return config;
   };
   for (int64_t row : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 2}) {
-    for (int64_t vectors : {wide && row < 8 ? 4 : 2, 2, 1}) {
-      Config config = make(row, vectors);
-      if (space.WhyInvalid(config).empty()) return config;
-    }
+    Config config = make(row);
+    if (space.WhyInvalid(config).empty()) return config;
   }
-  return make(1, 1);
+  return make(1);
 }
 
 Support Supports(const ConvWorkload& w, const Target& cpu) {

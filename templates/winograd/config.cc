@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -65,15 +66,6 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradC
                                    c.product, cpu);
 }
 
-// The tile with the least work; errors and scratch speak against 6.
-int64_t DefaultTile(const ConvWorkload& w) {
-  const auto work = [&](int64_t tile) {
-    return CountTiles(w, tile) * WindowOf(tile, w.sh) * WindowOf(tile, w.sh);
-  };
-  const std::vector<int64_t> tiles = TileValues(w);
-  return std::count(tiles.begin(), tiles.end(), 4) > 0 && work(4) <= work(2) ? 4 : 2;
-}
-
 // Whole-batch stages (0) for few tiles and weights so large that they had better be read once; otherwise the
 // block that spreads most evenly over the cores among those whose scratch fits the second-level cache.
 int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile) {
@@ -127,38 +119,35 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
+  // Errors and scratch speak against more.
+  constexpr int64_t kMostTile = 4;
   const ConfigSpace space = Space(w, cpu);
-  const bool wide = cpu.isa == Isa::kAvx512;
-  const auto make = [&](int64_t tile, int64_t tile_block, int64_t vectors, int64_t width) {
-    Config config;
-    config.Set("ic_block", cpu.vector_floats());
-    config.Set("oc_block", cpu.vector_floats());
-    config.Set("tile", tile);
-    config.Set("tile_block", tile_block);
-    config.Set("partition",
-               static_cast<int64_t>(tile_block > 0 ? Partition::kTileBlocks : Partition::kElements));
-    config.Set("oc_vectors", vectors);
-    config.Set("width_tile", width);
-    config.Set("balance_tiles", (tile_block > 0 ? tile_block : CountTiles(w, tile)) % width != 0);
-    config.Set("broadcast", static_cast<int64_t>(direct::Broadcast::kRegister));
-    config.Set("ic_unroll", wide ? 8 : 4);
-    config.Set("prefetch", tile_block > 0 ? 0 : 64);
-    config.Set("stream", CanStream(w, cpu));
-    return config;
-  };
-  // Wide register tiles first; the narrowest is valid for every workload, in blocks of any size.
-  for (int64_t tile : {DefaultTile(w), int64_t{2}}) {
-    for (int64_t tile_block :
-         {DefaultTileBlock(w, cpu, tile), std::min<int64_t>(7, CountTiles(w, tile)), int64_t{1}}) {
-      for (int64_t width : {14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-        for (int64_t vectors : {wide && width < 8 ? 4 : 2, 2, 1}) {
-          Config config = make(tile, tile_block, vectors, width);
-          if (space.WhyInvalid(config).empty()) return config;
-        }
-      }
+  Config best;
+  double fewest = std::numeric_limits<double>::infinity();
+  for (const int64_t tile : TileValues(w)) {
+    if (tile > kMostTile) continue;
+    const int64_t tiles = CountTiles(w, tile);
+    // The smallest block is always valid.
+    for (const int64_t tile_block : {DefaultTileBlock(w, cpu, tile), int64_t{1}}) {
+      const int64_t positions = tile_block > 0 ? tile_block : tiles;
+      Config config;
+      config.Set("ic_block", cpu.vector_floats());
+      config.Set("oc_block", cpu.vector_floats());
+      config.Set("tile", tile);
+      config.Set("tile_block", tile_block);
+      config.Set("partition",
+                 static_cast<int64_t>(tile_block > 0 ? Partition::kTileBlocks : Partition::kElements));
+      config.Set("prefetch", tile_block > 0 ? 0 : 64);
+      config.Set("stream", CanStream(w, cpu));
+      const ConvWorkload product = ProductOf(w, positions, cpu.vector_floats());
+      direct::SetProductTile(direct::DefaultProductTile(product, kChannelsPerPass, cpu), config);
+      if (!space.WhyInvalid(config).empty()) continue;
+      const double cycles = CyclesOf(MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats()), cpu);
+      if (cycles < fewest) fewest = cycles, best = config;
+      break;
     }
   }
-  return make(2, 0, 1, 1);
+  return best;
 }
 
 Support Supports(const ConvWorkload& w, const Target& cpu) {

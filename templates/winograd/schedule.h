@@ -75,6 +75,7 @@ Schedule MakeSchedule(const ConvWorkload& workload, const WinogradConfig& config
 
 // As in ConvTemplate; also where each group's terms are summed apart.
 double ErrorFactor(const ConvWorkload& workload, const Config& config);
+double CyclesOf(const Schedule& schedule, const Target& cpu);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

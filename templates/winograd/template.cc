@@ -21,7 +21,8 @@ const ConvTemplate& WinogradTemplate() {
                                                          .space = winograd::Space,
                                                          .preset = winograd::Default,
                                                          .read = winograd::ReadSchedule,
-                                                         .error_factor = winograd::ErrorFactor});
+                                                         .error_factor = winograd::ErrorFactor,
+                                                         .cycles = winograd::CyclesOf});
   return instance;
 }
 
