@@ -1,17 +1,15 @@
-// Samples of an image at computed places. Plain, through the reference.
+// Samples of an image at computed places, plain.
 #pragma once
 
 #include "ops/base/op_registry.h"
+#include "ops/sampling/sample_kinds.h"
 
 namespace tilesmith {
-
-enum class SampleMode { kLinear, kNearest, kCubic };
-enum class SamplePadding { kZeros, kBorder, kReflection };
 
 // out[n, c, p] = in[n, c] at the place grid[n, p], which lists the coordinates from the last axis to the
 // first, -1 and 1 being the ends of the axis: the centers of its outer elements (align_corners) or their
 // outer edges. Inputs: {N, C, D1, ..., Dr} and {N, P1, ..., Pr, r}, r 1, 2 or 3; cubic for r = 2 only, by
-// Keys' kernel with a = -0.75.
+// Keys' kernel with a = -0.75. Linear samples of images of two axes have a kernel, others the reference.
 class GridSampleOp : public Op {
  public:
   GridSampleOp(SampleMode mode, SamplePadding padding, bool align_corners)
@@ -21,6 +19,8 @@ class GridSampleOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return mode_ == SampleMode::kLinear; }
 
  private:
   SampleMode mode_;

@@ -17,7 +17,7 @@ TEST(ScriptsTest, AllParse) {
   for (const char* name :
        {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
         "tools/fetch-report", "tools/report/pictures", "tools/fuzz", "tools/lib.sh", "tools/package",
-        "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check", ".ci/run"}) {
+        "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check", "tests/tools/ort/check-nodes", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }
@@ -26,7 +26,7 @@ TEST(ScriptsTest, AllParse) {
 TEST(ScriptsTest, HelpAndUnknownArguments) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
                            "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures",
-                           "tools/package", "tools/ort/fetch"}) {
+                           "tools/package", "tools/ort/fetch", "tools/compare-nodes"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));

@@ -1,0 +1,16 @@
+// Random small models of what stands beside convolutions, as exporters write it: element-wise functions and
+// broadcasting, reductions, normalizations, softmax, moves of every kind, products, attention, gates, the
+// heads of detectors; whole and written out in formulas. Opset 20.
+//
+// Values stay of moderate size and nothing is discontinuous, so that what is computed in another order
+// differs by roundings only.
+#pragma once
+
+#include "tests/ops/onnx_model.h"
+#include "tests/support/random.h"
+
+namespace tilesmith {
+
+OnnxModel RandomModel(TestRandom& random);
+
+}  // namespace tilesmith

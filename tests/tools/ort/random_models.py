@@ -1,0 +1,69 @@
+"""usage: tests/tools/ort/random_models.py BUILD-FOLDER [COUNT [FIRST-SEED]]
+Random models (tests/support/ops/random_model.h; default 100 of them) in tilesmith and in ONNX Runtime: outputs that differ
+by more than 1e-4 of the largest are printed with their seed, and the exit code is 1."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+ALLOWED = 1e-4
+
+
+def difference(got, want):
+    if got.shape != want.shape or not np.isfinite(got).all():
+        return np.inf
+    if want.size == 0:
+        return 0
+    largest = np.abs(want).max()
+    return np.abs(got.astype(np.float64) - want).max() / (largest if largest > 0 else 1)
+
+
+def compare(program, model, folder):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(int(model.stem))
+    feed = {value.name: random.uniform(-1, 1, value.shape).astype(np.float32) for value in session.get_inputs()}
+    outputs = folder / "outputs.npz"
+    command = [program, "run", model, "--runs", "1", "--threads", "2", "--quiet", "--output", outputs]
+    for name, value in feed.items():
+        np.save(folder / f"{name}.npy", value)
+        command += ["--input", f"{name}={folder / name}.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"tilesmith: {done.stderr.strip()}"
+    got = np.load(outputs)
+    for value, want in zip(session.get_outputs(), session.run(None, feed)):
+        off = difference(got[value.name], want)
+        if not off <= ALLOWED:
+            return f"output {value.name} is off by {off:.1e} of the largest"
+    return ""
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        subprocess.run([build / "tests/graph_tuner_tests", "--gtest_filter=RandomModels.*", "--gtest_brief=1"], check=True,
+                       env={**os.environ, "TILESMITH_MODELS_OUT": str(folder), "TILESMITH_RANDOM_MODELS": str(count),
+                            "TILESMITH_RANDOM_SEED": str(first)})
+        for model in sorted(folder.glob("*.onnx"), key=lambda path: int(path.stem)):
+            why = compare(build / "tilesmith", model, folder)
+            if why:
+                wrong += 1
+                print(f"seed {model.stem}: {why}", flush=True)
+    print(f"{count} random models beside ONNX Runtime {onnxruntime.__version__}: {wrong} differ")
+    return 1 if wrong or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
