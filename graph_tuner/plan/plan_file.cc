@@ -207,32 +207,47 @@ void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workl
 
 }  // namespace
 
-void WritePlan(const std::string& path, const Plan& plan) { WriteTextFile(path, TextOf(plan)); }
+void WritePlan(const std::string& path, const Plan& plan) { WritePlans(path, std::span(&plan, 1)); }
 
-Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped) {
+void WritePlans(const std::string& path, std::span<const Plan> plans) {
+  std::string text;
+  for (const Plan& plan : plans) text += TextOf(plan);
+  WriteTextFile(path, text);
+}
+
+std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* skipped) {
   std::istringstream in(ReadTextFile(path));
-  Plan plan;
+  std::vector<Plan> plans;
   LineKind kind = LineKind::kHeader;
-  bool header = false;
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {
     if (line.empty()) continue;
     const json object = ParseJson(line);
-    if (header) {
+    if (!plans.empty()) {
       const bool correction = IsCorrection(line, object, kind == LineKind::kCorrection);
-      kind = correction ? LineKind::kCorrection : LineKind::kBody;
+      kind = HasField(object, kPlanFormatField) ? LineKind::kHeader
+             : correction                       ? LineKind::kCorrection
+                                                : LineKind::kBody;
     }
     try {
-      ReadLine(object, kind, plan);
-      header = true;
+      Plan next;
+      ReadLine(object, kind, kind == LineKind::kHeader ? next : plans.back());
+      if (kind == LineKind::kHeader) plans.push_back(std::move(next));
     } catch (const Error& error) {
       if (kind != LineKind::kCorrection)
         throw Error(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, number, error.what()));
       if (skipped) skipped->push_back(fmt::format("{}:{}: skipped: {}", path, number, error.what()));
     }
   }
-  if (!header) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
-  return plan;
+  if (plans.empty()) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
+  return plans;
+}
+
+Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped) {
+  std::vector<Plan> plans = ReadPlans(path, skipped);
+  if (plans.size() == 1) return std::move(plans.front());
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{}: plans for {} sizes of the inputs, where one is needed", path, plans.size()));
 }
 
 void CheckPlan(const Plan& plan, const Graph& graph, const Target& cpu, int threads, bool force) {

@@ -6,6 +6,7 @@
 // then a line per node in graph order and a line per transform:
 //   {"node":"pool1","op":"MaxPool","layouts":["NCHW16c","NCHW16c"],"predicted_seconds":4.1e-05}
 //   {"transform":"input","from":"NCHW","to":"NCHW16c","predicted_seconds":1.2e-05}
+// Plans for several sizes of the inputs stand one behind the other, told apart by their graph's hash.
 // A header of a plan whose graph inputs or outputs are not NCHW says "input_layout", "output_layout".
 // One whose prediction was measured on several threads says "barrier_seconds" and "arithmetic_seconds"
 // (layouts/measure/core_placement.h).
@@ -20,6 +21,7 @@
 //   {"corrected_tensor":"input","option":"NCHW -> NCHW16c","stand_alone_seconds":1.1e-05,"seconds":1.2e-05}
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,12 +33,16 @@ namespace tilesmith {
 constexpr int kPlanFormat = 1;
 
 // Replaces `path` atomically: readers see the old file or the new one, also after a crash. Throws
-// Error(kEnvironment) naming the file and the cause.
+// Error(kEnvironment) naming the file and the cause. A file may hold plans of one network for several sizes
+// of its inputs, one behind the other, each from its header on.
 void WritePlan(const std::string& path, const Plan& plan);
+void WritePlans(const std::string& path, std::span<const Plan> plans);
 
 // Throws Error(kEnvironment) when the file cannot be read, Error(kUsage) as "plan.jsonl:3: ..." otherwise. A
 // plan runs without its corrections, so one of them that is torn or makes no sense costs that line:
 // `skipped`, if given, gets a "plan.jsonl:9: skipped: ..." for each.
+std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* skipped = nullptr);
+// Likewise, of a file that holds one plan.
 Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped = nullptr);
 
 // Throws Error(kUsage) with the reason when the plan does not belong to this network, machine, version of

@@ -55,6 +55,11 @@ const Shape& ShapeOfRank(const NodeSpec& spec, size_t index, size_t rank) {
   return shape;
 }
 
+void NeedKnown(const NodeSpec& spec, size_t index, std::string_view what) {
+  if (spec.inputs.at(index).constant) return;
+  Refuse(spec, fmt::format("{} must be constant, it depends on the network's inputs", what));
+}
+
 std::vector<int64_t> ConstantInts(const NodeSpec& spec, size_t index) {
   return ElementsAs<int64_t>(spec.Constant(index));
 }

@@ -12,6 +12,10 @@ void NeedInputs(const NodeSpec& spec, size_t least, size_t most);
 // The shape of input `index`; refuses unless its rank is `rank`.
 const Shape& ShapeOfRank(const NodeSpec& spec, size_t index, size_t rank);
 
+// Refuses an input that is none known at load time; `what` it is, for the message. For inputs that no size
+// depends on: nodes whose output's size depends on one are left to the network's tail.
+void NeedKnown(const NodeSpec& spec, size_t index, std::string_view what);
+
 // The elements of a constant input as integers or floats, whichever type it has.
 std::vector<int64_t> ConstantInts(const NodeSpec& spec, size_t index);
 std::vector<float> ConstantFloats(const NodeSpec& spec, size_t index);

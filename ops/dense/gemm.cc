@@ -6,6 +6,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/dense/matmul.h"
 #include "ops/dense/matrix.h"
 
@@ -41,31 +42,41 @@ std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, b
   return weights;
 }
 
-// C as one row of n values; refuses what differs from row to row.
+// Whether C is one row of n values that are known now, or one value.
+bool IsConstantRow(const NodeInput& c, int64_t n) {
+  if (!c.constant) return false;
+  const int64_t count = c.constant->size();
+  return count == 1 || (count == n && c.shape.back() == n);
+}
+
+// C as one row of n values. Precondition: IsConstantRow.
 std::shared_ptr<const Tensor> ScaledBias(const NodeSpec& spec, float beta, int64_t n) {
   const std::vector<float> values = ConstantFloats(spec, 2);
-  const Shape& shape = spec.inputs[2].constant->shape();
-  const int64_t count = static_cast<int64_t>(values.size());
-  const bool row = count == n && (shape.empty() || shape.back() == n);
-  if (count != 1 && !row) {
-    Refuse(spec, fmt::format("C has shape {}, supported are a scalar and one row of {} values",
-                             ShapeToString(shape), n));
-  }
+  const auto count = static_cast<int64_t>(values.size());
   auto bias = std::make_shared<Tensor>(Shape{n});
   for (int64_t i = 0; i < n; ++i) bias->floats()[i] = beta * values[count == 1 ? 0 : i];
   return bias;
 }
 
-// A Gemm of two activations, or of the columns of one.
-BuiltOp BuildProduct(const NodeSpec& spec) {
-  const bool transposed = spec.Int("transB", 0) != 0;
-  const int64_t n = ShapeOfRank(spec, 1, 2)[transposed ? 0 : 1];
+// The product, and C, any matrix or none that is known, added to it.
+BuiltOp BuildWithMatrix(const NodeSpec& spec) {
+  NodeWriter writer(spec);
+  Attributes attributes = spec.attributes;
+  attributes.erase("beta");
   const float beta = spec.Float("beta", 1);
+  const std::string c = beta == 1 ? writer.In(2) : writer.Add("Mul", {writer.In(2), writer.Float(beta)});
+  const std::string product = writer.Add("Gemm", {writer.In(0), writer.In(1)}, std::move(attributes));
+  writer.Add("Add", {product, c}, {}, writer.Out(0));
+  return writer.Take();
+}
+
+// A Gemm of two activations, or of the columns of one.
+BuiltOp BuildProduct(const NodeSpec& spec, float beta, int64_t n) {
   MatMulParams params;
   if (spec.Int("transA", 0) != 0) params.a.perm = {1, 0};
-  if (transposed) params.b.perm = {1, 0};
+  if (spec.Int("transB", 0) != 0) params.b.perm = {1, 0};
   params.scale = spec.Float("alpha", 1);
-  if (spec.HasInput(2) && beta != 0) params.bias = ScaledBias(spec, beta, n);
+  if (beta != 0) params.bias = ScaledBias(spec, beta, n);
   return BuiltWithInputs(std::make_shared<MatMulOp>(std::move(params)), 2);
 }
 
@@ -73,16 +84,17 @@ BuiltOp BuildGemm(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
   const Shape& input = ShapeOfRank(spec, 0, 2);
   const bool transposed = spec.Int("transB", 0) != 0;
-  if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant) return BuildProduct(spec);
+  const float beta = spec.HasInput(2) ? spec.Float("beta", 1) : 0;
+  const int64_t columns = ShapeOfRank(spec, 1, 2)[transposed ? 0 : 1];
+  if (beta != 0 && !IsConstantRow(spec.inputs[2], columns)) return BuildWithMatrix(spec);
+  if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant) return BuildProduct(spec, beta, columns);
   const std::shared_ptr<const Tensor> weights = ImportWeights(spec, spec.Float("alpha", 1), transposed);
   const int64_t k = weights->shape()[1], n = weights->shape()[0];
   if (k != input[1]) {
     Refuse(spec, fmt::format("A is {} and B (transposed as asked) {}x{}: the inner sizes differ",
                              ShapeToString(input), k, n));
   }
-  const float beta = spec.Float("beta", 1);
-  const bool has_bias = spec.HasInput(2) && beta != 0;
-  const std::shared_ptr<const Tensor> bias = has_bias ? ScaledBias(spec, beta, n) : nullptr;
+  const std::shared_ptr<const Tensor> bias = beta != 0 ? ScaledBias(spec, beta, n) : nullptr;
   return BuiltWithInputs(std::make_shared<GemmOp>(weights, bias), 1);
 }
 

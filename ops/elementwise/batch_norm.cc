@@ -45,6 +45,21 @@ BuiltOp BuildTraining(const NodeSpec& spec) {
   return writer.Take();
 }
 
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, of parameters that are not known yet.
+BuiltOp BuildByNodes(const NodeSpec& spec) {
+  const Shape& shape = spec.inputs[0].shape;
+  NodeWriter writer(spec);
+  std::vector<int64_t> per_channel(shape.size(), 1);
+  per_channel[1] = shape[1];
+  const auto channels = [&](size_t index) { return writer.Reshape(writer.In(index), per_channel); };
+  const std::string spread =
+      writer.Add("Sqrt", {writer.Add("Add", {channels(4), writer.Float(spec.Float("epsilon", 1e-5f))})});
+  const std::string factor = writer.Add("Div", {channels(1), spread});
+  const std::string centered = writer.Add("Sub", {writer.In(0), channels(3)});
+  writer.Add("Add", {writer.Add("Mul", {centered, factor}), channels(2)}, {}, writer.Out(0));
+  return writer.Take();
+}
+
 BuiltOp BuildBatchNorm(const NodeSpec& spec) {
   NeedInputs(spec, 5, 5);
   if (spec.Int("training_mode", 0) != 0) return BuildTraining(spec);
@@ -52,15 +67,17 @@ BuiltOp BuildBatchNorm(const NodeSpec& spec) {
   const Shape& shape = spec.inputs[0].shape;
   if (shape.size() < 2) Refuse(spec, fmt::format("its input {} has no channel axis", ShapeToString(shape)));
   const size_t channels = shape[1];
-  std::vector<float> parameters[4];  // scale, bias, mean, variance
-  for (size_t i = 0; i < 4; ++i) {
-    if (!spec.inputs[i + 1].constant) Refuse(spec, fmt::format("input {} must be constant", i + 1));
-    parameters[i] = ConstantFloats(spec, i + 1);
-    if (parameters[i].size() != channels) {
-      Refuse(spec,
-             fmt::format("input {} has {} values for {} channels", i + 1, parameters[i].size(), channels));
+  bool known = true;
+  for (size_t i = 1; i <= 4; ++i) {
+    const int64_t count = ElementCount(spec.inputs[i].shape);
+    if (count != shape[1]) {
+      Refuse(spec, fmt::format("input {} has {} values for {} channels", i, count, channels));
     }
+    known = known && spec.inputs[i].constant;
   }
+  if (!known) return BuildByNodes(spec);
+  std::vector<float> parameters[4];  // scale, bias, mean, variance
+  for (size_t i = 0; i < 4; ++i) parameters[i] = ConstantFloats(spec, i + 1);
   const double epsilon = spec.Float("epsilon", 1e-5f);
   std::vector<float> scale(channels), shift(channels);
   for (size_t c = 0; c < channels; ++c) {

@@ -10,6 +10,7 @@
 #include "ops/base/broadcast.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/elementwise_kernel.h"
@@ -154,6 +155,19 @@ BuiltOp BuildSum(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<SumOp>(), static_cast<int>(spec.inputs.size()));
 }
 
+// The result has the base's type; a fraction as the exponent of an integer needs floats in between.
+BuiltOp BuildPowOfTwoTypes(const NodeSpec& spec) {
+  NodeWriter writer(spec);
+  if (IsInteger(spec.inputs[0].type) && !IsInteger(spec.inputs[1].type)) {
+    const std::string base = writer.Add("CastLike", {writer.In(0), writer.In(1)});
+    writer.Add("CastLike", {writer.Add("Pow", {base, writer.In(1)}), writer.In(0)}, {}, writer.Out(0));
+  } else {
+    const std::string exponent = writer.Add("CastLike", {writer.In(1), writer.In(0)});
+    writer.Add("Pow", {writer.In(0), exponent}, {}, writer.Out(0));
+  }
+  return writer.Take();
+}
+
 BuiltOp BuildPow(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const bool broadcasts = spec.inputs[1].shape.size() > spec.inputs[0].shape.size();
@@ -164,8 +178,15 @@ BuiltOp BuildPow(const NodeSpec& spec) {
     if (exponent == 0.5f)
       return BuiltWithInputs(std::make_shared<FunctionOp>(Function{FunctionKind::kSqrt}), 1);
   }
-  if (spec.inputs[0].type != spec.inputs[1].type) Refuse(spec, "its inputs have different types");
+  if (spec.inputs[0].type != spec.inputs[1].type) return BuildPowOfTwoTypes(spec);
   return BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPow), 2);
+}
+
+BuiltOp BuildMean(const NodeSpec& spec) {
+  NodeWriter writer(spec);
+  const std::string sum = writer.Add("Sum", spec.input_names);
+  writer.Add("Div", {sum, writer.Float(static_cast<float>(spec.inputs.size()))}, {}, writer.Out(0));
+  return writer.Take();
 }
 
 BuiltOp BuildMinMax(const NodeSpec& spec, BinaryKind kind) {
@@ -280,6 +301,7 @@ std::vector<OpImporter> BinaryImporters() {
       {"Min", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMin); }},
       {"Max", [](const NodeSpec& spec) { return BuildMinMax(spec, BinaryKind::kMax); }},
       {"Sum", BuildSum},
+      {"Mean", BuildMean},
   };
 }
 

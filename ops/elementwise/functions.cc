@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -113,9 +114,35 @@ const NamedFunction& Named(FunctionKind kind) {
   return *std::ranges::find(kFunctions, kind, &NamedFunction::kind);
 }
 
+// The functions that map integers to integers; of 16-bit floats any, in floats.
+BuiltOp BuildOfOtherType(const NodeSpec& spec) {
+  NodeWriter writer(spec);
+  const std::string& x = writer.In(0);
+  if (!IsInteger(spec.inputs[0].type)) {
+    if (spec.inputs[0].type == DataType::kBool) Refuse(spec, "only numbers are supported");
+    const std::string floats = writer.Add("CastLike", {x, writer.Float(0)});
+    writer.Add("CastLike", {writer.Add(spec.op_type, {floats}, spec.attributes), x}, {}, writer.Out(0));
+    return writer.Take();
+  }
+  const std::string zero = writer.Constant(Tensor({}, Layout::Nchw(spec.inputs[0].type)));
+  if (spec.op_type == "Neg") {
+    writer.Add("Sub", {zero, x}, {}, writer.Out(0));
+  } else if (spec.op_type == "Abs") {
+    writer.Add("Max", {x, writer.Add("Sub", {zero, x})}, {}, writer.Out(0));
+  } else if (spec.op_type == "Sign") {
+    const auto is = [&](const char* relation) {
+      return writer.Add("CastLike", {writer.Add(relation, {x, zero}), x});
+    };
+    writer.Add("Sub", {is("Greater"), is("Less")}, {}, writer.Out(0));
+  } else {
+    Refuse(spec, "integers are not supported");
+  }
+  return writer.Take();
+}
+
 BuiltOp BuildFunction(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
-  if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  if (spec.inputs[0].type != DataType::kF32) return BuildOfOtherType(spec);
   const NamedFunction& named = *std::ranges::find(kFunctions, spec.op_type, &NamedFunction::name);
   Function function{named.kind};
   if (!named.alpha.name.empty()) function.alpha = spec.Float(named.alpha.name, named.alpha.fallback);

@@ -299,7 +299,7 @@ Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
   return out;
 }
 
-BuiltOp BuildIntegerClip(const NodeSpec& spec) {
+BuiltOp BuildClipByNodes(const NodeSpec& spec) {
   NodeWriter writer(spec);
   std::string x = writer.In(0);
   if (spec.HasInput(1)) x = writer.Add("Max", {x, writer.In(1)});

@@ -77,8 +77,8 @@ class WhereOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
 };
 
-// min(max(x, low), high) of such a tensor, either bound absent.
-BuiltOp BuildIntegerClip(const NodeSpec& spec);
+// min(max(x, low), high) of integers, or with bounds that are not constant; either may be absent.
+BuiltOp BuildClipByNodes(const NodeSpec& spec);
 
 // Equal, Greater, GreaterOrEqual, Less, LessOrEqual, And, Or, Xor, Not, Mod, BitwiseAnd, BitwiseOr,
 // BitwiseXor, BitwiseNot, BitShift, Where, IsNaN, IsInf.

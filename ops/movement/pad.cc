@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/movement/copying.h"
 
 namespace tilesmith {
@@ -19,6 +20,24 @@ PadMode ParseMode(const NodeSpec& spec) {
   if (mode == "reflect") return PadMode::kReflect;
   if (mode == "edge") return PadMode::kEdge;
   Refuse(spec, fmt::format("mode \"{}\" is not supported (supported: constant, reflect, edge)", mode));
+}
+
+// A constant that is not known yet, where a mask, which is, says so.
+BuiltOp BuildFill(const NodeSpec& spec) {
+  if (ElementCount(spec.inputs[2].shape) != 1) Refuse(spec, "the constant value must be a scalar");
+  const Shape& shape = spec.inputs[0].shape;
+  NeedFoldable(spec, shape);
+  Tensor inside(shape, Layout::Nchw(DataType::kBool));
+  std::fill_n(inside.data<bool>(), inside.size(), true);
+  NodeWriter writer(spec);
+  const auto padded = [&](const std::string& x) {
+    std::vector<std::string> inputs = {x, writer.In(1)};
+    if (spec.HasInput(3)) inputs.insert(inputs.end(), {"", writer.In(3)});
+    return writer.Add("Pad", std::move(inputs));
+  };
+  const std::string mask = padded(writer.Constant(std::move(inside)));
+  writer.Add("Where", {mask, padded(writer.In(0)), writer.Reshape(writer.In(2), {})}, {}, writer.Out(0));
+  return writer.Take();
 }
 
 BuiltOp BuildPad(const NodeSpec& spec) {
@@ -40,8 +59,10 @@ BuiltOp BuildPad(const NodeSpec& spec) {
   if (pads->size() != 2 * axes.size()) {
     Refuse(spec, fmt::format("pads has {} values for {} axes", pads->size(), axes.size()));
   }
+  const PadMode mode = ParseMode(spec);
+  if (mode == PadMode::kConstant && spec.HasInput(2) && !spec.inputs[2].constant) return BuildFill(spec);
   float value = spec.Float("value", 0);
-  if (spec.HasInput(2)) {
+  if (mode == PadMode::kConstant && spec.HasInput(2)) {
     const std::vector<float> values = ConstantFloats(spec, 2);
     if (values.size() != 1) Refuse(spec, "the constant value must be a scalar");
     value = values[0];
@@ -51,7 +72,7 @@ BuiltOp BuildPad(const NodeSpec& spec) {
     begin[axes[i]] = (*pads)[i];
     end[axes[i]] = (*pads)[i + axes.size()];
   }
-  return BuiltWithInputs(std::make_shared<PadOp>(ParseMode(spec), begin, end, value), 1);
+  return BuiltWithInputs(std::make_shared<PadOp>(mode, begin, end, value), 1);
 }
 
 }  // namespace

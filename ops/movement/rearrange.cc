@@ -122,25 +122,19 @@ BuiltOp BuildTrilu(const NodeSpec& spec) {
   NeedInputs(spec, 1, 2);
   const Shape& shape = spec.inputs[0].shape;
   if (shape.size() < 2) Refuse(spec, "its input must be of matrices");
-  int64_t k = 0;
-  if (spec.HasInput(1)) {
-    const std::vector<int64_t> values = ConstantInts(spec, 1);
-    if (values.size() != 1) Refuse(spec, "k must be one number");
-    k = values[0];
-  }
-  const bool upper = spec.Int("upper", 1) != 0;
+  if (spec.HasInput(1) && ElementCount(spec.inputs[1].shape) != 1) Refuse(spec, "k must be one number");
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   NeedFoldable(spec, {rows, columns});
-  k = std::clamp(k, -rows - 1, columns + 1);
-  Tensor mask({rows, columns}, Layout::Nchw(DataType::kBool));
+  Tensor diagonals({rows, columns}, Layout::Nchw(DataType::kI64));
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      mask.data<bool>()[i * columns + j] = upper ? j - i >= k : j - i <= k;
-    }
+    for (int64_t j = 0; j < columns; ++j) diagonals.ints()[i * columns + j] = j - i;
   }
   NodeWriter writer(spec);
+  const std::string k = spec.HasInput(1) ? writer.In(1) : writer.Ints({0});
+  const std::string kept = writer.Add(spec.Int("upper", 1) != 0 ? "GreaterOrEqual" : "LessOrEqual",
+                                      {writer.Constant(std::move(diagonals)), k});
   const std::string zero = writer.Constant(Tensor({}, Layout::Nchw(spec.inputs[0].type)));
-  writer.Add("Where", {writer.Constant(std::move(mask)), writer.In(0), zero}, {}, writer.Out(0));
+  writer.Add("Where", {kept, writer.In(0), zero}, {}, writer.Out(0));
   return writer.Take();
 }
 

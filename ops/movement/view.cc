@@ -74,6 +74,7 @@ BuiltOp BuildUnsqueeze(const NodeSpec& spec) {
 BuiltOp BuildDropout(const NodeSpec& spec) {
   NeedInputs(spec, 1, 3);
   if (spec.HasInput(2)) {
+    NeedKnown(spec, 2, "its training_mode");
     const std::vector<int64_t> training = ConstantInts(spec, 2);
     if (training.size() == 1 && training[0] != 0)
       Refuse(spec, "training_mode is true, only inference is supported");

@@ -31,6 +31,10 @@ int64_t ResolveDimension(const onnx::ValueInfoProto& input, int index, const Imp
   if (dim.dim_value() > 0) return dim.dim_value();
   if (const auto given = options.dims.find(dim.dim_param()); given != options.dims.end())
     return given->second;
+  for (const std::string& name : {input.name(), std::string()}) {
+    const auto open = options.open_shapes.find(name);
+    if (open != options.open_shapes.end() && index < std::ssize(open->second)) return open->second[index];
+  }
   if (index == 0) return 1;
   const std::string label = dim.dim_param().empty() ? "" : fmt::format(" (\"{}\")", dim.dim_param());
   Fail(input, fmt::format("dimension {}{} is dynamic; give the shape, for example {}", index, label,

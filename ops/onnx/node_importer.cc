@@ -17,9 +17,9 @@ namespace {
 
 // From here on every importer knows its operator; before, only these mean what they mean today.
 constexpr int64_t kFirstFullOpset = 6;
-constexpr std::string_view kUnchangedOperators[] = {"AveragePool",       "Conv",          "Flatten",
-                                                    "GlobalAveragePool", "GlobalMaxPool", "MaxPool",
-                                                    "Softmax",           "Transpose"};
+constexpr std::string_view kUnchangedOperators[] = {
+    "AveragePool", "Conv",    "Flatten",  "GlobalAveragePool", "GlobalMaxPool", "MaxPool",
+    "Not",         "Softmax", "Softplus", "Softsign",          "Transpose"};
 
 // What importing may spend for each element of an initializer, beside SizeLimits::folded_operations: weights
 // are cast, scaled and transposed.

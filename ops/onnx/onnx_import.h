@@ -23,9 +23,11 @@ namespace tilesmith {
 struct ImportOptions {
   std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions
   std::map<std::string, Shape> input_shapes = {};  // whole shapes of inputs; these win over everything else
-  std::optional<int64_t> batch = {};               // first size of every input; a dynamic one is 1 when unset
-  std::map<std::string, Tensor> constants = {};    // inputs to treat as weights
-  SizeLimits limits = {};                          // what is larger is an Error(kBadModel) naming the limit
+  // Of inputs, "" being any: for sizes that neither the file nor the above give.
+  std::map<std::string, Shape> open_shapes = {};
+  std::optional<int64_t> batch = {};             // first size of every input; a dynamic one is 1 when unset
+  std::map<std::string, Tensor> constants = {};  // inputs to treat as weights
+  SizeLimits limits = {};                        // what is larger is an Error(kBadModel) naming the limit
 };
 
 // `path` is read whole. Throws Error(kUsage) when there is no such file or an option names an input, a

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/node_writer.h"
 #include "ops/reduce/normalization_kernel.h"
 
 namespace tilesmith {
@@ -35,17 +37,65 @@ const Shape& FloatShape(const NodeSpec& spec, size_t least_rank) {
   return shape;
 }
 
+void CheckBroadcasts(const NodeSpec& spec, size_t index, const Shape& shape) {
+  const Shape& from = spec.inputs[index].shape;
+  if (BroadcastShapes(from, shape) == shape) return;
+  Refuse(spec, fmt::format("input {} has shape {}, which does not fit {}", index, ShapeToString(from),
+                           ShapeToString(shape)));
+}
+
 // A constant input as one value for each element of `shape`, which it broadcasts to.
 std::vector<float> Broadcast(const NodeSpec& spec, size_t index, const Shape& shape) {
   const std::vector<float> values = ConstantFloats(spec, index);
   const Shape& from = spec.inputs[index].shape;
-  if (BroadcastShapes(from, shape) != shape) {
-    Refuse(spec, fmt::format("input {} has shape {}, which does not fit {}", index, ShapeToString(from),
-                             ShapeToString(shape)));
-  }
+  CheckBroadcasts(spec, index, shape);
   std::vector<float> all;
   for (const int64_t i : BroadcastIndices(from, shape)) all.push_back(values[i]);
   return all;
+}
+
+bool IsKnown(const NodeSpec& spec, size_t index) {
+  return !spec.HasInput(index) || spec.inputs[index].constant;
+}
+
+// The same node with neither scale nor shift, whose scales are `ones`; then scale and shift, which are not
+// known yet, as `parameter` gives them.
+template <typename Parameter>
+BuiltOp BuildScaledByNodes(const NodeSpec& spec, const Shape& ones, const Parameter& parameter) {
+  NeedFoldable(spec, ones);
+  NodeWriter writer(spec);
+  Tensor scale(ones);
+  std::fill_n(scale.floats(), scale.size(), 1.0f);
+  std::vector<std::string> inputs = {writer.In(0), writer.Constant(std::move(scale))};
+  if (spec.op_type != "LayerNormalization" && spec.op_type != "RMSNormalization") {
+    inputs.push_back(writer.Constant(Tensor(ones)));
+  }
+  const std::string normal = writer.Add(spec.op_type, std::move(inputs), spec.attributes);
+  if (!spec.HasInput(2)) {
+    writer.Add("Mul", {normal, parameter(writer, 1)}, {}, writer.Out(0));
+  } else {
+    const std::string scaled = writer.Add("Mul", {normal, parameter(writer, 1)});
+    writer.Add("Add", {scaled, parameter(writer, 2)}, {}, writer.Out(0));
+  }
+  return writer.Take();
+}
+
+// Also what LayerNormalization tells beside its result: mean and 1 / spread.
+BuiltOp BuildWithStatistics(const NodeSpec& spec, const std::vector<int64_t>& axes) {
+  NodeWriter writer(spec);
+  const auto out = [&](size_t index) {
+    return index < spec.output_names.size() ? writer.Out(index) : std::string();
+  };
+  std::vector<std::string> inputs = {writer.In(0), writer.In(1)};
+  if (spec.HasInput(2)) inputs.push_back(writer.In(2));
+  writer.Add("LayerNormalization", std::move(inputs), spec.attributes, writer.Out(0));
+  const std::string mean = writer.Add("ReduceMean", {writer.In(0), writer.Ints(axes)}, {}, out(1));
+  const std::string centered = writer.Add("Sub", {writer.In(0), mean});
+  const std::string squares = writer.Add("Mul", {centered, centered});
+  const std::string variance = writer.Add("ReduceMean", {squares, writer.Ints(axes)});
+  const std::string more = writer.Add("Add", {variance, writer.Float(spec.Float("epsilon", 1e-5f))});
+  writer.Add("Reciprocal", {writer.Add("Sqrt", {more})}, {}, out(2));
+  return writer.Take();
 }
 
 // LayerNormalization, RMSNormalization.
@@ -54,11 +104,44 @@ BuiltOp BuildFromAxis(const NodeSpec& spec, Spread spread) {
   const Shape& shape = FloatShape(spec, 1);
   const int64_t axis = NormalAxis(spec, spec.Int("axis", -1), shape.size());
   const Shape together(shape.begin() + axis, shape.end());
+  const auto wanted = [](const std::string& output) { return !output.empty(); };
+  if (std::ranges::any_of(spec.output_names | std::views::drop(1), wanted)) {
+    return BuildWithStatistics(spec, AxesFrom(axis, shape.size()));
+  }
+  if (!IsKnown(spec, 1) || !IsKnown(spec, 2)) {
+    for (const size_t index : {size_t{1}, size_t{2}}) {
+      if (spec.HasInput(index)) CheckBroadcasts(spec, index, together);
+    }
+    return BuildScaledByNodes(spec, together,
+                              [](NodeWriter& writer, size_t index) { return writer.In(index); });
+  }
   Normalization result{spread, spec.Float("epsilon", 1e-5f), AxesFrom(axis, shape.size()), 0, {}, {}, true};
   result.scale = Broadcast(spec, 1, together);
   result.shift.assign(result.scale.size(), 0.0f);
   if (spec.HasInput(2)) result.shift = Broadcast(spec, 2, together);
   return Built(spec, std::move(result));
+}
+
+// Scale and shift of channels, or of groups of them as opset 18 has them.
+BuiltOp BuildChannelsByNodes(const NodeSpec& spec, int64_t groups) {
+  const Shape& shape = spec.inputs[0].shape;
+  Shape per_channel(shape.size(), 1);
+  per_channel[1] = shape[1];
+  const auto is_of_groups = [&](size_t index) {
+    const int64_t count = ElementCount(spec.inputs[index].shape);
+    if (count == shape[1]) return false;
+    if (groups > 0 && count == groups) return true;
+    Refuse(spec, fmt::format("input {} has {} values for {} channels", index, count, shape[1]));
+  };
+  const bool of_groups[] = {is_of_groups(1), is_of_groups(2)};
+  return BuildScaledByNodes(spec, {shape[1]}, [&](NodeWriter& writer, size_t index) {
+    std::string values = writer.In(index);
+    if (of_groups[index - 1]) {
+      const std::string column = writer.Reshape(values, {groups, 1});
+      values = writer.Add("Expand", {column, writer.Ints({groups, shape[1] / groups})});
+    }
+    return writer.Reshape(values, per_channel);
+  });
 }
 
 // Inputs 1 and 2 as one value for each channel; of the groups, too, as opset 18 has them.
@@ -80,6 +163,7 @@ void ReadChannels(const NodeSpec& spec, int64_t channels, Normalization& result)
 BuiltOp BuildInstance(const NodeSpec& spec) {
   NeedInputs(spec, 3, 3);
   const Shape& shape = FloatShape(spec, 2);
+  if (!IsKnown(spec, 1) || !IsKnown(spec, 2)) return BuildChannelsByNodes(spec, 0);
   Normalization result{Spread::kVariance, spec.Float("epsilon", 1e-5f), AxesFrom(2, shape.size()), 0, {}, {}};
   ReadChannels(spec, shape[1], result);
   return Built(spec, std::move(result));
@@ -92,6 +176,7 @@ BuiltOp BuildGroup(const NodeSpec& spec) {
   if (groups < 1 || shape[1] % groups != 0) {
     Refuse(spec, fmt::format("num_groups is {}, which does not divide {} channels", groups, shape[1]));
   }
+  if (!IsKnown(spec, 1) || !IsKnown(spec, 2)) return BuildChannelsByNodes(spec, groups);
   Normalization result{
       Spread::kVariance, spec.Float("epsilon", 1e-5f), AxesFrom(2, shape.size() + 1), groups, {}, {}};
   ReadChannels(spec, shape[1], result);

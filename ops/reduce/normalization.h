@@ -62,7 +62,7 @@ class NormalizationOp : public Op {
 };
 
 // LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, MeanVarianceNormalization,
-// LpNormalization; scales and shifts must be constant.
+// LpNormalization; scales and shifts that are not constant become nodes behind it.
 std::vector<OpImporter> NormalizationImporters();
 
 }  // namespace tilesmith

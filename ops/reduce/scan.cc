@@ -10,6 +10,7 @@ namespace {
 
 BuiltOp BuildCumSum(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
+  NeedKnown(spec, 1, "its axis");
   const std::vector<int64_t> axes = ConstantInts(spec, 1);
   if (axes.size() != 1) Refuse(spec, "its axis must be one number");
   const int64_t axis = NormalAxis(spec, axes[0], spec.inputs[0].shape.size());

@@ -1,5 +1,9 @@
 // Operators in terms of others, bodies that are inlined and unrolled, and the tail of what depends on values.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
 
 #include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
@@ -245,6 +249,133 @@ TEST(WrittenNodes, WhatDependsOnValuesIsTheTail) {
   }
   model.Node("Frobnicate", {"chosen"}, {"unknown"}, "late");
   EXPECT_THAT(ImportError(model), HasSubstr("Frobnicate (node \"late\")"));
+}
+
+// A node whose parameters are known against the same node whose parameters are inputs, which must be nodes of
+// the graph and no tail.
+struct Parameters {
+  std::string op_type;
+  int64_t opset;
+  std::vector<Tensor> inputs;
+  std::function<void(onnx::NodeProto&)> attributes = {};
+};
+
+OnnxModel ModelOf(const Parameters& given, bool constant) {
+  OnnxModel model(given.opset);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < given.inputs.size(); ++i) {
+    const Tensor& tensor = given.inputs[i];
+    names.push_back(fmt::format("in{}", i));
+    const bool floats = tensor.type() == DataType::kF32;
+    if (i > 0 && constant && floats) {
+      model.Floats(names[i], tensor.shape(), F(tensor));
+    } else if (i > 0 && (constant || given.op_type == "Pad") && !floats) {
+      model.Ints(names[i], I(tensor));
+    } else {
+      const std::vector<OnnxDim> dims(tensor.shape().begin(), tensor.shape().end());
+      model.Input(names[i], dims, floats ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
+    }
+  }
+  onnx::NodeProto& node = model.Node(given.op_type, names, {"y"});
+  if (given.attributes) given.attributes(node);
+  model.Output("y");
+  return model;
+}
+
+TEST(WrittenNodes, ParametersThatAreNotConstantAreInputsOfNodes) {
+  const Tensor image = Counting({2, 4, 3, 2}), four = Floats({4}, {0.5f, -1, 2, 3}),
+               more = Floats({4}, {1, 2, -3, 0.25f}), rows = Counting({3, 4});
+  const std::vector<Parameters> nodes = {
+      {"PRelu", 16, {Floats({1, 4, 1, 1}, {-1, 2, -3, 4}), Floats({4, 1, 1}, {0.5f, -1, 2, 3})}},
+      {"LayerNormalization", 17, {rows, four, more}},
+      {"LayerNormalization", 17, {image, Counting({3, 2})}, [](auto& node) { SetInt(node, "axis", 2); }},
+      {"RMSNormalization", 23, {rows, four}},
+      {"InstanceNormalization", 6, {image, four, more}},
+      {"GroupNormalization", 21, {image, four, more}, [](auto& node) { SetInt(node, "num_groups", 2); }},
+      {"GroupNormalization",
+       18,
+       {image, Floats({2}, {3, -1}), Floats({2}, {1, 2})},
+       [](auto& node) { SetInt(node, "num_groups", 2); }},
+      {"BatchNormalization", 15, {image, four, more, four, Floats({4}, {1, 2, 3, 4})}},
+      {"Gemm", 13, {rows, Counting({4, 2}), Floats({2}, {5, -5})}},
+      {"Gemm", 13, {rows, Counting({4, 2}), Counting({3, 2})}},
+      {"Gemm",
+       13,
+       {rows, Counting({2, 4}), Floats({3, 1}, {1, 2, 3})},
+       [](auto& node) { SetInt(node, "transB", 1); }},
+      {"Clip", 13, {rows, Floats({}, {3}), Floats({}, {9})}},
+      {"Trilu", 14, {rows, Ints({1}, {1})}},
+      {"Pad", 13, {rows, Ints({4}, {1, 0, 0, 2}), Floats({1}, {-7})}},
+      {"Pow", 15, {rows, Ints({1}, {2})}},
+  };
+  for (const Parameters& given : nodes) {
+    SCOPED_TRACE(given.op_type);
+    const OnnxModel inputs = ModelOf(given, false);
+    EXPECT_EQ(inputs.Import().tail(), nullptr);
+    std::vector<Tensor> all = given.inputs;
+    if (given.op_type == "Pad") all.erase(all.begin() + 1);
+    const Tensor expected = Outputs(ModelOf(given, true), {given.inputs[0]})[0],
+                 actual = Outputs(inputs, all)[0];
+    ASSERT_EQ(actual.shape(), expected.shape());
+    for (int64_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(actual.floats()[i], expected.floats()[i], 1e-5 + 1e-5 * std::abs(expected.floats()[i]));
+    }
+  }
+  EXPECT_THAT(ImportError(ModelOf({"CumSum", 14, {rows, Ints({}, {1})}}, false)),
+              AllOf(HasSubstr("CumSum"), HasSubstr("must be constant")));
+  EXPECT_THAT(ImportError(ModelOf({"LayerNormalization", 17, {rows, Counting({3})}}, false)),
+              HasSubstr("does not fit"));
+  EXPECT_THAT(ImportError(ModelOf({"BatchNormalization", 15, {image, four, four, four, rows}}, false)),
+              HasSubstr("values for 4 channels"));
+}
+
+TEST(WrittenNodes, StatisticsOfLayerNormalizationAreOutputs) {
+  OnnxModel model(17);
+  model.Input("x", {1, 4});
+  model.Floats("scale", {4}, {1, 1, 1, 2});
+  model.Node("LayerNormalization", {"x", "scale"}, {"y", "mean", "factor"});
+  for (const char* name : {"y", "mean", "factor"}) model.Output(name);
+  const std::vector<Tensor> outputs = Outputs(model, {Floats({1, 4}, {1, 3, 5, 7})});
+  EXPECT_NEAR(outputs[0].floats()[3], 2 * 3 / std::sqrt(5.0), 1e-4);
+  EXPECT_THAT(F(outputs[1]), ElementsAre(4));
+  EXPECT_NEAR(outputs[2].floats()[0], 1 / std::sqrt(5.0), 1e-5);
+}
+
+TEST(WrittenNodes, IntegersHaveSignsToo) {
+  const Tensor x = Ints({4}, {-3, 0, 2, INT64_MIN + 1});
+  EXPECT_THAT(I(TestNode("Neg").Input(x).Evaluate()), ElementsAre(3, 0, -2, INT64_MAX));
+  EXPECT_THAT(I(TestNode("Abs").Input(x).Evaluate()), ElementsAre(3, 0, 2, INT64_MAX));
+  EXPECT_THAT(I(TestNode("Sign").Input(x).Evaluate()), ElementsAre(-1, 0, 1, -1));
+  EXPECT_THAT(TestNode("Sin").Input(x).Refusal(), HasSubstr("integers are not supported"));
+  EXPECT_THAT(I(TestNode("Pow").Input(Ints({2}, {2, 3})).Input(Floats({}, {2})).Evaluate()),
+              ElementsAre(4, 9));
+  EXPECT_THAT(
+      F(TestNode("Mean").Input(Counting({2})).Input(Counting({2})).Input(Floats({1}, {4})).Evaluate()),
+      ElementsAre(2, 8.0f / 3));
+}
+
+// Equal ones in the order of their indices, as in ONNX Runtime.
+TEST(WrittenNodes, TiesAreBrokenByTheLowerIndex) {
+  const Tensor x = Floats({2, 6}, {1, 3, 3, 2, 3, 1, 0, 0, 0, 0, 0, 0});
+  const auto top = [&](int64_t largest) {
+    TestNode node("TopK");
+    node.Attr("largest", largest).Input(x).Const(Ints({1}, {4}));
+    node.spec.output = 1;
+    return I(node.Evaluate());
+  };
+  EXPECT_THAT(top(1), ElementsAre(1, 2, 4, 3, 0, 1, 2, 3));
+  EXPECT_THAT(top(0), ElementsAre(0, 5, 3, 1, 0, 1, 2, 3));
+  EXPECT_THAT(I(TestNode("ArgMax").Attr("axis", int64_t{1}).Input(x).Evaluate()), ElementsAre(1, 0));
+  EXPECT_THAT(I(TestNode("ArgMin").Attr("axis", int64_t{1}).Input(x).Evaluate()), ElementsAre(0, 0));
+  std::vector<float> boxes;
+  for (const float at : {0.0f, 2.0f, 4.0f, 2.0f}) boxes.insert(boxes.end(), {at, at, at + 1, at + 1});
+  EXPECT_THAT(I(TestNode("NonMaxSuppression")
+                    .Const(Floats({1, 4, 4}, boxes))
+                    .Const(Floats({1, 1, 4}, {0.5f, 0.5f, 0.9f, 0.5f}))
+                    .Const(Ints({1}, {4}))
+                    .Const(Floats({1}, {0.5f}))
+                    .Evaluate()),
+              ElementsAre(0, 0, 2, 0, 0, 0, 0, 0, 1));
 }
 
 TEST(WrittenNodes, SuppressionKeepsTheBestOfWhatOverlaps) {

@@ -17,6 +17,7 @@ struct tilesmith_model {
 struct tilesmith_session {
   tilesmith::Session session;
   size_t inputs = 0, outputs = 0;
+  const std::vector<tilesmith::OutputTensor>* results = nullptr;  // of the last run, where it gave any
 };
 
 struct tilesmith_stop {
@@ -82,6 +83,7 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.batch = given->batch;
   options.max_elements = given->max_elements;
   options.max_memory = given->max_memory;
+  options.sizes = given->sizes;
   options.input_shapes = ShapesOf(given->input_shapes, given->input_shape_count);
   return options;
 }
@@ -152,8 +154,30 @@ int tilesmith_run(tilesmith_session* session, const void* const* inputs, void* c
     RequirePointer(session, "session");
     RequirePointer(inputs, "inputs");
     RequirePointer(outputs, "outputs");
+    session->results = nullptr;
     session->session.Run(std::span(inputs, session->inputs), std::span(outputs, session->outputs));
   });
+}
+
+int tilesmith_run_inputs(tilesmith_session* session, const tilesmith_tensor* inputs) {
+  return Guard([&] {
+    RequirePointer(session, "session");
+    RequirePointer(inputs, "inputs");
+    session->results = nullptr;
+    std::vector<tilesmith::InputTensor> tensors;
+    for (size_t i = 0; i < session->inputs; ++i) {
+      const tilesmith_tensor& input = inputs[i];
+      tensors.push_back({input.data, {input.shape, input.shape == nullptr ? 0 : input.rank}});
+    }
+    session->results = &session->session.Run(tensors);
+  });
+}
+
+tilesmith_tensor tilesmith_result(const tilesmith_session* session, size_t index) {
+  if (session == nullptr || session->results == nullptr || index >= session->results->size()) return {};
+  const tilesmith::OutputTensor& output = (*session->results)[index];
+  return {output.data,         output.shape.data(), output.shape.size(), output.layout.c_str(),
+          output.type.c_str(), output.elements,     output.bytes};
 }
 
 tilesmith_stop* tilesmith_new_stop(void) { return new (std::nothrow) tilesmith_stop; }

@@ -7,20 +7,29 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/executor.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "tools/api/model_from_graph.h"
+#include "tools/api/prepared_sizes.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/machine.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {
+
+InputShapes ShapesOf(const std::vector<UserTensor>& tensors) {
+  InputShapes shapes;
+  for (const UserTensor& tensor : tensors) shapes.push_back(tensor.shape);
+  return shapes;
+}
 
 std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
   std::vector<TensorInfo> infos;
@@ -124,18 +133,89 @@ int64_t NextNumber() {
 }  // namespace
 
 struct Model::Impl {
-  std::shared_ptr<const CompiledNetwork> network;
-  std::vector<TensorInfo> inputs, outputs;
-  double predicted_seconds = 0;
+  DevicePtr device;
+  std::unique_ptr<PreparedSizes> sizes;
+};
+
+// What a session holds for one size of the inputs.
+class SizedRun {
+ public:
+  SizedRun(PreparedSizePtr size, const std::vector<int>& cores)
+      : size_(std::move(size)),
+        executor_(MakeExecutor(size_->network, cores)),
+        inputs_(size_->inputs),
+        outputs_(size_->tail ? kNone : size_->outputs) {}
+
+  const PreparedSize& size() const { return *size_; }
+  const Executor& executor() const { return executor_; }
+
+  // Calls body with the executor and memory that it can work on.
+  template <typename Body>
+  void With(std::span<const void* const> from, std::span<void* const> to, const Body& body) {
+    if (size_->tail) {
+      throw Error(ErrorCode::kUsage,
+                  "sizes of the outputs depend on values, so that only a run whose outputs the session holds "
+                  "(without memory for them) can give them");
+    }
+    CheckDistinct(from, to);
+    const std::span<const void* const> bound_inputs = inputs_.Bind(from);
+    const std::span<void* const> bound_outputs = outputs_.Bind(to);
+    if (from.size() == size_->inputs.size()) inputs_.CopyIn(from);
+    body(executor_, bound_inputs, bound_outputs);
+    outputs_.CopyOut(to);
+  }
+
+  // The same with the graph's outputs in memory of the session.
+  template <typename Body>
+  void WithValues(std::span<const void* const> from, const Body& body) {
+    if (values_.empty()) {
+      for (const UserTensor& tensor : size_->network->outputs)
+        values_.emplace_back(tensor.shape, tensor.layout);
+      for (Tensor& value : values_) value_memory_.push_back(value.raw());
+    }
+    const std::span<const void* const> bound = inputs_.Bind(from);
+    inputs_.CopyIn(from);
+    body(executor_, bound, std::span<void* const>(value_memory_));
+  }
+
+  // After such a run; as long as there is no other.
+  const std::vector<OutputTensor>& Results() {
+    results_.resize(size_->outputs.size());
+    if (size_->tail) {
+      std::vector<Tensor> plain;
+      for (const Tensor& value : values_) plain.push_back(InLayout(value, Layout::Nchw(value.type())));
+      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain));
+    }
+    const std::vector<Tensor>& tensors = size_->tail ? late_ : values_;
+    for (size_t i = 0; i < results_.size(); ++i) Describe(tensors[i], results_[i]);
+    return results_;
+  }
+
+ private:
+  static void Describe(const Tensor& tensor, OutputTensor& output) {
+    output.data = tensor.raw();
+    output.shape.assign(tensor.shape().begin(), tensor.shape().end());
+    output.layout = tensor.layout().WithType(DataType::kF32).ToString();
+    output.type = DataTypeName(tensor.type());
+    output.elements = static_cast<size_t>(PaddedElementCount(tensor.shape(), tensor.layout()));
+    output.bytes = static_cast<size_t>(tensor.bytes());
+  }
+
+  static inline const std::vector<TensorInfo> kNone = {};
+
+  const PreparedSizePtr size_;
+  Executor executor_;
+  Staging<const void*> inputs_;
+  Staging<void*> outputs_;
+  std::vector<Tensor> values_;  // the graph's outputs
+  std::vector<void*> value_memory_;
+  std::vector<Tensor> late_;  // the tail's
+  std::vector<OutputTensor> results_;
 };
 
 struct Session::Impl {
   Impl(std::shared_ptr<const Model::Impl> of, const SessionOptions& options)
-      : model(std::move(of)),
-        cores(options.cores),
-        executor(MakeExecutor(model->network, cores)),
-        inputs(model->inputs),
-        outputs(model->outputs) {}
+      : model(std::move(of)), cores(options.cores), first(model->sizes->first(), cores) {}
 
   void Pin() const {
     static thread_local int64_t pinned_for = 0;
@@ -144,24 +224,43 @@ struct Session::Impl {
     pinned_for = number;
   }
 
-  // Calls body with memory that the executor can work on.
+  // Calls body with what the session holds for the size of these inputs, and their memory.
   template <typename Body>
-  void With(std::span<const void* const> from, std::span<void* const> to, const Body& body) {
-    CheckDistinct(from, to);
+  void With(std::span<const InputTensor> given, const Body& body) {
+    const InputShapes& own = first.size().shapes;
+    if (given.size() != own.size()) {
+      throw Error(ErrorCode::kUsage, fmt::format("{} inputs given, expected {}", given.size(), own.size()));
+    }
+    InputShapes shapes = own;
+    std::vector<const void*> memory;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!given[i].shape.empty()) shapes[i].assign(given[i].shape.begin(), given[i].shape.end());
+      memory.push_back(given[i].data);
+    }
+    SizedRun& sized = Of(shapes);
     Pin();
-    const std::span<const void* const> bound_inputs = inputs.Bind(from);
-    const std::span<void* const> bound_outputs = outputs.Bind(to);
-    if (from.size() == model->inputs.size()) inputs.CopyIn(from);
-    body(bound_inputs, bound_outputs);
-    outputs.CopyOut(to);
+    body(sized, std::span<const void* const>(memory));
+  }
+
+  SizedRun& Of(const InputShapes& shapes) {
+    if (shapes == first.size().shapes) return first;
+    if (const auto* known = others.Find(shapes)) return **known;
+    const PreparedSizePtr size = model->sizes->For(shapes);
+    auto sized = std::make_unique<SizedRun>(size, cores);
+    const SizesLimit& limit = model->sizes->limit();
+    others.DropWhile([&](const auto& kept) {
+      size_t bytes = MemoryOf(first.size()) + MemoryOf(*size);
+      for (const auto& [key, other] : kept) bytes += MemoryOf(other->size());
+      return kept.size() >= limit.count || bytes > limit.bytes;
+    });
+    return *others.Add(shapes, std::move(sized));
   }
 
   const std::shared_ptr<const Model::Impl> model;
   const std::vector<int> cores;
   const int64_t number = NextNumber();
-  Executor executor;
-  Staging<const void*> inputs;
-  Staging<void*> outputs;
+  SizedRun first;
+  RecentlyUsed<std::unique_ptr<SizedRun>> others;
 };
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -169,60 +268,163 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
+namespace {
+
+std::vector<StepTime> ProfileSteps(Executor& executor, std::span<const void* const> from,
+                                   std::span<void* const> to, int runs) {
+  std::vector<StepTime> steps;
+  for (const StepProfile& step : executor.Profile(from, to, runs))
+    steps.push_back({step.name, step.kind, step.layouts, step.seconds, step.predicted_seconds});
+  return steps;
+}
+
+void CheckRuns(int runs) {
+  if (runs < 1) throw Error(ErrorCode::kUsage, fmt::format("runs must be at least 1, got {}", runs));
+}
+
+}  // namespace
+
 void Session::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  impl_->With(inputs, outputs, [&](auto from, auto to) { impl_->executor.Run(from, to); });
+  impl_->Pin();
+  impl_->first.With(inputs, outputs, [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
+}
+
+const std::vector<OutputTensor>& Session::Run(std::span<const InputTensor> inputs) {
+  const std::vector<OutputTensor>* results = nullptr;
+  impl_->With(inputs, [&](SizedRun& sized, auto memory) {
+    sized.WithValues(memory, [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
+    results = &sized.Results();
+  });
+  return *results;
 }
 
 std::vector<StepTime> Session::Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                        int runs) {
-  if (runs < 1) throw Error(ErrorCode::kUsage, fmt::format("runs must be at least 1, got {}", runs));
+  CheckRuns(runs);
+  impl_->Pin();
   std::vector<StepTime> steps;
-  impl_->With(inputs, outputs, [&](auto from, auto to) {
-    for (const StepProfile& step : impl_->executor.Profile(from, to, runs))
-      steps.push_back({step.name, step.kind, step.layouts, step.seconds, step.predicted_seconds});
+  impl_->first.With(inputs, outputs, [&](Executor& executor, auto from, auto to) {
+    steps = ProfileSteps(executor, from, to, runs);
   });
   return steps;
 }
 
-size_t Session::activation_bytes() const { return impl_->executor.ArenaBytes(); }
+std::vector<StepTime> Session::Profile(std::span<const InputTensor> inputs, int runs) {
+  CheckRuns(runs);
+  std::vector<StepTime> steps;
+  impl_->With(inputs, [&](SizedRun& sized, auto memory) {
+    sized.WithValues(memory, [&](Executor& executor, auto from, auto to) {
+      steps = ProfileSteps(executor, from, to, runs);
+    });
+  });
+  return steps;
+}
+
+size_t Session::activation_bytes() const {
+  size_t bytes = impl_->first.executor().ArenaBytes();
+  impl_->others.ForEach([&](const auto& other) { bytes += other->executor().ArenaBytes(); });
+  return bytes;
+}
 
 Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+namespace {
+
+// The file as it was when it was loaded.
+struct FileState {
+  std::filesystem::file_time_type written = {};
+  uintmax_t bytes = 0;
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
+// Of a built-in network none.
+FileState StateOf(const std::string& path) {
+  std::error_code error;
+  FileState state{std::filesystem::last_write_time(path, error), std::filesystem::file_size(path, error)};
+  return error ? FileState() : state;
+}
+
+PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine) {
+  PreparedSize size;
+  size.tail = graph.tail();
+  size.network = CompileNetwork(std::move(graph), plan, machine);
+  size.shapes = ShapesOf(size.network->inputs);
+  size.inputs = Describe(size.network->inputs);
+  if (size.tail) {
+    for (const std::string& name : size.tail->outputs()) size.outputs.emplace_back().name = name;
+  } else {
+    size.outputs = Describe(size.network->outputs);
+  }
+  size.predicted_seconds = plan.predicted_seconds;
+  return size;
+}
+
+}  // namespace
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
   // A negative one, and not the default that 0 asks for.
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
                                     {"batch", options.batch},
+                                    {"sizes", options.sizes},
                                     {"max_elements", options.max_elements},
                                     {"max_memory", options.max_memory}}) {
     if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
   }
   const DevicePtr machine = OpenMachine({.threads = options.threads, .max_isa = ""});
-  Graph graph =
-      LoadModel({model, options.batch, options.input_shapes, options.max_elements, options.max_memory});
-  if (graph.tail()) {
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("{}: sizes of its outputs ({}) depend on values; the command run computes them, "
-                            "sessions take memory of fixed sizes only",
-                            model, fmt::join(graph.tail()->outputs(), ", ")));
-  }
+  ModelOptions asked;
+  asked.model = model;
+  asked.batch = options.batch;
+  asked.input_shapes = options.input_shapes;
+  asked.max_elements = options.max_elements;
+  asked.max_memory = options.max_memory;
+  const std::vector<ModelOptions> listed = SizesOf(asked);
+  const FileState state = StateOf(model);
+  Graph graph = LoadModel(listed[0]);
+  const int64_t bytes = graph.limits().network_bytes;
   const Plan plan = LoadPlan(options.plan, graph, machine);
-  return ModelFromGraph::Compile(std::move(graph), plan, machine);
+  std::vector<std::string> names;
+  for (const Graph::NodeId id : graph.GraphInputs()) names.push_back(graph.node(id).name);
+
+  auto impl = std::make_shared<Impl>();
+  impl->device = machine;
+  const auto prepare = [=, base = listed[0], path = options.plan](const InputShapes& shapes) {
+    if (StateOf(base.model) != state) {
+      throw Error(ErrorCode::kEnvironment, fmt::format("{} has changed since it was loaded", base.model));
+    }
+    ModelOptions sized = base;
+    sized.batch = 0;
+    sized.input_shapes.clear();
+    for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
+    Graph other = LoadModel(sized);
+    const Plan of_size = LoadPlan(path, other, machine, {.other_sizes = true});
+    return Prepare(std::move(other), of_size, machine);
+  };
+  const size_t count = std::max(static_cast<size_t>(options.sizes), listed.size());
+  impl->sizes = std::make_unique<PreparedSizes>(
+      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine)),
+      SizesLimit{count > 0 ? count - 1 : 0, static_cast<size_t>(bytes)}, prepare);
+  for (size_t i = 1; i < listed.size(); ++i) {
+    const Graph other = LoadModel(listed[i]);
+    InputShapes shapes;
+    for (const Graph::NodeId id : other.GraphInputs()) shapes.push_back(other.node(id).shape);
+    impl->sizes->For(shapes);
+  }
+  return Model(std::move(impl));
 }
 
 Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {
   auto impl = std::make_shared<Model::Impl>();
-  impl->network = CompileNetwork(std::move(graph), plan, machine);
-  impl->inputs = Describe(impl->network->inputs);
-  impl->outputs = Describe(impl->network->outputs);
-  impl->predicted_seconds = plan.predicted_seconds;
+  impl->device = machine;
+  impl->sizes = std::make_unique<PreparedSizes>(
+      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine)), SizesLimit(), nullptr);
   return Model(std::move(impl));
 }
 
-const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs; }
-const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs; }
-int Model::threads() const { return impl_->network->device->threads(); }
-size_t Model::packed_weight_bytes() const { return PackedWeightBytes(*impl_->network); }
-double Model::predicted_seconds() const { return impl_->predicted_seconds; }
+const std::vector<TensorInfo>& Model::inputs() const { return impl_->sizes->first()->inputs; }
+const std::vector<TensorInfo>& Model::outputs() const { return impl_->sizes->first()->outputs; }
+int Model::threads() const { return impl_->device->threads(); }
+size_t Model::packed_weight_bytes() const { return PackedWeightBytes(*impl_->sizes->first()->network); }
+double Model::predicted_seconds() const { return impl_->sizes->first()->predicted_seconds; }
 
 Session Model::NewSession(const SessionOptions& options) const {
   CheckCores(options.cores, threads());

@@ -27,11 +27,17 @@ struct LoadOptions {
   // As `tilesmith graph-tune` wrote it, for this model, machine and thread count. Empty: default schedules,
   // which nothing was measured for.
   std::string plan = {};
-  int threads = 0;                             // of each session; 0: one for each core of the calling thread
-  int64_t batch = 0;                           // 0: the model's own, or 1 where it leaves it open
-  std::vector<std::string> input_shapes = {};  // "x=1x3x640x640", or "height=640" for a named open size
-  int64_t max_elements = 0;                    // of one tensor: a model with a larger one is refused; 0: 2^31
-  int64_t max_memory = 0;  // MiB that weights and one session may take; 0: what this process may use
+  int threads = 0;    // of each session; 0: one for each core of the calling thread
+  int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open
+  // "x=1x3x640x640", or "height=640" for a named open size. Several for one name are as many sizes, all
+  // prepared; the first is what Model::inputs says.
+  std::vector<std::string> input_shapes = {};
+  // How many sizes of its inputs a model, and each session, keeps prepared: the first, and those that were
+  // used last. Up to 1, and where input_shapes has no more, other sizes than the first are refused.
+  int sizes = 1;
+  int64_t max_elements = 0;  // of one tensor: a model with a larger one is refused; 0: 2^31
+  // MiB that weights and one session may take, for all sizes together; 0: what this process may use.
+  int64_t max_memory = 0;
 };
 
 struct SessionOptions {
@@ -45,7 +51,8 @@ struct SessionOptions {
 TILESMITH_API std::vector<int> CoresOfNumaNode(int node);
 
 // An input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless the plan
-// was made for other ends; all else is row-major.
+// was made for other ends; all else is row-major. An output whose size depends on values has only its name
+// here: shape, type and size are those of each run (OutputTensor).
 struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;
@@ -61,6 +68,19 @@ struct StepTime {
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;
   double predicted_seconds = 0;  // by the plan
+};
+
+struct InputTensor {
+  const void* data = nullptr;
+  std::span<const int64_t> shape = {};  // empty: Model::inputs'
+};
+
+// What a run gave, in its true size. Memory of the session, valid until its next run.
+struct OutputTensor {
+  const void* data = nullptr;
+  std::vector<int64_t> shape;
+  std::string layout, type;  // as TensorInfo's
+  size_t elements = 0, bytes = 0;
 };
 
 class Model;
@@ -80,9 +100,21 @@ class TILESMITH_API Session {
     Run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));
   }
 
+  // The same with outputs in memory of the session, as Model::outputs orders them: the way to run a model
+  // whose outputs have sizes that depend on values, and inputs of other sizes (LoadOptions::sizes). A size
+  // that is not prepared is compiled first, with its plan of LoadOptions::plan or, where there is none,
+  // default schedules, from the model's file, which must not have changed. Throws where it does not fit the
+  // model or its limits; the session is as it was then.
+  const std::vector<OutputTensor>& Run(std::span<const InputTensor> inputs);
+  const std::vector<OutputTensor>& Run(std::initializer_list<InputTensor> inputs) {
+    return Run(std::span(inputs.begin(), inputs.size()));
+  }
+
   // Runs `runs` times with a clock around every step: a low quantile for each, in order of execution.
   std::vector<StepTime> Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                 int runs);
+  // Without what computes outputs whose sizes depend on values from those that do not.
+  std::vector<StepTime> Profile(std::span<const InputTensor> inputs, int runs);
 
   size_t activation_bytes() const;  // what it holds beside the model
 
@@ -99,7 +131,7 @@ class TILESMITH_API Model {
   // `model` is an ONNX file or the name of a built-in network ("resnet50").
   static Model Load(const std::string& model, const LoadOptions& options = {});
 
-  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& inputs() const;  // of the first size, as all that follows
   const std::vector<TensorInfo>& outputs() const;
   int threads() const;
   size_t packed_weight_bytes() const;

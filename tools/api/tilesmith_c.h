@@ -26,6 +26,7 @@ typedef struct {
   size_t input_shape_count;
   int64_t max_elements;
   int64_t max_memory; /* MiB */
+  int sizes;          /* of inputs that are kept prepared; up to 1: the first only */
 } tilesmith_load_options;
 
 typedef struct {
@@ -64,6 +65,24 @@ TILESMITH_C_API void tilesmith_free_session(tilesmith_session* session);
 /* As many tensors as the model has inputs and outputs, of the types and bytes that it says. */
 TILESMITH_C_API int tilesmith_run(tilesmith_session* session, const void* const* inputs,
                                   void* const* outputs);
+
+/* What a run is given, of which type, elements and bytes are not looked at, and what it gives. */
+typedef struct {
+  const void* data;
+  const int64_t* shape; /* of an input: NULL for the model's */
+  size_t rank;
+  const char* layout;
+  const char* type;
+  size_t elements;
+  size_t bytes;
+} tilesmith_tensor;
+
+/* Outputs in memory of the session: for models whose outputs have sizes that depend on values, and for inputs
+ * of other sizes than the first. As many inputs as the model has. */
+TILESMITH_C_API int tilesmith_run_inputs(tilesmith_session* session, const tilesmith_tensor* inputs);
+/* Output `index` of the last tilesmith_run_inputs, valid until the session's next run; all zero where there
+ * is none, or where that run failed. */
+TILESMITH_C_API tilesmith_tensor tilesmith_result(const tilesmith_session* session, size_t index);
 
 /* Asks a tuning to end: from another thread, from its progress function, or from a signal handler. */
 typedef struct tilesmith_stop tilesmith_stop;

@@ -88,7 +88,7 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
   request.rounds = settings.rounds;
   request.time_budget = settings.seconds;
   request.baselines = settings.rounds > 0;
-  GraphTuneModel(
+  GraphTuneSizes(
       request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
 }
 

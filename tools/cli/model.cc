@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -73,6 +74,14 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
   network.limits = LimitsOf(options);
   if (options.batch > 0) network.batch = options.batch;
+  for (const auto& [name, shape] : options.shapes) {
+    if (name != "input" || shape.size() != 4 || shape[1] != 3) {
+      throw Error(ErrorCode::kUsage, fmt::format("the input of {} is input=Nx3xHxW, got {}={}", options.model,
+                                                 name, ShapeToString(shape)));
+    }
+    network.batch = shape[0], network.height = shape[2], network.width = shape[3];
+    return network;
+  }
   for (const std::string& text : options.input_shapes) {
     const NamedSize named = ParseNamedSize(text);
     const Shape& sizes = named.sizes;
@@ -103,6 +112,8 @@ Graph LoadOnnx(const ModelOptions& options) {
       import.input_shapes[named.name] = named.sizes;
     }
   }
+  for (const auto& [name, shape] : options.shapes) import.input_shapes[name] = shape;
+  import.open_shapes = options.open_shapes;
   return ImportOnnx(options.model, import);
 }
 
@@ -117,8 +128,10 @@ void DeclareModelOptions(Args& args, ModelOptions* options) {
 void DeclareInputOptions(Args& args, ModelOptions* options) {
   const std::string heading = args.Group("Model");
   args.Positive("--batch", &options->batch, "First size of every input");
-  args.Texts("--input-shape", &options->input_shapes,
-             "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated");
+  args.Texts(
+      "--input-shape", &options->input_shapes,
+      "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated, also for "
+      "several sizes of an input (tune, graph-tune)");
   args.Positive(
       "--max-elements", &options->max_elements,
       fmt::format("Refuse a network with a larger tensor (default {})", SizeLimits().tensor_elements));
@@ -131,7 +144,33 @@ bool LooksLikeModel(const std::string& text) {
   return IsBuiltInNetwork(text) || text.ends_with(".onnx") || std::filesystem::exists(text);
 }
 
+std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
+  std::map<std::string, std::vector<std::string>> texts;
+  size_t count = 1;
+  for (const std::string& text : options.input_shapes) {
+    std::vector<std::string>& of_name = texts[text.substr(0, text.rfind('='))];
+    of_name.push_back(text);
+    count = std::max(count, of_name.size());
+  }
+  std::vector<ModelOptions> sizes(count, options);
+  for (ModelOptions& size : sizes) size.input_shapes.clear();
+  for (const auto& [name, of_name] : texts) {
+    if (of_name.size() != 1 && of_name.size() != count) {
+      throw Error(ErrorCode::kUsage, fmt::format("--input-shape {} is given {} times, others {} times: once, "
+                                                 "or once for each size, is allowed",
+                                                 name, of_name.size(), count));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      sizes[i].input_shapes.push_back(of_name[of_name.size() == 1 ? 0 : i]);
+    }
+  }
+  return sizes;
+}
+
 Graph LoadModel(const ModelOptions& options) {
+  if (const size_t sizes = SizesOf(options).size(); sizes > 1) {
+    throw Error(ErrorCode::kUsage, fmt::format("--input-shape gives {} sizes, where one is needed", sizes));
+  }
   if (IsBuiltInNetwork(options.model))
     return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
   if (LooksLikeModel(options.model)) return OptimizeGraph(LoadOnnx(options));

@@ -1,6 +1,7 @@
 // MODEL arguments: a built-in network by name, or an ONNX file.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,14 @@ namespace tilesmith {
 
 struct ModelOptions {
   std::string model;
-  int64_t batch = 0;                      // 0: the model's own, or 1 where it leaves it open
-  std::vector<std::string> input_shapes;  // "input=1x3x224x224", or "height=224" for a named open size
-  int64_t max_elements = 0;               // of one tensor; 0: SizeLimits' own
-  int64_t max_memory = 0;                 // MiB of the network; 0: what this process may use
+  int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open
+  // "input=1x3x224x224", or "height=224" for a named open size. One that is named several times has several
+  // sizes (SizesOf).
+  std::vector<std::string> input_shapes;
+  int64_t max_elements = 0;                       // of one tensor; 0: SizeLimits' own
+  int64_t max_memory = 0;                         // MiB of the network; 0: what this process may use
+  std::map<std::string, Shape> shapes = {};       // of inputs, as input_shapes, which they win over
+  std::map<std::string, Shape> open_shapes = {};  // for sizes that are left open otherwise
 };
 // Declares the positional MODEL and the options.
 void DeclareModelOptions(Args& args, ModelOptions* options);
@@ -24,9 +29,13 @@ void DeclareInputOptions(Args& args, ModelOptions* options);
 // Whether the text can only mean a model: a built-in name, an existing file, or something that ends in .onnx.
 bool LooksLikeModel(const std::string& text);
 
+// The options for each size of the inputs, in order: the i-th text of each name; a name that is there once
+// has one size in all of them. Throws Error(kUsage) when names have different numbers of sizes.
+std::vector<ModelOptions> SizesOf(const ModelOptions& options);
+
 // Reads or generates the network and optimizes it: what tasks, plans and the executor see. Throws
 // Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
-// network.
+// network, and for options of several sizes.
 Graph LoadModel(const ModelOptions& options);
 
 // A built-in network as the bytes of an ONNX file. Throws Error(kUsage) for other models and a senseless

@@ -49,10 +49,10 @@ Targets LoadTargets(const TargetOptions& options) {
   } else if (!LooksLikeModel(text) && LooksLikeWorkload(text)) {
     targets.tasks = {{"", ParseWorkload(text), 1}};
   } else {
-    targets.graph = LoadModel(options.model);
-    targets.tasks = TasksOf(*targets.graph);
+    for (const ModelOptions& size : SizesOf(options.model)) targets.graphs.push_back(LoadModel(size));
+    targets.tasks = TasksOf(targets.graphs);
     if (targets.tasks.empty()) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{} has no convolutions", targets.graph->name()));
+      throw Error(ErrorCode::kBadModel, fmt::format("{} has no convolutions", targets.graphs.front().name()));
     }
   }
   return targets;

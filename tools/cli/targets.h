@@ -1,7 +1,6 @@
 // MODEL, WORKLOAD or --suite NAME: what tune and bench work on.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,8 @@ void DeclareTargets(Args& args, TargetOptions* options);
 struct Targets {
   std::vector<ConvTask> tasks;  // of suites: each workload once per kind of weights and templates
   std::vector<Suite> suites;
-  std::optional<Graph> graph;  // of a MODEL
-  bool is_network() const { return graph.has_value(); }
+  std::vector<Graph> graphs;  // of a MODEL, one for each size of its inputs (SizesOf)
+  bool is_network() const { return !graphs.empty(); }
 };
 // Throws Error(kUsage) when it is neither of them, or both are given.
 Targets LoadTargets(const TargetOptions& options);

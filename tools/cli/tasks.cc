@@ -25,11 +25,15 @@ std::vector<ConvTask> Distinct(const std::vector<ConvWorkload>& workloads) {
 
 }  // namespace
 
-std::vector<ConvTask> TasksOf(const Graph& graph) {
+std::vector<ConvTask> TasksOf(const Graph& graph) { return TasksOf(std::span(&graph, 1)); }
+
+std::vector<ConvTask> TasksOf(std::span<const Graph> graphs) {
   std::vector<ConvWorkload> workloads;
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-    if (conv != nullptr) workloads.push_back(conv->workload());
+  for (const Graph& graph : graphs) {
+    for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+      const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+      if (conv != nullptr) workloads.push_back(conv->workload());
+    }
   }
   return Distinct(workloads);
 }
@@ -42,10 +46,12 @@ std::vector<ConvTask> TasksOf(const Plan& plan) {
   return Distinct(workloads);
 }
 
-std::vector<ConvTask> FusedTasksOf(const Graph& graph, const Target& cpu) {
+std::vector<ConvTask> FusedTasksOf(std::span<const Graph> graphs, const Target& cpu) {
   std::vector<ConvWorkload> workloads;
-  for (const FusablePair& pair : FusablePairs(graph)) {
-    if (!SupportingTemplates(pair.workload, cpu).empty()) workloads.push_back(pair.workload);
+  for (const Graph& graph : graphs) {
+    for (const FusablePair& pair : FusablePairs(graph)) {
+      if (!SupportingTemplates(pair.workload, cpu).empty()) workloads.push_back(pair.workload);
+    }
   }
   return Distinct(workloads);
 }

@@ -1,6 +1,7 @@
 // The convolutions a command is about: those of a network, one workload, or suites.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,11 @@ struct ConvTask {
 
 // Distinct workloads in the order of their first node.
 std::vector<ConvTask> TasksOf(const Graph& graph);
+// Of several, sizes of one network say, together.
+std::vector<ConvTask> TasksOf(std::span<const Graph> graphs);
 // Likewise of the fused workloads that the network's pairs allow and some template supports: alternatives to
 // the tasks above, which compute the same once more.
-std::vector<ConvTask> FusedTasksOf(const Graph& graph, const Target& cpu);
+std::vector<ConvTask> FusedTasksOf(std::span<const Graph> graphs, const Target& cpu);
 // What a plan runs, in its order: a pair that it fuses is one task.
 std::vector<ConvTask> TasksOf(const Plan& plan);
 // What tables say is fused: "two convs", "input ops", or nothing.

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -65,9 +66,24 @@ class GraphTuneCommand : public Command {
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     CatchInterrupts();
     ProgressLine progress;
-    const GraphTunedModel tuned = GraphTuneModel(request_, SinksOf(progress));
-    progress.Clear();
+    if (SizesOf(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
+      throw Error(ErrorCode::kUsage, "--save and --report are for one size of the inputs");
+    }
+    GraphTuneSizes(request_, SinksOf(progress),
+                   [&](const GraphTuneModelRequest& request, const GraphTunedModel& tuned) {
+                     progress.Clear();
+                     Show(request.arguments.model, tuned, progress);
+                   });
+    return 0;
+  }
+
+ private:
+  void Show(const ModelOptions& model, const GraphTunedModel& tuned, ProgressLine& progress) const {
     Report report;
+    if (!model.input_shapes.empty()) {
+      report.Fact("input_shapes", "input shapes",
+                  TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
+    }
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
@@ -77,22 +93,20 @@ class GraphTuneCommand : public Command {
     AddDetails(report.details(), tuned);
     if (!check_) {
       Deliver(report, SinksOf(progress));
-      return 0;
+      return;
     }
     const PinnedTeam team(tuned.machine);
     const std::vector<PlanToCheck> plans = PlansToCheck(tuned);
     OutputCheck check;
     PrintIfInterrupted(report, json_, [&] {
-      check = CheckOutputs(request_.arguments.model, tuned.graph, plans, tuned.machine,
-                           FindOnnxRuntime(onnxruntime_), &InterruptFlag());
+      check = CheckOutputs(model, tuned.graph, plans, tuned.machine, FindOnnxRuntime(onnxruntime_),
+                           &InterruptFlag());
     });
     AddOutputCheck(report, plans, check);
     Deliver(report, SinksOf(progress));
     RequireAlike(plans, check);
-    return 0;
   }
 
- private:
   static void AddDetails(Report& details, const GraphTunedModel& tuned) {
     AddOrigin(details, tuned.machine->target());
     details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));

@@ -71,9 +71,11 @@ class RunNetworkCommand : public Command {
   void RunNetwork(Report& report) {
     const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
+    std::vector<InputFile> files = ReadInputs(inputs_);
+    for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
     const Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
-    std::vector<Tensor> inputs = LoadInputs(graph, inputs_, uint64_t(seed_));
+    std::vector<Tensor> inputs = InputsOf(graph, std::move(files), uint64_t(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
     ProgressLine progress;

@@ -48,7 +48,7 @@ class TasksCommand : public Command {
       convs += task.count;
       add_row(task);
     }
-    const std::vector<ConvTask> fused = no_fusion_ ? std::vector<ConvTask>() : FusedTasksOf(graph, cpu);
+    const std::vector<ConvTask> fused = no_fusion_ ? std::vector<ConvTask>() : FusedTasksOf({&graph, 1}, cpu);
     for (const ConvTask& task : fused) add_row(task);
     report.Fact("network", "network", TextCell(graph.name()));
     report.Fact("convs", "convolutions", CountCell(convs));

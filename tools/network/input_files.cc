@@ -13,45 +13,49 @@
 namespace tilesmith {
 namespace {
 
-void Assign(const Graph& graph, std::vector<Tensor>& inputs, NamedTensor given, const std::string& argument) {
+void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
   const std::vector<Graph::NodeId> ids = graph.GraphInputs();
   std::vector<std::string> names;
   for (size_t i = 0; i < ids.size(); ++i) {
     const Node& node = graph.node(ids[i]);
     names.push_back(node.name);
-    if (node.name != given.first && !(given.first.empty() && ids.size() == 1)) continue;
-    if (given.second.shape() != node.shape || given.second.type() != node.type) {
+    if (node.name != file.name && !(file.name.empty() && ids.size() == 1)) continue;
+    if (file.tensor.shape() != node.shape || file.tensor.type() != node.type) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--input {}: input {} is {} of {}, the file holds {} of {}", argument,
+                  fmt::format("--input {}: input {} is {} of {}, the file holds {} of {}", file.argument,
                               node.name, ShapeToString(node.shape), DataTypeName(node.type),
-                              ShapeToString(given.second.shape()), DataTypeName(given.second.type())));
+                              ShapeToString(file.tensor.shape()), DataTypeName(file.tensor.type())));
     }
-    inputs[i] = std::move(given.second);
+    inputs[i] = std::move(file.tensor);
     return;
   }
   throw Error(ErrorCode::kUsage, fmt::format("--input {}: no input named \"{}\" (the network's: {})",
-                                             argument, given.first, fmt::join(names, ", ")));
+                                             file.argument, file.name, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
-std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string>& arguments, uint64_t seed) {
-  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments) {
+  std::vector<InputFile> files;
   for (const std::string& argument : arguments) {
     if (argument.ends_with(".npz")) {
-      for (NamedTensor& named : ReadNpz(argument)) Assign(graph, inputs, std::move(named), argument);
+      for (auto& [name, tensor] : ReadNpz(argument)) files.push_back({argument, name, std::move(tensor)});
     } else if (argument.ends_with(".npy")) {
       const size_t equals = argument.find('=');
       const bool has_name = equals != std::string::npos;
-      Assign(graph, inputs,
-             {has_name ? argument.substr(0, equals) : "",
-              ReadNpy(has_name ? argument.substr(equals + 1) : argument)},
-             argument);
+      files.push_back({argument, has_name ? argument.substr(0, equals) : "",
+                       ReadNpy(has_name ? argument.substr(equals + 1) : argument)});
     } else {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--input must be NAME=FILE.npy or FILE.npz, got {}", argument));
     }
   }
+  return files;
+}
+
+std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed) {
+  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  for (InputFile& file : files) Assign(graph, inputs, std::move(file));
   return inputs;
 }
 

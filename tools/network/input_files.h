@@ -9,10 +9,18 @@
 
 namespace tilesmith {
 
+struct InputFile {
+  std::string argument;  // for messages
+  std::string name;      // of the input; "": the only one
+  Tensor tensor;
+};
+
 // Each of `arguments` is NAME=FILE.npy or FILE.npz, whose entries are named after the inputs; NAME may be
-// left out when there is one input. Inputs not given are random, seeded. Throws Error(kUsage) when a name,
-// shape or type is not the network's.
-std::vector<Tensor> LoadInputs(const Graph& graph, const std::vector<std::string>& arguments, uint64_t seed);
+// left out when there is one input. Throws Error(kUsage) for other arguments.
+std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments);
+// The network's inputs from them; those not given are random, seeded. Throws Error(kUsage) when a name, shape
+// or type is not the network's.
+std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed);
 
 // FILE.npz, or a directory that gets one NAME.npy per output, characters unfit for file names replaced by
 // '_'.

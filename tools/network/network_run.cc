@@ -94,7 +94,13 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  Plan plan = ReadPlan(path, loading.skipped);
+  std::vector<Plan> plans = ReadPlans(path, loading.skipped);
+  const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
+  if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
+      std::ranges::find(plans, graph.name(), &Plan::network) != plans.end()) {
+    return HeuristicPlan(graph, machine->target(), machine->threads());
+  }
+  Plan plan = std::move(fitting == plans.end() ? plans.front() : *fitting);
   try {
     CheckPlan(plan, graph, machine->target(), machine->threads(), loading.force);
   } catch (const Error& error) {
@@ -105,7 +111,7 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& mach
 
 Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force) {
   std::vector<std::string> skipped;
-  Plan plan = LoadPlan(path, graph, machine, {force, &skipped});
+  Plan plan = LoadPlan(path, graph, machine, {.force = force, .skipped = &skipped});
   for (const std::string& line : skipped) PrintNote(line + "\n");
   return plan;
 }

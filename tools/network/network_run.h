@@ -61,10 +61,12 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
 struct PlanLoading {
   bool force = false;                           // as CheckPlan's
+  bool other_sizes = false;                     // one for another size of the inputs is no error
   std::vector<std::string>* skipped = nullptr;  // as ReadPlan's
 };
-// The plan at `path`, checked against graph and machine; without a path the heuristic one. Throws
-// Error(kUsage).
+// The plan for this graph among those at `path`, checked against graph and machine; without a path, and where
+// they are for other sizes of the inputs (one plan for another size is refused, unless `loading` allows it),
+// the heuristic one. Throws Error(kUsage).
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
 // The same for commands: says on stderr which lines were skipped.

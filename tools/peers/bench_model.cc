@@ -40,7 +40,7 @@ class ModelBench {
     CheckAccuracyLimits(request_.accuracy);
     if (!request_.log_path.empty())
       records_ = AcceptedRecords(request_.accuracy, LoadUsableRecords(request_.log_path, machine_->target()));
-    if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, *targets.graph, machine_);
+    if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
     bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads());
@@ -57,7 +57,7 @@ class ModelBench {
     Measure(targets.is_network() ? TasksOf(bench_.plan) : targets.tasks, bench_.cold_weights, bench_.rows);
     bench_.geomean = TotalsOf(bench_.rows, bench_.view).geomean;
     if (!targets.is_network()) return;
-    BenchWhole(*targets.graph);
+    BenchWhole(targets.graphs.front());
     BenchBesidePeer();
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -51,7 +52,7 @@ class GraphTuner {
       if (error.code() != ErrorCode::kInterrupted) throw;
       throw Error(ErrorCode::kInterrupted, "interrupted before there was a plan");
     }
-    WritePlan(request_.plan_path, tuned_.refined.plan);
+    Write(tuned_.refined.plan);
     if (!IsStopped(sinks_.stop)) return;
     throw Error(ErrorCode::kInterrupted,
                 fmt::format("interrupted; the {} plan so far is in {}",
@@ -69,7 +70,7 @@ class GraphTuner {
     loop.baselines = request_.baselines;
     if (request_.variants) loop.variants_of = &accepted;
     loop.end = limit_.end;
-    loop.keep = [&](const Plan& plan) { WritePlan(request_.plan_path, plan); };
+    loop.keep = [&](const Plan& plan) { Write(plan); };
     loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
       const double each = stages_.SecondsEach();
       BeginRuns(fmt::format("{}: running {} by turns", what, PlansText(plans.size())), plans.size());
@@ -93,6 +94,12 @@ class GraphTuner {
     if (request_.baselines)
       loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
     tuned_.refined = RefinePlan(problem, *costs_, loop);
+  }
+
+  void Write(const Plan& plan) const {
+    std::vector<Plan> plans = request_.others;
+    plans.push_back(plan);
+    WritePlans(request_.plan_path, plans);
   }
 
   static std::string PlansText(size_t plans) {
@@ -151,6 +158,22 @@ class GraphTuner {
 
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
   return GraphTuner(request, sinks).Run();
+}
+
+void GraphTuneSizes(
+    const GraphTuneModelRequest& request, const WorkSinks& sinks,
+    const std::function<void(const GraphTuneModelRequest&, const GraphTunedModel&)>& on_tuned) {
+  const std::vector<ModelOptions> sizes = SizesOf(request.arguments.model);
+  const double end = request.begin + request.time_budget;
+  GraphTuneModelRequest each = request;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) each.begin = NowSeconds();
+    each.time_budget = std::max(0.0, end - each.begin) / static_cast<double>(sizes.size() - i);
+    each.arguments.model = sizes[i];
+    const GraphTunedModel tuned = GraphTuneModel(each, sinks);
+    if (on_tuned) on_tuned(each, tuned);
+    each.others.push_back(tuned.refined.plan);
+  }
 }
 
 }  // namespace tilesmith

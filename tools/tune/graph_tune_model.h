@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ struct GraphTuneModelRequest {
   double begin = NowSeconds();
   std::optional<int64_t> max_weight_bytes = {};
   bool baselines = true;
-  bool variants = false;  // the log's next fastest configs are tried in the network, too
+  bool variants = false;          // the log's next fastest configs are tried in the network, too
+  std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
 };
 
 struct GraphTunedModel {
@@ -44,5 +46,11 @@ struct GraphTunedModel {
 // on. Throws Error(kUsage) when there is nothing to choose from, Error(kEnvironment) when the plan cannot be
 // written, and Error(kInterrupted) when it is stopped, which says what the file holds.
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks);
+
+// The same for every size of the model's inputs (SizesOf), one after the other, each with its share of the
+// time that is left; the file holds a plan for each. `on_tuned` is called behind each, with its request.
+void GraphTuneSizes(
+    const GraphTuneModelRequest& request, const WorkSinks& sinks,
+    const std::function<void(const GraphTuneModelRequest&, const GraphTunedModel&)>& on_tuned = {});
 
 }  // namespace tilesmith

@@ -48,7 +48,7 @@ class ModelTuner {
     is_network_ = targets.is_network();
     network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network_, machine_->target());
     if (is_network_ && request_.fusion) {
-      std::ranges::move(FusedTasksOf(*targets.graph, machine_->target()), std::back_inserter(targets.tasks));
+      std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
     }
     MeasureBaselines(targets.tasks);
     OpenDatabase();

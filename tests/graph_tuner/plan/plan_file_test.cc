@@ -94,6 +94,22 @@ void ExpectSame(const Plan& a, const Plan& b) {
   }
 }
 
+TEST_F(PlanFileTest, HoldsPlansForSeveralSizes) {
+  Plan first = MakePlan(graph_), second = first;
+  first.corrections.Learn({Correction::Of::kNode, "a", "NCHW", 1e-3, 2e-3});
+  second.graph_hash = "another";
+  second.nodes.pop_back();
+  WritePlans(path_, std::vector<Plan>{first, second});
+  const std::vector<Plan> read = ReadPlans(path_);
+  ASSERT_EQ(read.size(), 2u);
+  ExpectSame(first, read[0]);
+  ExpectSame(second, read[1]);
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlan(path_); }), HasSubstr("plans for 2 sizes"));
+  const std::string text = ReadFile(path_);
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlans(Write(text.substr(text.find('\n') + 1))); }),
+              HasSubstr(":1: "));
+}
+
 TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
   Plan plan = MakePlan(graph_);
   ASSERT_FALSE(plan.transforms.empty());

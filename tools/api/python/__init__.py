@@ -38,10 +38,14 @@ class Session:
     def __init__(self, model, cores=()):
         """`cores`: one for each thread of the model; empty: wherever the system lets them run."""
         self._model = model
-        self._session = _Session(model._model, list(cores))
+        self._session = _Session(model._model, list(cores), model._other_sizes)
 
     def run(self, *inputs, **named):
-        """Inputs in the model's order or by name; returns a dict from output names to arrays."""
+        """Inputs in the model's order or by name; returns a dict from output names to arrays.
+
+        Outputs have their true sizes. Inputs may have other sizes than the model's where it was loaded with
+        `sizes` > 1 or several input_shapes; a new one is prepared first.
+        """
         outputs = self._session.run(self._in_order(inputs, named))
         return {info.name: array for info, array in zip(self._model.outputs, outputs)}
 
@@ -69,8 +73,9 @@ class Session:
 class Model:
     """A loaded network: code, packed weights and plan, shared by all its sessions."""
 
-    def __init__(self, model):
+    def __init__(self, model, other_sizes=False):
         self._model = model
+        self._other_sizes = other_sizes
         self._own = None
 
     @property
@@ -110,15 +115,24 @@ class Model:
         return self._own
 
 
-def load(model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0):
+def load(
+    model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, sizes=1
+):
     """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
 
     `threads` 0: one for each core. `batch` 0: the model's own, or 1. `input_shapes`: "x=1x3x640x640", ...
     A model with a tensor of more than `max_elements` (0: 2^31), or that needs more than `max_memory` MiB
-    (0: what this process may use), is refused.
+    (0: what this process may use), is refused. `sizes`: how many sizes of its inputs are kept prepared, the
+    first (the model's own, or that of input_shapes) and those used last; several texts of input_shapes for one
+    input are as many sizes.
     """
     paths = os.fspath(model), os.fspath(plan)
-    return Model(_Model.load(*paths, threads, batch, list(input_shapes), max_elements, max_memory))
+    shapes = list(input_shapes)
+    names = [text.rpartition("=")[0] for text in shapes]
+    other_sizes = sizes > 1 or len(set(names)) < len(names)
+    return Model(
+        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes), other_sizes
+    )
 
 
 def tune(

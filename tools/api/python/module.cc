@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
@@ -19,8 +20,7 @@ using tilesmith::TensorInfo;
 using Array = py::array;
 
 // NumPy has no bfloat16: its bytes, as ml_dtypes stores them.
-py::dtype DtypeOf(const TensorInfo& info) {
-  const std::string& type = info.type;
+py::dtype DtypeOf(const std::string& type) {
   if (type == "bool") return py::dtype("?");
   if (type == "bf16") return py::dtype("V2");
   return py::dtype(fmt::format("{}{}", type[0], std::stoi(type.substr(1)) / 8));  // "f4", "u1"
@@ -41,7 +41,7 @@ Array NewArray(const TensorInfo& info) {
   std::vector<py::ssize_t> strides(shape.size());
   auto stride = static_cast<py::ssize_t>(info.bytes / std::max<size_t>(info.elements, 1));
   for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
-  return Array(DtypeOf(info), shape, strides);
+  return Array(DtypeOf(info.type), shape, strides);
 }
 
 bool IsTwoRawBytes(const py::dtype& dtype) {
@@ -49,18 +49,18 @@ bool IsTwoRawBytes(const py::dtype& dtype) {
 }
 
 // The input as the session takes it: whatever is given is converted to float32, other types must be given as
-// they are.
-Array InputArray(const py::object& object, const TensorInfo& info) {
+// they are. Another shape is the session's to judge where `other_sizes`.
+Array InputArray(const py::object& object, const TensorInfo& info, bool other_sizes) {
   const Array given = Array::ensure(object);
   if (!given) throw py::value_error(py::str("input \"{}\" is no array").format(info.name));
   const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
   const std::vector<py::ssize_t> expected = ArrayShape(info);
-  if (shape != expected) {
+  if (shape != expected && !(other_sizes && IsPlain(info) && shape.size() == expected.size())) {
     throw py::value_error(py::str("input \"{}\" has shape {}, expected {}")
                               .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
   }
   if (info.type == "f32") return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
-  const py::dtype wanted = DtypeOf(info);
+  const py::dtype wanted = DtypeOf(info.type);
   if (!given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
     throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
                               .format(info.name, given.dtype(), wanted, info.type));
@@ -68,66 +68,107 @@ Array InputArray(const py::object& object, const TensorInfo& info) {
   return Array::ensure(given, py::array::c_style);
 }
 
+// A copy of what a run gave.
+Array OutputArray(const tilesmith::OutputTensor& output) {
+  const TensorInfo info{.name = "",
+                        .shape = output.shape,
+                        .layout = output.layout,
+                        .type = output.type,
+                        .elements = output.elements,
+                        .bytes = output.bytes};
+  Array array = NewArray(info);
+  if (output.bytes > 0) std::memcpy(array.mutable_data(), output.data, output.bytes);
+  return array;
+}
+
+// Inputs as arrays, with their shapes where those are of another size than the model's first.
+class Inputs {
+ public:
+  Inputs(const tilesmith::Model& model, const std::vector<py::object>& given, bool other_sizes) {
+    const std::vector<TensorInfo>& infos = model.inputs();
+    if (given.size() != infos.size())
+      throw py::value_error(py::str("{} inputs given, expected {}").format(given.size(), infos.size()));
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Array& array = arrays_.emplace_back(InputArray(given[i], infos[i], other_sizes));
+      memory_.push_back(array.data());
+      shapes_.emplace_back();
+      if (IsPlain(infos[i])) shapes_[i].assign(array.shape(), array.shape() + array.ndim());
+      first_size_ = first_size_ && (shapes_[i].empty() || shapes_[i] == infos[i].shape);
+    }
+    for (size_t i = 0; i < given.size(); ++i) tensors_.push_back({memory_[i], shapes_[i]});
+  }
+
+  bool first_size() const { return first_size_; }
+  std::span<const void* const> memory() const { return memory_; }
+  std::span<const tilesmith::InputTensor> tensors() const { return tensors_; }
+
+ private:
+  std::vector<Array> arrays_;
+  std::vector<const void*> memory_;
+  std::vector<std::vector<int64_t>> shapes_;
+  std::vector<tilesmith::InputTensor> tensors_;
+  bool first_size_ = true;
+};
+
 // Python's threads may share a session, so runs take turns.
 class PythonSession {
  public:
-  PythonSession(const tilesmith::Model& model, std::vector<int> cores)
-      : model_(model), session_(model.NewSession({std::move(cores)})) {}
+  PythonSession(const tilesmith::Model& model, std::vector<int> cores, bool other_sizes)
+      : model_(model), session_(model.NewSession({std::move(cores)})), other_sizes_(other_sizes) {}
 
-  std::vector<Array> Run(const std::vector<py::object>& inputs) {
-    std::vector<Array> outputs = NewOutputs();
-    With(inputs, outputs, [&](auto from, auto to) { session_.Run(from, to); });
+  std::vector<Array> Run(const std::vector<py::object>& given) {
+    const Inputs inputs(model_, given, other_sizes_);
+    std::vector<Array> outputs;
+    if (!inputs.first_size() || DependsOnValues()) {
+      // The outputs lie in the session until they are copied.
+      std::unique_lock lock(mutex_, std::defer_lock);
+      const std::vector<tilesmith::OutputTensor>* results = nullptr;
+      {
+        const py::gil_scoped_release released;
+        lock.lock();
+        results = &session_.Run(inputs.tensors());
+      }
+      for (const tilesmith::OutputTensor& output : *results) outputs.push_back(OutputArray(output));
+      return outputs;
+    }
+    for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
+    std::vector<void*> to;
+    for (Array& output : outputs) to.push_back(output.mutable_data());
+    const py::gil_scoped_release released;
+    const std::lock_guard lock(mutex_);
+    session_.Run(inputs.memory(), std::span<void* const>(to));
     return outputs;
   }
 
-  std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& inputs, int runs) {
-    std::vector<Array> outputs = NewOutputs();
-    std::vector<tilesmith::StepTime> steps;
-    With(inputs, outputs, [&](auto from, auto to) { steps = session_.Profile(from, to, runs); });
-    return steps;
+  std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& given, int runs) {
+    const Inputs inputs(model_, given, other_sizes_);
+    const py::gil_scoped_release released;
+    const std::lock_guard lock(mutex_);
+    return session_.Profile(inputs.tensors(), runs);
   }
 
   size_t ActivationBytes() const { return session_.activation_bytes(); }
 
  private:
-  std::vector<Array> NewOutputs() const {
-    std::vector<Array> outputs;
-    for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
-    return outputs;
-  }
-
-  template <typename Body>
-  void With(const std::vector<py::object>& inputs, std::vector<Array>& outputs, const Body& body) {
-    if (inputs.size() != model_.inputs().size())
-      throw py::value_error(
-          py::str("{} inputs given, expected {}").format(inputs.size(), model_.inputs().size()));
-    std::vector<Array> arrays;
-    std::vector<const void*> from;
-    std::vector<void*> to;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      arrays.push_back(InputArray(inputs[i], model_.inputs()[i]));
-      from.push_back(arrays.back().data());
-    }
-    to.reserve(outputs.size());
-    for (Array& output : outputs) to.push_back(output.mutable_data());
-    const py::gil_scoped_release released;
-    const std::lock_guard lock(mutex_);
-    body(std::span<const void* const>(from), std::span<void* const>(to));
+  bool DependsOnValues() const {
+    return std::ranges::any_of(model_.outputs(), [](const TensorInfo& info) { return info.type.empty(); });
   }
 
   const tilesmith::Model model_;
   tilesmith::Session session_;
+  const bool other_sizes_;
   std::mutex mutex_;
 };
 
 tilesmith::Model Load(const std::string& model, const std::string& plan, int threads, int64_t batch,
-                      const std::vector<std::string>& input_shapes, int64_t max_elements,
-                      int64_t max_memory) {
+                      const std::vector<std::string>& input_shapes, int64_t max_elements, int64_t max_memory,
+                      int sizes) {
   const py::gil_scoped_release released;
   return tilesmith::Model::Load(model, {.plan = plan,
                                         .threads = threads,
                                         .batch = batch,
                                         .input_shapes = input_shapes,
+                                        .sizes = sizes,
                                         .max_elements = max_elements,
                                         .max_memory = max_memory});
 }
@@ -224,7 +265,7 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_property_readonly("packed_weight_bytes", &tilesmith::Model::packed_weight_bytes)
       .def_property_readonly("predicted_seconds", &tilesmith::Model::predicted_seconds);
   py::class_<PythonSession>(module, "Session")
-      .def(py::init<const tilesmith::Model&, std::vector<int>>())
+      .def(py::init<const tilesmith::Model&, std::vector<int>, bool>())
       .def("run", &PythonSession::Run)
       .def("profile", &PythonSession::Profile)
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);

@@ -118,7 +118,8 @@ OrtNodeComputeInfo* Provider::CompileOne(const OrtGraph* graph, const OrtNode* n
 
 Plan Provider::PlanFor(const Graph& graph, std::vector<bool>& used_plans) const {
   for (size_t i = 0; i < options_.plans.size(); ++i) {
-    if (ReadPlan(options_.plans[i]).graph_hash != GraphHash(graph)) continue;
+    const std::vector<Plan> plans = ReadPlans(options_.plans[i]);
+    if (std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash) == plans.end()) continue;
     used_plans[i] = true;
     return LoadPlan(options_.plans[i], graph, machine_);
   }

@@ -1,0 +1,374 @@
+// Sizes that are not known when a model is loaded: of outputs that depend on values, and of inputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "ops/graph/reference_run.h"
+#include "tests/ops/onnx_model.h"
+#include "tests/support/random.h"
+#include "tests/support/temporary_files.h"
+#include "tests/tools/cli.h"
+#include "tools/api/tilesmith.h"
+#include "tools/api/tilesmith_c.h"
+#include "tools/cli/model.h"
+#include "tools/cli/npy.h"
+#include "tools/cli/npz.h"
+#include "tools/network/network_run.h"
+#include "tools/network/outputs.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<float> RandomFloats(size_t count, uint64_t seed) {
+  TestRandom random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = random.Uniform();
+  return values;
+}
+
+// Boxes and raw scores -> the boxes that are kept, and the scores.
+std::string WriteDetector(const TemporaryDirectory& directory) {
+  OnnxModel model;
+  model.Input("boxes", {1, 6, 4});
+  model.Input("raw", {1, 2, 6});
+  model.Node("Sigmoid", {"raw"}, {"scores"});
+  model.Ints("most", {3});
+  model.Floats("overlap", {1}, {0.5f});
+  model.Floats("least", {1}, {0.6f});
+  model.Node("NonMaxSuppression", {"boxes", "scores", "most", "overlap", "least"}, {"kept"});
+  model.Output("kept");
+  model.Output("scores");
+  const std::string path = directory.File("detector.onnx");
+  WriteFile(path, model.Bytes());
+  return path;
+}
+
+// Six boxes apart from each other, and raw scores of which the given ones are large.
+struct Detections {
+  std::vector<float> boxes, raw = std::vector<float>(12, -3.0f);
+  explicit Detections(const std::vector<int>& large) {
+    for (int i = 0; i < 6; ++i) {
+      const auto at = static_cast<float>(2 * i);
+      boxes.insert(boxes.end(), {at, at, at + 1, at + 1});
+    }
+    float score = 3;
+    for (const int i : large) raw[i] = score, score -= 0.1f;
+  }
+};
+
+std::vector<int64_t> Int64s(const OutputTensor& output) {
+  const auto* values = static_cast<const int64_t*>(output.data);
+  return {values, values + output.elements};
+}
+
+TEST(ApiSizesTest, OutputsWhoseSizeDependsOnValuesHaveTheirTrueSize) {
+  const TemporaryDirectory directory;
+  const Model model = Model::Load(WriteDetector(directory), {.threads = 1});
+  EXPECT_EQ(model.outputs()[0].name, "kept");
+  EXPECT_EQ(model.outputs()[0].bytes, 0u);
+  Session session = model.NewSession();
+  const auto run = [&](const Detections& given) -> const std::vector<OutputTensor>& {
+    return session.Run({{given.boxes.data()}, {given.raw.data()}});
+  };
+  const Detections two({4, 7}), none({}), many({0, 1, 2, 3, 4, 5});
+  EXPECT_EQ(run(two)[0].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_THAT(Int64s(run(two)[0]), testing::ElementsAre(0, 0, 4, 0, 1, 1));
+  EXPECT_EQ(run(two)[0].type, "i64");
+  EXPECT_EQ(run(two)[1].shape, (std::vector<int64_t>{1, 2, 6}));
+  EXPECT_EQ(run(none)[0].shape, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(run(many)[0].shape, (std::vector<int64_t>{3, 3}));
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 200; ++i) run(i % 2 == 0 ? many : two);
+  run(many);
+  EXPECT_LE(mallinfo2().uordblks, before + 4096);
+  std::vector<float> outputs(64);
+  EXPECT_THAT(
+      [&] {
+        session.Run({two.boxes.data(), two.raw.data()}, {outputs.data(), outputs.data() + 32});
+      },
+      testing::ThrowsMessage<std::runtime_error>(HasSubstr("depend on values")));
+  EXPECT_THAT(([&] { session.Run({{two.boxes.data()}}); }),
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("1 inputs given, expected 2")));
+  EXPECT_THAT(([&] {
+                session.Run({{two.boxes.data()}, {nullptr}});
+              }),
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("null pointer")));
+}
+
+TEST(ApiSizesTest, SessionsInManyThreadsGiveTheirOwnSizes) {
+  const TemporaryDirectory directory;
+  const Model model = Model::Load(WriteDetector(directory), {.threads = 1});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&model, t] {
+      Session session = model.NewSession();
+      std::vector<int> large;
+      for (int i = 0; i < t; ++i) large.push_back(i);
+      const Detections given(large);
+      for (int run = 0; run < 50; ++run) {
+        EXPECT_EQ(session.Run({{given.boxes.data()}, {given.raw.data()}})[0].shape,
+                  (std::vector<int64_t>{std::min(t, 3), 3}));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(CApiSizesTest, ResultsSayTheirShapes) {
+  const TemporaryDirectory directory;
+  tilesmith_load_options options = {};
+  options.threads = 1;
+  tilesmith_model* model = nullptr;
+  ASSERT_EQ(tilesmith_load(WriteDetector(directory).c_str(), &options, &model), 0) << tilesmith_last_error();
+  tilesmith_session* session = nullptr;
+  ASSERT_EQ(tilesmith_new_session(model, nullptr, 0, &session), 0) << tilesmith_last_error();
+  EXPECT_EQ(tilesmith_result(session, 0).data, nullptr);
+  const Detections given({3});
+  tilesmith_tensor inputs[2] = {};
+  inputs[0].data = given.boxes.data();
+  inputs[1].data = given.raw.data();
+  ASSERT_EQ(tilesmith_run_inputs(session, inputs), 0) << tilesmith_last_error();
+  const tilesmith_tensor kept = tilesmith_result(session, 0);
+  ASSERT_EQ(kept.rank, 2u);
+  EXPECT_EQ(kept.shape[0], 1);
+  EXPECT_EQ(static_cast<const int64_t*>(kept.data)[2], 3);
+  EXPECT_EQ(tilesmith_result(session, 2).data, nullptr);
+  const int64_t wrong[] = {1, 7, 4};
+  inputs[0].shape = wrong;
+  inputs[0].rank = 3;
+  EXPECT_EQ(tilesmith_run_inputs(session, inputs), 2);
+  EXPECT_THAT(tilesmith_last_error(), HasSubstr("1x7x4"));
+  EXPECT_EQ(tilesmith_result(session, 0).data, nullptr);
+  EXPECT_EQ(tilesmith_run_inputs(nullptr, inputs), 2);
+  EXPECT_EQ(tilesmith_run_inputs(session, nullptr), 2);
+  tilesmith_free_session(session);
+  tilesmith_free_model(model);
+}
+
+// x [N, 3, H, W], all but the channels open, through two convolutions -> y, of half the size, and its mean.
+std::string WriteOpenModel(const TemporaryDirectory& directory) {
+  OnnxModel model;
+  model.Input("x", {"N", 3, "H", "W"});
+  model.Floats("w1", {16, 3, 3, 3}, RandomFloats(16 * 27, 1));
+  model.Floats("w2", {8, 16, 1, 1}, RandomFloats(8 * 16, 2));
+  onnx::NodeProto& conv = model.Node("Conv", {"x", "w1"}, {"a"});
+  SetInts(conv, "pads", {1, 1, 1, 1});
+  SetInts(conv, "strides", {2, 2});
+  model.Node("Relu", {"a"}, {"b"});
+  model.Node("Conv", {"b", "w2"}, {"y"});
+  model.Node("GlobalAveragePool", {"y"}, {"mean"});
+  model.Output("y");
+  model.Output("mean");
+  const std::string path = directory.File("open.onnx");
+  WriteFile(path, model.Bytes());
+  return path;
+}
+
+struct SizedExample {
+  std::vector<int64_t> shape;
+  Tensor x;
+  std::vector<NamedTensor> expected;
+};
+
+SizedExample ExampleOf(const std::string& path, std::vector<int64_t> shape, uint64_t seed) {
+  ModelOptions options;
+  options.model = path;
+  options.shapes["x"] = shape;
+  const Graph graph = LoadModel(options);
+  SizedExample example{std::move(shape), {}, {}};
+  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  example.expected = ReferenceOutputs(graph, inputs, nullptr);
+  example.x = std::move(inputs[0]);
+  return example;
+}
+
+void ExpectRight(const std::vector<OutputTensor>& outputs, const SizedExample& example) {
+  ASSERT_EQ(outputs.size(), example.expected.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& expected = example.expected[i].second;
+    ASSERT_EQ(outputs[i].shape, expected.shape());
+    double largest = 0;
+    for (int64_t k = 0; k < expected.size(); ++k) {
+      largest = std::max(largest, std::abs(static_cast<double>(expected.floats()[k])));
+    }
+    for (int64_t k = 0; k < expected.size(); ++k) {
+      ASSERT_NEAR(static_cast<const float*>(outputs[i].data)[k], expected.floats()[k], 1e-4 * largest)
+          << "output " << i << " element " << k << " of an input " << ShapeToString(example.shape);
+    }
+  }
+}
+
+std::vector<SizedExample> Examples(const std::string& path) {
+  std::vector<SizedExample> examples;
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{1, 3, 32, 32}, {1, 3, 33, 20}, {2, 3, 32, 32}, {1, 3, 1, 1}, {3, 3, 7, 50}}) {
+    examples.push_back(ExampleOf(path, shape, examples.size()));
+  }
+  return examples;
+}
+
+const std::vector<OutputTensor>& RunExample(Session& session, const SizedExample& example) {
+  return session.Run({{example.x.raw(), example.shape}});
+}
+
+TEST(ApiSizesTest, ASessionTakesInputsOfManySizesAndKeepsTheLastOnes) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory);
+  const std::vector<SizedExample> examples = Examples(path);
+  const Model model =
+      Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32", "x=2x3x32x32"}, .sizes = 3});
+  EXPECT_EQ(model.inputs()[0].shape, (std::vector<int64_t>{1, 3, 32, 32}));
+  Session session = model.NewSession();
+  const size_t first_only = session.activation_bytes();
+  size_t most = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (const SizedExample& example : examples) {
+      ExpectRight(RunExample(session, example), example);
+      most = std::max(most, session.activation_bytes());
+    }
+    for (const SizedExample& example : examples) {
+      ExpectRight(RunExample(session, example), example);
+      EXPECT_LE(session.activation_bytes(), most) << "sizes are kept without a bound";
+    }
+  }
+  EXPECT_GT(most, first_only);
+  std::vector<float> y(8 * 16 * 16), mean(8);  // the first size stays
+  session.Run({examples[0].x.raw()}, {y.data(), mean.data()});
+  EXPECT_NEAR(y[5], examples[0].expected[0].second.floats()[5], 1e-3);
+  EXPECT_FALSE(
+      session.Profile(std::vector<InputTensor>{{examples[1].x.raw(), examples[1].shape}}, 2).empty());
+}
+
+TEST(ApiSizesTest, SessionsInManyThreadsTakeManySizes) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory);
+  const std::vector<SizedExample> examples = Examples(path);
+  const Model model = Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32"}, .sizes = 2});
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Session session = model.NewSession();
+      for (size_t i = 0; i < 3 * examples.size(); ++i) {
+        const SizedExample& example = examples[(i * (t + 1) + t) % examples.size()];
+        ExpectRight(RunExample(session, example), example);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ApiSizesTest, SizesThatMakeNoSenseAreRefusedAndChangeNothing) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory);
+  const SizedExample example = ExampleOf(path, {1, 3, 32, 32}, 1);
+  const Model model =
+      Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32"}, .sizes = 2, .max_elements = 1 << 20});
+  Session session = model.NewSession();
+  const auto refusal = [&](const std::vector<int64_t>& shape) -> std::string {
+    try {
+      session.Run({{example.x.raw(), shape}});
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(refusal({1, 3, 0, 32}), HasSubstr("must be positive"));
+  EXPECT_THAT(refusal({1, 3, -5, 32}), HasSubstr("must be positive"));
+  EXPECT_THAT(refusal({1, 3, 32}), HasSubstr("3 dimensions"));
+  EXPECT_THAT(refusal({1, 4, 32, 32}), HasSubstr("Conv"));
+  EXPECT_THAT(refusal({1, 3, int64_t{1} << 40, 32}), HasSubstr("1099511627776"));
+  EXPECT_THAT(refusal({int64_t{1} << 62, 3, int64_t{1} << 62, int64_t{1} << 62}), HasSubstr("elements"));
+  EXPECT_THAT(refusal({1, 3, 4096, 4096}), HasSubstr("elements"));
+  ExpectRight(RunExample(session, example), example);
+
+  Session only_first = Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32"}}).NewSession();
+  const std::vector<int64_t> other = {1, 3, 16, 16};
+  EXPECT_THAT(
+      [&] {
+        only_first.Run({{example.x.raw(), other}});
+      },
+      testing::ThrowsMessage<std::runtime_error>(HasSubstr("loaded for 1x3x32x32 only")));
+  const Model narrow =
+      Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32"}, .sizes = 4, .max_memory = 3});
+  Session in_narrow = narrow.NewSession();
+  const SizedExample large = ExampleOf(path, {1, 3, 400, 400}, 1);
+  EXPECT_THAT([&] { RunExample(in_narrow, large); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("MiB")));
+  ExpectRight(RunExample(in_narrow, example), example);
+  WriteFile(path, ReadFile(path) + " ");
+  EXPECT_THAT(([&] {
+                in_narrow.Run({{example.x.raw(), other}});
+              }),
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("has changed")));
+  EXPECT_THAT(
+      [&] {
+        Model::Load(path, {.input_shapes = {"x=1x3x8x8", "x=1x3x9x9", "H=3", "H=4", "H=5"}});
+      },
+      testing::ThrowsMessage<std::runtime_error>(HasSubstr("once for each size")));
+}
+
+TEST(ApiSizesTest, OneLogAndOneFileOfPlansServeAllSizes) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory), log = directory.File("log.jsonl"),
+                    plan = directory.File("plan.jsonl");
+  const std::vector<std::string> sizes = {"--input-shape", "x=1x3x32x32", "--input-shape", "x=2x3x33x20"};
+  const auto with_sizes = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    return arguments;
+  };
+  ProgramResult result = Tilesmith(with_sizes(
+      {"tune", path, "-o", log, "--trials", "2", "--threads", "1", "--no-baseline", "--no-fusion"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  result = Tilesmith(with_sizes({"graph-tune", path, "--log", log, "-o", plan, "--threads", "1", "--rounds",
+                                 "1", "--time", "50ms", "--no-baselines", "--default-schedules"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("x=2x3x33x20"));
+  const std::string text = ReadFile(plan);
+  const size_t first = text.find("tilesmith_plan");
+  EXPECT_NE(text.find("tilesmith_plan", first + 1), std::string::npos);
+  for (const size_t i : {size_t{1}, size_t{3}}) {
+    result = Tilesmith({"run", path, "--plan", plan, "--threads", "1", "--runs", "1", "--check", "--json",
+                        "--input-shape", sizes[i]});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("\"schedule\": \"dp\""));
+  }
+
+  const Model model = Model::Load(path, {.plan = plan, .threads = 1, .input_shapes = {sizes[1]}, .sizes = 3});
+  EXPECT_GT(model.predicted_seconds(), 0);
+  Session session = model.NewSession();
+  for (const SizedExample& example : {ExampleOf(path, {1, 3, 32, 32}, 1), ExampleOf(path, {2, 3, 33, 20}, 2),
+                                      ExampleOf(path, {1, 3, 40, 40}, 3)}) {
+    ExpectRight(RunExample(session, example), example);
+  }
+  const std::vector<int64_t> tuned = {2, 3, 33, 20};
+  const SizedExample example = ExampleOf(path, tuned, 2);
+  double predicted = 0;
+  for (const StepTime& step : session.Profile(std::vector<InputTensor>{{example.x.raw(), tuned}}, 1)) {
+    predicted += step.predicted_seconds;
+  }
+  EXPECT_GT(predicted, 0) << "the plan for this size was not taken";
+  ExpectRefusal({"run", path, "--input-shape", sizes[1], "--input-shape", sizes[3]}, 2, "2 sizes");
+}
+
+TEST(ApiSizesTest, RunTakesTheSizeOfTheInputItIsGiven) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory), x = directory.File("x.npy"),
+                    out = directory.File("out.npz");
+  const SizedExample example = ExampleOf(path, {2, 3, 10, 21}, 5);
+  WriteNpy(x, example.x);
+  for (const std::string& argument : {"x=" + x, x}) {
+    const ProgramResult result =
+        Tilesmith({"run", path, "--input", argument, "--runs", "1", "--output", out, "--threads", "1"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(ReadNpz(out)[0].second.shape(), example.expected[0].second.shape());
+    EXPECT_LE(LargestDifference(ReadNpz(out), example.expected), 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith

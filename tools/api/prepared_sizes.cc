@@ -1,0 +1,65 @@
+#include "tools/api/prepared_sizes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "layouts/base/error.h"
+
+namespace tilesmith {
+namespace {
+
+std::string TextOf(const InputShapes& shapes) {
+  std::vector<std::string> texts;
+  for (const Shape& shape : shapes) texts.push_back(ShapeToString(shape));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+size_t MemoryOf(const PreparedSize& size) {
+  size_t bytes = PackedWeightBytes(*size.network) + size.network->memory.bytes;
+  for (const std::vector<TensorInfo>* tensors : {&size.inputs, &size.outputs}) {
+    for (const TensorInfo& tensor : *tensors) bytes += tensor.bytes;
+  }
+  return bytes;
+}
+
+PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit,
+                             std::function<PreparedSize(const InputShapes&)> prepare)
+    : first_(std::move(first)), limit_(limit), prepare_(std::move(prepare)) {}
+
+PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
+  if (shapes == first_->shapes) return first_;
+  if (limit_.count == 0 || !prepare_) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("inputs of {}, where the model is loaded for {} only (LoadOptions::sizes)",
+                            TextOf(shapes), TextOf(first_->shapes)));
+  }
+  for (const Shape& shape : shapes) {
+    for (const int64_t size : shape) {
+      if (size < 1) {
+        throw Error(ErrorCode::kUsage, fmt::format("inputs of {}: sizes must be positive", TextOf(shapes)));
+      }
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (const PreparedSizePtr* known = others_.Find(shapes)) return *known;
+  const auto prepared = std::make_shared<const PreparedSize>(prepare_(shapes));
+  const size_t needed = MemoryOf(*first_) + MemoryOf(*prepared);
+  if (needed > limit_.bytes) {
+    constexpr double kMebibyte = 1 << 20;
+    throw Error(
+        ErrorCode::kEnvironment,
+        fmt::format("inputs of {} need {:.0f} MiB together with the first size's, the limit is {:.0f}",
+                    TextOf(shapes), static_cast<double>(needed) / kMebibyte,
+                    static_cast<double>(limit_.bytes) / kMebibyte));
+  }
+  others_.DropWhile([&](const auto& kept) {
+    size_t bytes = needed;
+    for (const auto& [sizes, other] : kept) bytes += MemoryOf(*other);
+    return kept.size() >= limit_.count || bytes > limit_.bytes;
+  });
+  return others_.Add(shapes, prepared);
+}
+
+}  // namespace tilesmith

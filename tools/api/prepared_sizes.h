@@ -1,0 +1,92 @@
+// The sizes of inputs that a model is prepared for: compiled when an input of a new size comes, and kept for
+// its sessions.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "graph_tuner/executor/compiled_network.h"
+#include "ops/graph/tail.h"
+#include "tools/api/tilesmith.h"
+
+namespace tilesmith {
+
+using InputShapes = std::vector<Shape>;  // of all inputs, in the model's order
+
+// A network compiled for one size of its inputs. Immutable.
+struct PreparedSize {
+  InputShapes shapes;
+  std::shared_ptr<const CompiledNetwork> network;
+  std::shared_ptr<const Tail> tail;  // null where all sizes of outputs are known
+  std::vector<TensorInfo> inputs, outputs;
+  double predicted_seconds = 0;
+};
+using PreparedSizePtr = std::shared_ptr<const PreparedSize>;
+
+// What weights, activations, inputs and outputs take: one session of this size.
+size_t MemoryOf(const PreparedSize& size);
+
+// A bounded number of values by the sizes they are for; the least recently used goes first.
+template <typename Value>
+class RecentlyUsed {
+ public:
+  // Null where there is none.
+  Value* Find(const InputShapes& shapes) {
+    for (auto at = values_.begin(); at != values_.end(); ++at) {
+      if (at->first != shapes) continue;
+      values_.splice(values_.begin(), values_, at);
+      return &values_.front().second;
+    }
+    return nullptr;
+  }
+  Value& Add(InputShapes shapes, Value value) {
+    values_.emplace_front(std::move(shapes), std::move(value));
+    return values_.front().second;
+  }
+  // Drops the least recently used ones while `too_much(all of them)`.
+  template <typename TooMuch>
+  void DropWhile(const TooMuch& too_much) {
+    while (!values_.empty() && too_much(values_)) values_.pop_back();
+  }
+  template <typename Body>
+  void ForEach(const Body& body) const {
+    for (const auto& [shapes, value] : values_) body(value);
+  }
+
+ private:
+  std::list<std::pair<InputShapes, Value>> values_;
+};
+
+// How many sizes are kept beside the first, and in how much memory all together.
+struct SizesLimit {
+  size_t count = 0;
+  size_t bytes = 0;
+};
+
+// Thread-safe. Compiling a size holds others up that want one that is not known to them yet.
+class PreparedSizes {
+ public:
+  // `prepare` makes what is not there; null where the model takes inputs of one size only.
+  PreparedSizes(PreparedSizePtr first, SizesLimit limit,
+                std::function<PreparedSize(const InputShapes&)> prepare);
+
+  const PreparedSizePtr& first() const { return first_; }
+  const SizesLimit& limit() const { return limit_; }
+  // Throws Error(kUsage) where other sizes than the first are not taken, Error(kEnvironment) where it needs
+  // more memory than the limit leaves beside the first, and what preparing throws.
+  PreparedSizePtr For(const InputShapes& shapes);
+
+ private:
+  const PreparedSizePtr first_;
+  const SizesLimit limit_;
+  const std::function<PreparedSize(const InputShapes&)> prepare_;
+  std::mutex mutex_;
+  RecentlyUsed<PreparedSizePtr> others_;
+};
+
+}  // namespace tilesmith
