@@ -6,7 +6,7 @@
 #include "layouts/base/error.h"
 #include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 
 namespace tilesmith {
 namespace {
