@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "layouts/tensor.h"
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {
