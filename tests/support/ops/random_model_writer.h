@@ -13,7 +13,7 @@
 namespace tilesmith {
 
 // A tensor of the model.
-struct Value {
+struct ModelTensor {
   std::string name;
   Shape shape;
 
@@ -50,12 +50,12 @@ class ModelWriter {
   std::string Fresh() { return "t" + std::to_string(names_++); }
 
   void AddInput(const Shape& shape) {
-    const Value value{Fresh(), shape};
+    const ModelTensor value{Fresh(), shape};
     model_.Input(value.name, std::vector<OnnxDim>(shape.begin(), shape.end()));
     values_.push_back(value);
   }
   // With an Identity where it is an input of the model.
-  void MarkOutput(const Value& value) {
+  void MarkOutput(const ModelTensor& value) {
     const std::string name = "out_" + value.name;
     model_.Node("Identity", {value.name}, {name});
     onnx::ValueInfoProto* output = model_.graph().add_output();
@@ -65,14 +65,14 @@ class ModelWriter {
     for (const int64_t size : value.shape) tensor->mutable_shape()->add_dim()->set_dim_value(size);
   }
 
-  Value Floats(const Shape& shape, float low = -1, float high = 1) {
+  ModelTensor Floats(const Shape& shape, float low = -1, float high = 1) {
     std::vector<float> values(ElementCount(shape));
     FillUniform(values, random_.Next(), low, high);
     const std::string name = Fresh();
     model_.Floats(name, shape, values);
     return {name, shape};
   }
-  Value Number(double value) {
+  ModelTensor Number(double value) {
     const std::string name = Fresh();
     model_.Floats(name, Once(3) ? Shape{1} : Shape{}, {static_cast<float>(value)});
     return {name, {}};
@@ -84,15 +84,15 @@ class ModelWriter {
   }
 
   // A node with one output, of this shape; `attribute` sets what it has.
-  Value Node(const std::string& type, const std::vector<std::string>& inputs, const Shape& shape,
-             const std::function<void(onnx::NodeProto&)>& attribute = {}) {
+  ModelTensor Node(const std::string& type, const std::vector<std::string>& inputs, const Shape& shape,
+                   const std::function<void(onnx::NodeProto&)>& attribute = {}) {
     const std::string name = Fresh();
     onnx::NodeProto& node = model_.Node(type, inputs, {name}, Once(2) ? "" : type + "_" + name);
     if (attribute) attribute(node);
     return {name, shape};
   }
-  Value Map(const std::string& type, const Value& x,
-            const std::function<void(onnx::NodeProto&)>& attribute = {}) {
+  ModelTensor Map(const std::string& type, const ModelTensor& x,
+                  const std::function<void(onnx::NodeProto&)>& attribute = {}) {
     return Node(type, {x.name}, x.shape, attribute);
   }
 
@@ -113,23 +113,23 @@ class ModelWriter {
     }
     return ElementCount(Broadcast(a, b)) <= kMaxSize;
   }
-  Value Binary(const std::string& type, const Value& a, const Value& b) {
+  ModelTensor Binary(const std::string& type, const ModelTensor& a, const ModelTensor& b) {
     return Node(type, {a.name, b.name}, Broadcast(a.shape, b.shape));
   }
-  Value Either(const std::string& type, const Value& a, const Value& b) {
+  ModelTensor Either(const std::string& type, const ModelTensor& a, const ModelTensor& b) {
     return Once(2) ? Binary(type, a, b) : Binary(type, b, a);
   }
 
-  Value Reshape(const Value& x, const Shape& shape) {
+  ModelTensor Reshape(const ModelTensor& x, const Shape& shape) {
     if (x.shape == shape) return x;
     return Node("Reshape", {x.name, Ints(shape)}, shape);
   }
-  Value Transpose(const Value& x, const std::vector<int64_t>& order) {
+  ModelTensor Transpose(const ModelTensor& x, const std::vector<int64_t>& order) {
     Shape shape;
     for (const int64_t axis : order) shape.push_back(x.shape[axis]);
     return Node("Transpose", {x.name}, shape, [&](auto& node) { SetInts(node, "perm", order); });
   }
-  Value Reduce(const std::string& type, const Value& x, std::vector<int64_t> axes, bool keep) {
+  ModelTensor Reduce(const std::string& type, const ModelTensor& x, std::vector<int64_t> axes, bool keep) {
     Shape shape;
     for (int64_t axis = 0; axis < x.rank(); ++axis) {
       const bool reduced = std::ranges::find(axes, axis) != axes.end();
@@ -141,20 +141,20 @@ class ModelWriter {
     }
     return Node(type, {x.name, Ints(axes)}, shape, [&](auto& node) { SetInt(node, "keepdims", keep); });
   }
-  Value Softmax(const Value& x, int64_t axis) {
+  ModelTensor Softmax(const ModelTensor& x, int64_t axis) {
     return Map(Once(6) ? "LogSoftmax" : "Softmax", x,
                [&](auto& node) { SetInt(node, "axis", Once(2) ? axis : axis - x.rank()); });
   }
   // x times constant weights over its last axis, with a bias or without.
-  Value Dense(const Value& x, int64_t columns) {
+  ModelTensor Dense(const ModelTensor& x, int64_t columns) {
     const int64_t k = x.shape.back();
     const auto scale = 1 / std::sqrt(static_cast<float>(k));
     Shape shape = x.shape;
     shape.back() = columns;
-    const Value product = Node("MatMul", {x.name, Floats({k, columns}, -scale, scale).name}, shape);
+    const ModelTensor product = Node("MatMul", {x.name, Floats({k, columns}, -scale, scale).name}, shape);
     return Once(3) ? product : Either("Add", product, Floats({columns}));
   }
-  Value Conv(const Value& x, int64_t channels, int64_t kernel, int64_t groups) {
+  ModelTensor Conv(const ModelTensor& x, int64_t channels, int64_t kernel, int64_t groups) {
     const int64_t per_group = x.shape[1] / groups;
     const float scale = 1 / std::sqrt(static_cast<float>(per_group * kernel * kernel));
     Shape shape = x.shape;
@@ -170,13 +170,13 @@ class ModelWriter {
   }
 
   // Recent ones are likelier. Of a rank within bounds, if there is any.
-  Value Pick(int64_t least = 0, int64_t most = 8) {
-    std::vector<Value> fitting;
-    for (const Value& value : values_) {
+  ModelTensor Pick(int64_t least = 0, int64_t most = 8) {
+    std::vector<ModelTensor> fitting;
+    for (const ModelTensor& value : values_) {
       if (value.rank() >= least && value.rank() <= most) fitting.push_back(value);
     }
     if (fitting.empty()) {
-      Value x = values_.back();
+      ModelTensor x = values_.back();
       Shape shape = x.shape;
       while (std::ssize(shape) < least) shape.insert(shape.begin() + Between(0, std::ssize(shape)), 1);
       while (std::ssize(shape) > most) {
@@ -187,15 +187,15 @@ class ModelWriter {
     }
     return Once(2) ? fitting.back() : random_.Pick(fitting);
   }
-  Value Image() { return Pick(4, 4); }
-  int64_t Axis(const Value& x) { return Between(0, x.rank() - 1); }
+  ModelTensor Image() { return Pick(4, 4); }
+  int64_t Axis(const ModelTensor& x) { return Between(0, x.rank() - 1); }
   std::vector<int64_t> Order(int64_t rank) {
     std::vector<int64_t> order(rank);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = rank; i > 1; --i) std::swap(order[i - 1], order[Between(0, i - 1)]);
     return order;
   }
-  std::vector<int64_t> SomeAxes(const Value& x) {
+  std::vector<int64_t> SomeAxes(const ModelTensor& x) {
     std::vector<int64_t> axes = Order(x.rank());
     axes.resize(Between(1, x.rank()));
     std::ranges::sort(axes);
@@ -203,9 +203,9 @@ class ModelWriter {
   }
 
   // Something that x can be combined with: constant or not, with some axes 1 or missing.
-  Value Other(const Value& x) {
-    std::vector<Value> fitting;
-    for (const Value& value : values_) {
+  ModelTensor Other(const ModelTensor& x) {
+    std::vector<ModelTensor> fitting;
+    for (const ModelTensor& value : values_) {
       if (Fits(value.shape, x.shape)) fitting.push_back(value);
     }
     if (!fitting.empty() && Once(2)) return random_.Pick(fitting);
@@ -216,10 +216,10 @@ class ModelWriter {
     return Floats(shape);
   }
 
-  Value Convolved() {
-    const Value x = Image();
+  ModelTensor Convolved() {
+    const ModelTensor x = Image();
     const int64_t kernel = Once(2) ? 1 : 3;
-    const Value y =
+    const ModelTensor y =
         Once(4) ? Conv(x, x.shape[1], kernel, x.shape[1]) : Conv(x, random_.Pick(kChannels), kernel, 1);
     return y.shape == x.shape && Once(3) ? Either("Add", y, x) : y;
   }
@@ -227,7 +227,7 @@ class ModelWriter {
   TestRandom& random_;
   OnnxModel model_;
   int64_t names_ = 0;
-  std::vector<Value> values_;
+  std::vector<ModelTensor> values_;
 };
 
 }  // namespace tilesmith
