@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ops/conv/workload.h"
-#include "tests/support/one_core.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
@@ -62,7 +61,6 @@ class AutotvmNetworkTest : public testing::Test {
 };
 
 TEST_F(AutotvmNetworkTest, DrivesTheGraphTunerEndToEnd) {
-  const OneCore one_core;
   const Json tasks = OnNetwork({"tasks", "resnet18", "--no-fusion"})["tasks"];
   std::string text;
   for (const Json& task : tasks) {

@@ -9,7 +9,6 @@
 #include <set>
 #include <sstream>
 
-#include "tests/support/one_core.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
@@ -165,7 +164,6 @@ class PageTest : public testing::TestWithParam<std::string> {
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
   }
 
-  const OneCore one_core_;
   const TemporaryDirectory directory_;
   const fs::path here_ = directory_.path();
   const bool has_models_ = fs::exists(kRoot / "models");

@@ -5,7 +5,6 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
-#include "tests/support/one_core.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/system_files.h"
@@ -311,7 +310,6 @@ TEST(ReportCommandTest, RefusesWhatDoesNotBelongTogether) {
 }
 
 TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
-  const OneCore one_core;
   const TemporaryDirectory directory;
   const std::string log = directory.File("log.jsonl"), plan = directory.File("plan.jsonl");
   const std::string bench = directory.File("bench.json"), page = directory.File("a.html");
