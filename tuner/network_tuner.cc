@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -20,24 +21,10 @@ constexpr int kLayoutTrialsPerPair = 5;  // where the trials are not counted
 constexpr double kFullTrial = 1.5;       // a re-timing trial, which never stops early, beside an average one
 constexpr int kRescueTrials = 4;         // for a task that the budget left without any time
 constexpr int kUncounted = 1'000'000;
-
-struct RunningTask {
-  RunningTask(size_t own_index, const NetworkTask& task, Measurer& measurer, const NetworkSinks& sinks)
-      : index(own_index),
-        tuner(task.request, measurer, sinks.on_record),
-        stage(task.known ? TaskStage::kKnown : TaskStage::kWaiting) {}
-
-  bool open() const { return stage != TaskStage::kKnown && stage != TaskStage::kDone; }
-  double best_seconds() const {
-    const Record* best = tuner.book().Best();
-    return best ? best->seconds : 0;
-  }
-
-  size_t index;
-  TaskTuner tuner;
-  TaskStage stage;
-  double seconds = 0;  // spent on its trials, re-timing left out
-};
+constexpr double kWarmUpGain = 0.2;    // of a task's time, expected of its warm-up
+constexpr double kLayoutChance = 0.5;  // that other layouts save what they might
+constexpr double kLuck = 0.01;         // of a task's time, lost where what looks best only was lucky
+constexpr int kTrialsToRetime = 32;
 
 // Similar: the same kind of convolution, whatever its sizes.
 std::vector<int> KindsOf(const std::vector<NetworkTask>& tasks) {
@@ -51,10 +38,12 @@ std::vector<int> KindsOf(const std::vector<NetworkTask>& tasks) {
   return of_task;
 }
 
-class NetworkRun {
+}  // namespace
+
+class NetworkTuner::Impl {
  public:
-  NetworkRun(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options, Measurer& measurer,
-             const NetworkSinks& sinks)
+  Impl(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options, Measurer& measurer,
+       const NetworkSinks& sinks)
       : options_(options), sinks_(sinks), scheduler_({}, {}) {
     RequireAtLeast(0, "trials", options.trials);
     RequireAtLeast(0, "time budget", options.seconds_budget);
@@ -71,6 +60,10 @@ class NetworkRun {
     Search();
     Rescue();
     Finish();
+    return Result();
+  }
+
+  NetworkResult Result() const {
     NetworkResult result;
     for (const RunningTask& task : tasks_) {
       result.tasks.push_back(task.tuner.Result());
@@ -82,7 +75,86 @@ class NetworkRun {
     return result;
   }
 
+  std::optional<TuningOffer> BestOffer(std::span<const double> layout_gains) {
+    std::optional<TuningOffer> best;
+    const auto offer = [&](const TuningOffer& one) {
+      if (!best || one.gain > best->gain) best = one;
+    };
+    const std::vector<TaskState> states = States();
+    if (const auto next = scheduler_.Next(states))
+      offer({*next, TaskStage::kSearch, SearchGain(*next, states)});
+    for (const RunningTask& task : tasks_) {
+      if (task.stage == TaskStage::kKnown || task.best_seconds() == 0 || IsHopeless(task)) continue;
+      const size_t improvements = task.tuner.curve().size();
+      if (task.layouts_of != improvements && task.layout_trials < LayoutTrials(task) &&
+          task.index < layout_gains.size() && layout_gains[task.index] > 0)
+        offer({task.index, TaskStage::kLayouts,
+               kLayoutChance * layout_gains[task.index] / std::max(LayoutSeconds(task), 1e-9)});
+      if (task.retimed_of != improvements && task.tuner.trials_measured() >= kTrialsToRetime)
+        offer({task.index, TaskStage::kRetime,
+               kLuck * WeightedSeconds(task) / std::max(RetimingSeconds(task), 1e-9)});
+    }
+    return best;
+  }
+
+  int Take(const TuningOffer& offer, double end) {
+    RunningTask& task = tasks_[offer.task];
+    const std::function<bool()> stopped = StopAt(end - start_);
+    // All tasks get a time before any gets more.
+    const bool is_first = task.best_seconds() == 0 && task.tuner.trials_measured() == 0;
+    const int batch = task.tuner.request().options.batch;
+    const Turn turn = {is_first ? static_cast<int>(task.tuner.LeastTemplates()) : batch, stopped};
+    const size_t improvements = task.tuner.curve().size();
+    return TakeTurn(task, offer.stage, [&] {
+      if (offer.stage == TaskStage::kSearch) return task.tuner.Search(turn);
+      if (offer.stage == TaskStage::kRetime) {
+        if (task.tuner.Retime(stopped)) task.retimed_of = task.tuner.curve().size();
+        return 0;
+      }
+      const int made = task.tuner.CoverLayouts(turn);
+      task.layout_trials += made;
+      if (made == 0) task.layouts_of = improvements;
+      return made;
+    });
+  }
+
+  double TotalSeconds() const {
+    std::vector<double> best;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      best.push_back(tasks_[i].best_seconds());
+      if (best.back() == 0 && scheduler_.tasks()[i].replaces.empty()) return 0;
+    }
+    return tilesmith::NetworkSeconds(scheduler_.tasks(), best);
+  }
+
+  std::vector<double> BestSeconds() const {
+    std::vector<double> best;
+    for (const RunningTask& task : tasks_) best.push_back(task.best_seconds());
+    return best;
+  }
+
  private:
+  struct RunningTask {
+    RunningTask(size_t own_index, const NetworkTask& task, Measurer& measurer, const NetworkSinks& sinks)
+        : index(own_index),
+          tuner(task.request, measurer, sinks.on_record),
+          stage(task.known ? TaskStage::kKnown : TaskStage::kWaiting) {}
+
+    bool open() const { return stage != TaskStage::kKnown && stage != TaskStage::kDone; }
+    double best_seconds() const {
+      const Record* best = tuner.book().Best();
+      return best ? best->seconds : 0;
+    }
+
+    size_t index;
+    TaskTuner tuner;
+    TaskStage stage;
+    double seconds = 0;  // spent on its trials, re-timing left out
+    int layout_trials = 0;
+    // How many improvements the task had when its layouts were last done, and when it was last timed again.
+    size_t layouts_of = 0, retimed_of = 0;
+  };
+
   bool counted() const { return options_.trials > 0; }
   double Elapsed() const { return NowSeconds() - start_; }
   bool Interrupted() {
@@ -170,13 +242,18 @@ class NetworkRun {
     return states;
   }
 
-  double TotalSeconds() const {
-    std::vector<double> best;
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      best.push_back(tasks_[i].best_seconds());
-      if (best.back() == 0 && scheduler_.tasks()[i].replaces.empty()) return 0;
-    }
-    return NetworkSeconds(scheduler_.tasks(), best);
+  double WeightedSeconds(const RunningTask& task) const {
+    return scheduler_.tasks()[task.index].weight * task.best_seconds();
+  }
+
+  // Of a task that is new much is expected, and all of one without any time: nothing can be planned before.
+  double SearchGain(size_t index, std::span<const TaskState> states) const {
+    const RunningTask& task = tasks_[index];
+    if (task.best_seconds() == 0) return std::numeric_limits<double>::infinity();
+    const int left = scheduler_.tasks()[index].warm_up - states[index].trials;
+    const double gain = scheduler_.ExpectedGain(index, states);
+    return left <= 0 ? gain
+                     : std::max(gain, kWarmUpGain * WeightedSeconds(task) / (left * states[index].cost));
   }
 
   void SwitchTo(RunningTask& task, TaskStage stage) {
@@ -322,8 +399,6 @@ class NetworkRun {
   bool interrupted_ = false, out_of_time_ = false;
 };
 
-}  // namespace
-
 std::string_view TaskStageName(TaskStage stage) {
   switch (stage) {
     case TaskStage::kWaiting:
@@ -344,7 +419,20 @@ std::string_view TaskStageName(TaskStage stage) {
 
 NetworkResult TuneNetwork(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options,
                           Measurer& measurer, const NetworkSinks& sinks) {
-  return NetworkRun(tasks, options, measurer, sinks).Run();
+  return NetworkTuner::Impl(tasks, options, measurer, sinks).Run();
 }
+
+NetworkTuner::NetworkTuner(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options,
+                           Measurer& measurer, const NetworkSinks& sinks)
+    : impl_(std::make_unique<Impl>(tasks, options, measurer, sinks)) {}
+NetworkTuner::~NetworkTuner() = default;
+
+std::optional<TuningOffer> NetworkTuner::BestOffer(std::span<const double> layout_gains) {
+  return impl_->BestOffer(layout_gains);
+}
+int NetworkTuner::Take(const TuningOffer& offer, double end) { return impl_->Take(offer, end); }
+double NetworkTuner::NetworkSeconds() const { return impl_->TotalSeconds(); }
+std::vector<double> NetworkTuner::BestSeconds() const { return impl_->BestSeconds(); }
+NetworkResult NetworkTuner::Result() const { return impl_->Result(); }
 
 }  // namespace tilesmith

@@ -9,6 +9,10 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "tuner/tune.h"
@@ -65,6 +69,44 @@ struct NetworkResult {
   double network_seconds = 0;  // 0 where some task has no time
   bool interrupted = false;
   bool out_of_time = false;  // the budget ended the search
+};
+
+// What might be done next, and what that is worth.
+struct TuningOffer {
+  size_t task = 0;
+  TaskStage stage = TaskStage::kSearch;  // or kLayouts, or kRetime
+  double gain =
+      0;  // seconds of the network, expected per second of measuring; infinite of a task without time
+};
+
+// The same a turn at a time, for those who have other things to do with the time as well, and compare what a
+// turn is worth with what these are. Of the options only those of the search count, neither trials nor time.
+class NetworkTuner {
+ public:
+  // All outlive it. Throws as TuneNetwork does.
+  NetworkTuner(const std::vector<NetworkTask>& tasks, const NetworkTuneOptions& options, Measurer& measurer,
+               const NetworkSinks& sinks);
+  ~NetworkTuner();
+  NetworkTuner(const NetworkTuner&) = delete;
+  NetworkTuner& operator=(const NetworkTuner&) = delete;
+
+  // The turn that is worth most; nullopt when none is worth anything. `layout_gains` says of every task how
+  // many seconds of the network other layouts might save at most: it is what a plan pays for those it has.
+  // May be empty: none is known.
+  std::optional<TuningOffer> BestOffer(std::span<const double> layout_gains);
+  // Takes the turn, a batch of trials or the re-timing of a task; no trial begins after `end`, on the clock
+  // of NowSeconds. Returns the trials made.
+  int Take(const TuningOffer& offer, double end);
+
+  double NetworkSeconds() const;            // 0 while some task has no time
+  std::vector<double> BestSeconds() const;  // of each task; 0 while it has no time
+  NetworkResult Result() const;
+
+ private:
+  friend NetworkResult TuneNetwork(const std::vector<NetworkTask>&, const NetworkTuneOptions&, Measurer&,
+                                   const NetworkSinks&);
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // Every record reaches the sink as soon as it is known, so a killed process loses only the trial in flight.

@@ -199,6 +199,10 @@ int TaskTuner::Search(const Turn& turn) {
   int made = 0;
   bool batch_made = false;
   while (made < turn.trials && !batch_made && !Stopped(turn)) {
+    if (!request_.suggestions.empty()) {
+      made += SuggestedTrials(turn.trials - made, turn);
+      continue;
+    }
     if (race_.NextUntried()) {
       made += FirstTrials(turn.trials - made, turn);
       continue;
@@ -218,6 +222,41 @@ TrialRequest TaskTuner::ToSearch(const Lane& lane, const Config& config) const {
   const Record* best = book_.Best();
   const double best_seconds = best ? best->seconds : std::numeric_limits<double>::infinity();
   return {std::string(lane.conv_template->Name()), config, request_.options.early_stop_factor * best_seconds};
+}
+
+// In their order. Returns how many were made.
+int TaskTuner::SuggestedTrials(int trials, const Turn& turn) {
+  struct Suggested {
+    size_t runner;
+    Config config;
+  };
+  std::vector<Suggested> tried;
+  size_t at = 0;
+  const auto next = [&]() -> std::optional<TrialRequest> {
+    for (; at < request_.suggestions.size() && static_cast<int>(tried.size()) < trials; ++at) {
+      if (Stopped(turn)) return std::nullopt;
+      const Record& one = request_.suggestions[at];
+      const auto lane = std::ranges::find_if(lanes_, [&](const Lane& own) {
+        return own.conv_template->Name() == one.template_name && own.space.WhyInvalid(one.config).empty();
+      });
+      if (lane == lanes_.end() || book_.Knows(one.template_name, one.config)) continue;
+      const auto runner = static_cast<size_t>(lane - lanes_.begin());
+      race_.Tried(runner, std::numeric_limits<double>::infinity());
+      tried.push_back({runner, one.config});
+      ++at;
+      return ToSearch(*lane, tried.back().config);
+    }
+    return std::nullopt;
+  };
+  RunTrials(measurer_, next, [&](size_t i, const TrialResult& result) {
+    const auto& [runner, config] = tried[i];
+    const TrialOutcome outcome = Finish(lanes_[runner], config, result, kPurposeSearch);
+    lanes_[runner].searcher->Update({&outcome, 1});
+    race_.Improved(runner, Fastest({&outcome, 1}));
+  });
+  request_.suggestions.erase(request_.suggestions.begin(),
+                             request_.suggestions.begin() + static_cast<std::ptrdiff_t>(at));
+  return static_cast<int>(tried.size());
 }
 
 // One of every template that has had none. Returns how many were made; the first is, whatever `stopped` says.

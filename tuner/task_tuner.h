@@ -39,8 +39,8 @@ class TaskTuner {
   // task's was.
   void Begin();
 
-  // One batch for the template whose turn it is, after one trial of every template that has had none. Returns
-  // how many trials were made: 0 when stopped or exhausted.
+  // One batch for the template whose turn it is, after what is suggested and one trial of every template that
+  // has had none. Returns how many trials were made: 0 when stopped or exhausted.
   int Search(const Turn& turn);
   // Trials in other pairs of layouts (layout_search.h), until every one that is worth it has a good record.
   int CoverLayouts(const Turn& turn);
@@ -80,6 +80,7 @@ class TaskTuner {
   void Teach();
   MeasureSession Session() const;
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
+  int SuggestedTrials(int trials, const Turn& turn);
   int FirstTrials(int trials, const Turn& turn);
   int SearchIn(size_t runner, int trials, const Turn& turn);
   TrialRequest ToSearch(const Lane& lane, const Config& config) const;

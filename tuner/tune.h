@@ -36,6 +36,8 @@ struct TuneRequest {
   // Records of earlier runs. Those of this workload, machine and conditions are not measured again, and teach
   // the searcher.
   std::vector<Record> resume;
+  // What was fast elsewhere: those schedules that fit are tried before any other, and are trials as others.
+  std::vector<Record> suggestions = {};
   // Knowledge that is shared among tasks: searchers read it, each record of a finished turn is added. May be
   // null.
   std::shared_ptr<TrainingHistory> history = nullptr;

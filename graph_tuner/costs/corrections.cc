@@ -22,6 +22,7 @@ double Corrections::Corrected(const ByOption& options, const std::string& option
   if (found != options.end()) return found->second.seconds;
   Measured sum;
   for (const auto& [name, measured] : options) {
+    if (measured.stand_alone == 0) continue;
     sum.stand_alone += measured.stand_alone;
     sum.seconds += measured.seconds;
   }

@@ -5,7 +5,8 @@
 // corrected cost is
 //   of an option that was measured in context: that measurement, the last one where there are several;
 //   of another option of the same node: its stand-alone cost times the node's ratio, which is the sum of the
-//     node's measurements over the sum of the stand-alone costs of what was measured;
+//     node's measurements over the sum of the stand-alone costs of what was measured, schedules aside whose
+//     stand-alone cost is not known (0);
 //   of any option of a node that never ran: its stand-alone cost.
 // The ratio is there because what slows one option of a node in context mostly slows the others as well.
 // Without it every option not yet tried would look better than it is, and solving again would chase whatever

@@ -5,34 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <tuple>
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/config_variants.h"
+#include "graph_tuner/refine/plan_race.h"
 #include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
-#include "layouts/measure/quantile.h"
 
 namespace tilesmith {
 namespace {
-
-// How a plan did beside the first solution, in a session of runs by turns.
-struct Session {
-  CorePlacement placement;
-  std::vector<double> ratios;  // of every turn
-};
-
-// A plan that is known, and how it did.
-struct KnownPlan {
-  Plan plan;
-  size_t round = 0;  // of RefinedPlan::rounds, the last one that it was made for
-  PlanMeasurement measurement;
-  std::vector<Session> sessions = {};
-
-  bool measured() const { return !sessions.empty(); }
-};
 
 bool Agrees(double predicted, double measured, double tolerance) {
   return std::abs(measured - predicted) <= tolerance * predicted;
@@ -48,7 +33,7 @@ std::vector<std::string> ChangedNodes(const Plan& before, const Plan& after) {
 class Refinement {
  public:
   Refinement(const NetworkProblem& problem, CostSource& costs, const PredictionLoop& loop)
-      : graph_(problem.graph()), problem_(problem), costs_(costs), loop_(loop) {}
+      : graph_(problem.graph()), problem_(problem), costs_(costs), loop_(loop), race_(graph_, costs) {}
 
   RefinedPlan Refine() {
     try {
@@ -64,7 +49,7 @@ class Refinement {
   void Work() {
     for (int round = 1; round <= loop_.rounds && !refined_.settled && HasTimeForARound(); ++round)
       RunRound(fmt::format("round {} of {}", round, loop_.rounds));
-    if (known_.empty()) {
+    if (known().empty()) {
       last_ = Solve();
       Keep(last_);
       const PlanMeasurement check = loop_.measure({&last_}, "the plan").at(0);
@@ -72,9 +57,9 @@ class Refinement {
       refined_.check = check;
       if (loop_.baselines) refined_.baselines = PlanBaselines(problem_, loop_.max_weight_bytes);
     } else {
-      if (known_.size() > 1) RunAll("all once more");
+      if (known().size() > 1) RunAll("all once more");
       if (loop_.variants_of) TryVariants();
-      Choose(loop_.compare ? Winner() : Fastest());
+      Choose(loop_.compare ? Winner() : race_.Fastest(solution_));
     }
     if (loop_.challenge) Challenge();
   }
@@ -83,22 +68,21 @@ class Refinement {
   void Settle() {
     refined_.finished = false;
     if (refined_.check.seconds > 0) return;
-    const bool measured = std::ranges::any_of(known_, [](const KnownPlan& k) { return k.measured(); });
-    if (!measured) {
+    if (!std::ranges::any_of(known(), &RacingPlan::measured)) {
       refined_.plan = last_;
       return;
     }
-    const KnownPlan& fastest = Fastest();
-    refined_.plan = Priced(fastest.plan);
-    refined_.round = fastest.round;
-    refined_.plan.corrections = corrections_;
-    refined_.plan.placement = fastest.measurement.placement;
-    refined_.check = fastest.measurement;
+    const size_t fastest = race_.Fastest(solution_);
+    refined_.plan = race_.Priced(known()[fastest].plan);
+    refined_.round = round_of_[fastest];
+    refined_.plan.corrections = race_.corrections();
+    refined_.check = known()[fastest].measurement;
+    refined_.plan.placement = refined_.check.placement;
   }
 
   const Plan& Solve() {
     const double began = NowSeconds();
-    refined_.solved = GraphTune(problem_, corrections_, loop_.max_weight_bytes);
+    refined_.solved = GraphTune(problem_, race_.corrections(), loop_.max_weight_bytes);
     refined_.solve_seconds = NowSeconds() - began;
     return refined_.solved.plan;
   }
@@ -110,21 +94,16 @@ class Refinement {
   // What follows a round runs its plans about three times as long.
   bool HasTimeForARound() const {
     constexpr double kRounds = 4;
-    return known_.empty() || NowSeconds() + kRounds * round_seconds_ <= loop_.end;
-  }
-
-  Plan Priced(Plan plan) const {
-    PricePlan(graph_, costs_, plan, corrections_);
-    return plan;
+    return known().empty() || NowSeconds() + kRounds * round_seconds_ <= loop_.end;
   }
 
   void RunRound(const std::string& name) {
     const double began = NowSeconds();
     const Plan plan = Solve();
     const size_t rounds_before = refined_.rounds.size();
-    solution_ = Find(plan);
-    if (solution_ < known_.size() &&
-        Agrees(plan.predicted_seconds, known_[solution_].measurement.seconds, loop_.tolerance)) {
+    solution_ = race_.Find(plan);
+    if (solution_ < known().size() &&
+        Agrees(plan.predicted_seconds, known()[solution_].measurement.seconds, loop_.tolerance)) {
       refined_.settled = true;
       return;
     }
@@ -140,27 +119,21 @@ class Refinement {
 
   // For those rounds from the given one on.
   void NoteMeasured(size_t first_round) {
-    for (const KnownPlan& known : known_) {
-      if (known.round < first_round) continue;
-      refined_.rounds[known.round].measured_seconds = known.measurement.seconds;
-      refined_.rounds[known.round].bytes = known.measurement.bytes;
-      refined_.rounds[known.round].disturbed_share = known.measurement.disturbed_share;
+    for (size_t i = 0; i < known().size(); ++i) {
+      if (round_of_[i] < first_round) continue;
+      const PlanMeasurement& measurement = known()[i].measurement;
+      LoopRound& round = refined_.rounds[round_of_[i]];
+      round.measured_seconds = measurement.seconds;
+      round.bytes = measurement.bytes;
+      round.disturbed_share = measurement.disturbed_share;
     }
-  }
-
-  // Which of the known plans has these schedules; their number when none has.
-  size_t Find(const Plan& plan) const {
-    const auto same =
-        std::ranges::find_if(known_, [&](const KnownPlan& k) { return SameSchedules(k.plan, plan); });
-    return size_t(same - known_.begin());
   }
 
   // A plan that the coming round is made for: a new one, or a known one once more.
   void Enter(const std::string& name, const Plan& plan, const Plan& before) {
-    const size_t index = Find(plan);
-    if (index == known_.size()) known_.emplace_back();
-    known_[index].plan = plan;
-    known_[index].round = refined_.rounds.size();
+    const size_t index = race_.Enter(plan);
+    round_of_.resize(known().size());
+    round_of_[index] = refined_.rounds.size();
     refined_.rounds.push_back({name, plan.predicted_seconds, 0, 0, 0, ChangedNodes(before, plan)});
   }
 
@@ -171,33 +144,20 @@ class Refinement {
     for (const PlannedBaseline& baseline : refined_.baselines)
       if (baseline.plan) rivals.push_back({baseline.name, *baseline.plan});
     for (const RivalPlan& rival : rivals)
-      if (Find(rival.plan) == known_.size()) Enter(rival.name, rival.plan, last_);
+      if (race_.Find(rival.plan) == known().size()) Enter(rival.name, rival.plan, last_);
   }
 
   // What several plans share is learned from the last of them, which is the latest solution.
   void RunAll(const std::string& what) {
-    std::vector<const Plan*> plans;
-    for (const KnownPlan& known : known_) plans.push_back(&known.plan);
-    std::vector<PlanMeasurement> measurements = loop_.measure(plans, what);
-    corrections_ = {};
-    for (size_t i = 0; i < known_.size(); ++i) {
-      KnownPlan& known = known_[i];
-      known.measurement = std::move(measurements.at(i));
-      LearnFrom(known.plan, known.measurement, corrections_);
-      const CorePlacement& placement = known.measurement.placement;
-      known.sessions.push_back({placement, RatiosTo(known_[0].measurement, known.measurement)});
-      best_ = BetterOf(best_, placement);
-    }
-    if (loop_.keep) Keep(Priced(Fastest().plan));
-  }
-
-  void LearnFrom(const Plan& plan, const PlanMeasurement& measurement, Corrections& corrections) {
-    Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement), corrections);
+    std::vector<size_t> all(known().size());
+    std::iota(all.begin(), all.end(), 0);
+    race_.Run(all, [&](const std::vector<const Plan*>& plans) { return loop_.measure(plans, what); });
+    if (loop_.keep) Keep(race_.Priced(known()[race_.Fastest(solution_)].plan));
   }
 
   // The plan made of the fastest configs has to beat those that are as fast as their own best by whole runs.
   void TryVariants() {
-    const Plan base = Fastest().plan;
+    const Plan base = known()[race_.Fastest(solution_)].plan;
     std::vector<Plan> plans = ConfigVariants(graph_, base, *loop_.variants_of, problem_.options().cpu);
     if (plans.empty()) return;
     plans.insert(plans.begin(), base);
@@ -207,79 +167,54 @@ class Refinement {
     const std::vector<PlanMeasurement> measurements = loop_.measure(pointers, "other configs");
     Plan combined = FastestConfigs(plans, measurements);
     if (SameSchedules(combined, base)) return;
-    for (size_t i = 0; i < plans.size(); ++i) LearnFrom(plans[i], measurements[i], corrections_);
-    PricePlan(graph_, costs_, combined, corrections_);
+    for (size_t i = 0; i < plans.size(); ++i) race_.Learn(plans[i], measurements[i]);
+    combined = race_.Priced(std::move(combined));
     const size_t rounds_before = refined_.rounds.size();
     Enter("configs in context", combined, base);
     RunAll("configs in context");
     NoteMeasured(rounds_before);
   }
 
-  // The median ratio to the first solution, of sessions that saw the cores placed as well as any did; of all
-  // where none of the plan's was one.
-  double RatioOf(const KnownPlan& known) const {
-    std::vector<double> well_placed, all;
-    for (const Session& session : known.sessions) {
-      all.insert(all.end(), session.ratios.begin(), session.ratios.end());
-      if (AreAlike(session.placement, best_))
-        well_placed.insert(well_placed.end(), session.ratios.begin(), session.ratios.end());
-    }
-    return Quantile(well_placed.empty() ? std::move(all) : std::move(well_placed), 0.5);
-  }
-
-  // The last solution, if it is as fast as others. Precondition: some plan has run.
-  const KnownPlan& Fastest() const {
-    const KnownPlan* fastest = known_[solution_].measured() ? &known_[solution_] : &known_[0];
-    double least = RatioOf(*fastest);
-    for (const KnownPlan& known : known_) {
-      if (!known.measured()) continue;
-      const double ratio = RatioOf(known);
-      if (ratio >= least) continue;
-      least = ratio;
-      fastest = &known;
-    }
-    return *fastest;
-  }
-
   // Those that are nearly as fast as the fastest are compared once more: the smallest of the fastest wins.
-  const KnownPlan& Winner() const {
+  size_t Winner() const {
     constexpr double kNearly = 1.1;
     constexpr size_t kMost = 5;
-    std::vector<std::pair<double, const KnownPlan*>> close = {{RatioOf(Fastest()), &Fastest()}};
-    for (const KnownPlan& known : known_)
-      if (&known != close[0].second && RatioOf(known) <= kNearly * close[0].first)
-        close.emplace_back(RatioOf(known), &known);
+    const size_t fastest = race_.Fastest(solution_);
+    std::vector<std::pair<double, size_t>> close = {{race_.RatioOf(fastest), fastest}};
+    for (size_t i = 0; i < known().size(); ++i)
+      if (i != fastest && race_.RatioOf(i) <= kNearly * close[0].first)
+        close.emplace_back(race_.RatioOf(i), i);
     std::stable_sort(close.begin() + 1, close.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     close.resize(std::min(close.size(), kMost));
-    if (close.size() == 1) return *close[0].second;
+    if (close.size() == 1) return fastest;
     std::vector<const Plan*> plans;
     plans.reserve(close.size());
-    for (const auto& [ratio, known] : close) plans.push_back(&known->plan);
+    for (const auto& [ratio, index] : close) plans.push_back(&known()[index].plan);
     const std::vector<double> ratios = loop_.compare(plans);
     const double as_fast = std::ranges::min(ratios) * (1 + loop_.as_fast);
     const auto worth = [&](size_t i) {
-      return std::tuple(ratios[i] > as_fast, close[i].second->measurement.bytes, ratios[i]);
+      return std::tuple(ratios[i] > as_fast, known()[close[i].second].measurement.bytes, ratios[i]);
     };
     size_t winner = 0;
     for (size_t i = 1; i < close.size(); ++i)
       if (worth(i) < worth(winner)) winner = i;
-    return *close[winner].second;
+    return close[winner].second;
   }
 
   // What it is predicted to take is of its own turns; all plans were last compared at another moment, in
   // which the machine may have been faster or slower.
-  void Choose(const KnownPlan& known) {
-    Plan plan = Priced(known.plan);
+  void Choose(size_t chosen) {
+    Plan plan = race_.Priced(known()[chosen].plan);
     const double then = plan.predicted_seconds;
     std::vector<PlanMeasurement> twice = loop_.measure({&plan, &plan}, "the plan once more");
     Corrections own;
-    LearnFrom(plan, twice.at(0), own);
+    Learn(MatchSteps(graph_, plan, costs_, twice.at(0).steps), ShareScale(twice.at(0)), own);
     PricePlan(graph_, costs_, plan, own);
     plan.placement = twice.at(0).placement;
-    plan.corrections = corrections_.Scaled(then > 0 ? plan.predicted_seconds / then : 1);
+    plan.corrections = race_.corrections().Scaled(then > 0 ? plan.predicted_seconds / then : 1);
     refined_.plan = std::move(plan);
-    refined_.round = known.round;
+    refined_.round = round_of_[chosen];
     refined_.check = std::move(twice.at(1));
     Keep(refined_.plan);
   }
@@ -288,24 +223,25 @@ class Refinement {
     constexpr int kMaxReplaced = 2;
     for (int replaced = 0;; ++replaced) {
       const std::optional<Plan> faster = loop_.challenge(refined_);
-      if (!faster || known_.empty() || replaced == kMaxReplaced) return;
-      const size_t index = Find(*faster);
-      TILESMITH_CHECK(index < known_.size(), "a plan that never ran");
-      Choose(known_[index]);
+      if (!faster || known().empty() || replaced == kMaxReplaced) return;
+      const size_t index = race_.Find(*faster);
+      TILESMITH_CHECK(index < known().size(), "a plan that never ran");
+      Choose(index);
     }
   }
+
+  const std::vector<RacingPlan>& known() const { return race_.plans(); }
 
   const Graph& graph_;
   const NetworkProblem& problem_;
   CostSource& costs_;
   const PredictionLoop& loop_;
   RefinedPlan refined_;
-  Corrections corrections_;       // all that the last rounds taught
-  std::vector<KnownPlan> known_;  // distinct
+  PlanRace race_;
+  std::vector<size_t> round_of_;  // of each known plan: of RefinedPlan::rounds, the last one it was made for
   Plan last_;                     // solution
   int solutions_ = 0;
   double round_seconds_ = 0;  // that the last round took
-  CorePlacement best_;        // of any session
   size_t solution_ = 0;       // which of the known plans is the last solution
 };
 

@@ -174,6 +174,10 @@ class PackageTest(unittest.TestCase):
             again = os.path.join(folder, "again.jsonl")
             wanted = dict(log=log, time_budget="2s", rounds=0, threads=1, input_shapes=[SHAPE])
             self.assertEqual(tilesmith.graph_tune(NETWORK, again, **wanted), again)
+            self.assertEqual(
+                tilesmith.optimize(NETWORK, again, seconds=1, database=False, threads=1, input_shapes=[SHAPE]),
+                again,
+            )
             self.assertTrue(os.path.exists(again))
             with self.assertRaisesRegex(RuntimeError, "resnet51"):
                 tilesmith.tune("resnet51", plan)

@@ -16,7 +16,7 @@ constexpr const char* kSmallConv = "mb1ic16ih14oc16oh14kh3ph1+bias+relu";  // tu
 
 // Tests neither know nor touch the user's database: a tuning has none unless it names one.
 inline ProgramResult Tilesmith(std::vector<std::string> arguments, const ProgramOptions& options = {}) {
-  const bool tunes = !arguments.empty() && arguments[0] == "tune";
+  const bool tunes = !arguments.empty() && (arguments[0] == "tune" || arguments[0] == "optimize");
   const bool names_one = std::find(arguments.begin(), arguments.end(), "--db") != arguments.end();
   if (tunes && !names_one && options.environment.empty()) arguments.insert(arguments.begin() + 1, "--no-db");
   arguments.insert(arguments.begin(), TILESMITH_BINARY);

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -202,6 +206,74 @@ TEST_F(NetworkTunerTest, AnInterruptLosesNothing) {
   options_.stop_when_flat = false;
   for (const TuneResult& task : Tune().tasks) trials += task.trials_measured;
   EXPECT_EQ(trials, 180) << "the rest";
+}
+
+class NetworkSlicesTest : public NetworkTunerTest {
+ protected:
+  NetworkTuner& Tuner() {
+    std::vector<const FakeTemplate*> fakes;
+    for (const FakeTemplate& fake : fakes_) fakes.push_back(&fake);
+    measurer_.emplace(std::move(fakes));
+    sinks_.on_record = [this](const Record& record) { logged_.push_back(record); };
+    options_.trials = 0;
+    return tuner_.emplace(tasks_, options_, *measurer_, sinks_);
+  }
+  std::optional<NetworkTuner> tuner_;
+};
+
+TEST_F(NetworkSlicesTest, EveryTaskGetsATimeFirstAndThenTheWorthiestTurn) {
+  Add(1, 1);
+  Add(10, 20);
+  NetworkTuner& tuner = Tuner();
+  EXPECT_EQ(tuner.NetworkSeconds(), 0);
+  for (size_t task = 0; task < 2; ++task) {
+    const auto offer = tuner.BestOffer({});
+    ASSERT_TRUE(offer.has_value());
+    EXPECT_EQ(offer->stage, TaskStage::kSearch);
+    EXPECT_TRUE(std::isinf(offer->gain));
+    EXPECT_GT(tuner.Take(*offer, std::numeric_limits<double>::infinity()), 0);
+  }
+  EXPECT_GT(tuner.NetworkSeconds(), 0);
+  std::map<TaskStage, int> turns;
+  while (const auto offer = tuner.BestOffer({})) {
+    EXPECT_TRUE(std::isfinite(offer->gain));
+    tuner.Take(*offer, std::numeric_limits<double>::infinity());
+    ++turns[offer->stage];
+    ASSERT_LT(turns[offer->stage], 1000);
+  }
+  EXPECT_GT(turns[TaskStage::kSearch], 4);
+  EXPECT_GT(turns[TaskStage::kRetime], 0);
+  EXPECT_EQ(turns[TaskStage::kLayouts], 0) << "nothing is paid for layouts";
+  EXPECT_NEAR(tuner.NetworkSeconds(), 202e-3, 5e-3);
+  EXPECT_EQ(tuner.Result().tasks.size(), 2u);
+}
+
+TEST_F(NetworkSlicesTest, WhatAPlanPaysForLayoutsIsWorthTrialsInOthers) {
+  Add(1, 1);
+  Add(1, 1);
+  NetworkTuner& tuner = Tuner();
+  int layout_turns = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<double> gains = {0, 1e9};
+    const auto offer = tuner.BestOffer(gains);
+    if (!offer) break;
+    if (offer->stage == TaskStage::kLayouts) {
+      EXPECT_EQ(offer->task, 1u);
+      ++layout_turns;
+    }
+    tuner.Take(*offer, std::numeric_limits<double>::infinity());
+  }
+  EXPECT_GT(layout_turns, 0);
+  EXPECT_GT(Logged("layouts"), 0);
+}
+
+TEST_F(NetworkSlicesTest, NoTrialBeginsAfterTheEnd) {
+  Add(1, 1);
+  NetworkTuner& tuner = Tuner();
+  const auto offer = tuner.BestOffer({});
+  ASSERT_TRUE(offer.has_value());
+  EXPECT_EQ(tuner.Take(*offer, 0), 0);
+  EXPECT_TRUE(measurer_->requests.empty());
 }
 
 }  // namespace

@@ -53,6 +53,29 @@ TEST_F(TaskTunerTest, SpendsItsTrialsOnDistinctConfigsAndFindsTheBest) {
   EXPECT_GT(measurer_.sessions[0].limits.memory_bytes, 0);
 }
 
+// What does not fit, or is known, costs no trial.
+TEST_F(TaskTunerTest, TriesWhatIsSuggestedFirst) {
+  const ConfigSpace space = fake_.Space(request_.workload, request_.cpu);
+  for (const int64_t index : {40, 7, 99}) {
+    Record suggestion;
+    suggestion.template_name = "fake";
+    suggestion.config = space.At(index);
+    request_.suggestions.push_back(suggestion);
+  }
+  request_.suggestions[1].template_name = "unknown";
+  request_.suggestions.push_back(request_.suggestions[0]);
+  Record invalid = request_.suggestions[0];
+  invalid.config.Set("tile", 3);
+  request_.suggestions.push_back(invalid);
+  trials_ = 20;
+  const TuneResult result = Tune();
+  EXPECT_EQ(result.trials_measured, 20);
+  ASSERT_GE(measurer_.requests.size(), 2u);
+  EXPECT_EQ(measurer_.requests[0].config, space.At(40));
+  EXPECT_EQ(measurer_.requests[1].config, space.At(99));
+  EXPECT_EQ(logged_[0].purpose, "search");
+}
+
 TEST_F(TaskTunerTest, LogsEveryTrialAtOnceAndWithAllItNeeds) {
   sinks_.on_record = [this](const Record& record) {
     logged_.push_back(record);

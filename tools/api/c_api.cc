@@ -88,11 +88,12 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   return options;
 }
 
-// What Tune's and GraphTune's settings have in common.
+// What the settings have in common.
 template <typename Settings>
 Settings SettingsOf(const tilesmith_tune_settings& given) {
   Settings settings;
-  if (given.rounds != 0) settings.rounds = std::max(given.rounds, 0);
+  if constexpr (requires { settings.rounds; })
+    if (given.rounds != 0) settings.rounds = std::max(given.rounds, 0);
   settings.threads = given.threads;
   settings.batch = given.batch;
   settings.input_shapes = ShapesOf(given.input_shapes, given.input_shape_count);
@@ -103,6 +104,15 @@ Settings SettingsOf(const tilesmith_tune_settings& given) {
   }
   if (given.stop != nullptr) settings.stop = &given.stop->flag;
   return settings;
+}
+
+// What those of Tune and Optimize have besides.
+template <typename Settings>
+void TakeMeasuring(const tilesmith_tune_settings& given, Settings& settings) {
+  if (given.log != nullptr) settings.log = given.log;
+  if (given.seconds != 0) settings.seconds = given.seconds;
+  settings.database = given.no_database == 0;
+  if (given.program != nullptr) settings.program = given.program;
 }
 
 }  // namespace
@@ -192,12 +202,20 @@ int tilesmith_tune(const char* model_name, const char* plan, const tilesmith_tun
     RequirePointer(plan, "plan");
     const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
     auto options = SettingsOf<tilesmith::TuneSettings>(given);
-    if (given.log != nullptr) options.log = given.log;
-    if (given.seconds != 0) options.seconds = given.seconds;
+    TakeMeasuring(given, options);
     if (given.graph_seconds != 0) options.graph_seconds = given.graph_seconds;
-    options.database = given.no_database == 0;
-    if (given.program != nullptr) options.program = given.program;
     tilesmith::Tune(model_name, plan, options);
+  });
+}
+
+int tilesmith_optimize(const char* model_name, const char* plan, const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    RequirePointer(model_name, "model_name");
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::OptimizeSettings>(given);
+    TakeMeasuring(given, options);
+    tilesmith::Optimize(model_name, plan, options);
   });
 }
 

@@ -167,6 +167,19 @@ struct TuneSettings {
 };
 
 // As in TuneSettings.
+struct OptimizeSettings {
+  std::string log = {};
+  double seconds = 60;  // for all of it
+  bool database = true;
+  int threads = 0;
+  int64_t batch = 0;
+  std::vector<std::string> input_shapes = {};
+  std::string program = "tilesmith";
+  std::function<void(const std::string&)> on_progress = {};
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// As in TuneSettings.
 struct GraphTuneSettings {
   double seconds = 90;
   int rounds = 3;
@@ -181,6 +194,11 @@ struct GraphTuneSettings {
 // LoadOptions. Nothing else may run in the process, or on the machine, meanwhile. What was measured is in the
 // log whatever happens, and is not measured again.
 TILESMITH_API void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings = {});
+
+// Both halves of Tune at once, each getting the time where it gains most: `plan` holds the best plan so far
+// from the first seconds on, also when it is stopped. Goes on from a log and a plan that are there.
+TILESMITH_API void Optimize(const std::string& model, const std::string& plan,
+                            const OptimizeSettings& settings = {});
 
 // The second half of Tune alone: chooses by a log that `tilesmith tune` or Tune wrote; an empty path stands
 // for none, and default schedules. `plan` holds the best plan so far from the first solution on.

@@ -93,10 +93,10 @@ TILESMITH_C_API void tilesmith_cancel(tilesmith_stop* stop);
 /* After the tuning has returned. NULL is allowed. */
 TILESMITH_C_API void tilesmith_free_stop(tilesmith_stop* stop);
 
-/* All zero, or NULL instead of them: the defaults of TuneSettings and GraphTuneSettings. */
+/* All zero, or NULL instead of them: the defaults of TuneSettings, OptimizeSettings and GraphTuneSettings. */
 typedef struct {
-  const char* log;      /* of tilesmith_tune: NULL for the plan's path with .log.jsonl */
-  double seconds;       /* of tilesmith_tune: for measuring convolutions */
+  const char* log; /* NULL for the plan's path with .log.jsonl */
+  double seconds;  /* of tilesmith_tune: for measuring convolutions; of tilesmith_optimize: for all of it */
   double graph_seconds; /* for choosing layouts and running plans */
   int rounds;           /* -1: none */
   int no_database;
@@ -104,7 +104,7 @@ typedef struct {
   int64_t batch;
   const char* const* input_shapes;
   size_t input_shape_count;
-  const char* program;                                     /* tilesmith's, of tilesmith_tune */
+  const char* program;                                     /* tilesmith's */
   void (*on_progress)(const char* stage, void* user_data); /* between measurements, in the calling thread */
   void* user_data;
   const tilesmith_stop* stop;
@@ -113,6 +113,10 @@ typedef struct {
 /* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */
 TILESMITH_C_API int tilesmith_tune(const char* model_name, const char* plan,
                                    const tilesmith_tune_settings* settings);
+/* tilesmith::Optimize: writes `plan`, the best so far from the first seconds on; settings->seconds are for
+ * all of it, rounds and graph_seconds do not count. 130: it was cancelled. */
+TILESMITH_C_API int tilesmith_optimize(const char* model_name, const char* plan,
+                                       const tilesmith_tune_settings* settings);
 /* tilesmith::GraphTune: chooses by `log`, NULL for default schedules. 130: it was cancelled; the best plan so
  * far is in the file, if there is one. */
 TILESMITH_C_API int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,

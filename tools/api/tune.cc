@@ -8,6 +8,7 @@
 #include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
 #include "tools/tune/graph_tune_model.h"
+#include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_model.h"
 
 namespace tilesmith {
@@ -23,15 +24,19 @@ std::string WorkerProgram(const std::string& program) {
                           is_path ? "there or cannot be run" : "on the PATH"));
 }
 
-// What both kinds of settings have.
+void RequireNotNegative(std::string_view name, double value) {
+  if (!(value >= 0))
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+}
+
+// What all kinds of settings have.
 template <typename Settings>
 void CheckSettings(const Settings& settings) {
+  if constexpr (requires { settings.rounds; }) RequireNotNegative("rounds", settings.rounds);
   for (const auto& [name, value] : {std::pair<std::string_view, double>("seconds", settings.seconds),
-                                    {"rounds", settings.rounds},
                                     {"threads", settings.threads},
                                     {"batch", static_cast<double>(settings.batch)}}) {
-    if (!(value >= 0))
-      throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+    RequireNotNegative(name, value);
   }
 }
 
@@ -40,10 +45,7 @@ void CheckSettings(const Settings& settings) {
 void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) {
   TuneModelRequest request;
   CheckSettings(settings);
-  if (!(settings.graph_seconds >= 0)) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("graph_seconds must be at least 0, got {}", settings.graph_seconds));
-  }
+  RequireNotNegative("graph_seconds", settings.graph_seconds);
   const WorkSinks sinks = {
       .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
   const ModelOptions options = {
@@ -74,6 +76,28 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
              .input_shapes = settings.input_shapes,
              .on_progress = settings.on_progress,
              .stop = settings.stop});
+}
+
+void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) {
+  CheckSettings(settings);
+  OptimizeModelRequest request;
+  request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.arguments.machine.threads = settings.threads;
+  request.arguments.log_path = settings.log;
+  request.plan_path = plan;
+  request.seconds = settings.seconds;
+  request.existing_log = ExistingLog::kResume;
+  request.use_database = settings.database;
+  request.worker = {WorkerProgram(settings.program), "measure-worker"};
+  const WorkSinks sinks = {
+      .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
+  const OptimizedModel optimized =
+      OptimizeModel(request, sinks, [&](std::span<const TuneRow>, const OptimizeProgress& at) {
+        sinks.Stage(fmt::format("{}, {} trials, about {:.0f} s left", ProgressText(at),
+                                at.tuning.trials_measured, at.tuning.left_seconds));
+      });
+  if (optimized.stopped)
+    throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; the best plan so far is in {}", plan));
 }
 
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,

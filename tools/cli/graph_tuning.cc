@@ -11,8 +11,18 @@ namespace tilesmith {
 
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
   const std::string heading = args.Group("Search");
-  GraphTuneOptions& tuning = arguments->tuning;
   args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it");
+  args.Flag("--any-machine", &arguments->any_machine,
+            "Believe the log's times of other machines and thread counts as well");
+  args.Flag("--default-schedules", &arguments->tuning.allow_defaults,
+            "Convolutions the log lacks get their untuned default schedule");
+  args.Group(heading);
+  DeclarePlanning(args, arguments);
+}
+
+void DeclarePlanning(Args& args, GraphTuningArguments* arguments) {
+  const std::string heading = args.Group("Search");
+  GraphTuneOptions& tuning = arguments->tuning;
   std::vector<std::string> solvers;
   for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
   args.Choice("--solver", &tuning.solver, solvers, fmt::format("Default {}", tuning.solver));
@@ -20,10 +30,6 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
             "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
   args.Flag("--interpolate-costs", &arguments->interpolate_costs,
             "Estimate transforms between two sizes that were measured, instead of measuring them");
-  args.Flag("--any-machine", &arguments->any_machine,
-            "Believe the log's times of other machines and thread counts as well");
-  args.Flag("--default-schedules", &tuning.allow_defaults,
-            "Convolutions the log lacks get their untuned default schedule");
   args.Flag("--no-fusion", &arguments->no_fusion,
             "Compute every layer by itself, whatever fused records the log has");
   args.Choice("--input-layout", &arguments->input_layout, {"NCHW", "NHWC"},

@@ -22,6 +22,8 @@ struct GraphTuningArguments {
   bool no_fusion = false, interpolate_costs = false, any_machine = false;
 };
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments);
+// The same without what is about the log.
+void DeclarePlanning(Args& args, GraphTuningArguments* arguments);
 
 // Throws Error(kUsage) without a log, unless default schedules are allowed.
 void CheckGraphTuning(const GraphTuningArguments& arguments);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "ops/onednn/onednn.h"
@@ -9,6 +11,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/network/stream_sweep.h"
 #include "tools/peers/bench_model.h"
 
 namespace tilesmith {
@@ -24,6 +27,7 @@ class BenchCommand : public Command {
     return "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
            "tilesmith bench --suite all --log suites.jsonl --csv suites.csv\n"
            "tilesmith bench ic64ih56oc64oh56kh3ph1 --time 2s\n"
+           "tilesmith bench resnet50 --sweep threads,streams\n"
            "tilesmith bench --transforms";
   }
   void Declare(Args& args) override {
@@ -36,6 +40,9 @@ class BenchCommand : public Command {
     args.Duration("--time", &request_.seconds, "For each convolution (default 500ms)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
+    args.Text("--sweep", &sweep_,
+              "Throughput and latency of a MODEL in all settings of these, instead: threads,batch,streams");
+    DeclareStreams(args, &streams_);
     args.Text("--onnxruntime", &request_.onnxruntime,
               "ONNX Runtime's library, to run the MODEL beside (default: what tools/fetch-peers fetched)");
     DeclareAccuracy(args, &request_.accuracy);
@@ -53,6 +60,7 @@ class BenchCommand : public Command {
     request_.machine = OpenMachine(machine_options_);
     if (transforms_) return RunTransforms();
     CatchInterrupts();
+    if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
     ProgressLine progress;
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();
@@ -83,6 +91,28 @@ class BenchCommand : public Command {
     return 0;
   }
 
+  int RunSweep() const {
+    if (!request_.targets.suite.empty())
+      throw Error(ErrorCode::kUsage, "--sweep and --streams take a MODEL, no --suite");
+    StreamOptions each = streams_;
+    each.streams = std::max<int64_t>(each.streams, 1);
+    SweepRequest sweep = {.model = request_.targets.model,
+                          .machine = machine_options_,
+                          .plan_path = request_.plan_path,
+                          .each = each};
+    ParseSweep(sweep_, &sweep);
+    ProgressLine progress;
+    const std::vector<SweepRow> rows = SweepStreams(sweep, SinksOf(progress));
+    progress.Clear();
+    Report report;
+    AddSweep(report, rows);
+    AddOrigin(report.details(), request_.machine->target());
+    report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    WriteCsv(SweepTable(rows), "Streams of " + sweep.model.model, 0);
+    return Interrupted() ? static_cast<int>(ErrorCode::kInterrupted) : 0;
+  }
+
   void WriteCsv(const Table& table, std::string_view title, double peak_flops) const {
     if (csv_path_.empty()) return;
     const DevicePtr& machine = request_.machine;
@@ -95,7 +125,8 @@ class BenchCommand : public Command {
 
   BenchModelRequest request_;
   MachineOptions machine_options_;
-  std::string csv_path_, save_path_;
+  StreamOptions streams_ = {.streams = 0};  // 0: none are asked for
+  std::string csv_path_, save_path_, sweep_;
   double fail_below_ = 0;
   bool transforms_ = false, json_ = false;
 };

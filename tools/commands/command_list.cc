@@ -6,6 +6,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeTasksCommand());
   commands.push_back(MakeSpaceCommand());
+  commands.push_back(MakeOptimizeCommand());
   commands.push_back(MakeTuneCommand());
   commands.push_back(MakeGraphTuneCommand());
   commands.push_back(MakeExplainCommand());

@@ -9,6 +9,7 @@ namespace tilesmith {
 
 std::unique_ptr<Command> MakeTasksCommand();
 std::unique_ptr<Command> MakeSpaceCommand();
+std::unique_ptr<Command> MakeOptimizeCommand();
 std::unique_ptr<Command> MakeTuneCommand();
 std::unique_ptr<Command> MakeGraphTuneCommand();
 std::unique_ptr<Command> MakeExplainCommand();

@@ -16,6 +16,7 @@
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
+#include "tools/network/stream_runs.h"
 
 namespace tilesmith {
 namespace {
@@ -43,6 +44,11 @@ class RunNetworkCommand : public Command {
     args.Positive("--runs", &runs_, "Timed runs (default 20)");
     args.Flag("--check", &check_,
               "Compare outputs and every layer with the reference; exit 5 when they differ");
+    DeclareStreams(args, &streams_);
+    args.Texts("--percentile", &percentiles_,
+               "Of the streams' latencies; may be repeated (default 50, 90, 99)");
+    args.Text("--latency-csv", &latency_path_,
+              "Write every run of the streams: when it began, how long it took");
     args.Flag("--profile", &profile_, "Print every step with its time, and what they add up to");
     args.Text("--csv", &csv_path_, "Write the profile as CSV");
     args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace");
@@ -64,6 +70,7 @@ class RunNetworkCommand : public Command {
   void RequireWritableFiles() const {
     RequireWritable(csv_path_);
     RequireWritable(trace_path_);
+    RequireWritable(latency_path_);
     RequireWritableDirectory(dump_directory_);
     if (!output_path_.empty()) RequireSavable(output_path_);
   }
@@ -79,6 +86,10 @@ class RunNetworkCommand : public Command {
     const PinnedTeam team(machine);
     CatchInterrupts();
     ProgressLine progress;
+    if (WantsStreams()) {
+      WarnIfDisturbed(machine, SinksOf(progress));
+      return RunInStreams(report, graph, plan, machine, inputs);
+    }
     NetworkRun run(graph, plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
     WarnIfDisturbed(machine, SinksOf(progress));
@@ -108,6 +119,27 @@ class RunNetworkCommand : public Command {
     if (check_) AddCheck(report, check);
     report.Print(json_);
     if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
+  }
+
+  bool WantsStreams() const {
+    return streams_.streams > 0 || !percentiles_.empty() || !latency_path_.empty();
+  }
+
+  void RunInStreams(Report& report, const Graph& graph, const Plan& plan, const DevicePtr& machine,
+                    const std::vector<Tensor>& inputs) {
+    if (check_ || profile_ || !output_path_.empty() || !csv_path_.empty() || !trace_path_.empty())
+      throw Error(ErrorCode::kUsage, "--streams is about times: neither outputs nor a profile");
+    const std::vector<double> percentiles = ParsePercentiles(percentiles_);
+    StreamOptions options = streams_;
+    options.streams = std::max<int64_t>(options.streams, 1);
+    const StreamTimes times = RunStreams(graph, plan, machine, inputs, options, &InterruptFlag());
+    report.Fact("network", "network", TextCell(plan.network));
+    report.Fact("schedule", "schedule", TextCell(plan.solver));
+    AddOrigin(report.details(), machine->target());
+    AddStreamTimes(report, times, BatchOf(graph), percentiles);
+    report.Fact("disturbed_share", "disturbed", DisturbedCell(times.disturbed_share));
+    if (!latency_path_.empty()) WriteTextFile(latency_path_, LatencyCsv(times));
+    report.Print(json_);
   }
 
   static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
@@ -166,7 +198,9 @@ class RunNetworkCommand : public Command {
   ModelOptions model_;
   MachineOptions machine_options_;
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
-  std::vector<std::string> inputs_;
+  std::vector<std::string> inputs_, percentiles_;
+  StreamOptions streams_ = {.streams = 0};  // 0: none are asked for
+  std::string latency_path_;
   int64_t runs_ = 20, seed_ = 1;
   bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
 };

@@ -1,279 +1,44 @@
 #include "tools/tune/tune_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <iterator>
-#include <memory>
-#include <set>
 #include <utility>
 
-#include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
-#include "layouts/measure/clock.h"
-#include "tools/bench/conv_bench.h"
-#include "tools/cli/conditions.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/records.h"
-#include "tools/tune/baseline_cache.h"
-#include "tools/tune/user_database.h"
-#include "tuner/cost_model/training_history.h"
+#include "tools/tune/tuning_tasks.h"
 #include "tuner/measure/process_measurer.h"
-#include "tuner/records/log.h"
-#include "tuner/records/record_key.h"
 
 namespace tilesmith {
-namespace {
-
-constexpr int64_t kMaxTrials = 1'000'000;  // a task
-constexpr double kBaselineSeconds = 0.1;   // for each task
-
-class ModelTuner {
- public:
-  ModelTuner(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress)
-      : request_(std::move(request)), sinks_(sinks), on_progress_(on_progress), machine_(request_.machine) {}
-
-  TunedModel Run() {
-    Targets& targets = request_.targets;
-    CheckSupported(targets.tasks);
-    records_ = OpenLog();
-    for (const Record& record : records_) history_->Add(record);
-    for (const std::string& path : request_.history_paths) {
-      for (const Record& record : LoadRecords(path)) history_->Add(record);
-    }
-    if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
-    LogWriter log(request_.log_path);
-    is_network_ = targets.is_network();
-    network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network_, machine_->target());
-    if (is_network_ && request_.fusion) {
-      std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
-    }
-    MeasureBaselines(targets.tasks);
-    OpenDatabase();
-    Tune(log);
-    TunedModel tuned;
-    tuned.rows = std::move(rows_);
-    tuned.network_seconds = network_seconds_;
-    if (database_) tuned.database_path = database_->path();
-    tuned.elapsed_seconds = Elapsed();
-    tuned.disturbance = watch_.total();
-    tuned.stopped = Stopped();
-    return tuned;
-  }
-
- private:
-  bool Stopped() const { return IsStopped(sinks_.stop); }
-  double Elapsed() const { return NowSeconds() - request_.begin; }
-
-  std::vector<Record> OpenLog() const {
-    const std::string& path = request_.log_path;
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error))
-      throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-    if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(path, "");
-    const auto bytes = std::filesystem::file_size(path, error);
-    if (error || bytes == 0) return {};
-    if (request_.existing_log == ExistingLog::kRefuse) {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
-    }
-    return LoadUsableRecords(path, machine_->target());
-  }
-
-  bool IsCold(const ConvTask& task) const {
-    return network_is_cold_ || ColdWeights(request_.conditions, task);
-  }
-
-  // Before minutes are spent on the others.
-  void CheckSupported(const std::vector<ConvTask>& tasks) const {
-    for (const ConvTask& task : tasks) {
-      if (!TemplatesToTune(task.workload, machine_->target()).empty()) continue;
-      throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("no template computes {}", WorkloadToString(task.workload)));
-    }
-  }
-
-  // Before tuning, since nothing else of ours may run while trials are measured. What there is no time for is
-  // left out.
-  void MeasureBaselines(const std::vector<ConvTask>& tasks) {
-    constexpr double kShare = 0.2;
-    for (const ConvTask& task : tasks) rows_.push_back({task, IsCold(task), std::nullopt, false, {}, {}});
-    const PinnedTeam team(machine_);
-    WarnIfDisturbed(machine_, sinks_);
-    if (!request_.baselines) return;
-    std::optional<BaselineCache> cache;
-    if (std::filesystem::is_regular_file(request_.log_path))
-      cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
-    std::vector<TuneRow*> missing;
-    for (TuneRow& row : rows_) {
-      const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
-      if (known != nullptr)
-        row.baseline = *known;
-      else
-        missing.push_back(&row);
-    }
-    const double began = NowSeconds(), end = request_.begin + kShare * request_.time_budget;
-    for (size_t done = 0; done < missing.size() && !Stopped() && NowSeconds() < end; ++done) {
-      const double each = done > 0 ? (NowSeconds() - began) / static_cast<double>(done) : kBaselineSeconds;
-      const double left =
-          std::min(each * static_cast<double>(missing.size() - done), std::max(0.0, end - NowSeconds()));
-      sinks_.Stage(fmt::format("oneDNN {}/{}, about {} left", done + 1, missing.size(), DurationText(left)));
-      MeasureBaseline(*missing[done], cache);
-    }
-  }
-
-  // A time that was taken while others used the machine is not kept.
-  void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
-    const DuelOptions duel{.seconds = kBaselineSeconds,
-                           .cold = row.cold_weights,
-                           .threads = machine_->threads(),
-                           .stop = sinks_.stop};
-    watch_.Skip();
-    const bool timed = UnlessInterrupted([&] {
-      for (const OneDnnSide& side : TimeOneDnn(row.task.workload, duel)) {
-        if (!row.baseline || side.seconds < row.baseline->seconds) row.baseline = side;
-      }
-    });
-    const bool disturbed = watch_.EndInterval().share() > 0;
-    if (timed && cache && !disturbed) cache->Add(row.task.workload, row.cold_weights, row.baseline);
-  }
-
-  void OpenDatabase() {
-    if (!request_.use_database) return;
-    if (request_.database_path.empty()) {
-      database_ = OpenDefaultDatabase(machine_->target());
-    } else {
-      database_.emplace(request_.database_path);
-    }
-    if (database_) WarnOfDatabase(database_->warnings());
-  }
-
-  void WarnOfDatabase(const std::vector<std::string>& warnings) {
-    for (const std::string& warning : warnings) sinks_.Warn("database " + warning);
-  }
-
-  // What a task must have been given to be known: what this run would give it.
-  int WantedTrials() const {
-    constexpr int kWithoutCounting = 64;
-    return counted() ? PlannedTrials() : kWithoutCounting;
-  }
-  bool counted() const { return request_.trials > 0 || !std::isfinite(request_.time_budget); }
-  // A time budget without a number of trials is not limited by any.
-  int PlannedTrials() const {
-    if (request_.trials > 0) return int(std::min<int64_t>(request_.trials, kMaxTrials));
-    return std::isfinite(request_.time_budget) ? 0 : NetworkTuneOptions().trials;
-  }
-
-  NetworkTask MakeTask(TuneRow& row, LogWriter& log) {
-    const ConvWorkload& workload = row.task.workload;
-    NetworkTask task;
-    TuneRequest& request = task.request;
-    request.workload = workload;
-    request.cpu = machine_->target();
-    request.accuracy = request_.accuracy;
-    for (const std::string& name : row.task.forbidden_templates) {
-      request.accuracy.forbidden_templates.push_back(name);
-    }
-    request.templates = TemplatesToTune(workload, machine_->target(), request.accuracy);
-    request.conditions = {machine_->threads(), true, row.cold_weights};
-    request.options = request_.options;
-    request.options.seed = request_.seed;
-    std::ranges::copy_if(records_, std::back_inserter(request.resume),
-                         [&](const Record& record) { return record.workload == workload; });
-    request.history = history_;
-    if (database_) TakeFromDatabase(row, task, log);
-    return task;
-  }
-
-  // Into the log too, where the graph tuner looks for it.
-  void TakeFromDatabase(TuneRow& row, NetworkTask& task, LogWriter& log) {
-    TuneRequest& request = task.request;
-    const KnownTask known = FindKnown(*database_, request, WantedTrials());
-    row.known = task.known = known.enough;
-    std::set<std::string> logged;
-    for (const Record& record : request.resume) logged.insert(RecordKey(record).ToString());
-    for (const Record& record : known.records) {
-      history_->Add(record);
-      if (!logged.insert(RecordKey(record).ToString()).second) continue;
-      log.Append(record);
-      request.resume.push_back(record);
-    }
-  }
-
-  void Tune(LogWriter& log) {
-    ProcessMeasurer measurer(request_.worker);
-    const std::vector<double> weights = WeightsOf(rows_, is_network_);
-    std::vector<NetworkTask> tasks;
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      tasks.push_back(MakeTask(rows_[i], log));
-      tasks.back().weight = weights[i];
-    }
-    if (database_) WarnOfDatabase(database_->WarningsOfUseless());
-    LinkAlternatives(rows_, tasks);
-    NetworkTuneOptions options;
-    options.trials = PlannedTrials();
-    if (!is_network_) options.most_share = 1;
-    options.seconds_budget = std::max(0.0, request_.time_budget - (Elapsed()));
-    options.stop_when_flat = is_network_;
-    options.seed = request_.seed;
-    NetworkSinks sinks;
-    sinks.on_record = [&](const Record& record) { Log(log, record); };
-    sinks.on_progress = [&](NetworkProgress at) {
-      if (!is_network_) at.network_seconds = 0;
-      rows_[at.task].disturbance += watch_.EndInterval(measurer.worker_pid());
-      if (on_progress_) on_progress_(rows_, at);
-    };
-    sinks.should_stop = [&] { return Stopped(); };
-    watch_.Skip();
-    NetworkResult result = TuneNetwork(tasks, options, measurer, sinks);
-    for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
-    if (is_network_) network_seconds_ = result.network_seconds;
-    if (database_ && !Stopped()) Remember();
-  }
-
-  void Log(LogWriter& log, const Record& record) {
-    const int lost = log.times_lost();
-    log.Append(record);
-    if (log.times_lost() == lost) return;
-    sinks_.Warn(fmt::format("{} was removed or replaced; goes on in a new file", log.path()));
-  }
-
-  void Remember() {
-    int64_t trials = 0, tuned = 0;
-    for (const TuneRow& row : rows_) {
-      if (row.known) continue;
-      trials += int64_t(row.result.records.size());
-      ++tuned;
-    }
-    if (tuned == 0) return;
-    const int given = counted() ? PlannedTrials() : int(trials / tuned);
-    std::vector<Record> records;
-    for (const TuneRow& row : rows_) {
-      if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
-    }
-    if (!database_->Add(records, given)) sinks_.Warn("database " + database_->warnings().back());
-  }
-
-  TuneModelRequest request_;
-  const WorkSinks& sinks_;
-  const ShowTuning& on_progress_;
-  const DevicePtr machine_;
-  bool is_network_ = false, network_is_cold_ = false;
-  double network_seconds_ = 0;
-  std::vector<Record> records_;  // of the log, before
-  const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
-  std::optional<TuningDatabase> database_;
-  std::vector<TuneRow> rows_;
-  MachineWatch watch_;
-};
-
-}  // namespace
 
 TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const ShowTuning& on_progress) {
-  return ModelTuner(std::move(request), sinks, on_progress).Run();
+  const double begin = request.begin, time_budget = request.time_budget;
+  NetworkTuneOptions options;
+  options.seed = request.seed;
+  const std::vector<std::string> worker = request.worker;
+  TuningTasks tuning(std::move(request), sinks);
+  ProcessMeasurer measurer(worker);
+  const std::vector<NetworkTask> tasks = tuning.Make();
+  options.trials = tuning.PlannedTrials();
+  if (!tuning.is_network()) options.most_share = 1;
+  options.seconds_budget = std::max(0.0, time_budget - (NowSeconds() - begin));
+  options.stop_when_flat = tuning.is_network();
+  NetworkSinks network_sinks;
+  network_sinks.on_record = [&](const Record& record) { tuning.Log(record); };
+  network_sinks.on_progress = [&](NetworkProgress at) {
+    if (!tuning.is_network()) at.network_seconds = 0;
+    tuning.rows()[at.task].disturbance += tuning.watch().EndInterval(measurer.worker_pid());
+    if (on_progress) on_progress(tuning.rows(), at);
+  };
+  network_sinks.should_stop = [&] { return IsStopped(sinks.stop); };
+  tuning.watch().Skip();
+  NetworkResult result = TuneNetwork(tasks, options, measurer, network_sinks);
+  TunedModel tuned;
+  if (tuning.is_network()) tuned.network_seconds = result.network_seconds;
+  tuning.Finish(std::move(result));
+  tuned.rows = std::move(tuning.rows());
+  tuned.database_path = tuning.database_path();
+  tuned.elapsed_seconds = NowSeconds() - begin;
+  tuned.disturbance = tuning.watch().total();
+  tuned.stopped = IsStopped(sinks.stop);
+  return tuned;
 }
 
 }  // namespace tilesmith

@@ -37,6 +37,8 @@ struct TuneModelRequest {
   bool fusion = true;               // a network's fused alternatives to pairs of layers are tasks too
   std::vector<std::string> history_paths = {};
   std::string cost_model_path = {};
+  bool suggest_shipped =
+      false;  // the records that come with tilesmith are tried first (tuner/records/shipped.h)
   bool use_database = true;
   std::string database_path = {};  // "": the user's
   // The measuring worker's command line.

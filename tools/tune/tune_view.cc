@@ -110,14 +110,15 @@ void LiveText::Clear() {
   lines_ = 0;
 }
 
-void TuneView::Show(std::span<const TuneRow> rows, const NetworkProgress& at) {
-  if (!live_) return line_.Show(TuningLine(rows, at));
+void TuneView::Show(std::span<const TuneRow> rows, const NetworkProgress& at, const std::string& note) {
+  if (!live_) return line_.Show(note.empty() ? TuningLine(rows, at) : note + "  " + TuningLine(rows, at));
   const double now = NowSeconds();
   if (now < next_seconds_) return;
   next_seconds_ = now + kPeriod;
   line_.Clear();
   const Terminal terminal = DetectTerminal();
-  table_.Draw(TuningTable(rows, at, terminal.rows, terminal.columns - 1));
+  const size_t lines_of_note = note.empty() ? 0 : 1;
+  table_.Draw(TuningTable(rows, at, terminal.rows - lines_of_note, terminal.columns - 1) + note);
 }
 
 void TuneView::Say(const std::string& text) {

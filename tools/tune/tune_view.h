@@ -35,8 +35,9 @@ std::string TuningLine(std::span<const TuneRow> rows, const NetworkProgress& at)
 
 class TuneView {
  public:
-  // Cheap when called more often than people can read. Not while a sample is taken.
-  void Show(std::span<const TuneRow> rows, const NetworkProgress& at);
+  // Cheap when called more often than people can read. Not while a sample is taken. `note` is one more line
+  // of the table, or goes in front of the one line.
+  void Show(std::span<const TuneRow> rows, const NetworkProgress& at, const std::string& note = {});
   // A line that stays, "oneDNN 3/20", and so on.
   void ShowLine(const std::string& text) { line_.Show(text); }
   void Say(const std::string& text);

@@ -16,6 +16,7 @@ from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
 from ._tilesmith import StepTime, TensorInfo, __version__, cores_of_numa_node
 from ._tilesmith import graph_tune as _graph_tune
+from ._tilesmith import optimize as _optimize
 from ._tilesmith import tune as _tune
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "find_program",
     "graph_tune",
     "load",
+    "optimize",
     "tune",
 ]
 
@@ -173,6 +175,33 @@ def tune(
         database,
         program,
         progress,
+    )
+    return plan
+
+
+def optimize(
+    model,
+    plan,
+    log=None,
+    seconds=60,
+    threads=0,
+    batch=0,
+    input_shapes=(),
+    database=True,
+    program=None,
+    progress=None,
+):
+    """Tunes and chooses layouts at once, within `seconds` (or a text such as "3m"); returns `plan`'s path.
+
+    The file holds the best plan so far from the first seconds on, also when Ctrl-C ends it. The rest is as for
+    tune; called again, it goes on from the log and the plan.
+    """
+    plan = os.fspath(plan)
+    program = os.fspath(program or find_program())
+    log = os.fspath(log) if log else ""
+    shapes = list(input_shapes)
+    _optimize(
+        os.fspath(model), plan, log, seconds, threads, batch, shapes, database, program, progress
     )
     return plan
 

@@ -207,6 +207,22 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
   tilesmith::Tune(model, plan, settings);
 }
 
+void Optimize(const std::string& model, const std::string& plan, const std::string& log,
+              const py::object& seconds, int threads, int64_t batch,
+              const std::vector<std::string>& input_shapes, bool database, const std::string& program,
+              const py::object& progress) {
+  const tilesmith::OptimizeSettings settings = {.log = log,
+                                                .seconds = Seconds("seconds", seconds),
+                                                .database = database,
+                                                .threads = threads,
+                                                .batch = batch,
+                                                .input_shapes = input_shapes,
+                                                .program = program,
+                                                .on_progress = Progress(progress)};
+  const py::gil_scoped_release released;
+  tilesmith::Optimize(model, plan, settings);
+}
+
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                const py::object& time_budget, int rounds, int threads, int64_t batch,
                const std::vector<std::string>& input_shapes, const py::object& progress) {
@@ -271,5 +287,6 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);
   module.def("cores_of_numa_node", &tilesmith::CoresOfNumaNode);
   module.def("tune", &Tune);
+  module.def("optimize", &Optimize);
   module.def("graph_tune", &GraphTune);
 }

@@ -1,0 +1,131 @@
+// `tilesmith optimize`, end to end, on a network small enough for a test.
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/measure/clock.h"
+#include "tests/support/temporary_files.h"
+#include "tests/tools/cli.h"
+#include "tools/api/tilesmith.h"
+#include "tools/api/tilesmith_c.h"
+
+namespace tilesmith {
+namespace {
+
+const std::vector<std::string> kSmallNetwork = {"squeezenet1_1", "--input-shape", "input=1x3x48x48",
+                                                "--threads", "1"};
+constexpr double kFinish = 15;  // seconds that loading and the last trial may take on a machine that is busy
+
+std::vector<std::string> OnSmallNetwork(const std::string& command, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {command};
+  arguments.insert(arguments.end(), kSmallNetwork.begin(), kSmallNetwork.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(OptimizeTest, WritesAPlanThatRunsWithinItsTimeAndGoesOn) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const std::vector<std::string> arguments =
+      OnSmallNetwork("optimize", {"--for", "4s", "-o", plan, "--json"});
+  const double began = NowSeconds();
+  const ProgramResult result = Tilesmith(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(NowSeconds() - began, 4 + kFinish);
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_GE(json["plans_written"], 1);
+  EXPECT_LT(json["first_plan_seconds"], kFinish);
+  EXPECT_EQ(json["log"], plan + ".log.jsonl");
+  EXPECT_TRUE(json["tasks"][0]["onednn_seconds"].is_null()) << "nobody asked for it";
+  if (json["measured_seconds"].is_number())
+    EXPECT_DOUBLE_EQ(json["predicted_seconds"], ReadPlan(plan).predicted_seconds)
+        << "what is written is said";
+  EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1", "--check"})).exit_code, 0);
+
+  ExpectRefusal(arguments, 2, "exists: give --resume");
+  std::vector<std::string> again = arguments;
+  again.insert(again.end(), {"--resume", "--baseline", "--save", directory.File("again.json")});
+  const ProgramResult more = Tilesmith(again);
+  ASSERT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(ReadFile(directory.File("again.json")), more.out);
+}
+
+TEST(OptimizeTest, ASignalKeepsTheBestPlanSoFar) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const TemporaryDirectory directory;
+    const std::string plan = directory.File("plan.jsonl");
+    std::vector<std::string> arguments = OnSmallNetwork(
+        "optimize", {"--for", "10m", "-o", plan, "--no-db", "--log", directory.File("l.jsonl")});
+    arguments.insert(arguments.begin(), TILESMITH_BINARY);
+    BackgroundProgram optimizing(arguments, {.seconds = 240});
+    for (int i = 0; i < 12000 && access(plan.c_str(), F_OK) != 0; ++i) usleep(10000);
+    usleep(signal == SIGINT ? 0 : 2000000);
+    optimizing.Signal(signal);
+    const ProgramResult result = optimizing.Wait();
+    EXPECT_EQ(result.exit_code, 130) << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr("interrupted; the best plan so far is in " + plan));
+    EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
+  }
+}
+
+TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const ProgramResult result =
+      Tilesmith(OnSmallNetwork("optimize", {"--input-shape", "input=1x3x64x64", "--for", "2s", "-o", plan}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(ReadPlans(plan).size(), 2u);
+}
+
+TEST(OptimizeTest, RefusesWhatMakesNoSense) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  ExpectRefusal({"optimize", "squeezenet1_1"}, 2, "-o PLAN is required");
+  ExpectRefusal({"optimize", kSmallConv, "-o", plan}, 2, "");
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", plan, "--resume", "--overwrite"}, 2, "exclude");
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", plan, "--for", "soon"}, 2, "--for");
+}
+
+TEST(OptimizeApiTest, TellsProgressAndKeepsThePlanWhenStopped) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  std::atomic<bool> stop = false;
+  std::vector<std::string> stages;
+  OptimizeSettings settings = {.seconds = 600,
+                               .database = false,
+                               .threads = 1,
+                               .input_shapes = {"input=1x3x48x48"},
+                               .program = TILESMITH_BINARY,
+                               .on_progress =
+                                   [&](const std::string& stage) {
+                                     stages.push_back(stage);
+                                     if (stage.find("running") != std::string::npos) stop = true;
+                                   },
+                               .stop = &stop};
+  try {
+    Optimize("squeezenet1_1", plan, settings);
+    FAIL() << "it was stopped";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("interrupted; the best plan so far is in " + plan));
+  }
+  EXPECT_THAT(stages, testing::Contains(testing::HasSubstr(" trials, about ")));
+  const LoadOptions load = {.plan = plan, .threads = 1, .input_shapes = settings.input_shapes};
+  EXPECT_NO_THROW(Model::Load("squeezenet1_1", load));
+  EXPECT_THROW(Optimize("squeezenet1_1", plan, {.seconds = -1}), std::runtime_error);
+
+  const char* shape = settings.input_shapes[0].c_str();
+  tilesmith_tune_settings of_c = {};
+  of_c.seconds = 1;
+  of_c.no_database = 1;
+  of_c.threads = 1;
+  of_c.input_shapes = &shape;
+  of_c.input_shape_count = 1;
+  of_c.program = TILESMITH_BINARY;
+  EXPECT_EQ(tilesmith_optimize("squeezenet1_1", plan.c_str(), &of_c), 0) << tilesmith_last_error();
+  EXPECT_EQ(tilesmith_optimize("squeezenet1_1", nullptr, &of_c), 2);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tools/cli/accuracy.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
+#include "tools/commands/commands.h"
+#include "tools/tune/optimize_model.h"
+#include "tools/tune/tune_report.h"
+#include "tools/tune/tune_view.h"
+
+namespace tilesmith {
+namespace {
+
+class OptimizeCommand : public Command {
+ public:
+  std::string_view Name() const override { return "optimize"; }
+  std::string_view Purpose() const override {
+    return "Tune a network and choose its schedules and layouts, with a plan at any moment";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith optimize resnet50 -o resnet50.plan.jsonl\n"
+           "tilesmith optimize model.onnx --for 10m -o model.plan.jsonl --log model.jsonl\n"
+           "tilesmith optimize model.onnx --for 5m -o model.plan.jsonl --log model.jsonl --resume";
+  }
+
+  void Declare(Args& args) override {
+    DeclareModelOptions(args, &request_.arguments.model);
+    DeclarePlanning(args, &request_.arguments);
+    args.Group("Search");
+    args.Duration("--for", &request_.seconds,
+                  "For all of it (default 60s); Ctrl-C ends it sooner and keeps the best plan so far");
+    args.Positive("--max-weights", &max_weights_,
+                  "Packed weights of all convolutions in MiB, at most (default: no limit)");
+    DeclareConditions(args, &request_.conditions);
+    args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
+    args.Flag("--resume", &resume_, "Go on with an existing log and plan");
+    args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
+    args.Text("--db", &request_.database_path,
+              "Database of what earlier tunings found (default: in $XDG_DATA_HOME/tilesmith)");
+    args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
+    args.Flag("--no-shipped", &no_shipped_,
+              "Do not try first what was fast on other machines and comes with tilesmith");
+    args.Flag("--baseline", &request_.baselines, "Time oneDNN, too, for at most a fifth of the time");
+    args.Group("Output");
+    args.Text("-o,--output", &request_.plan_path,
+              "Plan to write: the best so far, from the first seconds on");
+    args.Text("--log", &request_.arguments.log_path,
+              "Tuning log to write (default: the plan's path with .log.jsonl)");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
+    if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
+    if (no_database_ && !request_.database_path.empty())
+      throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
+    RequireWritable(save_path_);
+    CheckAccuracyLimits(request_.arguments.tuning.accuracy);
+    if (resume_) request_.existing_log = ExistingLog::kResume;
+    if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
+    if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
+    request_.use_database = !no_database_;
+    request_.shipped = !no_shipped_;
+    request_.seed = uint64_t(seed_);
+    CatchInterrupts();
+    TuneView view;
+    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
+                             .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
+                             .stop = &InterruptFlag()};
+    const OptimizedModel optimized =
+        OptimizeModel(request_, sinks, [&](std::span<const TuneRow> rows, const OptimizeProgress& at) {
+          view.Show(rows, at.tuning, ProgressText(at));
+        });
+    view.Clear();
+    Print(optimized);
+    if (!optimized.stopped) return 0;
+    throw Error(ErrorCode::kInterrupted,
+                fmt::format("interrupted; the best plan so far is in {}", request_.plan_path));
+  }
+
+ private:
+  void Print(const OptimizedModel& optimized) const {
+    Report report;
+    AddTuningTable(report, optimized.rows);
+    for (const OptimizedPlan& plan : optimized.plans) AddPlan(report, plan);
+    report.Fact("plan", "plan", TextCell(request_.plan_path));
+    report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
+    report.Fact("first_plan_seconds", "the first after",
+                {optimized.first_plan_seconds, DurationText(optimized.first_plan_seconds)});
+    const std::string& log = request_.arguments.log_path;
+    report.Fact("log", "log", TextCell(log.empty() ? LogPathBeside(request_.plan_path) : log));
+    if (optimized.database_path) report.Fact("database", "database", TextCell(*optimized.database_path));
+    report.Fact("elapsed_seconds", "elapsed",
+                {optimized.elapsed_seconds, DurationText(optimized.elapsed_seconds)});
+    AddDisturbance(report, optimized.disturbance);
+    report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+  }
+
+  // Of several sizes the last one is JSON's.
+  static void AddPlan(Report& report, const OptimizedPlan& optimized) {
+    const double measured = optimized.measurement.seconds;
+    const double saved = optimized.seconds_saved;
+    report.Fact("network", "network", TextCell(optimized.plan.network));
+    report.Fact("measured_seconds", "measured ms", measured > 0 ? MillisecondsCell(measured) : NoCell());
+    report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(optimized.plan.predicted_seconds));
+    report.Fact("untuned_ratio", "untuned takes",
+                measured > 0 ? Cell{(measured + saved) / measured,
+                                    fmt::format("{:.2f} times as long", (measured + saved) / measured)}
+                             : NoCell());
+    report.Fact("solutions", "solutions that ran", CountCell(optimized.solutions));
+    report.Fact("certificate", "certificate", TextCell(optimized.plan.certificate));
+  }
+
+  OptimizeModelRequest request_;
+  std::string save_path_;
+  int64_t max_weights_ = 0, seed_ = 1;
+  bool resume_ = false, overwrite_ = false, no_database_ = false, no_shipped_ = false, json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeOptimizeCommand() { return std::make_unique<OptimizeCommand>(); }
+
+}  // namespace tilesmith

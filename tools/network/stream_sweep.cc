@@ -1,0 +1,129 @@
+#include "tools/network/stream_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "tools/cli/interrupt.h"
+#include "tools/doctor/machine_watch.h"
+#include "tools/network/network_run.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kMostBatch = 8;
+
+// 1, 2, 4, ... and the most.
+std::vector<int64_t> PowersUpTo(int64_t most) {
+  std::vector<int64_t> values;
+  for (int64_t value = 1; value < most; value *= 2) values.push_back(value);
+  values.push_back(most);
+  return values;
+}
+
+// Of the file the one for this graph and these threads, if there is any.
+std::optional<Plan> FittingPlan(const std::string& path, const Graph& graph, const DevicePtr& machine) {
+  if (path.empty()) return std::nullopt;
+  for (Plan& plan : ReadPlans(path)) {
+    if (plan.graph_hash != GraphHash(graph) || plan.threads != machine->threads()) continue;
+    CheckPlan(plan, graph, machine->target(), machine->threads());
+    return std::move(plan);
+  }
+  return std::nullopt;
+}
+
+std::string SettingText(const SweepRow& row) {
+  return fmt::format("{} stream{} of {} thread{}, batch {}", row.streams, row.streams == 1 ? "" : "s",
+                     row.threads, row.threads == 1 ? "" : "s", row.batch);
+}
+
+}  // namespace
+
+void ParseSweep(const std::string& text, SweepRequest* request) {
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    bool* const varied = word == "threads"   ? &request->threads
+                         : word == "batch"   ? &request->batch
+                         : word == "streams" ? &request->streams
+                                             : nullptr;
+    if (varied == nullptr)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--sweep takes threads, batch and streams, separated by commas, got {}", word));
+    *varied = true;
+  }
+}
+
+std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks& sinks) {
+  const DevicePtr widest = OpenMachine(request.machine);
+  const int64_t cores = widest->target().cores;
+  std::vector<SweepRow> rows;
+  UnlessInterrupted([&] {
+    const std::vector<int64_t> batches =
+        request.batch ? PowersUpTo(kMostBatch) : std::vector{request.model.batch};
+    for (const int64_t batch : batches) {
+      ModelOptions model = request.model;
+      model.batch = batch;
+      const Graph graph = LoadModel(model);
+      const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+      for (const int64_t threads :
+           request.threads ? PowersUpTo(widest->threads()) : std::vector<int64_t>{widest->threads()}) {
+        MachineOptions options = request.machine;
+        options.threads = threads;
+        const DevicePtr machine = OpenMachine(options);
+        const std::optional<Plan> fitting = FittingPlan(request.plan_path, graph, machine);
+        const Plan plan = fitting ? *fitting : HeuristicPlan(graph, machine->target(), machine->threads());
+        for (const int64_t streams :
+             request.streams ? PowersUpTo(cores / threads) : std::vector{request.each.streams}) {
+          ThrowIfStopped(sinks.stop);
+          SweepRow row{threads, BatchOf(graph), streams, fitting.has_value(), {}};
+          sinks.Stage(SettingText(row));
+          StreamOptions each = request.each;
+          each.streams = streams;
+          row.times = RunStreams(graph, plan, machine, inputs, each, sinks.stop);
+          rows.push_back(std::move(row));
+        }
+      }
+    }
+  });
+  return rows;
+}
+
+Table SweepTable(const std::vector<SweepRow>& rows) {
+  Table table("sweep", "",
+              {{"threads", "threads", 0},
+               {"batch", "batch", 0},
+               {"streams", "streams", 0},
+               {"images_per_second", "images/s", 0},
+               {"p50_seconds", "p50 ms"},
+               {"p90_seconds", "p90 ms", 3},
+               {"p99_seconds", "p99 ms", 2},
+               {"runs", "runs", 4},
+               {"schedule", "schedule", 3},
+               {"disturbed_share", "disturbed", 2}});
+  for (const SweepRow& row : rows)
+    table.AddRow({CountCell(row.threads), CountCell(row.batch), CountCell(row.streams),
+                  RealCell(row.images_per_second(), 1), MillisecondsCell(row.times.LatencyQuantile(0.5)),
+                  MillisecondsCell(row.times.LatencyQuantile(0.9)),
+                  MillisecondsCell(row.times.LatencyQuantile(0.99)),
+                  CountCell(static_cast<int64_t>(row.times.runs.size())),
+                  TextCell(row.planned ? "plan" : "default"), DisturbedCell(row.times.disturbed_share)});
+  return table;
+}
+
+void AddSweep(Report& report, const std::vector<SweepRow>& rows) {
+  report.AddTable(SweepTable(rows));
+  if (rows.empty()) return;
+  const auto most = std::ranges::max_element(rows, {}, &SweepRow::images_per_second);
+  const auto soonest =
+      std::ranges::min_element(rows, {}, [](const SweepRow& row) { return row.times.LatencyQuantile(0.5); });
+  report.Fact("most_images", "most images/s", TextCell(SettingText(*most)));
+  report.Fact("lowest_latency", "lowest latency", TextCell(SettingText(*soonest)));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,234 @@
+#include "tools/tune/optimize_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tools/cli/report.h"
+#include "tools/network/plan_runs.h"
+#include "tools/tune/tuning_tasks.h"
+#include "tuner/measure/process_measurer.h"
+
+namespace tilesmith {
+namespace {
+
+// Of a session, for each plan in it.
+constexpr double kShareOfARun = 0.01, kLeastSeconds = 0.05, kMostSeconds = 0.5;
+constexpr int kBatch = 8;  // trials of a turn
+constexpr int kRetimed = 6;
+
+TuneModelRequest TuningOf(const OptimizeModelRequest& request) {
+  TuneModelRequest tuning;
+  tuning.machine = OpenMachine(request.arguments.machine);
+  tuning.targets = LoadTargets({.model = request.arguments.model, .suite = ""});
+  if (!tuning.targets.is_network())
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is a convolution, not a network", request.arguments.model.model));
+  tuning.log_path = request.arguments.log_path;
+  tuning.existing_log = request.existing_log;
+  tuning.time_budget = request.seconds;
+  tuning.begin = request.begin;
+  tuning.baselines = request.baselines;
+  tuning.options.batch = kBatch;
+  tuning.options.retime_top = kRetimed;
+  tuning.seed = request.seed;
+  tuning.accuracy = request.arguments.tuning.accuracy;
+  tuning.conditions = request.conditions;
+  tuning.fusion = !request.arguments.no_fusion;
+  tuning.suggest_shipped = request.shipped;
+  tuning.use_database = request.use_database;
+  tuning.database_path = request.database_path;
+  return tuning;
+}
+
+class ModelOptimizer {
+ public:
+  ModelOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
+                 const ShowOptimizing& on_progress)
+      : request_(request),
+        sinks_(sinks),
+        on_progress_(on_progress),
+        limit_{sinks.stop, request.begin + request.seconds},
+        tuning_request_(TuningOf(request)),
+        machine_(tuning_request_.machine),
+        tuning_(tuning_request_, sinks),
+        measurer_(request.worker) {}
+
+  OptimizedModel Run() {
+    std::vector<NetworkTask> tasks = tuning_.Make();
+    records_ = tuning_.known_records();
+    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
+    const NetworkSinks network_sinks = {.on_record = [this](const Record& record) { Take(record); },
+                                        .on_progress = [this](const NetworkProgress& at) { Show(at); },
+                                        .should_stop = [this] { return IsStopped(sinks_.stop); }};
+    NetworkTuneOptions options;
+    options.trials = 0;
+    options.seed = request_.seed;
+    NetworkTuner tuner(tasks, options, measurer_, network_sinks);
+    NetworkOptimization work = Work(tuner);
+    for (const NetworkTask& task : tasks) work.workloads.push_back(task.request.workload);
+    tuning_.watch().Skip();
+    OptimizedNetwork optimized = OptimizeNetwork(work);
+    Write(std::move(optimized.plans));
+    tuning_.Finish(tuner.Result());
+    optimized_.rows = std::move(tuning_.rows());
+    optimized_.database_path = tuning_.database_path();
+    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
+    optimized_.disturbance = tuning_.watch().total();
+    optimized_.stopped = optimized.stopped;
+    return std::move(optimized_);
+  }
+
+ private:
+  NetworkOptimization Work(NetworkTuner& tuner) {
+    NetworkOptimization work;
+    for (const Graph& graph : tuning_.graphs()) work.graphs.push_back(&graph);
+    best_.resize(work.graphs.size());
+    untuned_seconds_.resize(work.graphs.size());
+    best_seconds_.resize(work.graphs.size());
+    work.options = TuningOptions(request_.arguments, machine_, sinks_);
+    CheckAccuracyLimits(work.options.accuracy);
+    work.max_weight_bytes = request_.max_weight_bytes;
+    work.costs = costs_.get();
+    work.tuner = &tuner;
+    work.records = &records_;
+    work.known_plans = KnownPlans();
+    work.end = limit_.end;
+    work.measure = [this](size_t graph, const std::vector<const Plan*>& plans) {
+      return Measure(graph, plans);
+    };
+    work.get_ready = [this] { return std::make_shared<PinnedTeam>(machine_); };
+    work.keep = [this](size_t graph, const Plan& plan) { Keep(graph, plan); };
+    work.on_stage = [this](const std::string& stage) { Tell(stage); };
+    work.should_stop = [this] { return IsStopped(sinks_.stop); };
+    return work;
+  }
+
+  // Those of the file that are for this machine and these threads.
+  std::vector<Plan> KnownPlans() const {
+    if (request_.existing_log != ExistingLog::kResume || !std::filesystem::exists(request_.plan_path))
+      return {};
+    std::vector<Plan> fitting;
+    for (Plan& plan : ReadPlans(request_.plan_path)) {
+      for (const Graph& graph : tuning_.graphs()) {
+        if (plan.graph_hash != GraphHash(graph)) continue;
+        try {
+          CheckPlan(plan, graph, machine_->target(), machine_->threads());
+          fitting.push_back(plan);
+        } catch (const Error& error) {
+          sinks_.Warn(fmt::format("{} is made anew: {}", request_.plan_path, error.what()));
+        }
+      }
+    }
+    return fitting;
+  }
+
+  void Take(const Record& record) {
+    tuning_.Log(record);
+    records_.push_back(record);
+  }
+
+  std::vector<PlanMeasurement> Measure(size_t graph, const std::vector<const Plan*>& plans) {
+    const double each = std::clamp(kShareOfARun * request_.seconds, kLeastSeconds, kMostSeconds);
+    tuning_.watch().Skip();
+    const Disturbance before = tuning_.watch().total();
+    const PlanRuns where = {tuning_.graphs()[graph], machine_, limit_, [this] {
+                              tuning_.watch().EndInterval();
+                              Tell(progress_.stage);
+                            }};
+    std::vector<PlanMeasurement> measurements = MeasurePlans(where, plans, each, placement_);
+    tuning_.watch().EndInterval();
+    for (PlanMeasurement& measurement : measurements)
+      measurement.disturbed_share = (tuning_.watch().total() - before).share();
+    placement_ = BetterOf(placement_, measurements.front().placement);
+    if (untuned_seconds_[graph] == 0) untuned_seconds_[graph] = measurements.front().seconds;
+    return measurements;
+  }
+
+  // The file has plans for all sizes from the time on when there is one for each.
+  void Keep(size_t graph, const Plan& plan) {
+    best_[graph] = plan;
+    const bool ran = !plan.corrections.empty();
+    if (ran) best_seconds_[graph] = plan.predicted_seconds;
+    if (std::ranges::any_of(best_, [](const Plan& one) { return one.nodes.empty(); })) return;
+    WritePlans(request_.plan_path, best_);
+    if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
+  }
+
+  void Write(std::vector<OptimizedPlan> plans) {
+    for (size_t i = 0; i < plans.size(); ++i) best_[i] = plans[i].plan;
+    WritePlans(request_.plan_path, best_);
+    optimized_.plans = std::move(plans);
+  }
+
+  void Show(const NetworkProgress& at) {
+    tuning_.rows()[at.task].disturbance += tuning_.watch().EndInterval(measurer_.worker_pid());
+    progress_.tuning = at;
+    Tell("");
+  }
+
+  void Tell(const std::string& stage) {
+    progress_.stage = stage;
+    if (!on_progress_ || progress_.tuning.tasks.empty()) return sinks_.Stage(stage);
+    progress_.tuning.elapsed_seconds = NowSeconds() - request_.begin;
+    progress_.tuning.left_seconds = limit_.left();
+    progress_.plans = optimized_.plans_written;
+    progress_.untuned_seconds = SumOf(untuned_seconds_);
+    progress_.best_seconds = SumOf(best_seconds_);
+    on_progress_(tuning_.rows(), progress_);
+  }
+
+  // 0 where one of them is.
+  static double SumOf(const std::vector<double>& seconds) {
+    double sum = 0;
+    for (double one : seconds) {
+      if (one == 0) return 0;
+      sum += one;
+    }
+    return sum;
+  }
+
+  const OptimizeModelRequest& request_;
+  const WorkSinks& sinks_;
+  const ShowOptimizing& on_progress_;
+  const WorkLimit limit_;
+  const TuneModelRequest tuning_request_;
+  const DevicePtr machine_;
+  TuningTasks tuning_;
+  ProcessMeasurer measurer_;
+  std::vector<Record> records_;
+  std::unique_ptr<CostSource> costs_;
+  CorePlacement placement_;  // the best that a session has seen
+  std::vector<Plan> best_;   // for each graph
+  std::vector<double> untuned_seconds_, best_seconds_;
+  OptimizeProgress progress_;
+  OptimizedModel optimized_;
+};
+
+}  // namespace
+
+std::string LogPathBeside(const std::string& plan_path) { return plan_path + ".log.jsonl"; }
+
+std::string ProgressText(const OptimizeProgress& at) {
+  std::string text = fmt::format("{} plan{} written", at.plans, at.plans == 1 ? "" : "s");
+  if (at.best_seconds > 0)
+    text += fmt::format(", {} ms, untuned {} ms", MillisecondsCell(at.best_seconds).text,
+                        MillisecondsCell(at.untuned_seconds).text);
+  return at.stage.empty() ? text : text + "; " + at.stage;
+}
+
+OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
+                             const ShowOptimizing& on_progress) {
+  RequireWritable(request.plan_path);
+  OptimizeModelRequest complete = request;
+  if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
+  return ModelOptimizer(complete, sinks, on_progress).Run();
+}
+
+}  // namespace tilesmith

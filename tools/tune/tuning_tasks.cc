@@ -1,0 +1,228 @@
+#include "tools/tune/tuning_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <set>
+
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "layouts/measure/clock.h"
+#include "tools/cli/conditions.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/records.h"
+#include "tuner/records/record_key.h"
+#include "tuner/records/shipped.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kMaxTrials = 1'000'000;  // a task
+constexpr double kBaselineSeconds = 0.1;   // for each task
+
+}  // namespace
+
+TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
+    : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {
+  Targets& targets = request_.targets;
+  CheckSupported(targets.tasks);
+  records_ = OpenLog();
+  for (const Record& record : records_) history_->Add(record);
+  for (const std::string& path : request_.history_paths) {
+    for (const Record& record : LoadRecords(path)) history_->Add(record);
+  }
+  if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
+  log_.emplace(request_.log_path);
+  network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network(), machine_->target());
+  if (is_network() && request_.fusion) {
+    std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
+  }
+  MeasureBaselines(targets.tasks);
+  OpenDatabase();
+}
+
+std::vector<Record> TuningTasks::OpenLog() const {
+  const std::string& path = request_.log_path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
+  if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(path, "");
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error || bytes == 0) return {};
+  if (request_.existing_log == ExistingLog::kRefuse) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
+  }
+  return LoadUsableRecords(path, machine_->target());
+}
+
+bool TuningTasks::IsCold(const ConvTask& task) const {
+  return network_is_cold_ || ColdWeights(request_.conditions, task);
+}
+
+// Before minutes are spent on the others.
+void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
+  for (const ConvTask& task : tasks) {
+    if (!TemplatesToTune(task.workload, machine_->target()).empty()) continue;
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("no template computes {}", WorkloadToString(task.workload)));
+  }
+}
+
+// Before tuning, since nothing else of ours may run while trials are measured. What there is no time for is
+// left out.
+void TuningTasks::MeasureBaselines(const std::vector<ConvTask>& tasks) {
+  constexpr double kShare = 0.2;
+  for (const ConvTask& task : tasks) rows_.push_back({task, IsCold(task), std::nullopt, false, {}, {}});
+  const PinnedTeam team(machine_);
+  WarnIfDisturbed(machine_, sinks_);
+  if (!request_.baselines) return;
+  std::optional<BaselineCache> cache;
+  if (std::filesystem::is_regular_file(request_.log_path))
+    cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
+  std::vector<TuneRow*> missing;
+  for (TuneRow& row : rows_) {
+    const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
+    if (known != nullptr)
+      row.baseline = *known;
+    else
+      missing.push_back(&row);
+  }
+  const double began = NowSeconds(), end = request_.begin + kShare * request_.time_budget;
+  for (size_t done = 0; done < missing.size() && !IsStopped(sinks_.stop) && NowSeconds() < end; ++done) {
+    const double each = done > 0 ? (NowSeconds() - began) / static_cast<double>(done) : kBaselineSeconds;
+    const double left =
+        std::min(each * static_cast<double>(missing.size() - done), std::max(0.0, end - NowSeconds()));
+    sinks_.Stage(fmt::format("oneDNN {}/{}, about {} left", done + 1, missing.size(), DurationText(left)));
+    MeasureBaseline(*missing[done], cache);
+  }
+}
+
+// A time that was taken while others used the machine is not kept.
+void TuningTasks::MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
+  const DuelOptions duel{.seconds = kBaselineSeconds,
+                         .cold = row.cold_weights,
+                         .threads = machine_->threads(),
+                         .stop = sinks_.stop};
+  watch_.Skip();
+  const bool timed = UnlessInterrupted([&] {
+    for (const OneDnnSide& side : TimeOneDnn(row.task.workload, duel)) {
+      if (!row.baseline || side.seconds < row.baseline->seconds) row.baseline = side;
+    }
+  });
+  const bool disturbed = watch_.EndInterval().share() > 0;
+  if (timed && cache && !disturbed) cache->Add(row.task.workload, row.cold_weights, row.baseline);
+}
+
+void TuningTasks::OpenDatabase() {
+  if (!request_.use_database) return;
+  if (request_.database_path.empty()) {
+    database_ = OpenDefaultDatabase(machine_->target());
+  } else {
+    database_.emplace(request_.database_path);
+  }
+  if (database_) WarnOfDatabase(database_->warnings());
+}
+
+void TuningTasks::WarnOfDatabase(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) sinks_.Warn("database " + warning);
+}
+
+// What a task must have been given to be known: what this run would give it.
+int TuningTasks::WantedTrials() const {
+  constexpr int kWithoutCounting = 64;
+  return counted() ? PlannedTrials() : kWithoutCounting;
+}
+
+bool TuningTasks::counted() const { return request_.trials > 0 || !std::isfinite(request_.time_budget); }
+
+// A time budget without a number of trials is not limited by any.
+int TuningTasks::PlannedTrials() const {
+  if (request_.trials > 0) return int(std::min<int64_t>(request_.trials, kMaxTrials));
+  return std::isfinite(request_.time_budget) ? 0 : NetworkTuneOptions().trials;
+}
+
+std::vector<NetworkTask> TuningTasks::Make() {
+  const std::vector<double> weights = WeightsOf(rows_, is_network());
+  std::vector<NetworkTask> tasks;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    tasks.push_back(MakeTask(rows_[i]));
+    tasks.back().weight = weights[i];
+  }
+  if (database_) WarnOfDatabase(database_->WarningsOfUseless());
+  LinkAlternatives(rows_, tasks);
+  return tasks;
+}
+
+NetworkTask TuningTasks::MakeTask(TuneRow& row) {
+  const ConvWorkload& workload = row.task.workload;
+  NetworkTask task;
+  TuneRequest& request = task.request;
+  request.workload = workload;
+  request.cpu = machine_->target();
+  request.accuracy = request_.accuracy;
+  for (const std::string& name : row.task.forbidden_templates) {
+    request.accuracy.forbidden_templates.push_back(name);
+  }
+  request.templates = TemplatesToTune(workload, machine_->target(), request.accuracy);
+  request.conditions = {machine_->threads(), true, row.cold_weights};
+  request.options = request_.options;
+  request.options.seed = request_.seed;
+  std::ranges::copy_if(records_, std::back_inserter(request.resume),
+                       [&](const Record& record) { return record.workload == workload; });
+  if (request_.suggest_shipped)
+    request.suggestions = Suggestions(ShippedRecords(), workload, machine_->target(), machine_->threads());
+  request.history = history_;
+  if (database_) TakeFromDatabase(row, task);
+  return task;
+}
+
+// Into the log too, where the graph tuner looks for it.
+void TuningTasks::TakeFromDatabase(TuneRow& row, NetworkTask& task) {
+  TuneRequest& request = task.request;
+  const KnownTask known = FindKnown(*database_, request, WantedTrials());
+  row.known = task.known = known.enough;
+  std::set<std::string> logged;
+  for (const Record& record : request.resume) logged.insert(RecordKey(record).ToString());
+  for (const Record& record : known.records) {
+    history_->Add(record);
+    if (!logged.insert(RecordKey(record).ToString()).second) continue;
+    log_->Append(record);
+    request.resume.push_back(record);
+    records_.push_back(record);
+  }
+}
+
+void TuningTasks::Log(const Record& record) {
+  const int lost = log_->times_lost();
+  log_->Append(record);
+  if (log_->times_lost() == lost) return;
+  sinks_.Warn(fmt::format("{} was removed or replaced; goes on in a new file", log_->path()));
+}
+
+void TuningTasks::Finish(NetworkResult result) {
+  for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
+  if (database_ && !IsStopped(sinks_.stop)) Remember();
+}
+
+void TuningTasks::Remember() {
+  int64_t trials = 0, tuned = 0;
+  for (const TuneRow& row : rows_) {
+    if (row.known) continue;
+    trials += int64_t(row.result.records.size());
+    ++tuned;
+  }
+  if (tuned == 0) return;
+  const int given = counted() ? PlannedTrials() : int(trials / tuned);
+  std::vector<Record> records;
+  for (const TuneRow& row : rows_) {
+    if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
+  }
+  if (!database_->Add(records, given)) sinks_.Warn("database " + database_->warnings().back());
+}
+
+}  // namespace tilesmith

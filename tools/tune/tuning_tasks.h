@@ -1,0 +1,70 @@
+// The convolutions to tune, and what is known of them: what TuneModel and OptimizeModel have alike.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/doctor/machine_watch.h"
+#include "tools/tune/baseline_cache.h"
+#include "tools/tune/tune_model.h"
+#include "tools/tune/user_database.h"
+#include "tuner/cost_model/training_history.h"
+#include "tuner/network_tuner.h"
+#include "tuner/records/log.h"
+
+namespace tilesmith {
+
+class TuningTasks {
+ public:
+  // Opens the log, times oneDNN where the request wants it and opens the database; errors are TuneModel's.
+  // `sinks` outlives it.
+  TuningTasks(TuneModelRequest request, const WorkSinks& sinks);
+
+  // A task for each row, in their order. What the database knows of them goes into the log.
+  std::vector<NetworkTask> Make();
+  // Trials a task; 0 where time alone limits them.
+  int PlannedTrials() const;
+  // What the log held before, and what the database had to add to it.
+  const std::vector<Record>& known_records() const { return records_; }
+  // Appends a new record.
+  void Log(const Record& record);
+  // The results of the rows; the database is told, unless it was stopped.
+  void Finish(NetworkResult result);
+
+  bool is_network() const { return request_.targets.is_network(); }
+  const std::vector<Graph>& graphs() const { return request_.targets.graphs; }
+  std::vector<TuneRow>& rows() { return rows_; }
+  MachineWatch& watch() { return watch_; }
+  std::optional<std::string> database_path() const {
+    return database_ ? std::optional(database_->path()) : std::nullopt;
+  }
+
+ private:
+  std::vector<Record> OpenLog() const;
+  bool IsCold(const ConvTask& task) const;
+  void CheckSupported(const std::vector<ConvTask>& tasks) const;
+  void MeasureBaselines(const std::vector<ConvTask>& tasks);
+  void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache);
+  void OpenDatabase();
+  void WarnOfDatabase(const std::vector<std::string>& warnings);
+  int WantedTrials() const;
+  bool counted() const;
+  NetworkTask MakeTask(TuneRow& row);
+  void TakeFromDatabase(TuneRow& row, NetworkTask& task);
+  void Remember();
+
+  TuneModelRequest request_;
+  const WorkSinks& sinks_;
+  const DevicePtr machine_;
+  bool network_is_cold_ = false;
+  std::vector<Record> records_;
+  std::optional<LogWriter> log_;
+  const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
+  std::optional<TuningDatabase> database_;
+  std::vector<TuneRow> rows_;
+  MachineWatch watch_;
+};
+
+}  // namespace tilesmith
