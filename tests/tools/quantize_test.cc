@@ -132,7 +132,8 @@ TEST_F(QuantizeTest, MethodsTypesAndNodesThatStayFloat) {
   EXPECT_EQ(with({"--keep-first"})["layers"].size(), 3u);
   const Json convs = with({"--op", "Conv", "--reduce-range"});
   EXPECT_EQ(convs["layers"].size(), 2u);
-  for (const onnx::TensorProto& tensor : Written().graph().initializer()) {
+  const onnx::ModelProto proto = Written();
+  for (const onnx::TensorProto& tensor : proto.graph().initializer()) {
     if (!tensor.name().ends_with("_quantized") || tensor.data_type() != onnx::TensorProto::INT8) continue;
     for (const char value : tensor.raw_data()) EXPECT_LE(std::abs(static_cast<signed char>(value)), 63);
   }
