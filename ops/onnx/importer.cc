@@ -128,8 +128,10 @@ Graph ImportModel(onnx::ModelProto model, const std::string& source, const Impor
   AddConstants(proto, options, importer);
   CheckOptions(proto, source, options);
   AddInputs(proto, source, options, importer);
-  std::vector<std::string> outputs;
-  for (const onnx::ValueInfoProto& output : proto.output()) outputs.push_back(output.name());
+  std::vector<std::string> outputs = options.outputs;
+  if (outputs.empty()) {
+    for (const onnx::ValueInfoProto& output : proto.output()) outputs.push_back(output.name());
+  }
   for (const std::string& output : outputs) {
     importer.Reserve(output);
     importer.AddReader(output);

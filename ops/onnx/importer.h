@@ -9,6 +9,9 @@
 
 namespace tilesmith {
 
+// Throws Error(kBadModel) starting with `source` when the bytes are no model with a graph that has outputs.
+onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source);
+
 // The version of the default domain; 0 when the model names none.
 int64_t DefaultOpset(const onnx::ModelProto& model);
 

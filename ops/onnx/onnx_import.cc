@@ -25,7 +25,9 @@ constexpr int64_t kLargestFile = INT_MAX;  // protobuf counts bytes in int
   throw Error(code, fmt::format("{}: {}", source, reason));
 }
 
-std::string ReadFile(const std::string& path) {
+}  // namespace
+
+std::string ReadModelFile(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) Fail(ErrorCode::kUsage, path, "no such file");
@@ -44,6 +46,8 @@ std::string ReadFile(const std::string& path) {
   text.append(std::istreambuf_iterator<char>(file), {});  // of what has no size, a pipe say, everything
   return text;
 }
+
+namespace {
 
 bool LooksLikeText(std::string_view bytes) {
   const std::string_view start = bytes.substr(0, 256);
@@ -79,6 +83,8 @@ int64_t MissingBytes(std::string_view bytes) {
   return 0;
 }
 
+}  // namespace
+
 onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source) {
   if (bytes.empty()) Fail(ErrorCode::kBadModel, source, "the file is empty");
   if (bytes.size() > static_cast<size_t>(kLargestFile)) {
@@ -103,10 +109,9 @@ onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source) {
   return model;
 }
 
-}  // namespace
-
 Graph ImportOnnx(const std::string& path, const ImportOptions& options) {
-  return ImportModel(ParseModel(ReadFile(path), path), path, options);  // the file's bytes are gone by then
+  return ImportModel(ParseModel(ReadModelFile(path), path), path,
+                     options);  // the file's bytes are gone by then
 }
 
 Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {

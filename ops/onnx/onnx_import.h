@@ -27,8 +27,13 @@ struct ImportOptions {
   std::map<std::string, Shape> open_shapes = {};
   std::optional<int64_t> batch = {};             // first size of every input; a dynamic one is 1 when unset
   std::map<std::string, Tensor> constants = {};  // inputs to treat as weights
+  std::vector<std::string> outputs = {};         // any of its tensors, instead of the file's outputs
   SizeLimits limits = {};                        // what is larger is an Error(kBadModel) naming the limit
 };
+
+// A model file's bytes. Throws Error(kUsage) when there is no such file or it cannot be opened,
+// Error(kBadModel) when it has 2 GiB or more.
+std::string ReadModelFile(const std::string& path);
 
 // `path` is read whole. Throws Error(kUsage) when there is no such file or an option names an input, a
 // symbolic dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX

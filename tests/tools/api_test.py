@@ -186,6 +186,22 @@ class PackageTest(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "no_such_program"):
                 tilesmith.tune(NETWORK, plan, program="no_such_program")
 
+    def test_quantize(self):
+        with tempfile.TemporaryDirectory() as folder:
+            inputs = os.path.join(folder, "inputs.npz")
+            np.savez(inputs, input=np.concatenate([image(1), image(2)]))
+            quantized = os.path.join(folder, "int8.onnx")
+            wanted = dict(threads=1, input_shapes=[SHAPE], keep_first=True)
+            stages = []
+            report = tilesmith.quantize(NETWORK, quantized, inputs, progress=stages.append, **wanted)
+            self.assertEqual(report["samples"], 2)
+            self.assertEqual(report["kept_nodes"], 1)
+            self.assertGreater(report["outputs"][0]["sqnr_db"], 20)
+            self.assertLess(os.path.getsize(quantized), 2e6)
+            self.assertTrue(any("ranges: sample 2/2" in stage for stage in stages), stages)
+            with self.assertRaisesRegex(RuntimeError, "must be one of minmax"):
+                tilesmith.quantize(NETWORK, quantized, inputs, method="best", **wanted)
+
     def test_ctrl_c_ends_tuning(self):
         with tempfile.TemporaryDirectory() as folder:
             plan = os.path.join(folder, "plan.jsonl")

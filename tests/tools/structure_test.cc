@@ -29,7 +29,7 @@ const std::map<std::string, std::vector<std::string>> kConfined{
     {"xbyak", {"templates/", "layouts/"}},
     {"oneapi", {"ops/onednn"}},
     {"dnnl", {"ops/onednn"}},
-    {"onnx/", {"ops/onnx"}},
+    {"onnx/", {"ops/onnx", "ops/qdq"}},
     {"google/protobuf", {"ops/onnx"}},
     {"xgboost", {"tuner/"}},
     {"boost/", {"ops/graph/", "graph_tuner/", "ops/passes/"}},

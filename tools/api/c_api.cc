@@ -65,14 +65,14 @@ tilesmith_tensor_info InfoOf(const tilesmith_model* model, TensorsOf tensors, si
           tensor.type.c_str(), tensor.elements,     tensor.bytes};
 }
 
-std::vector<std::string> ShapesOf(const char* const* given, size_t count) {
-  if (count > 0) RequirePointer(given, "input_shapes");
-  std::vector<std::string> shapes;
+std::vector<std::string> TextsOf(const char* name, const char* const* given, size_t count) {
+  if (count > 0) RequirePointer(given, name);
+  std::vector<std::string> texts;
   for (size_t i = 0; i < count; ++i) {
-    RequirePointer(given[i], "an input shape");
-    shapes.emplace_back(given[i]);
+    RequirePointer(given[i], name);
+    texts.emplace_back(given[i]);
   }
-  return shapes;
+  return texts;
 }
 
 tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
@@ -84,19 +84,19 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.max_elements = given->max_elements;
   options.max_memory = given->max_memory;
   options.sizes = given->sizes;
-  options.input_shapes = ShapesOf(given->input_shapes, given->input_shape_count);
+  options.input_shapes = TextsOf("input_shapes", given->input_shapes, given->input_shape_count);
   return options;
 }
 
-// What the settings have in common.
-template <typename Settings>
-Settings SettingsOf(const tilesmith_tune_settings& given) {
+// What all settings have in common.
+template <typename Settings, typename Given>
+Settings SettingsOf(const Given& given) {
   Settings settings;
-  if constexpr (requires { settings.rounds; })
+  if constexpr (requires { settings.rounds, given.rounds; })
     if (given.rounds != 0) settings.rounds = std::max(given.rounds, 0);
   settings.threads = given.threads;
   settings.batch = given.batch;
-  settings.input_shapes = ShapesOf(given.input_shapes, given.input_shape_count);
+  settings.input_shapes = TextsOf("input_shapes", given.input_shapes, given.input_shape_count);
   if (given.on_progress != nullptr) {
     settings.on_progress = [tell = given.on_progress, user_data = given.user_data](const std::string& stage) {
       tell(stage.c_str(), user_data);
@@ -228,5 +228,27 @@ int tilesmith_graph_tune(const char* model_name, const char* log, const char* pl
     auto options = SettingsOf<tilesmith::GraphTuneSettings>(given);
     if (given.graph_seconds != 0) options.seconds = given.graph_seconds;
     tilesmith::GraphTune(model_name, log != nullptr ? log : "", plan, options);
+  });
+}
+
+int tilesmith_quantize(const char* model_name, const char* output,
+                       const tilesmith_quantize_settings* settings) {
+  return Guard([&] {
+    RequirePointer(model_name, "model_name");
+    RequirePointer(output, "output");
+    const tilesmith_quantize_settings given = settings != nullptr ? *settings : tilesmith_quantize_settings{};
+    auto options = SettingsOf<tilesmith::QuantizeSettings>(given);
+    options.calibrate = TextsOf("calibrate", given.calibrate, given.calibrate_count);
+    options.samples = given.samples;
+    if (given.method != nullptr) options.method = given.method;
+    if (given.percentile != 0) options.percentile = given.percentile;
+    if (given.activations != nullptr) options.activations = given.activations;
+    options.reduce_range = given.reduce_range != 0;
+    options.keep = TextsOf("keep", given.keep, given.keep_count);
+    options.keep_first = given.keep_first != 0;
+    options.keep_last = given.keep_last != 0;
+    options.op_types = TextsOf("op_types", given.op_types, given.op_type_count);
+    options.check = given.no_check == 0;
+    tilesmith::Quantize(model_name, output, options);
   });
 }

@@ -205,6 +205,32 @@ TILESMITH_API void Optimize(const std::string& model, const std::string& plan,
 TILESMITH_API void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                              const GraphTuneSettings& settings = {});
 
+struct QuantizeSettings {
+  // .npz and .npy files, or directories of them, with inputs: as `tilesmith quantize --calibrate` takes them.
+  // None: random ones.
+  std::vector<std::string> calibrate = {};
+  int64_t samples = 0;                 // at most; 0: all, or 8 random ones
+  std::string method = "minmax";       // "percentile", "entropy", "mse"
+  double percentile = 99.99;           // of values, that method percentile covers
+  std::string activations = "u8";      // "i8", "i8-symmetric"
+  bool reduce_range = false;           // weights of 7 bits, for runtimes whose sums of two products saturate
+  std::vector<std::string> keep = {};  // nodes that stay float
+  bool keep_first = false, keep_last = false;  // first, last convolutions and products stay float
+  std::vector<std::string> op_types = {};      // only these are quantised; none: all that pay
+  bool check = true;                           // run both models on the inputs and compare them
+  int threads = 0;                             // as in LoadOptions, the next two likewise
+  int64_t batch = 0;
+  std::vector<std::string> input_shapes = {};
+  std::function<void(const std::string&)> on_progress = {};  // as in TuneSettings, the next likewise
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// Writes the model with 8-bit integers (QuantizeLinear and DequantizeLinear around its nodes) to `output`, an
+// ONNX file. Returns what `tilesmith quantize --json` prints: ranges, scales, and how far layers and outputs
+// are from the float model's.
+TILESMITH_API std::string Quantize(const std::string& model, const std::string& output,
+                                   const QuantizeSettings& settings = {});
+
 // The seconds that a text such as "3m", "90s" or "500ms" stands for, as the command line takes them. Throws
 // std::runtime_error naming `name` and the text.
 TILESMITH_API double DurationSeconds(const std::string& name, const std::string& text);

@@ -84,11 +84,13 @@ TILESMITH_C_API int tilesmith_run_inputs(tilesmith_session* session, const tiles
  * is none, or where that run failed. */
 TILESMITH_C_API tilesmith_tensor tilesmith_result(const tilesmith_session* session, size_t index);
 
-/* Asks a tuning to end: from another thread, from its progress function, or from a signal handler. */
+/* Asks a tuning or quantising to end: from another thread, from its progress function, or from a signal
+ * handler. */
 typedef struct tilesmith_stop tilesmith_stop;
 /* NULL when there is no memory. */
 TILESMITH_C_API tilesmith_stop* tilesmith_new_stop(void);
-/* The tuning that was given it returns 130 soon after, and so does one that is given it later. */
+/* The tuning or quantising that was given it returns 130 soon after, and so does one that is given it later.
+ */
 TILESMITH_C_API void tilesmith_cancel(tilesmith_stop* stop);
 /* After the tuning has returned. NULL is allowed. */
 TILESMITH_C_API void tilesmith_free_stop(tilesmith_stop* stop);
@@ -121,6 +123,34 @@ TILESMITH_C_API int tilesmith_optimize(const char* model_name, const char* plan,
  * far is in the file, if there is one. */
 TILESMITH_C_API int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
                                          const tilesmith_tune_settings* settings);
+
+/* All zero, or NULL instead of them: the defaults of QuantizeSettings. */
+typedef struct {
+  const char* const* calibrate; /* files and directories */
+  size_t calibrate_count;
+  int64_t samples;
+  const char* method;
+  double percentile;
+  const char* activations;
+  int reduce_range;
+  const char* const* keep; /* nodes */
+  size_t keep_count;
+  int keep_first, keep_last;
+  const char* const* op_types;
+  size_t op_type_count;
+  int no_check;
+  int threads;
+  int64_t batch;
+  const char* const* input_shapes;
+  size_t input_shape_count;
+  void (*on_progress)(const char* stage, void* user_data);
+  void* user_data;
+  const tilesmith_stop* stop;
+} tilesmith_quantize_settings;
+
+/* tilesmith::Quantize: writes `output`. 130: it was cancelled. */
+TILESMITH_C_API int tilesmith_quantize(const char* model_name, const char* output,
+                                       const tilesmith_quantize_settings* settings);
 
 #ifdef __cplusplus
 }

@@ -100,7 +100,7 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
   return network;
 }
 
-Graph LoadOnnx(const ModelOptions& options) {
+ImportOptions ImportOptionsOf(const ModelOptions& options) {
   ImportOptions import;
   import.limits = LimitsOf(options);
   if (options.batch > 0) import.batch = options.batch;
@@ -114,7 +114,18 @@ Graph LoadOnnx(const ModelOptions& options) {
   }
   for (const auto& [name, shape] : options.shapes) import.input_shapes[name] = shape;
   import.open_shapes = options.open_shapes;
-  return ImportOnnx(options.model, import);
+  return import;
+}
+
+void RequireOneSize(const ModelOptions& options) {
+  if (const size_t sizes = SizesOf(options).size(); sizes > 1) {
+    throw Error(ErrorCode::kUsage, fmt::format("--input-shape gives {} sizes, where one is needed", sizes));
+  }
+}
+
+[[noreturn]] void RejectModel(const ModelOptions& options) {
+  throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
+                                             options.model, KnownText(options.model)));
 }
 
 }  // namespace
@@ -168,14 +179,22 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
 }
 
 Graph LoadModel(const ModelOptions& options) {
-  if (const size_t sizes = SizesOf(options).size(); sizes > 1) {
-    throw Error(ErrorCode::kUsage, fmt::format("--input-shape gives {} sizes, where one is needed", sizes));
-  }
+  RequireOneSize(options);
   if (IsBuiltInNetwork(options.model))
     return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
-  if (LooksLikeModel(options.model)) return OptimizeGraph(LoadOnnx(options));
-  throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
-                                             options.model, KnownText(options.model)));
+  if (LooksLikeModel(options.model))
+    return OptimizeGraph(ImportOnnx(options.model, ImportOptionsOf(options)));
+  RejectModel(options);
+}
+
+ModelFile ReadModel(const ModelOptions& options) {
+  RequireOneSize(options);
+  if (IsBuiltInNetwork(options.model)) {
+    return {BuiltInAsOnnx(options), options.model, {.limits = LimitsOf(options)}};
+  }
+  if (LooksLikeModel(options.model))
+    return {ReadModelFile(options.model), options.model, ImportOptionsOf(options)};
+  RejectModel(options);
 }
 
 std::string BuiltInAsOnnx(const ModelOptions& options) {

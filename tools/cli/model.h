@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/graph/graph.h"
+#include "ops/onnx/onnx_import.h"
 #include "tools/cli/args.h"
 
 namespace tilesmith {
@@ -37,6 +38,14 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options);
 // Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
 // network, and for options of several sizes.
 Graph LoadModel(const ModelOptions& options);
+
+// A model as a file says it, before it is imported; a built-in network as `export` writes it.
+struct ModelFile {
+  std::string bytes, source;
+  ImportOptions import;  // as the options say
+};
+// Throws as LoadModel does for what is no model.
+ModelFile ReadModel(const ModelOptions& options);
 
 // A built-in network as the bytes of an ONNX file. Throws Error(kUsage) for other models and a senseless
 // shape.

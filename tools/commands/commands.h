@@ -15,6 +15,7 @@ std::unique_ptr<Command> MakeGraphTuneCommand();
 std::unique_ptr<Command> MakeExplainCommand();
 std::unique_ptr<Command> MakeBenchCommand();
 std::unique_ptr<Command> MakeRunCommand();
+std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReportCommand();
 std::unique_ptr<Command> MakeExportModelCommand();
 std::unique_ptr<Command> MakeMeasureSpaceCommand();

@@ -21,6 +21,7 @@ FuzzTarget NpzTarget();
 FuzzTarget OnnxTarget();
 FuzzTarget OnnxTensorTarget();
 FuzzTarget PlanTarget();
+FuzzTarget QuantizeTarget();
 FuzzTarget SpaceTarget();
 FuzzTarget SuiteTarget();
 FuzzTarget WorkerProtocolTarget();

@@ -9,6 +9,7 @@ given in their type. Errors are RuntimeError, ValueError for arrays that do not 
 thing, the value and what was allowed.
 """
 
+import json
 import os
 import shutil
 
@@ -17,6 +18,7 @@ from ._tilesmith import Session as _Session
 from ._tilesmith import StepTime, TensorInfo, __version__, cores_of_numa_node
 from ._tilesmith import graph_tune as _graph_tune
 from ._tilesmith import optimize as _optimize
+from ._tilesmith import quantize as _quantize
 from ._tilesmith import tune as _tune
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "graph_tune",
     "load",
     "optimize",
+    "quantize",
     "tune",
 ]
 
@@ -218,6 +221,54 @@ def graph_tune(
     shapes = list(input_shapes)
     _graph_tune(os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, progress)
     return plan
+
+
+def quantize(
+    model,
+    output,
+    calibrate=(),
+    samples=0,
+    method="minmax",
+    percentile=99.99,
+    activations="u8",
+    reduce_range=False,
+    keep=(),
+    keep_first=False,
+    keep_last=False,
+    op_types=(),
+    check=True,
+    threads=0,
+    batch=0,
+    input_shapes=(),
+    progress=None,
+):
+    """Writes the model with 8-bit integers (QDQ) to `output`; returns what `tilesmith quantize --json` prints.
+
+    `calibrate`: .npz and .npy files or directories of them, or one; without any, inputs are random. `samples`:
+    at most so many. `method`: "minmax", "percentile", "entropy", "mse". `activations`: "u8", "i8",
+    "i8-symmetric". `reduce_range`: weights of 7 bits. `keep`: nodes that stay float; `keep_first`, `keep_last`:
+    so do the first or last convolutions and products. `op_types`: only these are quantised. `check`: both models
+    are run and compared. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
+    """
+    if isinstance(calibrate, (str, os.PathLike)):
+        calibrate = [calibrate]
+    options = {
+        "calibrate": [os.fspath(path) for path in calibrate],
+        "samples": samples,
+        "method": method,
+        "percentile": percentile,
+        "activations": activations,
+        "reduce_range": reduce_range,
+        "keep": list(keep),
+        "keep_first": keep_first,
+        "keep_last": keep_last,
+        "op_types": list(op_types),
+        "check": check,
+        "threads": threads,
+        "batch": batch,
+        "input_shapes": list(input_shapes),
+    }
+    return json.loads(_quantize(os.fspath(model), os.fspath(output), options, progress))
 
 
 def find_program():

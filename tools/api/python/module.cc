@@ -236,6 +236,31 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
   tilesmith::GraphTune(model, log, plan, settings);
 }
 
+std::string Quantize(const std::string& model, const std::string& output, const py::dict& options,
+                     const py::object& progress) {
+  tilesmith::QuantizeSettings settings;
+  const auto take = [&](const char* name, auto& value) {
+    value = options[name].cast<std::decay_t<decltype(value)>>();
+  };
+  take("calibrate", settings.calibrate);
+  take("samples", settings.samples);
+  take("method", settings.method);
+  take("percentile", settings.percentile);
+  take("activations", settings.activations);
+  take("reduce_range", settings.reduce_range);
+  take("keep", settings.keep);
+  take("keep_first", settings.keep_first);
+  take("keep_last", settings.keep_last);
+  take("op_types", settings.op_types);
+  take("check", settings.check);
+  take("threads", settings.threads);
+  take("batch", settings.batch);
+  take("input_shapes", settings.input_shapes);
+  settings.on_progress = Progress(progress);
+  const py::gil_scoped_release released;
+  return tilesmith::Quantize(model, output, settings);
+}
+
 // Messages quote files, which may hold anything; Python's own conversion would fail on what is not UTF-8.
 void RaiseAsRuntimeError(std::exception_ptr thrown) {
   try {
@@ -289,4 +314,5 @@ PYBIND11_MODULE(_tilesmith, module) {
   module.def("tune", &Tune);
   module.def("optimize", &Optimize);
   module.def("graph_tune", &GraphTune);
+  module.def("quantize", &Quantize);
 }

@@ -1,0 +1,90 @@
+#include "ops/qdq/qdq_model.h"
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "ops/onnx/importer.h"
+#include "ops/onnx/tensor_proto.h"
+#include "ops/qdq/fold_batch_norm.h"
+#include "ops/qdq/qdq_plan.h"
+#include "ops/qdq/qdq_writer.h"
+#include "ops/qdq/raise_opset.h"
+
+namespace tilesmith {
+namespace {
+
+void SetMetadata(const std::string& key, const std::string& value, onnx::ModelProto& model) {
+  for (onnx::StringStringEntryProto& entry : *model.mutable_metadata_props()) {
+    if (entry.key() == key) return entry.set_value(value);
+  }
+  onnx::StringStringEntryProto& entry = *model.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
+}  // namespace
+
+struct QdqModel::Impl {
+  std::string source;
+  QdqOptions options;
+  onnx::ModelProto model;
+  QdqPlan plan;
+  std::set<std::string> unknown;
+
+  QdqFile File(WrittenQdq written, const std::map<std::string, std::string>& metadata) const {
+    onnx::ModelProto out;
+    // All but the graph, which is the large part.
+    for (const auto& import : model.opset_import()) *out.add_opset_import() = import;
+    for (const auto& entry : model.metadata_props()) *out.add_metadata_props() = entry;
+    for (const auto& function : model.functions()) *out.add_functions() = function;
+    out.set_ir_version(model.ir_version());
+    out.set_producer_name(model.producer_name());
+    out.set_producer_version(model.producer_version());
+    out.set_domain(model.domain());
+    out.set_model_version(model.model_version());
+    out.set_doc_string(model.doc_string());
+    out.mutable_graph()->Swap(&written.graph);
+    for (const auto& [key, value] : metadata) SetMetadata(key, value, out);
+    return {Serialize(out), std::move(written.layers)};
+  }
+  QdqJob Job(std::span<const TensorQuantizer> quantizers) const {
+    TILESMITH_CHECK(quantizers.size() == plan.groups.size());
+    return {model.graph(), plan, quantizers, options.largest_weight, source};
+  }
+};
+
+QdqModel::QdqModel(std::string_view bytes, const std::string& source, const QdqOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->source = source;
+  impl_->options = options;
+  impl_->model = ParseModel(bytes, source);
+  RaiseOpset(impl_->model, source);
+  FoldBatchNorms(*impl_->model.mutable_graph(), source);
+  KeepReadersOf({}, "");
+}
+
+QdqModel::~QdqModel() = default;
+
+void QdqModel::KeepReadersOf(const std::set<std::string>& tensors, const std::string& reason) {
+  impl_->unknown.insert(tensors.begin(), tensors.end());
+  impl_->plan = MakeQdqPlan(impl_->model.graph(), impl_->source, impl_->options, impl_->unknown, reason);
+}
+
+const std::vector<QdqTensor>& QdqModel::tensors() const { return impl_->plan.tensors; }
+const std::vector<ValueEnds>& QdqModel::groups() const { return impl_->plan.groups; }
+const std::vector<KeptNode>& QdqModel::kept() const { return impl_->plan.kept; }
+
+QdqFile QdqModel::Write(std::span<const TensorQuantizer> quantizers,
+                        const std::map<std::string, std::string>& metadata) const {
+  return impl_->File(WriteQdqGraph(impl_->Job(quantizers)), metadata);
+}
+
+QdqFile QdqModel::WriteSimulated(std::span<const TensorQuantizer> quantizers) const {
+  return impl_->File(WriteSimulatedGraph(impl_->Job(quantizers)), {});
+}
+
+QdqFile QdqModel::WriteAlone(std::span<const TensorQuantizer> quantizers) const {
+  return impl_->File(WriteLayersAlone(impl_->Job(quantizers)), {});
+}
+
+}  // namespace tilesmith

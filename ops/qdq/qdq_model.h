@@ -1,0 +1,96 @@
+// A model with 8-bit integers where they pay: QuantizeLinear and DequantizeLinear around its nodes, the form
+// (QDQ) that runtimes turn into integer arithmetic.
+//
+// The edit is one of the file: nodes, names, open sizes, bodies of loops and branches stay as they are, and
+// what is added stands between them. A tensor that is quantised keeps its name behind its DequantizeLinear,
+// so that the same names can be compared in both models; what its node computed is NAME_float.
+//
+// Which nodes: Conv, ConvTranspose, Gemm and MatMul with constant weights, per output channel. Their inputs
+// are quantised; so are the outputs of the convolutions, or of the Relu or Clip behind one, which shares its
+// quantiser. From those inputs backwards, so that integers are read as integers were written: Add, Mul,
+// pooling, LeakyRelu, Sigmoid and the like, with their inputs; and Concat, MaxPool, Resize, views and copies,
+// whose inputs and outputs share one quantiser. What no quantised node reads stays float: it would lose
+// precision and gain nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/qdq/calibration.h"
+#include "ops/qdq/tensor_quantizer.h"
+
+namespace tilesmith {
+
+struct QdqOptions {
+  IntegerForm activations = {};
+  int largest_weight = kLargestWeight;  // see WeightForm
+  std::vector<std::string> keep = {};  // nodes that stay float: their names or, where they have none, outputs
+  std::vector<std::string> op_types = {};  // none others are quantised; empty: all of the above
+  bool keep_first = false;                 // convolutions and products that no other one is in front of
+  bool keep_last = false;                  // and those that none is behind
+};
+
+// A tensor to be quantised. Those of one group share a quantiser.
+struct QdqTensor {
+  std::string name;
+  int group = 0;
+};
+
+// A node that could be quantised and stays float.
+struct KeptNode {
+  std::string name, op_type, reason;
+};
+
+// A node that computes with integers, and the Relu or Clip behind it.
+struct QdqLayer {
+  std::string name, op_type;
+  std::string output;      // the tensor
+  std::string own_output;  // of WriteAlone: the same, computed from exact inputs
+  int group = -1;          // of the output; -1: it stays float
+  // Of its weights; 0 channels: it has none.
+  int64_t channels = 0;
+  float smallest_scale = 0, largest_scale = 0;
+  int64_t raised = 0;  // scales, for the bias
+};
+
+struct QdqFile {
+  std::string bytes;
+  std::vector<QdqLayer> layers;
+};
+
+class QdqModel {
+ public:
+  // Throws Error(kBadModel) starting with `source` when it is no model that can be quantised, also when
+  // nothing in it can be; Error(kUsage) when an option names a node or operator it does not have.
+  QdqModel(std::string_view bytes, const std::string& source, const QdqOptions& options);
+  ~QdqModel();
+
+  // Nodes that need these tensors, whose values cannot be had, stay float. Throws Error(kBadModel) when none
+  // are left.
+  void KeepReadersOf(const std::set<std::string>& tensors, const std::string& reason);
+
+  const std::vector<QdqTensor>& tensors() const;
+  // By group, what its constants hold.
+  const std::vector<ValueEnds>& groups() const;
+  const std::vector<KeptNode>& kept() const;
+
+  // The model, with a quantiser for each group. These throw Error(kUsage) when it would be 2 GiB or more.
+  QdqFile Write(std::span<const TensorQuantizer> quantizers,
+                const std::map<std::string, std::string>& metadata) const;
+  // To measure errors with: the same in arithmetic of floats, whose values are those that integers can have.
+  QdqFile WriteSimulated(std::span<const TensorQuantizer> quantizers) const;
+  // The float model and, beside it, every layer once more, simulated, on the float model's inputs to it: what
+  // each does alone.
+  QdqFile WriteAlone(std::span<const TensorQuantizer> quantizers) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tilesmith

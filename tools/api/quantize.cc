@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include "layouts/base/error.h"
+#include "tools/api/tilesmith.h"
+#include "tools/quantize/quantize_model.h"
+
+namespace tilesmith {
+
+std::string Quantize(const std::string& model, const std::string& output, const QuantizeSettings& settings) {
+  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("samples", settings.samples),
+                                    {"threads", settings.threads},
+                                    {"batch", settings.batch}}) {
+    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+  }
+  QuantizeModelRequest request;
+  request.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.machine.threads = settings.threads;
+  request.output_path = output;
+  request.source = {.paths = settings.calibrate, .samples = settings.samples};
+  request.calibration = {.method = ParseCalibrationMethod(settings.method),
+                         .percentile = settings.percentile};
+  request.qdq = {.activations = ParseActivations(settings.activations),
+                 .largest_weight = settings.reduce_range ? kLargestReducedWeight : kLargestWeight,
+                 .keep = settings.keep,
+                 .op_types = settings.op_types,
+                 .keep_first = settings.keep_first,
+                 .keep_last = settings.keep_last};
+  request.check = settings.check;
+  const QuantizedModel quantized = QuantizeModel(
+      request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
+  Report report;
+  AddQuantization(report, request, quantized);
+  return report.ToJson();
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,174 @@
+#include "tools/quantize/calibration_inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "layouts/base/error.h"
+#include "tools/cli/npz.h"
+#include "tools/network/network_run.h"
+
+namespace tilesmith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kRandomSamples = 8;
+
+bool IsArrayFile(const std::string& path) { return path.ends_with(".npz") || path.ends_with(".npy"); }
+
+void AddFiles(const std::string& path, std::vector<std::string>& files) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    if (!IsArrayFile(path)) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("--calibrate must be FILE.npz, FILE.npy or a directory of those, got {}", path));
+    }
+    files.push_back(path);
+    return;
+  }
+  std::vector<std::string> inside;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    if (IsArrayFile(entry->path().string())) inside.push_back(entry->path().string());
+  }
+  if (error) throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}", path, error.message()));
+  if (inside.empty())
+    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: no .npz or .npy file in it", path));
+  std::ranges::sort(inside);
+  files.insert(files.end(), inside.begin(), inside.end());
+}
+
+std::vector<NamedTensor> ReadArrays(const std::string& file) {
+  if (file.ends_with(".npz")) return ReadNpz(file);
+  std::vector<NamedTensor> arrays;
+  arrays.emplace_back("", ReadNpy(file));
+  return arrays;
+}
+
+// One input's samples, one behind the other.
+struct InputSamples {
+  Tensor array;
+  Shape shape;  // of a sample
+  int64_t count = 0;
+
+  Tensor Sample(int64_t index) const {
+    Tensor sample(shape, array.layout());
+    const int64_t which = count == 1 ? 0 : index;
+    std::memcpy(sample.raw(), array.raw() + which * sample.bytes(), static_cast<size_t>(sample.bytes()));
+    return sample;
+  }
+};
+
+InputSamples SamplesOf(const Node& input, const std::string& file, Tensor array) {
+  const auto refuse = [&] {
+    return Error(ErrorCode::kUsage,
+                 fmt::format("--calibrate {}: input {} is {} of {}, the file holds {} of {}", file,
+                             input.name, ShapeToString(input.shape), DataTypeName(input.type),
+                             ShapeToString(array.shape()), DataTypeName(array.type())));
+  };
+  Shape shape = array.shape();
+  if (array.type() != input.type || shape.size() != input.shape.size() || array.size() == 0) throw refuse();
+  if (shape.empty()) return {std::move(array), shape, 1};
+  const int64_t count = shape[0] / input.shape[0];
+  if (shape[0] % input.shape[0] != 0) throw refuse();
+  shape[0] = input.shape[0];
+  return {std::move(array), std::move(shape), count};
+}
+
+// A file's arrays in the order of the graph's inputs, with as many samples each, or one for all.
+std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string& file) {
+  std::vector<NamedTensor> arrays = ReadArrays(file);
+  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  std::vector<std::string> names;
+  for (const Graph::NodeId id : ids) names.push_back(graph.node(id).name);
+  std::vector<InputSamples> samples;
+  for (const Graph::NodeId id : ids) {
+    const Node& input = graph.node(id);
+    const bool only = ids.size() == 1 && arrays.size() == 1;
+    const auto found = only ? arrays.begin() : std::ranges::find(arrays, input.name, &NamedTensor::first);
+    if (found == arrays.end()) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--calibrate {}: nothing for the input \"{}\" (the network's: {})", file,
+                              input.name, fmt::join(names, ", ")));
+    }
+    samples.push_back(SamplesOf(input, file, std::move(found->second)));
+    arrays.erase(found);
+  }
+  if (!arrays.empty()) {
+    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: no input named \"{}\" (the network's: {})",
+                                               file, arrays.front().first, fmt::join(names, ", ")));
+  }
+  return samples;
+}
+
+int64_t CountOf(const std::vector<InputSamples>& inputs, const std::string& file) {
+  int64_t count = 1;
+  for (const InputSamples& input : inputs) count = std::max(count, input.count);
+  for (const InputSamples& input : inputs) {
+    if (input.count == 1 || input.count == count) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: {} samples of one input and {} of another",
+                                               file, input.count, count));
+  }
+  return count;
+}
+
+}  // namespace
+
+CalibrationInputs::CalibrationInputs(const CalibrationSource& source)
+    : limit_(source.samples), seed_(source.seed) {
+  for (const std::string& path : source.paths) AddFiles(path, files_);
+  description_ = random() ? fmt::format("random inputs (seed {})", seed_)
+                          : fmt::format("{}", fmt::join(source.paths, ", "));
+}
+
+std::map<std::string, Shape> CalibrationInputs::OpenShapes() const {
+  std::map<std::string, Shape> shapes;
+  if (random()) return shapes;
+  std::vector<NamedTensor> arrays = ReadArrays(files_.front());
+  for (const auto& [name, array] : arrays) {
+    Shape shape = array.shape();
+    if (shape.size() > 1) shape[0] = 1;
+    shapes[arrays.size() == 1 ? "" : name] = std::move(shape);
+  }
+  return shapes;
+}
+
+void CalibrationInputs::ForEach(const Graph& graph,
+                                const std::function<void(std::vector<Tensor>)>& visit) const {
+  int64_t done = 0;
+  if (random()) {
+    const int64_t samples = limit_ > 0 ? limit_ : kRandomSamples;
+    const auto step = static_cast<uint64_t>(graph.GraphInputs().size());
+    for (; done < samples; ++done) visit(RandomInputs(graph, seed_ + static_cast<uint64_t>(done) * step));
+    count_ = done;
+    return;
+  }
+  int64_t seen_files = 0;
+  for (const std::string& file : files_) {
+    const std::vector<InputSamples> inputs = ArrangedSamples(graph, file);
+    const int64_t in_file = CountOf(inputs, file);
+    if (++seen_files > seen_files_) seen_samples_ += in_file, seen_files_ = seen_files;
+    for (int64_t i = 0; i < in_file; ++i, ++done) {
+      if (limit_ > 0 && done == limit_) break;
+      std::vector<Tensor> sample;
+      for (const InputSamples& input : inputs) sample.push_back(input.Sample(i));
+      visit(std::move(sample));
+    }
+    if (limit_ > 0 && done == limit_) break;
+  }
+  count_ = done;
+}
+
+int64_t CalibrationInputs::ExpectedCount() const {
+  if (count_) return *count_;
+  if (random()) return limit_ > 0 ? limit_ : kRandomSamples;
+  const int64_t each = seen_files_ == 0 ? 1 : std::max<int64_t>(seen_samples_ / seen_files_, 1);
+  const int64_t expected = each * std::ssize(files_);
+  return limit_ > 0 ? std::min(limit_, expected) : expected;
+}
+
+}  // namespace tilesmith
