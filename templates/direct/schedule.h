@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 #include "ops/conv/workload.h"
 #include "templates/base/loop_features.h"
@@ -63,6 +64,8 @@ Schedule MakeSchedule(const ConvWorkload& workload, const DirectConfig& config, 
 int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
 int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
 
+// A task computes `rows` output rows of one chunk of one image, all passes.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 
 LoopNest NestOf(const Schedule& schedule);

@@ -32,6 +32,9 @@ struct LoadOptions {
   std::vector<std::string> input_shapes = {};  // "x=1x3x640x640", or "height=640" for a named open size
   int64_t max_elements = 0;                    // of one tensor: a model with a larger one is refused; 0: 2^31
   int64_t max_memory = 0;  // MiB that weights and one session may take; 0: what this process may use
+  // What a session's threads do that wait for each other: "spin"; "yield": after a while they offer the core
+  // to others; "sleep": and at last sleep.
+  std::string wait = "sleep";
 };
 
 struct SessionOptions {

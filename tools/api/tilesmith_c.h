@@ -26,6 +26,7 @@ typedef struct {
   size_t input_shape_count;
   int64_t max_elements;
   int64_t max_memory; /* MiB */
+  const char* wait;   /* "spin", "yield" or "sleep"; NULL is "sleep" */
 } tilesmith_load_options;
 
 typedef struct {

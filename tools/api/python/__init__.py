@@ -110,15 +110,16 @@ class Model:
         return self._own
 
 
-def load(model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0):
+def load(model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, wait="sleep"):
     """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
 
     `threads` 0: one for each core. `batch` 0: the model's own, or 1. `input_shapes`: "x=1x3x640x640", ...
     A model with a tensor of more than `max_elements` (0: 2^31), or that needs more than `max_memory` MiB
-    (0: what this process may use), is refused.
+    (0: what this process may use), is refused. Threads that wait for each other "spin", or after a while
+    "yield" the core to others, or at last "sleep" as well.
     """
     paths = os.fspath(model), os.fspath(plan)
-    return Model(_Model.load(*paths, threads, batch, list(input_shapes), max_elements, max_memory))
+    return Model(_Model.load(*paths, threads, batch, list(input_shapes), max_elements, max_memory, wait))
 
 
 def tune(
