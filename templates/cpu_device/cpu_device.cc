@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
+#include "layouts/crossing_benchmark.h"
 #include "layouts/measure/cache_eviction.h"
 #include "layouts/measure/clock.h"
 #include "layouts/producer_state.h"
@@ -18,8 +19,15 @@ namespace {
 // A kernel with all that it needs to run again and again.
 class RunAfterProducers {
  public:
-  RunAfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads)
+  struct Producers {
+    Split split = Split::kEven;  // of the kernel
+    bool same = false;           // the producers' is the same
+  };
+
+  RunAfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads,
+                    const Producers& producers)
       : kernel_(kernel),
+        producers_(producers),
         tensors_(inputs.begin(), inputs.end()),
         output_(output.output_view()),
         threads_(threads),
@@ -33,10 +41,12 @@ class RunAfterProducers {
     double seconds = 0;
     SpinBarrier barrier(threads_);
     RunOnTeam(threads_, [&](int thread) {
-      for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
+      // What was computed before has left a thread's part with it.
+      for (Tensor* tensor : tensors_)
+        if (!producers_.same) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
       barrier.Wait();
       const double begin = NowSeconds();
-      RunShare(kernel_, args, thread, threads_, barrier);
+      RunShare(kernel_, args, thread, threads_, barrier, producers_.split);
       barrier.Wait();
       if (thread == 0) seconds = NowSeconds() - begin;
     });
@@ -45,6 +55,7 @@ class RunAfterProducers {
 
  private:
   const Kernel& kernel_;
+  const Producers producers_;
   std::vector<Tensor*> tensors_;
   const OutputView output_;
   const int threads_;
@@ -86,7 +97,7 @@ std::unique_ptr<Kernel> CpuDevice::BuildCopy(int64_t images, int64_t image_bytes
 }
 
 std::unique_ptr<Stream> CpuDevice::NewStream(const StopFlag* stop) const {
-  return std::make_unique<TeamStream>(threads(), stop);
+  return std::make_unique<TeamStream>(threads(), wait_, stop);
 }
 
 double CpuDevice::Time(const Kernel& kernel, const KernelArgs& args) const {
@@ -95,9 +106,19 @@ double CpuDevice::Time(const Kernel& kernel, const KernelArgs& args) const {
 
 std::function<double()> CpuDevice::AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                                   Tensor& output) const {
-  return
-      [run = std::make_shared<RunAfterProducers>(kernel, inputs, output, threads())] { return run->Once(); };
+  const auto run =
+      std::make_shared<RunAfterProducers>(kernel, inputs, output, threads(), RunAfterProducers::Producers{});
+  return [run] { return run->Once(); };
 }
+
+std::function<double()> CpuDevice::InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs,
+                                              Tensor& output, Split split) const {
+  const auto run = std::make_shared<RunAfterProducers>(kernel, inputs, output, threads(),
+                                                       RunAfterProducers::Producers{split, true});
+  return [run] { return run->Once(); };
+}
+
+double CpuDevice::TimeCrossing(int64_t bytes) const { return MeasureCrossing(bytes, threads()); }
 
 double CpuDevice::TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const {
   return MeasureTransform(shape, from, to, target(), threads()).seconds;

@@ -12,7 +12,7 @@ namespace tilesmith {
 class CpuDevice final : public Device {
  public:
   // The team is the one that OpenMP keeps for the calling thread (layouts/base/thread_team.h), pinned or not.
-  CpuDevice(Target target, int threads) : Device(std::move(target), threads) {}
+  CpuDevice(Target target, int threads, WaitPolicy wait) : Device(std::move(target), threads), wait_(wait) {}
 
   DeviceMemory Allocate(size_t bytes) const override;
   bool ReadsHostMemory() const override { return true; }
@@ -33,8 +33,14 @@ class CpuDevice final : public Device {
   // Timed inside of one parallel region, behind the producers' writes (layouts/producer_state.h).
   std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                          Tensor& output) const override;
+  std::function<double()> InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output,
+                                     Split split) const override;
+  double TimeCrossing(int64_t bytes) const override;
   double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const override;
   void Evict(std::span<const std::byte> memory) const override;
+
+ private:
+  const WaitPolicy wait_;
 };
 
 }  // namespace tilesmith

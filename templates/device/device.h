@@ -13,6 +13,7 @@
 #include "layouts/base/kernel.h"
 #include "layouts/base/stop_flag.h"
 #include "layouts/base/target.h"
+#include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
 #include "ops/base/op.h"
 #include "templates/base/conv_template.h"
@@ -30,7 +31,8 @@ struct Launch {
   const Kernel* kernel = nullptr;
   std::vector<InputView> inputs;
   OutputView output;
-  void* scratch = nullptr;  // kernel->ScratchBytes(device.threads())
+  void* scratch = nullptr;     // kernel->ScratchBytes(device.threads())
+  Split split = Split::kEven;  // how each stage's tasks are dealt, where its grid can
 };
 
 // Runs programs, which are launches one after the other. One thread at a time.
@@ -85,6 +87,13 @@ class Device {
   // memory, outlive it.
   virtual std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                                  Tensor& output) const = 0;
+  // The same where producers deal their work as this kernel does, by `split`: each thread finds what it reads
+  // where it left it.
+  virtual std::function<double()> InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs,
+                                             Tensor& output, Split split) const = 0;
+  // What it takes longer when every thread reads `bytes` bytes that another one has just written than when it
+  // has written them itself; 0 for one thread.
+  virtual double TimeCrossing(int64_t bytes) const = 0;
   // Seconds of a transform between two different layouts, as networks have to wait for it.
   virtual double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const = 0;
   // After the call the memory is in none of the device's caches.
@@ -97,8 +106,8 @@ class Device {
 
 using DevicePtr = std::shared_ptr<const Device>;
 
-// The device of the target's kind, with so many threads. Throws Error(kEnvironment) naming a kind that this
-// build has no device for.
-DevicePtr OpenDevice(const Target& target, int threads);
+// The device of the target's kind, with so many threads, which wait for each other as `wait` says. Throws
+// Error(kEnvironment) naming a kind that this build has no device for.
+DevicePtr OpenDevice(const Target& target, int threads, WaitPolicy wait = WaitPolicy::kSleep);
 
 }  // namespace tilesmith

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "graph_tuner/plan/fused_nodes.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/build_problem.h"
@@ -89,9 +91,9 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
 }
 
 double BruteForce(const Graph& graph, const Candidates& candidates, CostSource& costs,
-                  const EndLayouts& ends = {}) {
+                  const EndLayouts& ends = {}, const Team& team = {}) {
   double best = kForbidden;
-  PlanEnumerator(graph, candidates, ends).ForEach([&](Plan& plan) {
+  PlanEnumerator(graph, candidates, ends, team).ForEach([&](Plan& plan) {
     PricePlan(graph, costs, plan);
     best = std::min(best, plan.predicted_seconds);
   });
@@ -162,6 +164,48 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
   EXPECT_GT(two_outputs, 80);
   EXPECT_GT(residuals, 80);
   EXPECT_GT(transforms, 200);
+}
+
+// Fused pairs included. Crossings cost from next to nothing to more than computing.
+TEST(GraphTune, ChoosesSplitsAsExhaustiveSearchAndBruteForceDo) {
+  int brute_forced = 0, several_splits = 0, crossed = 0, fused_split = 0;
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = RandomNetwork(seed, 2 + int(seed % 4));
+    const std::vector<int64_t> blocks = seed % 3 ? std::vector<int64_t>{8} : std::vector<int64_t>{1, 8};
+    SyntheticCosts costs(seed);
+    costs.crossing_seconds_a_byte = std::vector<double>{1e-9, 1e-7, 1e-6}[seed % 3];
+    const Team team = {SyntheticCpu(), 2 + int(seed % 2)};
+    Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
+    if (seed % 4 == 0) AddFusedCandidates(graph, blocks, seed, candidates);
+    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs, {}, {}, team);
+    const Solution dp = FindSolver("dp").solve(built.problem, {});
+    const Solution exhaustive = FindSolver("exhaustive").solve(built.problem, {});
+    ASSERT_TRUE(dp.solved());
+    if (exhaustive.solved()) {
+      EXPECT_NEAR(dp.cost, exhaustive.cost, 1e-9 * exhaustive.cost);
+    }
+    Plan plan;
+    plan.target = team.cpu;
+    plan.threads = team.threads;
+    plan.nodes = ChosenNodes(graph, built, dp.assignment);
+    PricePlan(graph, costs, plan);
+    EXPECT_NEAR(plan.predicted_seconds, dp.cost, 1e-9 * dp.cost);
+    std::set<Split> splits;
+    for (const NodePlan& node : plan.nodes) {
+      splits.insert(node.split);
+      crossed += node.crossing_seconds > 0;
+      fused_split += !node.fused_into.empty() && node.split != Split::kEven;
+    }
+    several_splits += splits.size() > 1;
+    if (Combinations(built) > 20000) continue;
+    ++brute_forced;
+    EXPECT_NEAR(dp.cost, BruteForce(graph, candidates, costs, {}, team), 1e-9 * dp.cost);
+  }
+  EXPECT_GT(brute_forced, 80);
+  EXPECT_GT(several_splits, 80);
+  EXPECT_GT(crossed, 80);
+  EXPECT_GT(fused_split, 5);
 }
 
 TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
