@@ -32,7 +32,7 @@ NodePlan Chosen(const char* node, const Graph& graph, int64_t in, int64_t out, d
 }
 
 // Prices that say what was asked for: transforms 1000, copies 100, ops 10 for any tensor.
-class PlainCosts final : public CostSource {
+class RoundCosts final : public CostSource {
  public:
   double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 1000; }
   double CopySeconds(const Shape&, const Layout&) override { return 100; }
@@ -52,7 +52,7 @@ TEST(PricePlan, ChargesEachDistinctTransformOnce) {
   plan.nodes = {Chosen("a", graph, 1, 8, 1),     Tolerant("b", "Relu", "NCHW16c"),
                 Tolerant("c", "Relu", "NHWC"),   Tolerant("d", "Relu", "NCHW"),
                 Tolerant("e", "Add", "NCHW16c"), Chosen("f", graph, 1, 8, 2)};
-  PlainCosts costs;
+  RoundCosts costs;
   PricePlan(graph, costs, plan);
   // a: 8c -> 16c for b and, being the same memory for 16 channels, NHWC for c; -> NCHW for d and the output.
   // e: 16c -> 8c as f's residual. f: 8c -> NCHW as output.
@@ -76,7 +76,7 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
     Plan plan;
     plan.nodes = {Chosen("a", graph, 1, a_block, 1), Chosen("b", graph, 1, 8, 1),
                   Tolerant("first", "Concat", first_layout), Tolerant("second", "Concat", second_layout)};
-    PlainCosts costs;
+    RoundCosts costs;
     PricePlan(graph, costs, plan);
     return plan.predicted_seconds - 2;
   };
@@ -106,7 +106,7 @@ TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
   graph.MarkOutput(a);
   Plan plan;
   plan.nodes = {Chosen("a", graph, 0, 0, 1)};  // NHWC
-  PlainCosts costs;
+  RoundCosts costs;
   PricePlan(graph, costs, plan);
   EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000 + 1000);
   plan.ends = {Layout::Nhwc(), Layout::Nchw()};
@@ -118,7 +118,7 @@ TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
   EXPECT_TRUE(plan.transforms.empty());
 }
 
-double Combinations(const BuiltProblem& built) {
+double LayoutCombinations(const BuiltProblem& built) {
   double count = 1;
   for (const NodeVariables& vars : built.nodes)
     count *= double(std::max<size_t>(1, vars.in_layouts.size())) *
@@ -146,7 +146,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
 
     const Candidates candidates = FindCandidates(graph, log, options.cpu, options.threads);
     const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
-    if (Combinations(built) <= 2000) {
+    if (LayoutCombinations(built) <= 2000) {
       ++brute_forced;
       EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
                   1e-9 * exhaustive.plan.predicted_seconds);
@@ -198,7 +198,7 @@ TEST(GraphTune, ChoosesSplitsAsExhaustiveSearchAndBruteForceDo) {
       fused_split += !node.fused_into.empty() && node.split != Split::kEven;
     }
     several_splits += splits.size() > 1;
-    if (Combinations(built) > 20000) continue;
+    if (LayoutCombinations(built) > 20000) continue;
     ++brute_forced;
     EXPECT_NEAR(dp.cost, BruteForce(graph, candidates, costs, {}, team), 1e-9 * dp.cost);
   }
@@ -233,7 +233,7 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
     for (const TransformPlan& transform : plan.transforms) {
       for (const auto& [conv, pair] : fused) EXPECT_NE(transform.tensor, graph.node(pair.first).name);
     }
-    if (Combinations(built) > 20000) continue;
+    if (LayoutCombinations(built) > 20000) continue;
     ++brute_forced;
     EXPECT_NEAR(dp.cost, BruteForce(graph, candidates, costs), 1e-9 * dp.cost);
   }
@@ -255,7 +255,7 @@ TEST(PricePlan, OfAFusedPair) {
   plan.nodes = {Chosen("a", graph, 1, 1, 1),
                 {"r", "Relu", {}, std::nullopt, 7, "b"},
                 {"b", "Conv", record.layouts, record, 0}};
-  PlainCosts costs;
+  RoundCosts costs;
   PricePlan(graph, costs, plan);
   ASSERT_EQ(plan.transforms.size(), 1u);  // a to what the fused kernel reads; r has no tensor
   EXPECT_EQ(plan.transforms[0].tensor, "a");
