@@ -123,6 +123,172 @@ BuiltOp BuildSkipLayerNorm(const NodeSpec& spec) {
   return writer.Take();
 }
 
+// What attention adds to its scores: 0 where a mask has something positive, else mask_filter_value; and a
+// bias.
+class ScoreMask {
+ public:
+  ScoreMask(const NodeSpec& spec, NodeWriter& writer) : spec_(spec), writer_(writer) {}
+
+  // Input `index`, as {batch}, how many keys count; {batch, keys}; or {batch, rows, keys}.
+  void AddMask(size_t index, int64_t keys) {
+    if (!spec_.HasInput(index)) return;
+    const Shape& shape = spec_.inputs[index].shape;
+    const std::string& mask = writer_.In(index);
+    std::string kept;
+    if (shape.size() == 1) {
+      NeedFoldable(spec_, {keys});
+      std::vector<int64_t> numbers(keys);
+      std::iota(numbers.begin(), numbers.end(), 0);
+      const std::string lengths = writer_.Add("Cast", {mask}, {{"to", int64_t{7}}});
+      kept = writer_.Add("Less", {writer_.Ints(numbers), writer_.Unsqueeze(lengths, {1, 2, 3})});
+    } else if (shape.size() == 2 && shape[1] == keys) {
+      kept = Positive(writer_.Unsqueeze(mask, {1, 2}));
+    } else if (shape.size() == 3 && shape[2] == keys) {
+      kept = Positive(writer_.Unsqueeze(mask, {1}));
+    } else {
+      Refuse(spec_, fmt::format("a mask of shape {} is not supported", ShapeToString(shape)));
+    }
+    const float filter = spec_.Float("mask_filter_value", -10000.0f);
+    Plus(writer_.Add("Where", {kept, writer_.Float(0), writer_.Float(filter)}));
+  }
+  void AddBias(size_t index) {
+    if (spec_.HasInput(index)) Plus(writer_.In(index));
+  }
+  const std::string& name() const { return name_; }  // "" when nothing is added
+
+ private:
+  std::string Positive(const std::string& mask) {
+    const std::string numbers = writer_.Add("Cast", {mask}, {{"to", int64_t{7}}});
+    return writer_.Add("Greater", {numbers, writer_.Ints({0})});
+  }
+  void Plus(const std::string& more) { name_ = name_.empty() ? more : writer_.Add("Add", {name_, more}); }
+
+  const NodeSpec& spec_;
+  NodeWriter& writer_;
+  std::string name_;
+};
+
+int64_t HeadsOf(const NodeSpec& spec, std::initializer_list<int64_t> sizes) {
+  const int64_t heads = spec.Int("num_heads", 0);
+  for (const int64_t size : sizes) {
+    if (heads < 1 || size % heads != 0) Refuse(spec, fmt::format("num_heads {} of {}", heads, size));
+  }
+  return heads;
+}
+
+// Attention of the default domain.
+BuiltOp Attend(const NodeSpec& spec, NodeWriter& writer, const std::vector<std::string>& qkv, int64_t heads,
+               const ScoreMask& mask) {
+  for (size_t i = 1; i < spec.output_names.size(); ++i) {
+    if (!writer.Out(i).empty()) Refuse(spec, "keys and values as outputs are not supported");
+  }
+  Attributes attributes = {{"q_num_heads", heads}, {"kv_num_heads", heads}};
+  if (spec.Float("scale", 0) != 0) attributes.emplace("scale", spec.Float("scale", 0));
+  if (spec.Int("unidirectional", 0) != 0) attributes.emplace("is_causal", int64_t{1});
+  std::vector<std::string> inputs = qkv;
+  if (!mask.name().empty()) inputs.push_back(mask.name());
+  ModelNode node{.op_type = "Attention", .inputs = std::move(inputs), .outputs = {writer.Out(0)}};
+  node.attributes = std::move(attributes);
+  node.opset = 23;
+  writer.Append(std::move(node));
+  return writer.Take();
+}
+
+// x[..., begin[i] : begin[i + 1]] for the sizes given, which are all of the last axis.
+std::vector<std::string> Split(NodeWriter& writer, const std::string& x, const std::vector<int64_t>& sizes) {
+  std::vector<std::string> parts;
+  int64_t begin = 0;
+  for (const int64_t size : sizes) {
+    parts.push_back(
+        writer.Add("Slice", {x, writer.Ints({begin}), writer.Ints({begin + size}), writer.Ints({-1})}));
+    begin += size;
+  }
+  return parts;
+}
+
+// Inputs: x {batch, rows, width}, weights and bias of Q, K and V side by side, mask, past, bias of the
+// scores.
+BuiltOp BuildAttention(const NodeSpec& spec) {
+  NeedInputs(spec, 2, 7);
+  for (const size_t index : {4, 6}) {
+    if (spec.HasInput(index)) Refuse(spec, "a cache of keys and values is not supported");
+  }
+  if (spec.Int("do_rotary", 0) != 0) Refuse(spec, "do_rotary is not supported");
+  const Shape& x = ShapeOfRank(spec, 0, 3);
+  const int64_t columns = ShapeOfRank(spec, 1, 2)[1];
+  std::vector<int64_t> sizes = spec.Ints("qkv_hidden_sizes", {columns / 3, columns / 3, columns / 3});
+  if (sizes.size() != 3 || sizes[0] < 1 || sizes[2] < 1 || sizes[0] != sizes[1] || sizes[0] > columns ||
+      sizes[2] != columns - 2 * sizes[0]) {
+    Refuse(spec, fmt::format("qkv_hidden_sizes do not fit {} columns", columns));
+  }
+  const int64_t heads = HeadsOf(spec, {sizes[0], sizes[2]});
+  NodeWriter writer(spec);
+  std::string all = writer.Add("MatMul", {writer.In(0), writer.In(1)});
+  if (spec.HasInput(2)) all = writer.Add("Add", {all, writer.In(2)});
+  ScoreMask mask(spec, writer);
+  mask.AddMask(3, x[1]);
+  mask.AddBias(5);
+  return Attend(spec, writer, Split(writer, all, sizes), heads, mask);
+}
+
+// Inputs: Q, K and V, all in one {batch, rows, heads, 3, width}, or K and V in one; then their bias, a mask
+// of keys, and a bias of the scores. K and V may have their heads apart, {batch, heads, keys, width}.
+BuiltOp BuildMultiHeadAttention(const NodeSpec& spec) {
+  NeedInputs(spec, 1, 10);
+  for (size_t index = 6; index < spec.inputs.size(); ++index) {
+    if (spec.HasInput(index)) Refuse(spec, "a cache of keys and values is not supported");
+  }
+  NodeWriter writer(spec);
+  // Part `i` of a tensor {batch, rows, heads, parts, width}, as {batch, rows, heads * width}.
+  const auto part = [&](size_t index, int64_t i) {
+    const Shape& shape = spec.inputs[index].shape;
+    const std::string cut =
+        writer.Add("Slice", {writer.In(index), writer.Ints({i}), writer.Ints({i + 1}), writer.Ints({3})});
+    return writer.Reshape(cut, {shape[0], shape[1], (Checked(shape[2]) * shape[4]).value()});
+  };
+  const auto packed = [&](size_t index, int64_t parts) {
+    if (!spec.HasInput(index)) return false;
+    const Shape& shape = spec.inputs[index].shape;
+    return shape.size() == 5 && shape[3] == parts;
+  };
+  std::vector<std::string> qkv;
+  int64_t keys = 0, width = 0, values = 0;
+  if (packed(0, 3)) {
+    for (int64_t i = 0; i < 3; ++i) qkv.push_back(part(0, i));
+    const Shape& shape = spec.inputs[0].shape;
+    keys = shape[1], width = values = (Checked(shape[2]) * shape[4]).value();
+  } else {
+    width = ShapeOfRank(spec, 0, 3)[2];
+    qkv.push_back(writer.In(0));
+    if (packed(1, 2)) {
+      for (int64_t i = 0; i < 2; ++i) qkv.push_back(part(1, i));
+      keys = spec.inputs[1].shape[1], values = width;
+    } else {
+      NeedInputs(spec, 3, 10);
+      for (const size_t index : {size_t{1}, size_t{2}}) {
+        const Shape& shape = spec.inputs[index].shape;
+        if (shape.size() != 3 && shape.size() != 4) ShapeOfRank(spec, index, 3);
+        if (spec.HasInput(3) && shape.size() == 4) Refuse(spec, "a bias of keys whose heads are apart");
+        qkv.push_back(writer.In(index));
+        keys = shape[shape.size() - 2];
+        values = shape.size() == 3 ? shape[2] : (Checked(shape[1]) * shape[3]).value();
+      }
+    }
+  }
+  const int64_t heads = HeadsOf(spec, {width, values});
+  if (spec.HasInput(3)) {
+    if (spec.inputs[3].shape != Shape{(Checked(width) * 2 + values).value()}) {
+      Refuse(spec, fmt::format("a bias of shape {}", ShapeToString(spec.inputs[3].shape)));
+    }
+    const std::vector<std::string> biases = Split(writer, writer.In(3), {width, width, values});
+    for (size_t i = 0; i < 3; ++i) qkv[i] = writer.Add("Add", {qkv[i], biases[i]});
+  }
+  ScoreMask mask(spec, writer);
+  mask.AddMask(4, keys);
+  mask.AddBias(5);
+  return Attend(spec, writer, qkv, heads, mask);
+}
+
 }  // namespace
 
 std::vector<OpImporter> ContribImporters() {
@@ -134,7 +300,9 @@ std::vector<OpImporter> ContribImporters() {
           {"com.microsoft.BiasGelu", [](const NodeSpec& spec) { return BuildGelu(spec, "none"); }},
           {"com.microsoft.FastGelu", [](const NodeSpec& spec) { return BuildGelu(spec, "tanh"); }},
           {"com.microsoft.QuickGelu", BuildQuickGelu},
-          {"com.microsoft.SkipLayerNormalization", BuildSkipLayerNorm}};
+          {"com.microsoft.SkipLayerNormalization", BuildSkipLayerNorm},
+          {"com.microsoft.Attention", BuildAttention},
+          {"com.microsoft.MultiHeadAttention", BuildMultiHeadAttention}};
 }
 
 }  // namespace tilesmith

@@ -6,7 +6,7 @@
 namespace tilesmith {
 
 // com.microsoft's FusedConv, FusedGemm, FusedMatMul, Gelu, FastGelu, QuickGelu, BiasGelu,
-// SkipLayerNormalization.
+// SkipLayerNormalization, Attention, MultiHeadAttention.
 std::vector<OpImporter> ContribImporters();
 
 }  // namespace tilesmith

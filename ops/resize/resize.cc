@@ -25,6 +25,10 @@ std::string_view NameOf(ResizeCoordinates coordinates) {
       return "align_corners";
     case ResizeCoordinates::kTfHalfPixelForNn:
       return "tf_half_pixel_for_nn";
+    case ResizeCoordinates::kHalfPixelSymmetric:
+      return "half_pixel_symmetric";
+    case ResizeCoordinates::kCropAndResize:
+      return "tf_crop_and_resize";
   }
   return "";
 }
@@ -48,9 +52,12 @@ struct AxisSizes {
   int64_t in, out;
 };
 
-float Position(ResizeCoordinates coordinates, float i, float scale, const AxisSizes& sizes) {
-  if (scale == 1) return i;
-  switch (coordinates) {
+float Position(const ResizeParams& params, size_t axis, float i) {
+  const AxisSizes sizes{params.input[axis], params.output[axis]};
+  const float scale = params.scales[axis];
+  const auto last = static_cast<float>(sizes.in - 1);
+  if (scale == 1 && params.coordinates != ResizeCoordinates::kCropAndResize) return i;
+  switch (params.coordinates) {
     case ResizeCoordinates::kAsymmetric:
       return i / scale;
     case ResizeCoordinates::kHalfPixel:
@@ -61,6 +68,15 @@ float Position(ResizeCoordinates coordinates, float i, float scale, const AxisSi
       return sizes.out > 1 ? i * static_cast<float>(sizes.in - 1) / static_cast<float>(sizes.out - 1) : 0;
     case ResizeCoordinates::kTfHalfPixelForNn:
       return (i + 0.5f) / scale;
+    case ResizeCoordinates::kHalfPixelSymmetric: {
+      const float whole = static_cast<float>(sizes.out) / scale;
+      return (static_cast<float>(sizes.in) - whole) / 2 + (i + 0.5f) / scale - 0.5f;
+    }
+    case ResizeCoordinates::kCropAndResize: {
+      const float begin = params.begin[axis], end = params.end[axis];
+      if (sizes.out <= 1) return 0.5f * (begin + end) * last;
+      return begin * last + i * (end - begin) * last / static_cast<float>(sizes.out - 1);
+    }
   }
   return 0;
 }
@@ -87,21 +103,60 @@ bool IsIdentity(const std::vector<ResizeTap>& taps, int64_t input) {
   return true;
 }
 
+// Whether ResizeTaps tells all.
+bool HasTaps(const ResizeParams& params) {
+  return params.coordinates != ResizeCoordinates::kCropAndResize &&
+         (params.mode == ResizeMode::kNearest || (params.mode == ResizeMode::kLinear && !params.antialias));
+}
+
+bool KeepsAxis(const ResizeParams& params, size_t axis) {
+  if (HasTaps(params)) return IsIdentity(ResizeTaps(params, axis), params.input[axis]);
+  const bool crops = params.coordinates == ResizeCoordinates::kCropAndResize &&
+                     (params.begin[axis] != 0 || params.end[axis] != 1);
+  return !crops && params.input[axis] == params.output[axis] && params.scales[axis] == 1;
+}
+
+// What an element `distance` away from a position counts there, before all are made to sum up to 1.
+double Weight(const ResizeParams& params, double distance) {
+  const double x = std::abs(distance), a = params.cubic;
+  if (params.mode == ResizeMode::kLinear) return std::max(0.0, 1 - x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+ResizeSum SumAround(const ResizeParams& params, size_t axis, double position) {
+  const int64_t last = params.input[axis] - 1;
+  const double scale = params.antialias ? std::min(1.0, static_cast<double>(params.scales[axis])) : 1;
+  const double reach = (params.mode == ResizeMode::kLinear ? 1 : 2) / scale;
+  ResizeSum sum;
+  double whole = 0;
+  const auto end = static_cast<int64_t>(std::floor(position + reach));
+  for (auto i = static_cast<int64_t>(std::ceil(position - reach)); i <= end; ++i) {
+    if (params.exclude_outside && (i < 0 || i > last)) continue;
+    const double weight = Weight(params, scale * (static_cast<double>(i) - position));
+    if (weight == 0) continue;
+    sum.terms.emplace_back(std::clamp<int64_t>(i, 0, last), weight);
+    whole += weight;
+  }
+  for (auto& [index, weight] : sum.terms) weight /= whole;
+  return sum;
+}
+
 // Resizes one axis of a dense tensor.
 std::vector<double> AlongAxis(const std::vector<double>& in, Shape& shape, size_t axis,
-                              const std::vector<ResizeTap>& taps) {
+                              const ResizeParams& params) {
+  const std::vector<ResizeSum> sums = ResizeSums(params, axis);
   const int64_t inner = ElementCount(Shape(shape.begin() + axis + 1, shape.end()));
   const int64_t outer = ElementCount(Shape(shape.begin(), shape.begin() + axis));
-  const int64_t size = shape[axis], count = static_cast<int64_t>(taps.size());
+  const int64_t size = shape[axis], count = std::ssize(sums);
   std::vector<double> out(outer * count * inner);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < count; ++i) {
-      const double* low = in.data() + (o * size + taps[i].low) * inner;
-      const double* high = in.data() + (o * size + taps[i].high) * inner;
       double* to = out.data() + (o * count + i) * inner;
-      const double weight = taps[i].weight;
-      for (int64_t k = 0; k < inner; ++k) {
-        to[k] = weight == 0 ? low[k] : (1 - weight) * low[k] + weight * high[k];
+      if (sums[i].terms.empty()) std::fill_n(to, inner, params.extrapolation);
+      for (const auto& [index, weight] : sums[i].terms) {
+        const double* from = in.data() + (o * size + index) * inner;
+        for (int64_t k = 0; k < inner; ++k) to[k] += weight * from[k];
       }
     }
   }
@@ -119,13 +174,16 @@ struct Named {
 
 constexpr Named<ResizeMode> kModes[] = {{"nearest", ResizeMode::kNearest},
                                         {"linear", ResizeMode::kLinear},
+                                        {"cubic", ResizeMode::kCubic},
                                         {"bilinear", ResizeMode::kLinear}};  // before opset 7
 constexpr Named<ResizeCoordinates> kCoordinates[] = {
     {"half_pixel", ResizeCoordinates::kHalfPixel},
     {"asymmetric", ResizeCoordinates::kAsymmetric},
     {"align_corners", ResizeCoordinates::kAlignCorners},
     {"pytorch_half_pixel", ResizeCoordinates::kPytorchHalfPixel},
-    {"tf_half_pixel_for_nn", ResizeCoordinates::kTfHalfPixelForNn}};
+    {"tf_half_pixel_for_nn", ResizeCoordinates::kTfHalfPixelForNn},
+    {"half_pixel_symmetric", ResizeCoordinates::kHalfPixelSymmetric},
+    {"tf_crop_and_resize", ResizeCoordinates::kCropAndResize}};
 constexpr Named<ResizeRounding> kRoundings[] = {{"round_prefer_floor", ResizeRounding::kPreferFloor},
                                                 {"round_prefer_ceil", ResizeRounding::kPreferCeil},
                                                 {"floor", ResizeRounding::kFloor},
@@ -158,6 +216,14 @@ std::vector<T> OnAllAxes(const NodeSpec& spec, const std::vector<T>& given, std:
   return otherwise;
 }
 
+// The values that the node's axes have, in their order.
+std::vector<int64_t> OnAxes(const NodeSpec& spec, const std::vector<int64_t>& all) {
+  if (!spec.Has("axes")) return all;
+  std::vector<int64_t> values;
+  for (const int64_t axis : spec.Ints("axes", {})) values.push_back(all[NormalAxis(spec, axis, all.size())]);
+  return values;
+}
+
 // Where a scale gives no whole size, ONNX's own examples align the corner of the fraction, ONNX Runtime that
 // of the last element.
 void RefuseUnclearCorners(const NodeSpec& spec, const ResizeParams& params) {
@@ -165,7 +231,8 @@ void RefuseUnclearCorners(const NodeSpec& spec, const ResizeParams& params) {
     const float size = static_cast<float>(params.input[axis]) * params.scales[axis];
     if (size - std::floor(size) <= 1e-4f) continue;
     Refuse(spec,
-           fmt::format("align_corners with scale {} of {} elements, which is no whole size, is not supported",
+           fmt::format("align_corners with scale {} of {} elements, which is no whole size: ONNX and ONNX "
+                       "Runtime align different corners",
                        params.scales[axis], params.input[axis]));
   }
 }
@@ -184,14 +251,52 @@ void SetScales(const NodeSpec& spec, const std::vector<float>& given, ResizePara
   }
 }
 
-void SetSizes(const NodeSpec& spec, const std::vector<int64_t>& given, ResizeParams& params) {
+void SetSizes(const NodeSpec& spec, std::vector<int64_t> given, ResizeParams& params) {
+  const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
+  if (policy == "not_larger" || policy == "not_smaller") {
+    const std::vector<int64_t> own = OnAxes(spec, params.input);
+    if (own.size() != given.size() || given.empty()) Refuse(spec, "its sizes and axes do not fit");
+    std::vector<float> scales;
+    for (size_t i = 0; i < given.size(); ++i) {
+      scales.push_back(static_cast<float>(given[i]) / static_cast<float>(std::max<int64_t>(own[i], 1)));
+    }
+    const auto [least, most] = std::ranges::minmax(scales);
+    const float scale = policy == "not_larger" ? least : most;
+    if (!(scale > 0) || !(scale <= 0x1p30f)) Refuse(spec, fmt::format("a scale of {}", scale));
+    params.scales = OnAllAxes(spec, std::vector<float>(given.size(), scale),
+                              std::vector<float>(params.input.size(), 1.0f));
+    for (size_t i = 0; i < given.size(); ++i) {
+      const double size = std::floor(static_cast<double>(scale) * static_cast<double>(own[i]) + 0.5);
+      given[i] = size <= 0x1p40 ? static_cast<int64_t>(size) : kMaxTensorElements + 1;
+    }
+  } else if (policy != "stretch") {
+    Refuse(spec, fmt::format("keep_aspect_ratio_policy \"{}\" is unknown (known: stretch, not_larger, "
+                             "not_smaller)",
+                             policy));
+  }
   params.output = OnAllAxes(spec, given, params.input);
+  const bool has_scales = !params.scales.empty();
   for (size_t axis = 0; axis < params.input.size(); ++axis) {
     if (params.output[axis] < 1 || params.input[axis] < 1) {
       Refuse(spec, fmt::format("it makes {} elements of {}", params.output[axis], params.input[axis]));
     }
+    if (has_scales) continue;
     params.scales.push_back(static_cast<float>(params.output[axis]) / static_cast<float>(params.input[axis]));
   }
+}
+
+// The crop's begin and end along every axis.
+void SetCrop(const NodeSpec& spec, ResizeParams& params) {
+  if (!spec.HasInput(1)) Refuse(spec, "tf_crop_and_resize needs the input roi");
+  NeedKnown(spec, 1, "roi");
+  const std::vector<float> roi = ConstantFloats(spec, 1);
+  const auto half = static_cast<std::ptrdiff_t>(roi.size() / 2);
+  const size_t rank = params.input.size();
+  params.begin =
+      OnAllAxes(spec, std::vector<float>(roi.begin(), roi.begin() + half), std::vector<float>(rank, 0.0f));
+  params.end =
+      OnAllAxes(spec, std::vector<float>(roi.begin() + half, roi.end()), std::vector<float>(rank, 1.0f));
+  params.extrapolation = spec.Float("extrapolation_value", 0);
 }
 
 BuiltOp Built(const NodeSpec& spec, ResizeParams params) {
@@ -225,12 +330,10 @@ BuiltOp BuildUpsample(const NodeSpec& spec) {
 BuiltOp BuildResize(const NodeSpec& spec) {
   NeedInputs(spec, 1, 4);
   if (spec.opset < 11) return BuildOld(spec, ConstantFloats(spec, 1));
-  const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch") {
-    Refuse(spec, fmt::format("keep_aspect_ratio_policy \"{}\" is not supported (known: stretch)", policy));
-  }
-  if (spec.Int("antialias", 0) != 0) Refuse(spec, "antialias 1 is not supported");
   ResizeParams params;
+  params.antialias = spec.Int("antialias", 0) != 0;
+  params.exclude_outside = spec.Int("exclude_outside", 0) != 0;
+  params.cubic = spec.Float("cubic_coeff_a", -0.75f);
   params.mode = OneOf(spec, "mode", kModes);
   params.coordinates = OneOf(spec, "coordinate_transformation_mode", kCoordinates);
   params.rounding = OneOf(spec, "nearest_mode", kRoundings);
@@ -244,35 +347,65 @@ BuiltOp BuildResize(const NodeSpec& spec) {
   } else {
     SetSizes(spec, ConstantInts(spec, 3), params);
   }
+  if (params.coordinates == ResizeCoordinates::kCropAndResize) SetCrop(spec, params);
   return Built(spec, std::move(params));
 }
 
 }  // namespace
 
 std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis) {
-  const AxisSizes sizes{params.input[axis], params.output[axis]};
-  const auto last = static_cast<float>(sizes.in - 1);
+  const int64_t end = params.input[axis] - 1;
   std::vector<ResizeTap> taps;
-  for (int64_t i = 0; i < sizes.out; ++i) {
-    float p = Position(params.coordinates, static_cast<float>(i), params.scales[axis], sizes);
+  for (int64_t i = 0; i < params.output[axis]; ++i) {
+    float p = Position(params, axis, static_cast<float>(i));
     if (params.mode == ResizeMode::kNearest) p = Rounded(params.rounding, p);
-    p = std::clamp(p, 0.0f, last);
+    p = std::clamp(p, 0.0f, static_cast<float>(end));
     const auto low = static_cast<int64_t>(p);
-    taps.push_back({low, std::min(low + 1, sizes.in - 1), p - static_cast<float>(low)});
+    taps.push_back({low, std::min(low + 1, end), p - static_cast<float>(low)});
   }
   return taps;
 }
 
+std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis) {
+  std::vector<ResizeSum> sums;
+  if (HasTaps(params)) {
+    for (const ResizeTap& tap : ResizeTaps(params, axis)) {
+      ResizeSum& sum = sums.emplace_back();
+      sum.terms.emplace_back(tap.low, 1.0 - tap.weight);
+      if (tap.weight != 0) sum.terms.emplace_back(tap.high, tap.weight);
+    }
+    return sums;
+  }
+  const auto last = static_cast<float>(params.input[axis] - 1);
+  for (int64_t i = 0; i < params.output[axis]; ++i) {
+    const float p = Position(params, axis, static_cast<float>(i));
+    if (params.coordinates == ResizeCoordinates::kCropAndResize && !(p >= 0 && p <= last)) {
+      sums.emplace_back();
+    } else if (params.mode == ResizeMode::kNearest) {
+      const float nearest = std::clamp(Rounded(params.rounding, p), 0.0f, last);
+      sums.push_back({{{static_cast<int64_t>(nearest), 1.0}}});
+    } else {
+      sums.push_back(SumAround(params, axis, p));
+    }
+  }
+  return sums;
+}
+
 bool ResizeOp::ChangesOnlyImages() const {
-  return params_.input.size() == 4 && IsIdentity(ResizeTaps(params_, 0), params_.input[0]) &&
-         IsIdentity(ResizeTaps(params_, 1), params_.input[1]);
+  return params_.input.size() == 4 && HasTaps(params_) && KeepsAxis(params_, 0) && KeepsAxis(params_, 1);
 }
 
 std::string ResizeOp::Signature() const {
-  const bool nearest = params_.mode == ResizeMode::kNearest;
-  return fmt::format(
-      "Resize {} {} by [{}] to {}", nearest ? fmt::format("nearest {}", NameOf(params_.rounding)) : "linear",
-      NameOf(params_.coordinates), fmt::join(params_.scales, ","), ShapeToString(params_.output));
+  const ResizeParams& p = params_;
+  const std::string mode = p.mode == ResizeMode::kNearest  ? fmt::format("nearest {}", NameOf(p.rounding))
+                           : p.mode == ResizeMode::kLinear ? "linear"
+                                                           : fmt::format("cubic {}", p.cubic);
+  const std::string crop = p.begin.empty() ? ""
+                                           : fmt::format(" of [{}] to [{}] else {}", fmt::join(p.begin, ","),
+                                                         fmt::join(p.end, ","), p.extrapolation);
+  return fmt::format("Resize {}{}{} {}{} by [{}] to {}", mode, p.antialias ? " antialiased" : "",
+                     p.exclude_outside ? " inside" : "", NameOf(p.coordinates), crop,
+                     fmt::join(p.scales, ","), ShapeToString(p.output));
 }
 
 Shape ResizeOp::InferShape(std::span<const Shape> inputs) const {
@@ -293,8 +426,7 @@ Tensor ResizeOp::Reference(std::span<const Tensor* const> inputs) const {
   std::iota(axes.begin(), axes.end(), size_t{0});
   std::ranges::stable_partition(axes, [&](size_t axis) { return params_.output[axis] < shape[axis]; });
   for (const size_t axis : axes) {
-    const std::vector<ResizeTap> taps = ResizeTaps(params_, axis);
-    if (!IsIdentity(taps, shape[axis])) values = AlongAxis(values, shape, axis, taps);
+    if (!KeepsAxis(params_, axis)) values = AlongAxis(values, shape, axis, params_);
   }
   Tensor output(shape);
   std::ranges::transform(values, output.floats(), [](double value) { return static_cast<float>(value); });

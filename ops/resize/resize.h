@@ -3,7 +3,8 @@
 //   out[i] = (1 - w) * in[low] + w * in[high]            low, high and w of position i as ResizeTaps gives
 //   them
 //
-// Any layout where only H and W of a rank-4 tensor change; otherwise plain and slow.
+// or, for cubic interpolation, antialiasing and crops, by a weighted sum over more of them (ResizeSums). Any
+// layout where only H and W of a rank-4 tensor change and two elements are enough; otherwise plain and slow.
 #pragma once
 
 #include "ops/base/op_registry.h"
@@ -11,16 +12,18 @@
 
 namespace tilesmith {
 
-enum class ResizeMode { kNearest, kLinear };
+enum class ResizeMode { kNearest, kLinear, kCubic };
 
 // The input position p that output position i stands for, with scale s and n input, m output elements. Where
 // s is 1, p = i. All in float, as ONNX Runtime computes it.
 enum class ResizeCoordinates {
-  kAsymmetric,        // i / s
-  kHalfPixel,         // (i + 0.5) / s - 0.5
-  kPytorchHalfPixel,  // the same; 0 where m is 1
-  kAlignCorners,      // i * (n - 1) / (m - 1); 0 where m is 1
-  kTfHalfPixelForNn,  // (i + 0.5) / s
+  kAsymmetric,          // i / s
+  kHalfPixel,           // (i + 0.5) / s - 0.5
+  kPytorchHalfPixel,    // the same; 0 where m is 1
+  kAlignCorners,        // i * (n - 1) / (m - 1); 0 where m is 1
+  kTfHalfPixelForNn,    // (i + 0.5) / s
+  kHalfPixelSymmetric,  // (i + 0.5) / s - 0.5 + (n - m / s) / 2, so that the centers meet
+  kCropAndResize,       // from begin * (n - 1) to end * (n - 1) in m - 1 steps; their middle where m is 1
 };
 
 // From p to the nearest element, which is then clamped to [0, n).
@@ -32,6 +35,11 @@ struct ResizeParams {
   ResizeRounding rounding = ResizeRounding::kFloor;  // of kNearest
   Shape input, output;
   std::vector<float> scales;  // one per axis
+  float cubic = -0.75f;       // a of Keys, "Cubic convolution interpolation" (1981), equation 5
+  bool antialias = false;  // shrinking, linear and cubic reach over as much of the input as an element covers
+  bool exclude_outside = false;   // of kCubic: what lies outside has no weight, where else it is the edge's
+  std::vector<float> begin, end;  // of kCropAndResize, one per axis
+  float extrapolation = 0;        // what it gives for positions outside
 };
 
 class ResizeOp : public Op {
@@ -57,7 +65,14 @@ class ResizeOp : public Op {
 // [0, n - 1], low = floor(p) and w = p - low.
 std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis);
 
-// Resize of opsets 10 to 21 (nearest, linear), Upsample.
+// A weighted sum of input elements; the extrapolation value where there is none.
+struct ResizeSum {
+  std::vector<std::pair<int64_t, double>> terms;
+};
+// One for each output position along `axis`, whatever the parameters.
+std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis);
+
+// Resize of opsets 10 to 24, Upsample.
 std::vector<OpImporter> ResizeImporters();
 
 // In any layout, where only H and W change; a task is one output row of one block.

@@ -211,14 +211,23 @@ TEST(ResizeNode, Refusals) {
   const auto refusal = [](TestNode node) {
     return node.Input(Counting({1, 1, 2, 2})).Absent().Const(Floats({4}, {1, 1, 2, 2})).Refusal();
   };
-  EXPECT_THAT(refusal(ResizeNode("cubic", "half_pixel")), HasSubstr("mode \"cubic\""));
-  EXPECT_THAT(refusal(ResizeNode("linear", "tf_crop_and_resize")), HasSubstr("\"tf_crop_and_resize\""));
-  EXPECT_THAT(refusal(ResizeNode("linear", "half_pixel", 18).Attr("antialias", int64_t{1})),
-              HasSubstr("antialias"));
-  EXPECT_THAT(
-      refusal(
-          ResizeNode("linear", "half_pixel", 18).Attr("keep_aspect_ratio_policy", std::string("not_larger"))),
-      HasSubstr("\"not_larger\""));
+  EXPECT_THAT(refusal(ResizeNode("sinc", "half_pixel")), HasSubstr("mode \"sinc\""));
+  EXPECT_THAT(refusal(ResizeNode("linear", "sideways")), HasSubstr("\"sideways\""));
+  EXPECT_THAT(refusal(ResizeNode("linear", "tf_crop_and_resize")), HasSubstr("needs the input roi"));
+  EXPECT_THAT(ResizeNode("linear", "tf_crop_and_resize")
+                  .Input(Counting({1, 1, 2, 2}))
+                  .Const(Floats({5}, {0, 0, 0, 0, 1}))
+                  .Const(Floats({4}, {1, 1, 2, 2}))
+                  .Refusal(),
+              HasSubstr("are given for 4 axes"));
+  EXPECT_THAT(ResizeNode("linear", "half_pixel", 18)
+                  .Attr("keep_aspect_ratio_policy", std::string("none"))
+                  .Input(Counting({1, 1, 2, 2}))
+                  .Absent()
+                  .Absent()
+                  .Const(Ints({4}, {1, 1, 4, 4}))
+                  .Refusal(),
+              HasSubstr("\"none\" is unknown"));
   EXPECT_THAT(refusal(ResizeNode("linear", "half_pixel", 18).Attr("axes", IntList{2, 3})),
               HasSubstr("4 sizes or scales are given for 2 axes"));
   const auto linear = [] { return ResizeNode("linear", "half_pixel").Input(Counting({1, 1, 2, 2})); };
@@ -234,6 +243,8 @@ struct ResizeByDefinition {
   std::string mode, coordinates, rounding;
   Shape in, out;
   std::vector<double> scales;
+  bool antialias = false, exclude_outside = false;
+  double cubic = -0.75;
 
   // Where output position i stands in the input.
   double Position(size_t axis, int64_t i) const {
@@ -244,6 +255,11 @@ struct ResizeByDefinition {
     if (coordinates == "tf_half_pixel_for_nn") return (at + 0.5) / scale;
     if (coordinates == "align_corners") return out[axis] == 1 ? 0 : at * last(in) / last(out);
     if (coordinates == "pytorch_half_pixel" && out[axis] == 1) return 0;
+    if (coordinates == "half_pixel_symmetric") {
+      const auto whole = static_cast<double>(in[axis]);
+      const double adjustment = static_cast<double>(out[axis]) / (scale * whole);
+      return whole / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5;
+    }
     return (at + 0.5) / scale - 0.5;
   }
 
@@ -255,6 +271,29 @@ struct ResizeByDefinition {
     return std::round(at);
   }
 
+  double Kernel(double distance) const {
+    const double x = std::abs(distance);
+    if (mode == "linear") return std::max(0.0, 1 - x);
+    if (x <= 1) return (cubic + 2) * x * x * x - (cubic + 3) * x * x + 1;
+    return x < 2 ? cubic * x * x * x - 5 * cubic * x * x + 8 * cubic * x - 4 * cubic : 0;
+  }
+
+  // A window around the element on the left, as ONNX defines it, and what each of its elements counts.
+  std::vector<std::pair<double, double>> Window(size_t axis, int64_t i) const {
+    const double position = Position(axis, i), scale = antialias ? std::min(1.0, scales[axis]) : 1;
+    const double left = std::ceil(position) - 1, ratio = position - left;
+    const double start = std::floor((mode == "linear" ? -1 : -2) / scale) + 1;
+    std::vector<std::pair<double, double>> window;
+    double sum = 0;
+    for (double at = start; at < 2 - start; ++at) {
+      const bool inside = left + at >= 0 && left + at < static_cast<double>(in[axis]);
+      window.emplace_back(left + at, exclude_outside && !inside ? 0 : Kernel(scale * (at - ratio)));
+      sum += window.back().second;
+    }
+    for (auto& [at, weight] : window) weight /= sum;
+    return window;
+  }
+
   double Element(const Tensor& image, int64_t i, int64_t j) const {
     // Outside lies what is at the edge.
     const auto pixel = [&](double y, double x) {
@@ -264,6 +303,13 @@ struct ResizeByDefinition {
     };
     const double y = Position(2, i), x = Position(3, j);
     if (mode == "nearest") return pixel(Nearest(y), Nearest(x));
+    if (mode == "cubic" || antialias) {
+      double sum = 0;
+      for (const auto& [row, of_row] : Window(2, i)) {
+        for (const auto& [column, of_column] : Window(3, j)) sum += of_row * of_column * pixel(row, column);
+      }
+      return sum;
+    }
     const double top = std::floor(y), left = std::floor(x), v = y - top, u = x - left;
     return (1 - v) * ((1 - u) * pixel(top, left) + u * pixel(top, left + 1)) +
            v * ((1 - u) * pixel(top + 1, left) + u * pixel(top + 1, left + 1));
@@ -306,6 +352,71 @@ TEST(ResizeNode, FollowsTheDefinitions) {
       }
     }
   }
+}
+
+TEST(ResizeNode, CubicAndAntialiasedFollowTheDefinitions) {
+  TestRandom random(6);
+  for (const char* coordinates :
+       {"asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric"}) {
+    for (int trial = 0; trial < 48; ++trial) {
+      ResizeByDefinition want;
+      want.antialias = trial % 2 == 1;
+      want.mode = trial % 4 == 1 ? "linear" : "cubic";
+      want.exclude_outside = want.mode == "cubic" && trial % 3 == 0;
+      want.coordinates = coordinates;
+      want.cubic = trial % 5 == 0 ? -0.5 : -0.75;
+      want.in = {1, 1, random.Integer(1, 9), random.Integer(1, 9)};
+      want.out = {1, 1, random.Integer(1, 14), random.Integer(1, 14)};
+      for (size_t axis = 0; axis < 4; ++axis) {
+        want.scales.push_back(static_cast<float>(want.out[axis]) / static_cast<float>(want.in[axis]));
+      }
+      const Tensor image = RandomIntegers(want.in, trial);
+      const Tensor out = ResizeNode(want.mode, coordinates, 19)
+                             .Attr("antialias", int64_t{want.antialias})
+                             .Attr("exclude_outside", int64_t{want.exclude_outside})
+                             .Attr("cubic_coeff_a", static_cast<float>(want.cubic))
+                             .Input(image)
+                             .Absent()
+                             .Absent()
+                             .Const(Ints({4}, want.out))
+                             .Evaluate();
+      ASSERT_EQ(out.shape(), want.out);
+      for (int64_t i = 0; i < out.size(); ++i) {
+        ASSERT_NEAR(out.floats()[i], want.Element(image, i / want.out[3], i % want.out[3]), 1e-3)
+            << coordinates << " trial " << trial << " " << ShapeToString(want.in) << " to "
+            << ShapeToString(want.out) << " element " << i;
+      }
+    }
+  }
+}
+
+TEST(ResizeNode, CropsAndKeepsTheAspect) {
+  const auto crop = [](const std::vector<float>& roi, const std::string& mode) {
+    return F(ResizeNode(mode, "tf_crop_and_resize")
+                 .Attr("extrapolation_value", 9.0f)
+                 .Input(Counting({1, 1, 3, 3}))
+                 .Const(Floats({8}, roi))
+                 .Absent()
+                 .Const(Ints({4}, {1, 1, 2, 2}))
+                 .Evaluate());
+  };
+  EXPECT_THAT(crop({0, 0, 0, 0, 1, 1, 1, 0.5f}, "linear"), ElementsAre(1, 2, 7, 8));
+  EXPECT_THAT(crop({0, 0, 0, 0, 1, 1, 0.25f, 0.75f}, "linear"), ElementsAre(1, 2.5f, 2.5f, 4));
+  EXPECT_THAT(crop({0, 0, 0.5f, -1, 1, 1, 2, 0}, "nearest"), ElementsAre(9, 4, 9, 9));
+  EXPECT_THAT(crop({0, 0, NAN, 0, 1, 1, 1, 1}, "cubic"), ElementsAre(9, 9, 9, 9));
+  const auto sized = [](const std::string& policy) {
+    return ResizeNode("nearest", "half_pixel", 18)
+        .Attr("keep_aspect_ratio_policy", policy)
+        .Attr("axes", IntList{3, 2})
+        .Input(Counting({1, 1, 4, 8}))
+        .Absent()
+        .Absent()
+        .Const(Ints({2}, {12, 2}))
+        .Evaluate()
+        .shape();
+  };
+  EXPECT_EQ(sized("not_larger"), (Shape{1, 1, 2, 4}));
+  EXPECT_EQ(sized("not_smaller"), (Shape{1, 1, 6, 12}));
 }
 
 }  // namespace
