@@ -33,22 +33,22 @@ def conv(source, target, weight):
 
 def model(nodes, inputs, outputs, initializers, opset=17):
     graph = helper.make_graph(nodes, "test", inputs, outputs, initializers)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     onnx.checker.check_model(made)
     return made.SerializeToString()
 
 
 def small(batch=1):
-    """Two convolutions, an op that tilesmith refuses (a cubic Resize) between them, a sum around all of it."""
+    """Two convolutions, an op that tilesmith refuses (a Binarizer) between them, a sum around all of it."""
     nodes = [
         conv("x", "a", "w1"),
         helper.make_node("Relu", ["a"], ["b"], name="b"),
-        helper.make_node("Resize", ["b", "", "scales"], ["c"], mode="cubic", name="c"),
+        helper.make_node("Binarizer", ["b"], ["c"], domain="ai.onnx.ml", threshold=0.5, name="c"),
         conv("c", "d", "w2"),
         helper.make_node("Add", ["d", "b"], ["y"], name="y"),
     ]
-    scales = numpy_helper.from_array(np.ones(4, np.float32), "scales")
-    initializers = [weights("w1", 8, 3, 3, 3), weights("w2", 8, 8, 3, 3), scales]
+    initializers = [weights("w1", 8, 3, 3, 3), weights("w2", 8, 8, 3, 3)]
     return model(nodes, [floats("x", batch, 3, 12, 12)], [floats("y", batch, 8, 12, 12)], initializers)
 
 
