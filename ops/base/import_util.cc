@@ -55,6 +55,10 @@ const Shape& ShapeOfRank(const NodeSpec& spec, size_t index, size_t rank) {
   return shape;
 }
 
+bool IsKnown(const NodeSpec& spec, size_t index) {
+  return !spec.HasInput(index) || spec.inputs[index].constant;
+}
+
 void NeedKnown(const NodeSpec& spec, size_t index, std::string_view what) {
   if (spec.inputs.at(index).constant) return;
   Refuse(spec, fmt::format("{} must be constant, it depends on the network's inputs", what));

@@ -12,6 +12,8 @@ void NeedInputs(const NodeSpec& spec, size_t least, size_t most);
 // The shape of input `index`; refuses unless its rank is `rank`.
 const Shape& ShapeOfRank(const NodeSpec& spec, size_t index, size_t rank);
 
+// Whether input `index` is absent or constant: known when the network is loaded.
+bool IsKnown(const NodeSpec& spec, size_t index);
 // Refuses an input that is none known at load time; `what` it is, for the message. For inputs that no size
 // depends on: nodes whose output's size depends on one are left to the network's tail.
 void NeedKnown(const NodeSpec& spec, size_t index, std::string_view what);

@@ -35,8 +35,8 @@ float ClipBound(const NodeSpec& spec, std::string_view attribute, size_t input, 
 
 BuiltOp BuildClip(const NodeSpec& spec) {
   NeedInputs(spec, 1, 3);
-  const auto known = [&](size_t index) { return !spec.HasInput(index) || spec.inputs[index].constant; };
-  if (spec.inputs[0].type != DataType::kF32 || !known(1) || !known(2)) return BuildClipByNodes(spec);
+  const bool known = IsKnown(spec, 1) && IsKnown(spec, 2);
+  if (spec.inputs[0].type != DataType::kF32 || !known) return BuildClipByNodes(spec);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();
   float low = ClipBound(spec, "min", 1, -kInfinity), high = ClipBound(spec, "max", 2, kInfinity);

@@ -60,7 +60,7 @@ BuiltOp BuildPad(const NodeSpec& spec) {
     Refuse(spec, fmt::format("pads has {} values for {} axes", pads->size(), axes.size()));
   }
   const PadMode mode = ParseMode(spec);
-  if (mode == PadMode::kConstant && spec.HasInput(2) && !spec.inputs[2].constant) return BuildFill(spec);
+  if (mode == PadMode::kConstant && !IsKnown(spec, 2)) return BuildFill(spec);
   float value = spec.Float("value", 0);
   if (mode == PadMode::kConstant && spec.HasInput(2)) {
     const std::vector<float> values = ConstantFloats(spec, 2);

@@ -54,10 +54,6 @@ std::vector<float> Broadcast(const NodeSpec& spec, size_t index, const Shape& sh
   return all;
 }
 
-bool IsKnown(const NodeSpec& spec, size_t index) {
-  return !spec.HasInput(index) || spec.inputs[index].constant;
-}
-
 // The same node with neither scale nor shift, whose scales are `ones`; then scale and shift, which are not
 // known yet, as `parameter` gives them.
 template <typename Parameter>

@@ -1,6 +1,7 @@
 #include "templates/direct/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layouts/base/sizes.h"
 #include "templates/base/conv_template.h"
@@ -65,7 +66,7 @@ double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats
   const int64_t channels = w.ic / w.g;
   const int64_t vectors = CeilDiv(w.oc / w.g, vector_floats), chunks = CeilDiv(vectors, c.oc_vectors);
   const int64_t fewer = vectors / chunks, larger_chunks = vectors % chunks;
-  const auto taps = static_cast<double>(channels * w.kh * w.kw);
+  const double taps = static_cast<double>(channels) * static_cast<double>(w.kh * w.kw);
   const auto passes = static_cast<double>(c.ic_pass == 0 ? 1 : CeilDiv(channels, c.ic_pass));
   double cycles = 0;
   for (const TileRun& run : CutRow(w, cut)) {
@@ -83,24 +84,27 @@ double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats
 // Its tasks' arithmetic, and what they read from beyond the second-level cache. Neighbouring tasks share the
 // input or the weights, and meet the other again if all of it has stayed.
 double BusiestCoreCycles(const ConvWorkload& w, const DirectConfig& c, double row_cycles, const Target& cpu) {
-  const int64_t chunks = w.g * CeilDiv(CeilDiv(w.oc / w.g, cpu.vector_floats()), c.oc_vectors);
-  const int64_t passes = c.ic_pass == 0 ? 1 : CeilDiv(w.ic / w.g, c.ic_pass);
   const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
-  const int64_t width = c.flat_width > 0 ? c.flat_width : w.iw;
-  const int64_t channels = w.ic / w.g, blocks = w.mb * CeilDiv(height, c.rows);
-  const int64_t input = InputRowsOfTask(w, c) * width * channels * kFloatBytes;
-  const int64_t weights = c.oc_vectors * cpu.vector_floats() * channels * w.kh * w.kw * kFloatBytes;
-  const int64_t output = c.rows * width / w.sw * c.oc_vectors * cpu.vector_floats() * kFloatBytes;
-  const int64_t shared = c.oc_inner ? input : weights, other = c.oc_inner ? weights : input;
-  const int64_t neighbours = c.oc_inner ? chunks : blocks;
-  const int64_t tasks = CeilDiv(chunks * blocks, cpu.cores);
-  const auto fits = [&](int64_t bytes) { return bytes <= cpu.l2_bytes / 2; };
-  const int64_t shared_reads = fits((input + weights) / passes + output) ? CeilDiv(tasks, neighbours) : tasks;
-  const int64_t other_reads = fits(other * neighbours) ? std::min(tasks, neighbours) : tasks;
-  const int64_t read = shared * shared_reads + other * other_reads;
-  return static_cast<double>(tasks * c.rows) * row_cycles / static_cast<double>(chunks) +
-         static_cast<double>(read) / kL3BytesPerCycle +
-         static_cast<double>(weights * chunks) / kMemoryBytesPerCycle;
+  const auto width = static_cast<double>(c.flat_width > 0 ? c.flat_width : w.iw);
+  const int64_t vectors = CeilDiv(w.oc / w.g, cpu.vector_floats());
+  const auto chunks = static_cast<double>(w.g * CeilDiv(vectors, c.oc_vectors));
+  const auto blocks = static_cast<double>(w.mb * CeilDiv(height, c.rows));
+  const auto channels = static_cast<double>(w.ic / w.g), rows = static_cast<double>(c.rows);
+  const double passes = c.ic_pass == 0 ? 1 : std::ceil(channels / static_cast<double>(c.ic_pass));
+  const auto chunk_bytes = static_cast<double>(c.oc_vectors * cpu.vector_floats() * kFloatBytes);
+  const double input = static_cast<double>(InputRowsOfTask(w, c)) * width * channels * kFloatBytes;
+  const double weights = chunk_bytes * channels * static_cast<double>(w.kh * w.kw);
+  const double output = rows * width / static_cast<double>(w.sw) * chunk_bytes;
+  const double shared = c.oc_inner ? input : weights, other = c.oc_inner ? weights : input;
+  const double neighbours = c.oc_inner ? chunks : blocks;
+  const double tasks = std::ceil(chunks * blocks / cpu.cores);
+  const auto fits = [&](double bytes) { return bytes <= static_cast<double>(cpu.l2_bytes) / 2; };
+  const double shared_reads =
+      fits((input + weights) / passes + output) ? std::ceil(tasks / neighbours) : tasks;
+  const double other_reads = fits(other * neighbours) ? std::min(tasks, neighbours) : tasks;
+  return tasks * rows * row_cycles / chunks +
+         (shared * shared_reads + other * other_reads) / kL3BytesPerCycle +
+         weights * chunks / kMemoryBytesPerCycle;
 }
 
 double CyclesOf(const Schedule& g, const Target& cpu) {

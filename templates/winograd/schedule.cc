@@ -181,21 +181,21 @@ LoopFeatures FeaturesOf(const Schedule& g) {
 
 double CyclesOf(const Schedule& g, const Target& cpu) {
   constexpr double kTransform = 6;  // of a vector of a window's element: additions, a load, a store
-  const bool blocks = g.config.partition == Partition::kTileBlocks;
   const auto elements = static_cast<double>(g.elements()), cores = static_cast<double>(cpu.cores);
   const ConvWorkload product = ProductOf(g.workload, g.block_tiles, g.vector_floats);
   const double products = elements * direct::RowCycles(product, g.config.product, g.vector_floats);
-  const double transforms =
-      kTransform * elements * static_cast<double>(g.block_tiles * (g.in_vectors + g.out_vectors));
-  const double weights = elements * static_cast<double>(product.ic * product.oc * kFloatBytes);
-  const double memory = weights / kMemoryBytesPerCycle;
-  if (!blocks) {  // what one stage writes the next one reads
-    const double scratch = 2 * static_cast<double>(g.scratch * kFloatBytes) / kL3BytesPerCycle;
-    return (products + transforms + scratch + weights / kL3BytesPerCycle) / cores + memory;
+  const double transforms = kTransform * elements * static_cast<double>(g.block_tiles) *
+                            static_cast<double>(g.in_vectors + g.out_vectors);
+  const double weights =
+      elements * static_cast<double>(product.ic) * static_cast<double>(product.oc) * kFloatBytes;
+  const double first_read = weights / kMemoryBytesPerCycle, read = weights / kL3BytesPerCycle;
+  if (g.config.partition != Partition::kTileBlocks) {  // what one stage writes the next one reads
+    const double scratch = 2.0 * static_cast<double>(g.scratch) * kFloatBytes / kL3BytesPerCycle;
+    return (products + transforms + scratch + read) / cores + first_read;
   }
-  const auto task_count = static_cast<double>(CeilDiv(CeilDiv(g.tiles, g.block_tiles), cpu.cores));
+  const auto tasks = static_cast<double>(CeilDiv(CeilDiv(g.tiles, g.block_tiles), cpu.cores));
   const bool stays = weights <= static_cast<double>(cpu.l2_bytes) / 2;
-  return task_count * (products + transforms + (stays ? 0 : weights / kL3BytesPerCycle)) + memory;
+  return tasks * (products + transforms + (stays ? 0 : read)) + first_read;
 }
 
 // A plain sum's bound counts `terms` roundings in a row, which random ones stay below by far: by sqrt(terms)

@@ -2,6 +2,7 @@
 #include "ops/movement/depth_to_space.h"
 #include "ops/movement/indexing.h"
 #include "ops/resize/resize.h"
+#include "ops/sampling/grid_sample.h"
 #include "tests/ops/kernel_check.h"
 
 namespace tilesmith {
@@ -33,6 +34,21 @@ TEST(ImageKernels, Slice) {
   Check({Slice({{4, 0, kEnd, 2}, {1, 1, 2, 1}}), {{2, 3, 2, 2, 5}}});
   ExpectRunsEverywhere(*Slice({{1, 0, 5, 1}}), {{1, 9, 3, 3}});
   EXPECT_FALSE(Slice({{1, 0, 1, 1}})->RunsIn(Layout::Nhwc(), std::vector<Shape>{{2, 3, 2, 2, 5}}));
+}
+
+// Most places lie outside: coordinates reach from -4 to 4.
+TEST(ImageKernels, GridSample) {
+  for (const SamplePadding padding :
+       {SamplePadding::kZeros, SamplePadding::kBorder, SamplePadding::kReflection}) {
+    for (const bool align_corners : {false, true}) {
+      const auto op = std::make_shared<GridSampleOp>(SampleMode::kLinear, padding, align_corners);
+      for (const int64_t channels : {1, 3, 17}) {
+        Check({op, {{2, channels, 5, 7}, {2, 9, 17, 2}}, 4 * kUlp});
+        Check({op, {{1, channels, 1, 4}, {1, 1, 3, 2}}, 4 * kUlp});
+      }
+      Check({op, {{3, 2, 6, 1}, {3, 70, 71, 2}}, 4 * kUlp, false, 11});
+    }
+  }
 }
 
 TEST(ImageKernels, DepthToSpace) {

@@ -13,7 +13,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/onnx_type.h"
 #include "ops/graph/reference_run.h"
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <functional>
 
-#include "ops/graph/reference_run.h"
-#include "ops/passes/passes.h"
-#include "tests/ops/onnx_model.h"
 #include "tests/ops/test_node.h"
+#include "tests/support/ops/written_model.h"
 
 namespace tilesmith {
 namespace {
@@ -17,28 +15,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
-
-// The model's outputs, the tail's where it has one, optimised and not.
-std::vector<Tensor> Outputs(const OnnxModel& model, const std::vector<Tensor>& inputs) {
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& input : inputs) pointers.push_back(&input);
-  const Graph graph = OptimizeGraph(model.Import());
-  std::vector<Tensor> values = RunReference(graph, pointers);
-  if (!graph.tail()) return values;
-  pointers.clear();
-  for (const Tensor& value : values) pointers.push_back(&value);
-  return graph.tail()->Run(pointers);
-}
-
-std::string ImportError(const OnnxModel& model) {
-  try {
-    model.Import();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kBadModel);
-    return error.what();
-  }
-  return "no error";
-}
 
 onnx::AttributeProto& Attribute(onnx::NodeProto& node, const std::string& name,
                                 onnx::AttributeProto::AttributeType type) {
@@ -249,147 +225,6 @@ TEST(WrittenNodes, WhatDependsOnValuesIsTheTail) {
   }
   model.Node("Frobnicate", {"chosen"}, {"unknown"}, "late");
   EXPECT_THAT(ImportError(model), HasSubstr("Frobnicate (node \"late\")"));
-}
-
-// A node whose parameters are known against the same node whose parameters are inputs, which must be nodes of
-// the graph and no tail.
-struct Parameters {
-  std::string op_type;
-  int64_t opset;
-  std::vector<Tensor> inputs;
-  std::function<void(onnx::NodeProto&)> attributes = {};
-};
-
-OnnxModel ModelOf(const Parameters& given, bool constant) {
-  OnnxModel model(given.opset);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < given.inputs.size(); ++i) {
-    const Tensor& tensor = given.inputs[i];
-    names.push_back(fmt::format("in{}", i));
-    const bool floats = tensor.type() == DataType::kF32;
-    if (i > 0 && constant && floats) {
-      model.Floats(names[i], tensor.shape(), F(tensor));
-    } else if (i > 0 && (constant || given.op_type == "Pad") && !floats) {
-      model.Ints(names[i], I(tensor));
-    } else {
-      const std::vector<OnnxDim> dims(tensor.shape().begin(), tensor.shape().end());
-      model.Input(names[i], dims, floats ? onnx::TensorProto::FLOAT : onnx::TensorProto::INT64);
-    }
-  }
-  onnx::NodeProto& node = model.Node(given.op_type, names, {"y"});
-  if (given.attributes) given.attributes(node);
-  model.Output("y");
-  return model;
-}
-
-TEST(WrittenNodes, ParametersThatAreNotConstantAreInputsOfNodes) {
-  const Tensor image = Counting({2, 4, 3, 2}), four = Floats({4}, {0.5f, -1, 2, 3}),
-               more = Floats({4}, {1, 2, -3, 0.25f}), rows = Counting({3, 4});
-  const std::vector<Parameters> nodes = {
-      {"PRelu", 16, {Floats({1, 4, 1, 1}, {-1, 2, -3, 4}), Floats({4, 1, 1}, {0.5f, -1, 2, 3})}},
-      {"LayerNormalization", 17, {rows, four, more}},
-      {"LayerNormalization", 17, {image, Counting({3, 2})}, [](auto& node) { SetInt(node, "axis", 2); }},
-      {"RMSNormalization", 23, {rows, four}},
-      {"InstanceNormalization", 6, {image, four, more}},
-      {"GroupNormalization", 21, {image, four, more}, [](auto& node) { SetInt(node, "num_groups", 2); }},
-      {"GroupNormalization",
-       18,
-       {image, Floats({2}, {3, -1}), Floats({2}, {1, 2})},
-       [](auto& node) { SetInt(node, "num_groups", 2); }},
-      {"BatchNormalization", 15, {image, four, more, four, Floats({4}, {1, 2, 3, 4})}},
-      {"Gemm", 13, {rows, Counting({4, 2}), Floats({2}, {5, -5})}},
-      {"Gemm", 13, {rows, Counting({4, 2}), Counting({3, 2})}},
-      {"Gemm",
-       13,
-       {rows, Counting({2, 4}), Floats({3, 1}, {1, 2, 3})},
-       [](auto& node) { SetInt(node, "transB", 1); }},
-      {"Clip", 13, {rows, Floats({}, {3}), Floats({}, {9})}},
-      {"Trilu", 14, {rows, Ints({1}, {1})}},
-      {"Pad", 13, {rows, Ints({4}, {1, 0, 0, 2}), Floats({1}, {-7})}},
-      {"Pow", 15, {rows, Ints({1}, {2})}},
-  };
-  for (const Parameters& given : nodes) {
-    SCOPED_TRACE(given.op_type);
-    const OnnxModel inputs = ModelOf(given, false);
-    EXPECT_EQ(inputs.Import().tail(), nullptr);
-    std::vector<Tensor> all = given.inputs;
-    if (given.op_type == "Pad") all.erase(all.begin() + 1);
-    const Tensor expected = Outputs(ModelOf(given, true), {given.inputs[0]})[0],
-                 actual = Outputs(inputs, all)[0];
-    ASSERT_EQ(actual.shape(), expected.shape());
-    for (int64_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(actual.floats()[i], expected.floats()[i], 1e-5 + 1e-5 * std::abs(expected.floats()[i]));
-    }
-  }
-  EXPECT_THAT(ImportError(ModelOf({"CumSum", 14, {rows, Ints({}, {1})}}, false)),
-              AllOf(HasSubstr("CumSum"), HasSubstr("must be constant")));
-  EXPECT_THAT(ImportError(ModelOf({"LayerNormalization", 17, {rows, Counting({3})}}, false)),
-              HasSubstr("does not fit"));
-  EXPECT_THAT(ImportError(ModelOf({"BatchNormalization", 15, {image, four, four, four, rows}}, false)),
-              HasSubstr("values for 4 channels"));
-}
-
-// The fused operators against MatMul, Softmax and reshapes.
-TEST(WrittenNodes, FusedAttentionIsWhatItsPartsAre) {
-  constexpr int64_t kBatch = 2, kRows = 3, kHeads = 2, kWidth = 4, kEach = kWidth / kHeads;
-  const auto wave = [](const Shape& shape, float step) {
-    Tensor tensor(shape);
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      tensor.floats()[i] = std::sin(step * static_cast<float>(i + 1));
-    return tensor;
-  };
-  const Tensor x = wave({kBatch, kRows, 5}, 0.7f), w = wave({5, 3 * kWidth}, 0.31f),
-               b = wave({3 * kWidth}, 2);
-  const Tensor scores_bias = wave({1, kHeads, kRows, kRows}, 1.3f);
-  for (const bool masked : {false, true}) {
-    OnnxModel fused(17), heads(17), parts(17);
-    for (OnnxModel* model : {&fused, &heads, &parts}) {
-      model->Input("x", {kBatch, kRows, 5});
-      model->Floats("w", w.shape(), F(w));
-      model->Floats("b", b.shape(), F(b));
-      model->Floats("bias", scores_bias.shape(), F(scores_bias));
-      onnx::TensorProto& mask = model->Weight("mask", {kBatch, kRows}, onnx::TensorProto::INT32);
-      for (const int value : {1, 1, 0, 1, 0, 1}) mask.add_int32_data(value);
-      model->Output("y");
-    }
-    const auto with_heads = [](onnx::NodeProto& node) {
-      node.set_domain("com.microsoft");
-      SetInt(node, "num_heads", kHeads);
-    };
-    const std::string mask = masked ? "mask" : "";
-    with_heads(fused.Node("Attention", {"x", "w", "b", mask, "", "bias"}, {"y"}));
-    for (OnnxModel* model : {&heads, &parts}) {
-      model->Node("MatMul", {"x", "w"}, {"all"});
-      model->Ints("sizes", {kWidth, kWidth, kWidth});
-      SetInt(model->Node("Split", {"all", "sizes"}, {"q0", "k0", "v0"}), "axis", -1);
-      SetInt(model->Node("Split", {"b", "sizes"}, {"bq", "bk", "bv"}), "axis", 0);
-    }
-    with_heads(heads.Node("MultiHeadAttention", {"q0", "k0", "v0", "b", mask, "bias"}, {"y"}));
-    parts.Ints("apart", {kBatch, kRows, kHeads, kEach});
-    parts.Ints("together", {kBatch, kRows, kWidth});
-    for (const std::string name : {"q", "k", "v"}) {
-      parts.Node("Add", {name + "0", "b" + name}, {name + "1"});
-      parts.Node("Reshape", {name + "1", "apart"}, {name + "2"});
-      const std::vector<int64_t> perm = name == "k" ? IntList{0, 2, 3, 1} : IntList{0, 2, 1, 3};
-      SetInts(parts.Node("Transpose", {name + "2"}, {name}), "perm", perm);
-    }
-    parts.Floats("scale", {}, {1 / std::sqrt(static_cast<float>(kEach))});
-    parts.Floats("hidden", {kBatch, 1, 1, kRows}, {0, 0, -1e4f, 0, -1e4f, 0});
-    parts.Node("MatMul", {"q", "k"}, {"s0"});
-    parts.Node("Mul", {"s0", "scale"}, {"s1"});
-    parts.Node("Add", {"s1", "bias"}, {"s2"});
-    if (masked) parts.Node("Add", {"s2", "hidden"}, {"s3"});
-    parts.Node("Softmax", {masked ? "s3" : "s2"}, {"s"});
-    parts.Node("MatMul", {"s", "v"}, {"y0"});
-    SetInts(parts.Node("Transpose", {"y0"}, {"y1"}), "perm", {0, 2, 1, 3});
-    parts.Node("Reshape", {"y1", "together"}, {"y"});
-    const std::vector<float> expected = F(Outputs(parts, {x})[0]);
-    for (const OnnxModel* model : {&fused, &heads}) {
-      const std::vector<float> actual = F(Outputs(*model, {x})[0]);
-      ASSERT_EQ(actual.size(), expected.size());
-      for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5);
-    }
-  }
 }
 
 TEST(WrittenNodes, StatisticsOfLayerNormalizationAreOutputs) {

@@ -164,6 +164,30 @@ TEST(DirectSpace, DefaultsAreValidAndCodeStaysSmall) {
   }
 }
 
+// A tile of one vector asks for a load with every FMA, and one of two positions for a weight vector with
+// every other.
+TEST(DirectSpace, DefaultsFeedTheFmas) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    Target cpu;
+    cpu.isa = isa;
+    cpu.cores = 2;
+    cpu.l2_bytes = 512 << 10;
+    for (const char* text :
+         {"ic128ih56oc128oh56kh3ph1", "ic512ih7oc512oh7kh3ph1", "ic256ih56oc128oh56kh1",
+          "ic2048ih7oc1024oh7kh1", "ic256ih56oc256oh28kh3sh2ph1", "ic3ih224oc64oh112kh7sh2ph3",
+          "ic768ih1iw50oc3072oh1ow50kh1", "g8ic128ih28oc128oh28kh3ph1"}) {
+      const ConvWorkload w = ParseWorkload(text);
+      const DirectConfig c = ReadConfig(DirectTemplate().Default(w, cpu));
+      const int64_t vectors = std::min(c.oc_vectors, CeilDiv(w.oc / w.g, cpu.vector_floats()));
+      EXPECT_GE(c.width_tile, 4) << text;
+      EXPECT_GE(vectors * c.width_tile, 10) << text;
+      if (isa == Isa::kAvx2) {
+        EXPECT_GE(vectors, 2) << text;
+      }
+    }
+  }
+}
+
 TEST(DirectSpace, RefusesWithReasons) {
   const Target cpu = CpuWith(Isa::kAvx512);
   ConvWorkload depthwise = SquareConv(64, 14, 64, 3);

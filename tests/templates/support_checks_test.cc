@@ -37,6 +37,8 @@ void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& w
                              features.task_output_bytes}) {
     EXPECT_TRUE(std::isfinite(value) && value > 0) << value;
   }
+  const double cycles = conv_template.Cycles(workload, preset, cpu).value_or(1);
+  EXPECT_TRUE(std::isfinite(cycles) && cycles > 0) << cycles;
 }
 
 TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {

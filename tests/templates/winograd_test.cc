@@ -95,6 +95,13 @@ TEST(WinogradTemplate, RefusesWithAReason) {
       WinogradTemplate().Supports(ParseWorkload("mb1ic64ih14oc64kh3ph1"), CapIsa(cpu, Isa::kPortable)).ok);
 }
 
+// Without tuning nobody has said how large errors may be.
+TEST(WinogradTemplate, DefaultsKeepToTilesOfSmallErrors) {
+  for (const char* text :
+       {"ic128ih56oc128oh56kh3ph1", "ic512ih14oc512oh14kh3ph1", "ic64ih28oc64oh14kh3sh2ph1"})
+    EXPECT_LE(WinogradTemplate().Default(ParseWorkload(text), TestCpu()).Get("tile"), 4) << text;
+}
+
 TEST(WinogradTemplate, ScratchDoesNotGrowWithTheBatch) {
   if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "generates x86 code";
   const Target cpu = TestCpu();

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "ops/graph/reference_run.h"
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"

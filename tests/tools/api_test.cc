@@ -366,6 +366,9 @@ TEST_F(InstalledTest, CMakeFindsItAndTheExamplesRun) {
   EXPECT_THAT(cc.out, testing::HasSubstr("the largest of 1000 is number"));
   EXPECT_THAT(cc.out, testing::StartsWith(c.out));
   EXPECT_THAT(cc.out, testing::HasSubstr(" us  direct"));
+  const ProgramResult sizes = Run({Build() + "/sizes", kNetwork, "64", "96", "64"});
+  EXPECT_EQ(sizes.exit_code, 0) << sizes.err;
+  EXPECT_EQ(sizes.out, "1x1000 of f32\n1x1000 of f32\n1x1000 of f32\n");
   EXPECT_EQ(Run({Build() + "/classify", "resnet51"}).exit_code, 1);
   EXPECT_EQ(Run({Build() + "/classify_c", "resnet51"}).exit_code, 2);
 }

@@ -105,6 +105,7 @@ bool IsOurs(const std::string& command) {
 }
 
 std::string ScaledDown(std::string text) {
+  const bool sized = text.find("--input-shape ") != std::string::npos;
   const std::pair<const char*, const char*> substitutions[] = {
       {"--time-budget [0-9a-z.]+", "--trials 2"},  // a short budget could leave a task without a record
       {"--trials [0-9]+", "--trials 2"},
@@ -112,7 +113,7 @@ std::string ScaledDown(std::string text) {
       {"--runs [0-9]+", "--runs 2"},
       {"--seeds [0-9]+", "--seeds 1"},
       {"--suite [a-z_]+", "--suite tools/suites/two.txt"},
-      {"resnet(18|50) ", "squeezenet1_1 --input-shape input=1x3x64x64 "},
+      {"resnet(18|50) ", sized ? "squeezenet1_1 " : "squeezenet1_1 --input-shape input=1x3x64x64 "},
       {"layer1.0.conv2 ", "features.3.expand3x3 "},
   };
   for (const auto& [pattern, replacement] : substitutions) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {

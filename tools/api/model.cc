@@ -247,12 +247,8 @@ struct Session::Impl {
     if (const auto* known = others.Find(shapes)) return **known;
     const PreparedSizePtr size = model->sizes->For(shapes);
     auto sized = std::make_unique<SizedRun>(size, cores);
-    const SizesLimit& limit = model->sizes->limit();
-    others.DropWhile([&](const auto& kept) {
-      size_t bytes = MemoryOf(first.size()) + MemoryOf(*size);
-      for (const auto& [key, other] : kept) bytes += MemoryOf(other->size());
-      return kept.size() >= limit.count || bytes > limit.bytes;
-    });
+    others.MakeRoom(model->sizes->limit(), MemoryOf(first.size()) + MemoryOf(*size),
+                    [](const std::unique_ptr<SizedRun>& kept) { return MemoryOf(kept->size()); });
     return *others.Add(shapes, std::move(sized));
   }
 
@@ -387,7 +383,11 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 
   auto impl = std::make_shared<Impl>();
   impl->device = machine;
-  const auto prepare = [=, base = listed[0], path = options.plan](const InputShapes& shapes) {
+  const auto prepare_graph = [machine, path = options.plan](Graph of_size) {
+    const Plan its_plan = LoadPlan(path, of_size, machine, {.other_sizes = true});
+    return Prepare(std::move(of_size), its_plan, machine);
+  };
+  const auto prepare = [=, base = listed[0]](const InputShapes& shapes) {
     if (StateOf(base.model) != state) {
       throw Error(ErrorCode::kEnvironment, fmt::format("{} has changed since it was loaded", base.model));
     }
@@ -395,19 +395,17 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
     sized.batch = 0;
     sized.input_shapes.clear();
     for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
-    Graph other = LoadModel(sized);
-    const Plan of_size = LoadPlan(path, other, machine, {.other_sizes = true});
-    return Prepare(std::move(other), of_size, machine);
+    return prepare_graph(LoadModel(sized));
   };
   const size_t count = std::max(static_cast<size_t>(options.sizes), listed.size());
   impl->sizes = std::make_unique<PreparedSizes>(
       std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine)),
       SizesLimit{count > 0 ? count - 1 : 0, static_cast<size_t>(bytes)}, prepare);
   for (size_t i = 1; i < listed.size(); ++i) {
-    const Graph other = LoadModel(listed[i]);
+    Graph other = LoadModel(listed[i]);
     InputShapes shapes;
     for (const Graph::NodeId id : other.GraphInputs()) shapes.push_back(other.node(id).shape);
-    impl->sizes->For(shapes);
+    impl->sizes->For(shapes, [&] { return prepare_graph(std::move(other)); });
   }
   return Model(std::move(impl));
 }

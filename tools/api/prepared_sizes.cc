@@ -29,6 +29,10 @@ PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit,
     : first_(std::move(first)), limit_(limit), prepare_(std::move(prepare)) {}
 
 PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
+  return For(shapes, [&] { return prepare_(shapes); });
+}
+
+PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::function<PreparedSize()>& make) {
   if (shapes == first_->shapes) return first_;
   if (limit_.count == 0 || !prepare_) {
     throw Error(ErrorCode::kUsage,
@@ -44,7 +48,7 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
   }
   const std::lock_guard lock(mutex_);
   if (const PreparedSizePtr* known = others_.Find(shapes)) return *known;
-  const auto prepared = std::make_shared<const PreparedSize>(prepare_(shapes));
+  const auto prepared = std::make_shared<const PreparedSize>(make());
   const size_t needed = MemoryOf(*first_) + MemoryOf(*prepared);
   if (needed > limit_.bytes) {
     constexpr double kMebibyte = 1 << 20;
@@ -54,11 +58,7 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
                     TextOf(shapes), static_cast<double>(needed) / kMebibyte,
                     static_cast<double>(limit_.bytes) / kMebibyte));
   }
-  others_.DropWhile([&](const auto& kept) {
-    size_t bytes = needed;
-    for (const auto& [sizes, other] : kept) bytes += MemoryOf(*other);
-    return kept.size() >= limit_.count || bytes > limit_.bytes;
-  });
+  others_.MakeRoom(limit_, needed, [](const PreparedSizePtr& kept) { return MemoryOf(*kept); });
   return others_.Add(shapes, prepared);
 }
 

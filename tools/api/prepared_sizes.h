@@ -31,6 +31,12 @@ using PreparedSizePtr = std::shared_ptr<const PreparedSize>;
 // What weights, activations, inputs and outputs take: one session of this size.
 size_t MemoryOf(const PreparedSize& size);
 
+// How many sizes are kept beside the first, and in how much memory all together.
+struct SizesLimit {
+  size_t count = 0;
+  size_t bytes = 0;
+};
+
 // A bounded number of values by the sizes they are for; the least recently used goes first.
 template <typename Value>
 class RecentlyUsed {
@@ -48,10 +54,15 @@ class RecentlyUsed {
     values_.emplace_front(std::move(shapes), std::move(value));
     return values_.front().second;
   }
-  // Drops the least recently used ones while `too_much(all of them)`.
-  template <typename TooMuch>
-  void DropWhile(const TooMuch& too_much) {
-    while (!values_.empty() && too_much(values_)) values_.pop_back();
+  // Drops the least recently used ones until one more, which with the first size takes `needed` bytes, is
+  // within the limit; `bytes_of(value)` is what a kept one takes.
+  template <typename BytesOf>
+  void MakeRoom(const SizesLimit& limit, size_t needed, const BytesOf& bytes_of) {
+    for (const auto& [shapes, value] : values_) needed += bytes_of(value);
+    while (!values_.empty() && (values_.size() >= limit.count || needed > limit.bytes)) {
+      needed -= bytes_of(values_.back().second);
+      values_.pop_back();
+    }
   }
   template <typename Body>
   void ForEach(const Body& body) const {
@@ -60,12 +71,6 @@ class RecentlyUsed {
 
  private:
   std::list<std::pair<InputShapes, Value>> values_;
-};
-
-// How many sizes are kept beside the first, and in how much memory all together.
-struct SizesLimit {
-  size_t count = 0;
-  size_t bytes = 0;
 };
 
 // Thread-safe. Compiling a size holds others up that want one that is not known to them yet.
@@ -80,6 +85,8 @@ class PreparedSizes {
   // Throws Error(kUsage) where other sizes than the first are not taken, Error(kEnvironment) where it needs
   // more memory than the limit leaves beside the first, and what preparing throws.
   PreparedSizePtr For(const InputShapes& shapes);
+  // The same, prepared by `make` where it is not there.
+  PreparedSizePtr For(const InputShapes& shapes, const std::function<PreparedSize()>& make);
 
  private:
   const PreparedSizePtr first_;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph_tuner/executor/placement.h"
+#include "graph_tuner/plan/default_record.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"
@@ -66,6 +67,20 @@ TEST_P(HeuristicPlanOf, CoversEveryNodeAndTransform) {
       EXPECT_EQ(transformed.count(graph.node(step.node).name), 1u);
     }
   }
+}
+
+TEST(HeuristicPlan, TakesFewerMultiplicationsWhereTheyAreWorthTheirWeights) {
+  Target cpu;
+  cpu.isa = Isa::kAvx2;
+  cpu.cores = 2;
+  cpu.l2_bytes = 512 << 10;
+  const std::pair<const char*, const char*> expected[] = {
+      {"ic128ih56oc128oh56kh3ph1+bias+relu", "winograd"}, {"ic256ih28oc256oh28kh3ph1+bias+relu", "winograd"},
+      {"ic1024ih7oc1024oh7kh3ph1+bias+relu", "direct"},  // four times the weights for few pixels
+      {"ic128ih56oc128oh56kh3ph2dh1", "direct"},          {"ic512ih28oc256oh28kh1", "direct"},
+      {"g64ic64ih56oc64oh56kh3ph1", "depthwise"},         {"g32ic128ih56oc128oh56kh3ph1", "grouped"}};
+  for (const auto& [text, name] : expected)
+    EXPECT_EQ(DefaultRecord(ParseWorkload(text), cpu, 2).template_name, name) << text;
 }
 
 TEST(HeuristicPlan, ConcatsOfBuiltInNetworksMoveNothing) {

@@ -2,40 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 
-#include "layouts/tensor.h"
+#include "tests/support/ops/random_model_writer.h"
 
 namespace tilesmith {
 namespace {
 
-// A tensor of the model.
-struct Value {
-  std::string name;
-  Shape shape;
-
-  int64_t rank() const { return std::ssize(shape); }
-  int64_t size() const { return ElementCount(shape); }
-};
-
-void SetFloat(onnx::NodeProto& node, const std::string& name, float value) {
-  onnx::AttributeProto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::FLOAT);
-  attribute->set_f(value);
-}
-
-void SetString(onnx::NodeProto& node, const std::string& name, const std::string& value) {
-  onnx::AttributeProto* attribute = node.add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::STRING);
-  attribute->set_s(value);
-}
-
-class ModelMaker {
+class ModelMaker : public ModelWriter {
  public:
-  explicit ModelMaker(TestRandom& random) : random_(random), model_(20) { model_.proto.set_ir_version(9); }
+  using ModelWriter::ModelWriter;
 
   OnnxModel Make() {
     const int64_t inputs = random_.Integer(1, 2);
@@ -47,190 +23,15 @@ class ModelMaker {
     }
     const int64_t parts = Between(2, 8);
     for (int64_t i = 0; i < parts; ++i) AddPart();
-    for (const Value& value : values_) {
+    for (const ModelTensor& value : values_) {
       if (value.name == values_.back().name || Once(8)) MarkOutput(value);
     }
     return std::move(model_);
   }
 
  private:
-  static constexpr int64_t kMaxSize = 20000;  // of a tensor
-  const std::vector<int64_t> kChannels = {1, 3, 4, 7, 8, 12, 16, 17, 24};
-
-  bool Once(int64_t in) { return random_.Integer(1, in) == 1; }
-  int64_t Between(int64_t low, int64_t high) { return random_.Integer(low, high); }
-  int64_t Size() { return random_.Pick(std::vector<int64_t>{1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17}); }
-  std::string Fresh() { return "t" + std::to_string(names_++); }
-
-  void AddInput(const Shape& shape) {
-    const Value value{Fresh(), shape};
-    model_.Input(value.name, std::vector<OnnxDim>(shape.begin(), shape.end()));
-    values_.push_back(value);
-  }
-  // With an Identity where it is an input of the model.
-  void MarkOutput(const Value& value) {
-    const std::string name = "out_" + value.name;
-    model_.Node("Identity", {value.name}, {name});
-    onnx::ValueInfoProto* output = model_.graph().add_output();
-    output->set_name(name);
-    auto* tensor = output->mutable_type()->mutable_tensor_type();
-    tensor->set_elem_type(onnx::TensorProto::FLOAT);
-    for (const int64_t size : value.shape) tensor->mutable_shape()->add_dim()->set_dim_value(size);
-  }
-
-  Value Floats(const Shape& shape, float low = -1, float high = 1) {
-    std::vector<float> values(ElementCount(shape));
-    FillUniform(values, random_.Next(), low, high);
-    const std::string name = Fresh();
-    model_.Floats(name, shape, values);
-    return {name, shape};
-  }
-  Value Number(double value) {
-    const std::string name = Fresh();
-    model_.Floats(name, Once(3) ? Shape{1} : Shape{}, {static_cast<float>(value)});
-    return {name, {}};
-  }
-  std::string Ints(const std::vector<int64_t>& values) {
-    const std::string name = Fresh();
-    model_.Ints(name, values);
-    return name;
-  }
-
-  // A node with one output, of this shape; `attribute` sets what it has.
-  Value Node(const std::string& type, const std::vector<std::string>& inputs, const Shape& shape,
-             const std::function<void(onnx::NodeProto&)>& attribute = {}) {
-    const std::string name = Fresh();
-    onnx::NodeProto& node = model_.Node(type, inputs, {name}, Once(2) ? "" : type + "_" + name);
-    if (attribute) attribute(node);
-    return {name, shape};
-  }
-  Value Map(const std::string& type, const Value& x,
-            const std::function<void(onnx::NodeProto&)>& attribute = {}) {
-    return Node(type, {x.name}, x.shape, attribute);
-  }
-
-  static Shape Broadcast(const Shape& a, const Shape& b) {
-    Shape shape(std::max(a.size(), b.size()), 1);
-    for (const Shape* s : {&a, &b}) {
-      for (size_t i = 0; i < s->size(); ++i) {
-        int64_t& size = shape[shape.size() - s->size() + i];
-        size = std::max(size, (*s)[i]);
-      }
-    }
-    return shape;
-  }
-  static bool Fits(const Shape& a, const Shape& b) {
-    for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
-      const int64_t x = a[a.size() - i], y = b[b.size() - i];
-      if (x != y && x != 1 && y != 1) return false;
-    }
-    return ElementCount(Broadcast(a, b)) <= kMaxSize;
-  }
-  Value Binary(const std::string& type, const Value& a, const Value& b) {
-    return Node(type, {a.name, b.name}, Broadcast(a.shape, b.shape));
-  }
-  Value Either(const std::string& type, const Value& a, const Value& b) {
-    return Once(2) ? Binary(type, a, b) : Binary(type, b, a);
-  }
-
-  Value Reshape(const Value& x, const Shape& shape) {
-    if (x.shape == shape) return x;
-    return Node("Reshape", {x.name, Ints(shape)}, shape);
-  }
-  Value Transpose(const Value& x, const std::vector<int64_t>& order) {
-    Shape shape;
-    for (const int64_t axis : order) shape.push_back(x.shape[axis]);
-    return Node("Transpose", {x.name}, shape, [&](auto& node) { SetInts(node, "perm", order); });
-  }
-  Value Reduce(const std::string& type, const Value& x, std::vector<int64_t> axes, bool keep) {
-    Shape shape;
-    for (int64_t axis = 0; axis < x.rank(); ++axis) {
-      const bool reduced = std::ranges::find(axes, axis) != axes.end();
-      if (!reduced) shape.push_back(x.shape[axis]);
-      if (reduced && keep) shape.push_back(1);
-    }
-    if (Once(2)) {
-      for (int64_t& axis : axes) axis -= x.rank();
-    }
-    return Node(type, {x.name, Ints(axes)}, shape, [&](auto& node) { SetInt(node, "keepdims", keep); });
-  }
-  Value Softmax(const Value& x, int64_t axis) {
-    return Map(Once(6) ? "LogSoftmax" : "Softmax", x,
-               [&](auto& node) { SetInt(node, "axis", Once(2) ? axis : axis - x.rank()); });
-  }
-  // x times constant weights over its last axis, with a bias or without.
-  Value Dense(const Value& x, int64_t columns) {
-    const int64_t k = x.shape.back();
-    const auto scale = 1 / std::sqrt(static_cast<float>(k));
-    Shape shape = x.shape;
-    shape.back() = columns;
-    const Value product = Node("MatMul", {x.name, Floats({k, columns}, -scale, scale).name}, shape);
-    return Once(3) ? product : Either("Add", product, Floats({columns}));
-  }
-  Value Conv(const Value& x, int64_t channels, int64_t kernel, int64_t groups) {
-    const int64_t per_group = x.shape[1] / groups;
-    const float scale = 1 / std::sqrt(static_cast<float>(per_group * kernel * kernel));
-    Shape shape = x.shape;
-    shape[1] = channels;
-    std::vector<std::string> inputs = {x.name,
-                                       Floats({channels, per_group, kernel, kernel}, -scale, scale).name};
-    if (Once(2)) inputs.push_back(Floats({channels}).name);
-    return Node("Conv", inputs, shape, [&](auto& node) {
-      SetInts(node, "kernel_shape", {kernel, kernel});
-      SetInts(node, "pads", std::vector<int64_t>(4, kernel / 2));
-      SetInt(node, "group", groups);
-    });
-  }
-
-  // Recent ones are likelier. Of a rank within bounds, if there is any.
-  Value Pick(int64_t least = 0, int64_t most = 8) {
-    std::vector<Value> fitting;
-    for (const Value& value : values_) {
-      if (value.rank() >= least && value.rank() <= most) fitting.push_back(value);
-    }
-    if (fitting.empty()) {
-      Value x = values_.back();
-      Shape shape = x.shape;
-      while (std::ssize(shape) < least) shape.insert(shape.begin() + Between(0, std::ssize(shape)), 1);
-      while (std::ssize(shape) > most) {
-        shape[1] *= shape[0];
-        shape.erase(shape.begin());
-      }
-      return Reshape(x, shape);
-    }
-    return Once(2) ? fitting.back() : random_.Pick(fitting);
-  }
-  Value Image() { return Pick(4, 4); }
-  int64_t Axis(const Value& x) { return Between(0, x.rank() - 1); }
-  std::vector<int64_t> Order(int64_t rank) {
-    std::vector<int64_t> order(rank);
-    std::iota(order.begin(), order.end(), 0);
-    for (int64_t i = rank; i > 1; --i) std::swap(order[i - 1], order[Between(0, i - 1)]);
-    return order;
-  }
-  std::vector<int64_t> SomeAxes(const Value& x) {
-    std::vector<int64_t> axes = Order(x.rank());
-    axes.resize(Between(1, x.rank()));
-    std::ranges::sort(axes);
-    return axes;
-  }
-
-  // Something that x can be combined with: constant or not, with some axes 1 or missing.
-  Value Other(const Value& x) {
-    std::vector<Value> fitting;
-    for (const Value& value : values_) {
-      if (Fits(value.shape, x.shape)) fitting.push_back(value);
-    }
-    if (!fitting.empty() && Once(2)) return random_.Pick(fitting);
-    if (x.rank() > 0 && Once(3)) return Reduce("ReduceMean", x, SomeAxes(x), true);
-    Shape shape = x.shape;
-    for (int64_t& size : shape) size = Once(2) ? size : 1;
-    if (Once(2)) shape.erase(shape.begin(), shape.begin() + Between(0, x.rank()));
-    return Floats(shape);
-  }
-
   void AddPart() {
-    using Part = Value (ModelMaker::*)();
+    using Part = ModelTensor (ModelMaker::*)();
     static constexpr Part kParts[] = {
         &ModelMaker::Function,    &ModelMaker::Function,  &ModelMaker::Combined, &ModelMaker::Combined,
         &ModelMaker::Activated,   &ModelMaker::Activated, &ModelMaker::Reduced,  &ModelMaker::Normalized,
@@ -239,13 +40,13 @@ class ModelMaker {
         &ModelMaker::Attention,   &ModelMaker::BoxHead,   &ModelMaker::Gate,     &ModelMaker::SelectiveSum,
         &ModelMaker::Convolved,   &ModelMaker::Pooled,    &ModelMaker::Chosen,   &ModelMaker::Sampled,
         &ModelMaker::Windows};
-    Value value = (this->*kParts[Between(0, std::ssize(kParts) - 1)])();
+    ModelTensor value = (this->*kParts[Between(0, std::ssize(kParts) - 1)])();
     if (value.size() > kMaxSize) value = Reduce("ReduceMean", value, {Axis(value)}, true);
     values_.push_back(value);
   }
 
-  Value Function() {
-    const Value x = Pick();
+  ModelTensor Function() {
+    const ModelTensor x = Pick();
     switch (Between(0, 5)) {
       case 0:
         return Map("Exp", Map("Tanh", x));
@@ -264,31 +65,31 @@ class ModelMaker {
     }
   }
 
-  Value Combined() {
-    const Value x = Pick(), y = Other(x);
+  ModelTensor Combined() {
+    const ModelTensor x = Pick(), y = Other(x);
     if (Once(8)) return Binary("Pow", x, Number(2));
     if (Once(6)) return Binary("Div", x, Binary("Add", Map("Abs", y), Number(0.5)));
     return Either(random_.Pick(std::vector<std::string>{"Add", "Sub", "Mul", "Min", "Max"}), x, y);
   }
 
   // Gates and GELU, whole and written out.
-  Value Activated() {
-    const Value x = Once(2) ? Pick() : Once(2) ? Dense(Pick(1, 4), Size()) : Convolved();
+  ModelTensor Activated() {
+    const ModelTensor x = Once(2) ? Pick() : Once(2) ? Dense(Pick(1, 4), Size()) : Convolved();
     switch (Between(0, 8)) {
       case 0:
         return Map("Gelu", x, [&](auto& node) { SetString(node, "approximate", Once(2) ? "tanh" : "none"); });
       case 1: {
-        const Value erf = Map("Erf", Binary("Div", x, Number(std::sqrt(2.0))));
+        const ModelTensor erf = Map("Erf", Binary("Div", x, Number(std::sqrt(2.0))));
         return Either("Mul", Either("Mul", x, Either("Add", erf, Number(1))), Number(0.5));
       }
       case 2: {
-        const Value erf = Map("Erf", Either("Mul", x, Number(std::sqrt(0.5))));
+        const ModelTensor erf = Map("Erf", Either("Mul", x, Number(std::sqrt(0.5))));
         return Either("Mul", Either("Mul", x, Number(0.5)), Either("Add", erf, Number(1)));
       }
       case 3: {
-        const Value cube = Binary("Pow", x, Number(3));
-        const Value inner = Either("Add", x, Either("Mul", cube, Number(0.044715)));
-        const Value tanh = Map("Tanh", Either("Mul", inner, Number(std::sqrt(2 / M_PI))));
+        const ModelTensor cube = Binary("Pow", x, Number(3));
+        const ModelTensor inner = Either("Add", x, Either("Mul", cube, Number(0.044715)));
+        const ModelTensor tanh = Map("Tanh", Either("Mul", inner, Number(std::sqrt(2 / M_PI))));
         return Either("Mul", Either("Mul", x, Number(0.5)), Either("Add", tanh, Number(1)));
       }
       case 4:
@@ -296,8 +97,8 @@ class ModelMaker {
       case 5:
         return Either("Mul", x, Map("Tanh", Map("Softplus", x)));
       case 6: {
-        const Value sum = Either("Add", x, Number(3));
-        const Value gate = Node("Clip", {sum.name, Number(0).name, Number(6).name}, x.shape);
+        const ModelTensor sum = Either("Add", x, Number(3));
+        const ModelTensor gate = Node("Clip", {sum.name, Number(0).name, Number(6).name}, x.shape);
         return Once(2) ? Binary("Div", Either("Mul", x, gate), Number(6))
                        : Either("Mul", x, Binary("Div", gate, Number(6)));
       }
@@ -311,25 +112,25 @@ class ModelMaker {
     }
   }
 
-  Value Reduced() {
-    const Value x = Pick(1);
+  ModelTensor Reduced() {
+    const ModelTensor x = Pick(1);
     const std::vector<std::string> types = {"ReduceMean", "ReduceMean", "ReduceSum",      "ReduceMax",
                                             "ReduceMin",  "ReduceL1",   "ReduceLogSumExp"};
     return Reduce(random_.Pick(types), x, SomeAxes(x), Once(2));
   }
 
-  Value Normalized() {
+  ModelTensor Normalized() {
     if (Once(3)) {
-      const Value x = Pick(3, 5);
-      const Value scale = Floats({x.shape[1]}, 0.5F, 1.5F), shift = Floats({x.shape[1]});
+      const ModelTensor x = Pick(3, 5);
+      const ModelTensor scale = Floats({x.shape[1]}, 0.5F, 1.5F), shift = Floats({x.shape[1]});
       if (Once(2)) {
         return Node("InstanceNormalization", {x.name, scale.name, shift.name}, x.shape,
                     [](auto& node) { SetFloat(node, "epsilon", 0.1F); });
       }
-      const Value mean = Floats({x.shape[1]}), variance = Floats({x.shape[1]}, 0.5F, 2);
+      const ModelTensor mean = Floats({x.shape[1]}), variance = Floats({x.shape[1]}, 0.5F, 2);
       return Node("BatchNormalization", {x.name, scale.name, shift.name, mean.name, variance.name}, x.shape);
     }
-    const Value x = Pick(1);
+    const ModelTensor x = Pick(1);
     const int64_t axis = Axis(x);
     const Shape last(x.shape.begin() + axis, x.shape.end());
     return Node("LayerNormalization", {x.name, Floats(last, 0.5F, 1.5F).name, Floats(last).name}, x.shape,
@@ -340,46 +141,48 @@ class ModelMaker {
   }
 
   // Layer, RMS, group and L2 normalization as formulas.
-  Value WrittenNorm() {
+  ModelTensor WrittenNorm() {
     if (Once(4)) {
-      const Value x = Image();
+      const ModelTensor x = Image();
       std::vector<int64_t> counts;
       for (int64_t count = 1; count <= x.shape[1]; ++count) {
         if (x.shape[1] % count == 0) counts.push_back(count);
       }
       const int64_t groups = random_.Pick(counts);
-      const Value rows = Reshape(x, {x.shape[0], groups, x.size() / x.shape[0] / groups});
-      const Value scale = Floats({groups}, 1, 1), shift = Floats({groups}, 0, 0);
-      const Value normal = Node("InstanceNormalization", {rows.name, scale.name, shift.name}, rows.shape,
-                                [](auto& node) { SetFloat(node, "epsilon", 0.1F); });
-      const Value scaled = Either("Mul", Reshape(normal, x.shape), Floats({x.shape[1], 1, 1}, 0.5F, 1.5F));
+      const ModelTensor rows = Reshape(x, {x.shape[0], groups, x.size() / x.shape[0] / groups});
+      const ModelTensor scale = Floats({groups}, 1, 1), shift = Floats({groups}, 0, 0);
+      const ModelTensor normal = Node("InstanceNormalization", {rows.name, scale.name, shift.name},
+                                      rows.shape, [](auto& node) { SetFloat(node, "epsilon", 0.1F); });
+      const ModelTensor scaled =
+          Either("Mul", Reshape(normal, x.shape), Floats({x.shape[1], 1, 1}, 0.5F, 1.5F));
       return Either("Add", scaled, Floats({x.shape[1], 1, 1}));
     }
-    const Value x = Pick(1);
+    const ModelTensor x = Pick(1);
     const std::vector<int64_t> axes = {Once(2) ? x.rank() - 1 : Axis(x)};
     const bool centered = Once(2);
-    const Value from = centered ? Binary("Sub", x, Reduce("ReduceMean", x, axes, true)) : x;
+    const ModelTensor from = centered ? Binary("Sub", x, Reduce("ReduceMean", x, axes, true)) : x;
     if (!centered && Once(3)) {
-      const Value norm = Reduce("ReduceL2", x, axes, true);
+      const ModelTensor norm = Reduce("ReduceL2", x, axes, true);
       return Binary("Div", x, Node("Clip", {norm.name, Number(0.1).name}, norm.shape));
     }
-    const Value square = Once(2) ? Binary("Pow", from, Number(2)) : Binary("Mul", from, from);
-    const Value deviation = Map("Sqrt", Either("Add", Reduce("ReduceMean", square, axes, true), Number(0.1)));
-    const Value normal =
+    const ModelTensor square = Once(2) ? Binary("Pow", from, Number(2)) : Binary("Mul", from, from);
+    const ModelTensor deviation =
+        Map("Sqrt", Either("Add", Reduce("ReduceMean", square, axes, true), Number(0.1)));
+    const ModelTensor normal =
         Once(2) ? Binary("Div", from, deviation) : Either("Mul", from, Map("Reciprocal", deviation));
     Shape parameters(x.rank() - axes[0], 1);
     parameters[0] = x.shape[axes[0]];
-    const Value scaled = Either("Mul", normal, Floats(parameters, 0.5F, 1.5F));
+    const ModelTensor scaled = Either("Mul", normal, Floats(parameters, 0.5F, 1.5F));
     return Once(2) ? scaled : Either("Add", scaled, Floats(parameters));
   }
 
-  Value Softened() {
-    const Value x = Pick(1);
+  ModelTensor Softened() {
+    const ModelTensor x = Pick(1);
     return Softmax(x, Axis(x));
   }
 
-  Value Moved() {
-    const Value x = Pick(1);
+  ModelTensor Moved() {
+    const ModelTensor x = Pick(1);
     switch (Between(0, 4)) {
       case 0: {  // axes merged
         if (x.rank() < 2) return Transpose(Reshape(x, {x.size(), 1}), {1, 0});
@@ -412,8 +215,8 @@ class ModelMaker {
     }
   }
 
-  Value Cut() {
-    const Value x = Pick(1);
+  ModelTensor Cut() {
+    const ModelTensor x = Pick(1);
     const int64_t axis = Axis(x), size = x.shape[axis];
     Shape shape = x.shape;
     const int64_t first = Between(0, size - 1), step = Between(1, 3);
@@ -425,11 +228,11 @@ class ModelMaker {
     return Node("Slice", {x.name, Ints({first}), Ints({INT64_MAX}), Ints({axis}), Ints({step})}, shape);
   }
 
-  Value Joined() {
-    const Value x = Pick(1);
+  ModelTensor Joined() {
+    const ModelTensor x = Pick(1);
     const int64_t axis = Axis(x);
-    std::vector<Value> parts = {x};
-    for (const Value& value : values_) {
+    std::vector<ModelTensor> parts = {x};
+    for (const ModelTensor& value : values_) {
       Shape shape = value.shape;
       if (value.rank() != x.rank()) continue;
       shape[axis] = x.shape[axis];
@@ -439,15 +242,15 @@ class ModelMaker {
     Shape shape = x.shape;
     shape[axis] = 0;
     std::vector<std::string> names;
-    for (const Value& part : parts) {
+    for (const ModelTensor& part : parts) {
       shape[axis] += part.shape[axis];
       names.push_back(part.name);
     }
     return Node("Concat", names, shape, [&](auto& node) { SetInt(node, "axis", axis); });
   }
 
-  Value Gathered() {
-    const Value x = Pick(1);
+  ModelTensor Gathered() {
+    const ModelTensor x = Pick(1);
     const int64_t axis = Axis(x), size = x.shape[axis];
     Shape shape = x.shape;
     switch (Between(0, 3)) {
@@ -478,33 +281,33 @@ class ModelMaker {
     }
   }
 
-  Value Product() {
+  ModelTensor Product() {
     if (Once(3)) return Dense(Pick(1, 4), Size());
-    Value x = Pick(2, 4);
+    ModelTensor x = Pick(2, 4);
     std::vector<int64_t> turned(x.rank());
     std::iota(turned.begin(), turned.end(), 0);
     std::swap(turned[x.rank() - 1], turned[x.rank() - 2]);
-    const Value other = Map("Tanh", Transpose(x, turned));
+    const ModelTensor other = Map("Tanh", Transpose(x, turned));
     Shape shape = x.shape;
     shape.back() = shape[x.rank() - 2];
-    Value product = Node("MatMul", {x.name, other.name}, shape);
+    ModelTensor product = Node("MatMul", {x.name, other.name}, shape);
     if (Once(2)) product = Either("Mul", product, Number(0.25));
     if (Once(3)) product = Either("Add", product, Floats({shape.back()}));
     return Once(3) ? Map("Relu", product) : product;
   }
 
   // Of one matrix for queries, keys and values or of three; with a mask, or without.
-  Value Attention() {
-    Value x = Pick(3, 3);
+  ModelTensor Attention() {
+    ModelTensor x = Pick(3, 3);
     const int64_t batch = x.shape[0], rows = x.shape[1], heads = Between(1, 3),
                   depth = random_.Pick(kChannels);
     const int64_t width = heads * depth;
-    const auto head = [&](const Value& value) {
+    const auto head = [&](const ModelTensor& value) {
       return Transpose(Reshape(value, {batch, rows, heads, depth}), {0, 2, 1, 3});
     };
-    Value q, k, v;
+    ModelTensor q, k, v;
     if (Once(2)) {
-      const Value all =
+      const ModelTensor all =
           Transpose(Reshape(Dense(x, 3 * width), {batch, rows, 3, heads, depth}), {2, 0, 3, 1, 4});
       const auto part = [&](int64_t i) {
         const std::string name = Fresh();
@@ -521,80 +324,72 @@ class ModelMaker {
     const int64_t form = Between(0, 2);
     if (form == 0) q = Either("Mul", q, Number(scale));
     if (form == 1) q = Either("Mul", q, Number(std::sqrt(scale)));
-    Value keys = Transpose(k, {0, 1, 3, 2});
+    ModelTensor keys = Transpose(k, {0, 1, 3, 2});
     if (form == 1) keys = Either("Mul", keys, Number(std::sqrt(scale)));
-    Value scores = Node("MatMul", {q.name, keys.name}, {batch, heads, rows, rows});
+    ModelTensor scores = Node("MatMul", {q.name, keys.name}, {batch, heads, rows, rows});
     if (form == 2) scores = Binary("Div", scores, Number(1 / scale));
     if (Once(2))
       scores = Either("Add", scores, Floats(Once(2) ? Shape{rows, rows} : Shape{1, heads, rows, rows}));
-    const Value weights = Map("Softmax", scores, [](auto& node) { SetInt(node, "axis", -1); });
-    const Value mixed = Node("MatMul", {weights.name, v.name}, {batch, heads, rows, depth});
-    const Value merged = Reshape(Transpose(mixed, {0, 2, 1, 3}), {batch, rows, width});
+    const ModelTensor weights = Map("Softmax", scores, [](auto& node) { SetInt(node, "axis", -1); });
+    const ModelTensor mixed = Node("MatMul", {weights.name, v.name}, {batch, heads, rows, depth});
+    const ModelTensor merged = Reshape(Transpose(mixed, {0, 2, 1, 3}), {batch, rows, width});
     return Once(3) ? merged : Either("Add", Dense(merged, x.shape[2]), x);
   }
 
   // The expected value of a distribution over distances, of each side of each box.
-  Value BoxHead() {
-    const Value x = Image();
+  ModelTensor BoxHead() {
+    const ModelTensor x = Image();
     const int64_t bins = Between(2, 16), batch = x.shape[0], boxes = x.shape[2] * x.shape[3];
-    const Value sides = Reshape(Conv(x, 4 * bins, 1, 1), {batch, 4, bins, boxes});
+    const ModelTensor sides = Reshape(Conv(x, 4 * bins, 1, 1), {batch, 4, bins, boxes});
     std::vector<float> numbers(bins);
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     const std::string weights = Fresh();
     model_.Floats(weights, {1, bins, 1, 1}, numbers);
-    const Value spread =
+    const ModelTensor spread =
         Map("Softmax", Transpose(sides, {0, 2, 1, 3}), [](auto& node) { SetInt(node, "axis", 1); });
     return Reshape(Node("Conv", {spread.name, weights}, {batch, 1, 4, boxes}), {batch, 4, boxes});
   }
 
   // Squeeze and excitation, with convolutions or dense layers.
-  Value Gate() {
-    const Value x = Image();
+  ModelTensor Gate() {
+    const ModelTensor x = Image();
     const int64_t channels = x.shape[1], narrow = std::max<int64_t>(1, channels / 4);
-    const Value mean = Once(2) ? Node("GlobalAveragePool", {x.name}, {x.shape[0], channels, 1, 1})
-                               : Reduce("ReduceMean", x, {2, 3}, true);
-    Value gate;
+    const ModelTensor mean = Once(2) ? Node("GlobalAveragePool", {x.name}, {x.shape[0], channels, 1, 1})
+                                     : Reduce("ReduceMean", x, {2, 3}, true);
+    ModelTensor gate;
     if (Once(2)) {
       gate = Conv(Map("Relu", Conv(mean, narrow, 1, 1)), channels, 1, 1);
     } else {
-      const Value rows = Reshape(mean, {x.shape[0], channels});
+      const ModelTensor rows = Reshape(mean, {x.shape[0], channels});
       gate = Reshape(Dense(Map("Relu", Dense(rows, narrow)), channels), {x.shape[0], channels, 1, 1});
     }
-    const Value gated = Either("Mul", x, Map(Once(2) ? "Sigmoid" : "HardSigmoid", gate));
+    const ModelTensor gated = Either("Mul", x, Map(Once(2) ? "Sigmoid" : "HardSigmoid", gate));
     return Once(2) ? gated : Either("Add", x, gated);
   }
 
   // Selective kernels: branches weighed by a softmax over them.
-  Value SelectiveSum() {
-    const Value x = Image();
+  ModelTensor SelectiveSum() {
+    const ModelTensor x = Image();
     const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
-    Value both;
+    ModelTensor both;
     if (Once(2)) {
-      const auto branch = [&](const Value& value) {
+      const auto branch = [&](const ModelTensor& value) {
         return Node("Unsqueeze", {value.name, Ints({1})}, {n, 1, c, h, w});
       };
-      const Value a = branch(Conv(x, c, 3, 1)), b = branch(Conv(x, c, 1, 1));
+      const ModelTensor a = branch(Conv(x, c, 3, 1)), b = branch(Conv(x, c, 1, 1));
       both = Node("Concat", {a.name, b.name}, {n, 2, c, h, w}, [](auto& node) { SetInt(node, "axis", 1); });
     } else {
       both = Reshape(Conv(x, 2 * c, 3, 1), {n, 2, c, h, w});
     }
-    const Value sum = Reduce("ReduceSum", both, {1}, false);
-    const Value mean = Reduce("ReduceMean", sum, {2, 3}, true);
-    const Value scores = Reshape(Conv(Map("Relu", Conv(mean, 4, 1, 1)), 2 * c, 1, 1), {n, 2, c, 1, 1});
-    const Value weights = Map("Softmax", scores, [](auto& node) { SetInt(node, "axis", 1); });
+    const ModelTensor sum = Reduce("ReduceSum", both, {1}, false);
+    const ModelTensor mean = Reduce("ReduceMean", sum, {2, 3}, true);
+    const ModelTensor scores = Reshape(Conv(Map("Relu", Conv(mean, 4, 1, 1)), 2 * c, 1, 1), {n, 2, c, 1, 1});
+    const ModelTensor weights = Map("Softmax", scores, [](auto& node) { SetInt(node, "axis", 1); });
     return Reduce("ReduceSum", Either("Mul", both, weights), {1}, false);
   }
 
-  Value Convolved() {
-    const Value x = Image();
-    const int64_t kernel = Once(2) ? 1 : 3;
-    const Value y =
-        Once(4) ? Conv(x, x.shape[1], kernel, x.shape[1]) : Conv(x, random_.Pick(kChannels), kernel, 1);
-    return y.shape == x.shape && Once(3) ? Either("Add", y, x) : y;
-  }
-
-  Value Pooled() {
-    const Value x = Image();
+  ModelTensor Pooled() {
+    const ModelTensor x = Image();
     const bool max = Once(2);
     return Node(max ? "MaxPool" : "AveragePool", {x.name}, x.shape, [&](auto& node) {
       SetInts(node, "kernel_shape", {3, 3});
@@ -604,18 +399,18 @@ class ModelMaker {
   }
 
   // By what is not computed, so that no rounding decides.
-  Value Chosen() {
-    const Value x = Pick(), y = Other(x);
+  ModelTensor Chosen() {
+    const ModelTensor x = Pick(), y = Other(x);
     const Shape shape = Broadcast(x.shape, y.shape);
-    const Value given = Floats(shape);
-    const Value mask = Binary(Once(2) ? "Greater" : "LessOrEqual", given, Number(0.1));
+    const ModelTensor given = Floats(shape);
+    const ModelTensor mask = Binary(Once(2) ? "Greater" : "LessOrEqual", given, Number(0.1));
     return Node("Where", {mask.name, x.name, y.name}, shape);
   }
 
-  Value Sampled() {
-    const Value x = Image();
+  ModelTensor Sampled() {
+    const ModelTensor x = Image();
     const Shape places = {x.shape[0], Between(1, 6), Between(1, 6), 2};
-    const Value grid = Floats(places, -1.2F, 1.2F);
+    const ModelTensor grid = Floats(places, -1.2F, 1.2F);
     const Shape shape = {x.shape[0], x.shape[1], places[1], places[2]};
     return Node("GridSample", {x.name, grid.name}, shape, [&](auto& node) {
       SetString(node, "mode", "linear");
@@ -626,28 +421,24 @@ class ModelMaker {
   }
 
   // An image cut into windows, as tokens, with a shift; and back.
-  Value Windows() {
-    Value x = Image();
+  ModelTensor Windows() {
+    ModelTensor x = Image();
     x = Transpose(x, {0, 2, 3, 1});
     const int64_t n = x.shape[0], h = x.shape[1], w = x.shape[2], c = x.shape[3];
     const int64_t rows = h % 2 == 0 ? 2 : 1, columns = w % 3 == 0 ? 3 : 1;
     if (h > 1 && Once(2)) {
-      const Value low = Node("Slice", {x.name, Ints({1}), Ints({h}), Ints({1})}, {n, h - 1, w, c});
-      const Value high = Node("Slice", {x.name, Ints({0}), Ints({1}), Ints({1})}, {n, 1, w, c});
+      const ModelTensor low = Node("Slice", {x.name, Ints({1}), Ints({h}), Ints({1})}, {n, h - 1, w, c});
+      const ModelTensor high = Node("Slice", {x.name, Ints({0}), Ints({1}), Ints({1})}, {n, 1, w, c});
       x = Node("Concat", {low.name, high.name}, x.shape, [](auto& node) { SetInt(node, "axis", 1); });
     }
-    const Value cut = Transpose(Reshape(x, {n, h / rows, rows, w / columns, columns, c}), {0, 1, 3, 2, 4, 5});
-    const Value tokens = Reshape(cut, {n * (h / rows) * (w / columns), rows * columns, c});
-    const Value mixed = Dense(tokens, c);
+    const ModelTensor cut =
+        Transpose(Reshape(x, {n, h / rows, rows, w / columns, columns, c}), {0, 1, 3, 2, 4, 5});
+    const ModelTensor tokens = Reshape(cut, {n * (h / rows) * (w / columns), rows * columns, c});
+    const ModelTensor mixed = Dense(tokens, c);
     if (Once(2)) return mixed;
-    const Value back = Transpose(Reshape(mixed, cut.shape), {0, 1, 3, 2, 4, 5});
+    const ModelTensor back = Transpose(Reshape(mixed, cut.shape), {0, 1, 3, 2, 4, 5});
     return Reshape(back, {n, h, w, c});
   }
-
-  TestRandom& random_;
-  OnnxModel model_;
-  int64_t names_ = 0;
-  std::vector<Value> values_;
 };
 
 }  // namespace

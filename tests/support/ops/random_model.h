@@ -6,7 +6,7 @@
 // differs by roundings only.
 #pragma once
 
-#include "tests/ops/onnx_model.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 
 namespace tilesmith {
