@@ -7,12 +7,8 @@ namespace tilesmith {
 namespace {
 
 // A fused workload and its conv alone are options of the same node.
-std::string WithSplit(std::string option, Split split) {
-  return split == Split::kEven ? option : option.append(" by ").append(SplitName(split));
-}
-
-std::string OptionOf(const Record& record, Split split) {
-  return WithSplit(WorkloadToString(record.workload) + " " + ScheduleText(record), split);
+std::string OptionOf(const Record& record) {
+  return WorkloadToString(record.workload) + " " + ScheduleText(record);
 }
 
 std::string OptionOf(const LayoutPair& conversion) {
@@ -32,19 +28,16 @@ double Corrections::Corrected(const ByOption& options, const std::string& option
   return sum.stand_alone > 0 ? stand_alone * (sum.seconds / sum.stand_alone) : stand_alone;
 }
 
-double Corrections::ConvSeconds(const std::string& node, const Record& record, Split split,
-                                double factor) const {
-  const double stand_alone = record.seconds * factor;
+double Corrections::ConvSeconds(const std::string& node, const Record& record) const {
   const auto found = nodes_.find(node);
-  if (found == nodes_.end()) return stand_alone;
-  return Corrected(found->second, OptionOf(record, split), stand_alone);
+  if (found == nodes_.end()) return record.seconds;
+  return Corrected(found->second, OptionOf(record), record.seconds);
 }
 
-double Corrections::OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
-                              Split split) const {
+double Corrections::OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return stand_alone;
-  return Corrected(found->second, WithSplit(layout.ToString(), split), stand_alone);
+  return Corrected(found->second, layout.ToString(), stand_alone);
 }
 
 double Corrections::ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
@@ -65,14 +58,12 @@ void Corrections::Learn(const Correction& correction) {
   options[correction.name][correction.option] = {correction.stand_alone_seconds, correction.seconds};
 }
 
-void Corrections::LearnConv(const std::string& node, const Record& record, double seconds, Split split,
-                            double factor) {
-  Learn({Correction::Of::kNode, node, OptionOf(record, split), record.seconds * factor, seconds});
+void Corrections::LearnConv(const std::string& node, const Record& record, double seconds) {
+  Learn({Correction::Of::kNode, node, OptionOf(record), record.seconds, seconds});
 }
 
-void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
-                          Split split) {
-  Learn({Correction::Of::kNode, node, WithSplit(layout.ToString(), split), stand_alone, seconds});
+void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds) {
+  Learn({Correction::Of::kNode, node, layout.ToString(), stand_alone, seconds});
 }
 
 void Corrections::LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,

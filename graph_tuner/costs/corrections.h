@@ -30,7 +30,7 @@ struct Correction {
   enum class Of { kNode, kTensor };  // a tensor's options are its conversions
   Of of = Of::kNode;
   std::string name;    // the node's, or that of the node that produces the tensor
-  std::string option;  // "conv2d ... direct {...}", "NCHW16c", "NCHW16c by rows", "NCHW -> NCHW16c"
+  std::string option;  // "conv2d ... direct {...}", "NCHW16c", "NCHW -> NCHW16c"
   double stand_alone_seconds = 0, seconds = 0;
 };
 
@@ -39,24 +39,19 @@ class Corrections {
  public:
   bool empty() const { return nodes_.empty() && conversions_.empty(); }
 
-  // Corrected costs. Of a conv, fused or not, that is computed as `record` says, dealt by a split that takes
-  // `factor` times the record's seconds (SplitFactor, crossings.h).
-  double ConvSeconds(const std::string& node, const Record& record, Split split = Split::kEven,
-                     double factor = 1) const;
+  // Corrected costs. Of a conv, fused or not, that is computed as `record` says.
+  double ConvSeconds(const std::string& node, const Record& record) const;
   // The seconds of any other op with its tensors in `layout`.
-  double OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
-                   Split split = Split::kEven) const;
+  double OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const;
   // The seconds of a conversion of the tensor that node `tensor` produces.
   double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                            double stand_alone) const;
   // Whether that is a measurement of this conversion.
   bool HasMeasured(const Node& tensor, const Layout& from, const Layout& to) const;
 
-  // What was measured in context, without what is charged for crossings.
-  void LearnConv(const std::string& node, const Record& record, double seconds, Split split = Split::kEven,
-                 double factor = 1);
-  void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
-               Split split = Split::kEven);
+  // What was measured in context.
+  void LearnConv(const std::string& node, const Record& record, double seconds);
+  void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds);
   void LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
                        double seconds);
   void Learn(const Correction& correction);

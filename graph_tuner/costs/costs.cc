@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "graph_tuner/costs/costs_file.h"
-#include "graph_tuner/costs/crossing_costs.h"
 #include "graph_tuner/costs/op_costs.h"
 #include "graph_tuner/costs/transform_costs.h"
 
@@ -15,8 +14,7 @@ class Measured final : public CostSource {
   Measured(const DevicePtr& device, const CostOptions& options)
       : file_(options.cache_path, device->target(), device->threads()),
         transforms_(file_, TransformMeasure(device), options.interpolate),
-        ops_(file_, OpMeasure(device)),
-        crossings_(file_, [device](int64_t bytes) { return device->TimeCrossing(bytes); }) {}
+        ops_(file_, OpMeasure(device)) {}
 
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override {
     return transforms_.Seconds(shape, from, to);
@@ -28,7 +26,6 @@ class Measured final : public CostSource {
     return transforms_.CopySeconds(shape, layout);
   }
   double OpSeconds(const OpUse& use) override { return ops_.Seconds(use); }
-  double CrossingSeconds(int64_t bytes) override { return crossings_.Seconds(bytes); }
 
   const CostFile& file() const { return file_; }
 
@@ -36,7 +33,6 @@ class Measured final : public CostSource {
   CostFile file_;
   TransformCosts transforms_;
   OpCosts ops_;
-  CrossingCosts crossings_;
 };
 
 }  // namespace
@@ -55,15 +51,8 @@ double CostQuestions::CopySeconds(const Shape& shape, const Layout& layout) {
 }
 
 double CostQuestions::OpSeconds(const OpUse& use) {
-  questions_.try_emplace(
-      fmt::format("op {} {} {}", OpUseText(use), use.layout.ToString(), SplitName(use.split)),
-      [=](CostSource& source) { source.OpSeconds(use); });
-  return 0;
-}
-
-double CostQuestions::CrossingSeconds(int64_t bytes) {
-  questions_.try_emplace(fmt::format("crossing {}", bytes),
-                         [=](CostSource& source) { source.CrossingSeconds(bytes); });
+  questions_.try_emplace(fmt::format("op {} {}", OpUseText(use), use.layout.ToString()),
+                         [=](CostSource& source) { source.OpSeconds(use); });
   return 0;
 }
 

@@ -21,9 +21,6 @@ struct OpUse {
   std::vector<Shape> inputs;
   Shape output;
   Layout layout;
-  // kEven: what it costs to read what other threads wrote is included; of other splits it is not, all tensors
-  // are as if written by that split.
-  Split split = Split::kEven;
 };
 
 // All answers are seconds, finite and not negative, the same whenever asked again, and the same for layouts
@@ -40,9 +37,6 @@ class CostSource {
   // Copying a tensor as it is, into a slice of a concat.
   virtual double CopySeconds(const Shape& shape, const Layout& layout) = 0;
   virtual double OpSeconds(const OpUse& use) = 0;
-  // What it takes longer when each thread reads `bytes` bytes that another one wrote than when it wrote them
-  // itself; does not fall with the bytes.
-  virtual double CrossingSeconds(int64_t /*bytes*/) { return 0; }
 };
 
 // Notes what it is asked, answers 0, and can ask another source the same, each distinct question once. So a
@@ -52,7 +46,6 @@ class CostQuestions final : public CostSource {
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override;
   double CopySeconds(const Shape& shape, const Layout& layout) override;
   double OpSeconds(const OpUse& use) override;
-  double CrossingSeconds(int64_t bytes) override;
 
   size_t size() const { return questions_.size(); }
   // progress(done, total) is called before the first question and after each; may be empty.

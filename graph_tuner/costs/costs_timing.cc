@@ -16,11 +16,9 @@ constexpr double kSlowSeconds = 50e-3;
 
 }  // namespace
 
-double TimeKernel(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output,
-                  Split split) {
-  const std::function<double()> run = split == Split::kEven
-                                          ? device.AfterProducers(kernel, inputs, output)
-                                          : device.InItsSplit(kernel, inputs, output, split);
+double TimeKernel(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs,
+                  Tensor& output) {
+  const std::function<double()> run = device.AfterProducers(kernel, inputs, output);
   for (int i = 0; i < kWarmUps; ++i) {
     const double seconds = run();
     if (seconds > kSlowSeconds) return seconds;

@@ -9,12 +9,12 @@
 namespace tilesmith {
 
 // Runs the kernel, before each run inputs and output being in the state their producers leave them in
-// (Device::AfterProducers) or, with another split than kEven, as that split leaves them: two runs to warm up,
-// then up to 40 samples within about 6 ms, at least 3. The answer is the lower quartile: noise only ever
-// adds, and the minimum of few samples depends on their number. A kernel so slow that its first run takes
-// more than 50 ms is charged that run. Must not run while anything else measures.
-double TimeKernel(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output,
-                  Split split = Split::kEven);
+// (Device::AfterProducers): two runs to warm up, then up to 40 samples within about 6 ms, at
+// least 3. The answer is the lower quartile: noise only ever adds, and the minimum of few samples depends on
+// their number. A kernel so slow that its first run takes more than 50 ms is charged that run. Must not run
+// while anything else measures.
+double TimeKernel(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs,
+                  Tensor& output);
 
 // One run, for kernels too slow to deserve more.
 double TimeOnce(const Device& device, const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output);

@@ -11,8 +11,7 @@ std::string OpUseText(const OpUse& use) {
 }
 
 double OpCosts::Seconds(const OpUse& use) {
-  CostKey key{{"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}};
-  if (use.split != Split::kEven) key["split"] = SplitName(use.split);
+  const CostKey key{{"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}};
   if (const auto known = file_.Find(key)) return *known;
   const double seconds = measure_(use);
   file_.Add(key, seconds);
@@ -29,7 +28,7 @@ OpCosts::Measure OpMeasure(DevicePtr device) {
     pointers.reserve(inputs.size());
     for (Tensor& input : inputs) pointers.push_back(&input);
     Tensor output(use.output, use.layout);
-    return use.op->HasFastKernel() ? TimeKernel(*device, *kernel, pointers, output, use.split)
+    return use.op->HasFastKernel() ? TimeKernel(*device, *kernel, pointers, output)
                                    : TimeOnce(*device, *kernel, pointers, output);
   };
 }

@@ -21,14 +21,10 @@ void AddNodeTerms(const Plan& first, const Plan& second, const std::string& abou
   for (size_t i = 0; i < first.nodes.size(); ++i) {
     const NodePlan &a = first.nodes[i], &b = second.nodes[i];
     const bool itself = a.node == about;
-    const auto add = [&](TermKind kind, double seconds) {
-      if (kind == TermKind::kNode || seconds != 0)
-        terms.push_back({kind, a.node, OwnLayouts(a), OwnLayouts(b), seconds, a.split, b.split});
-    };
-    const double crossing = b.crossing_seconds - a.crossing_seconds;
-    const double own = b.predicted_seconds - a.predicted_seconds - crossing;
-    add(itself ? TermKind::kNode : TermKind::kOtherNode, own);
-    add(itself ? TermKind::kCrossing : TermKind::kOtherCrossing, crossing);
+    const double seconds = b.predicted_seconds - a.predicted_seconds;
+    if (!itself && seconds == 0) continue;
+    terms.push_back(
+        {itself ? TermKind::kNode : TermKind::kOtherNode, a.node, OwnLayouts(a), OwnLayouts(b), seconds});
   }
 }
 
@@ -103,11 +99,7 @@ std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const P
     const TermKind kind = node == tensor ? TermKind::kOutputTransform
                           : is_read      ? TermKind::kInputTransform
                                          : TermKind::kOtherTransform;
-    terms.push_back({.kind = kind,
-                     .node = graph.node(tensor).name,
-                     .first = charge.first,
-                     .second = charge.second,
-                     .seconds = seconds});
+    terms.push_back({kind, graph.node(tensor).name, charge.first, charge.second, seconds});
   }
   const auto order = [](const CostTerm& term) {
     return std::pair(std::min(term.kind, TermKind::kOtherNode), -std::abs(term.seconds));

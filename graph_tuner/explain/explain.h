@@ -34,12 +34,10 @@ struct SolvedNetwork {
 SolvedNetwork SolveNetwork(const NetworkProblem& problem, const Corrections& corrections = {});
 
 enum class TermKind {
-  kNode,             // the explained node itself, crossings aside
-  kCrossing,         // what it pays for reading what other threads wrote, its split being another one
+  kNode,             // the explained node itself
   kInputTransform,   // of a tensor that its kernel reads, for whichever consumer: transforms are shared
   kOutputTransform,  // of the tensor it writes
   kOtherNode,
-  kOtherCrossing,
   kOtherTransform,
 };
 
@@ -51,8 +49,6 @@ struct CostTerm {
   // computes it as well; or from what to what a transform leads, absent in the plan that has no such one.
   std::optional<LayoutPair> first, second;
   double seconds = 0;  // what the second plan pays more; negative where it pays less
-  // Of nodes: how either plan deals the work to threads.
-  Split first_split = Split::kEven, second_split = Split::kEven;
 };
 
 // All terms that differ: those of `node` itself, always there; transforms of what it reads; of what it
@@ -64,7 +60,7 @@ std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const P
 // One way to compute a node, and what follows from it.
 struct ExplainedChoice {
   NodeChoice choice;
-  NodePlan schedule;            // its own cost is predicted_seconds, crossing_seconds of it for crossings
+  NodePlan schedule;            // its own cost is predicted_seconds
   double total_seconds = 0;     // the least of all plans that have it
   std::vector<CostTerm> terms;  // from the best plan to the one with that total
 };

@@ -67,7 +67,6 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   const auto is_planned = [&](const NodeChoice& choice) {
     const auto i = size_t(choice.in), j = size_t(choice.out);
     const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
-    if (!fused && vars.splits[j] != planned.split) return false;
     if (record) return planned.record && AlikeInLayouts(*record, *planned.record);
     if (planned.record || vars.out_layouts[j].has_value() == fused) return false;
     return vars.in_layouts[i] && ReadsSame(graph, node, *vars.in_layouts[i], in) &&

@@ -26,10 +26,8 @@ struct NodePlan {
   // The conv behind it whose kernel computes this node as well: its record is of the fused workload and its
   // layouts are those of both. The node itself then has no layouts, no record and no cost.
   std::string fused_into = {};
-  // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly. What
-  // is predicted for reading what other threads wrote is `crossing_seconds` of the seconds.
+  // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly.
   Split split = Split::kEven;
-  double crossing_seconds = 0;
 };
 
 // A tensor is converted once per distinct target layout, however many consumers share the result. What is

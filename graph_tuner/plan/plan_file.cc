@@ -89,7 +89,6 @@ json NodeToJson(const NodePlan& node) {
   else
     object["fused_into"] = node.fused_into;
   if (node.split != Split::kEven) object["split"] = SplitName(node.split);
-  if (node.crossing_seconds > 0) object["crossing_seconds"] = node.crossing_seconds;
   object["predicted_seconds"] = node.predicted_seconds;
   return object;
 }
@@ -107,9 +106,7 @@ Split SplitFromJson(const json& object) {
   const std::optional<Split> split = SplitOfName(name);
   if (split) return *split;
   throw Error(ErrorCode::kUsage,
-              fmt::format("field \"split\" is \"{}\" (known: even, rows, channels, images, "
-                          "one)",
-                          name));
+              fmt::format("field \"split\" is \"{}\" (known: even, rows, channels, images, one)", name));
 }
 
 NodePlan NodeFromJson(const json& object) {
@@ -119,7 +116,6 @@ NodePlan NodeFromJson(const json& object) {
   node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
   if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
   node.predicted_seconds = SecondsOf(object);
-  if (object.contains("crossing_seconds")) node.crossing_seconds = SecondsIn(object, "crossing_seconds");
   if (object.contains("split")) node.split = SplitFromJson(object);
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;

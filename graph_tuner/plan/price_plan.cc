@@ -1,10 +1,8 @@
 #include "graph_tuner/plan/price_plan.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
-#include "graph_tuner/costs/crossings.h"
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
@@ -39,47 +37,18 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   return layouts;
 }
 
-Team TeamOf(const Plan& plan) { return {plan.target, plan.threads}; }
-
-// What each node pays for reading what other threads wrote, by node id; what is computed in a conv's kernel,
-// that conv pays.
-std::vector<double> CrossingsByNode(const Graph& graph, CostSource& costs, const Plan& plan) {
-  std::vector<double> seconds(graph.size());
-  std::vector<Split> splits(graph.size(), Split::kOne);  // of graph inputs
-  std::vector<std::optional<NodeId>> fused_into(graph.size());
-  for (const NodePlan& node : plan.nodes) {
-    const NodeId id = *graph.Find(node.node);
-    splits[id] = node.split;
-    if (!node.fused_into.empty()) fused_into[id] = graph.Find(node.fused_into);
-  }
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const std::vector<NodeId> inputs = graph.Inputs(id);
-    const NodeId payer = fused_into[id].value_or(id);
-    for (size_t slot = 0; slot < inputs.size(); ++slot) {
-      if (graph.node(inputs[slot]).op->Type() == "Constant" || fused_into[inputs[slot]]) continue;
-      const Reads reads = payer == id ? ReadsOf(graph, id, slot) : ReadsOfFused(graph, id, payer);
-      seconds[payer] += CrossingSeconds(graph.node(inputs[slot]), splits[inputs[slot]], splits[payer], reads,
-                                        TeamOf(plan), costs);
-    }
-  }
-  return seconds;
-}
-
 void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan) {
-  const std::vector<double> crossings = CrossingsByNode(graph, costs, plan);
   for (NodePlan& node : plan.nodes) {
-    node.predicted_seconds = node.crossing_seconds = 0;
-    if (!node.fused_into.empty()) continue;
-    const NodeId id = *graph.Find(node.node);
-    node.crossing_seconds = crossings[id];
-    if (node.record) {
-      const double factor = SplitFactor(*node.record, node.split, TeamOf(plan));
-      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record, node.split, factor);
-    } else {
-      const double seconds = TolerantSeconds(graph, id, node.layouts.in, costs, node.split);
-      node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds, node.split);
+    if (!node.fused_into.empty()) {
+      node.predicted_seconds = 0;
+      continue;
     }
-    node.predicted_seconds += node.crossing_seconds;
+    if (node.record) {
+      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record);
+      continue;
+    }
+    const double seconds = TolerantSeconds(graph, *graph.Find(node.node), node.layouts.in, costs);
+    node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds);
   }
 }
 

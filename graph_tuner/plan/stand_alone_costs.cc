@@ -7,8 +7,7 @@
 
 namespace tilesmith {
 
-double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs,
-                       Split split) {
+double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs) {
   const Node& node = graph.node(id);
   if (node.op->Type() == "Input" || node.op->IsView() || ConcatIsSliceable(graph, id, layout)) return 0;
   const auto inputs = graph.Inputs(id);
@@ -18,7 +17,7 @@ double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layou
   // Other types have one layout only, so there is nothing to choose; plans correct the time by what they
   // measure.
   if (!floats || node.type != DataType::kF32) return 0;
-  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout, split});
+  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
 }
 
 double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs) {

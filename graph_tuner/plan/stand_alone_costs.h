@@ -8,8 +8,7 @@
 namespace tilesmith {
 
 // Seconds of a node that is no conv with its tensors in `layout`, fills of concat slices not included.
-double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs,
-                       Split split = Split::kEven);
+double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs);
 
 // Seconds to bring a tensor into a concat's slice that it does not own: a copy, or a transform.
 double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs);

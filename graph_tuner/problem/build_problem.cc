@@ -74,14 +74,13 @@ struct Fusion {
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
-          const Corrections& corrections, const WeightPrice& price, const Team& team)
+          const Corrections& corrections, const WeightPrice& price)
       : graph_(graph),
         candidates_(candidates),
         layouts_(layouts),
         costs_(costs),
         corrections_(corrections),
         price_(price),
-        team_(team),
         slices_(ConcatSlices(graph)) {
     built_.nodes.resize(graph.size());
     FindFusions();
@@ -149,42 +148,11 @@ class Builder {
     }
     NodeVariables& vars = built_.nodes[id];
     vars.in_layouts = WithFused(ins, before);
-    const std::vector<Split> splits = SplitsOfChoices(choices);
-    std::vector<int> layout_of;  // by out option: which of `outs`, or of those fused with what is behind
-    for (size_t out = 0; out < outs.size() + (behind ? behind->layouts.size() : 0); ++out) {
-      const bool fused = out >= outs.size();
-      for (const Split split : fused ? SplitsOfConv(behind->pair.conv) : splits) {
-        vars.out_layouts.push_back(fused ? std::nullopt : std::optional(outs[out]));
-        vars.splits.push_back(split);
-        layout_of.push_back(static_cast<int>(out));
-      }
-    }
-    CostMatrix seconds = AddConvVariables(id, choices, layout_of);
-    for (int option = 0; option < seconds.cols; ++option) {
-      const size_t out = size_t(layout_of[size_t(option)]);
-      if (out >= outs.size()) seconds.at(read_when_fused[out - outs.size()], option) = 0;
-    }
+    vars.out_layouts = WithFused(outs, behind);
+    CostMatrix seconds = AddConvVariables(id, choices);
+    for (size_t f = 0; f < read_when_fused.size(); ++f)
+      seconds.at(read_when_fused[f], int(outs.size() + f)) = 0;
     built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
-  }
-
-  std::vector<Split> SplitsOfChoices(const std::vector<Choice>& choices) const {
-    std::vector<Split> splits;
-    for (const Choice& choice : choices)
-      for (const Split split : SplitsOf(*choice.record, team_))
-        if (std::ranges::find(splits, split) == splits.end()) splits.push_back(split);
-    std::ranges::sort(splits);
-    return splits;
-  }
-
-  // Those that a conv's variable offers, whichever candidate is chosen.
-  std::vector<Split> SplitsOfConv(NodeId id) const {
-    const auto& conv = dynamic_cast<const ConvOp&>(*graph_.node(id).op);
-    std::vector<Choice> choices;
-    for (const Record& record : candidates_.at(WorkloadToString(conv.workload())))
-      choices.push_back({0, 0, &record});
-    if (const Fusion* before = FusionBefore(id))
-      for (const Record& record : before->records) choices.push_back({0, 0, &record});
-    return SplitsOfChoices(choices);
   }
 
   static std::vector<std::optional<Layout>> WithFused(const std::vector<Layout>& layouts,
@@ -194,10 +162,8 @@ class Builder {
     return options;
   }
 
-  // The variables of a conv whose options are known, and the seconds of its choices, each with every split
-  // that it can do.
-  CostMatrix AddConvVariables(NodeId id, const std::vector<Choice>& choices,
-                              const std::vector<int>& layout_of) {
+  // The variables of a conv whose layouts are known, and the seconds of its choices.
+  CostMatrix AddConvVariables(NodeId id, const std::vector<Choice>& choices) {
     NodeVariables& vars = built_.nodes[id];
     const size_t ins = vars.in_layouts.size(), outs = vars.out_layouts.size();
     CostMatrix seconds(static_cast<int>(ins), static_cast<int>(outs));
@@ -205,17 +171,10 @@ class Builder {
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
     const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
-      const std::vector<Split> able = SplitsOf(*choice.record, team_);
-      for (int option = 0; option < seconds.cols; ++option) {
-        const Split split = vars.splits[size_t(option)];
-        if (layout_of[size_t(option)] != choice.out || std::ranges::find(able, split) == able.end()) continue;
-        const double corrected =
-            corrections_.ConvSeconds(name, *choice.record, split, SplitFactor(*choice.record, split, team_)) +
-            price_.Of(*choice.record);
-        if (corrected >= seconds.at(choice.in, option)) continue;
-        seconds.at(choice.in, option) = corrected;
-        vars.records[size_t(choice.in)][size_t(option)] = choice.record;
-      }
+      const double corrected = corrections_.ConvSeconds(name, *choice.record) + price_.Of(*choice.record);
+      if (corrected >= seconds.at(choice.in, choice.out)) continue;
+      seconds.at(choice.in, choice.out) = corrected;
+      vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
     }
     vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
     vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
@@ -228,53 +187,38 @@ class Builder {
     std::vector<double> seconds;
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
       const Op& op = *graph_.node(id).op;
-      double fills = 0;
+      vars.in_layouts.emplace_back(layout);
+      vars.out_layouts.emplace_back(
+          TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
+      seconds.push_back(
+          corrections_.OpSeconds(graph_.node(id).name, layout, TolerantSeconds(graph_, id, layout, costs_)));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
-          fills +=
+          seconds.back() +=
               CorrectedFill(inputs[slot], TensorLayout(graph_.node(inputs[slot]), Layout::Nchw()), layout);
-      }
-      for (const Split split : SplitsOf(graph_, id, layout, team_)) {
-        vars.in_layouts.emplace_back(layout);
-        vars.out_layouts.emplace_back(
-            TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
-        vars.splits.push_back(split);
-        const double stand_alone = TolerantSeconds(graph_, id, layout, costs_, split);
-        seconds.push_back(corrections_.OpSeconds(graph_.node(id).name, layout, stand_alone, split) + fills);
       }
     }
     if (const Fusion* behind = FusionBehind(id)) {
-      for (const Layout& layout : behind->layouts) {
-        for (const Split split : SplitsOfConv(behind->pair.conv)) {
-          vars.in_layouts.emplace_back(layout);
-          vars.out_layouts.emplace_back(std::nullopt);
-          vars.splits.push_back(split);
-          seconds.push_back(0);
-        }
-      }
+      vars.in_layouts.insert(vars.in_layouts.end(), behind->layouts.begin(), behind->layouts.end());
+      vars.out_layouts.resize(vars.in_layouts.size());
+      seconds.resize(vars.in_layouts.size(), 0.0);
     }
     vars.in = vars.out = built_.problem.AddVariable(graph_.node(id).name, std::move(seconds));
   }
 
-  // Both nodes are fused, read the same layout and have the same split, or neither is.
+  // Both nodes are fused, and read the same layout, or neither is.
   void TieFused(const Fusion& fusion) {
     const NodeVariables &first = built_.nodes[fusion.pair.first], &conv = built_.nodes[fusion.pair.conv];
-    const int layouts = int(fusion.layouts.size());
-    const int splits = int(SplitsOfConv(fusion.pair.conv).size());
     CostMatrix tie(int(first.out_layouts.size()), int(conv.in_layouts.size()));
-    CostMatrix same_split(tie.rows, int(conv.splits.size()));
+    const int options = int(fusion.layouts.size());
     for (int i = 0; i < tie.rows; ++i) {
-      const int fused_option = i - (tie.rows - layouts * splits);
-      const int first_fused = fused_option < 0 ? -1 : fused_option / splits;
       for (int j = 0; j < tie.cols; ++j) {
-        const int conv_fused = std::max(j - (tie.cols - layouts), -1);
-        if (first_fused != conv_fused) tie.at(i, j) = kForbidden;
+        const int first_fused = i - (tie.rows - options), conv_fused = j - (tie.cols - options);
+        const bool neither = first_fused < 0 && conv_fused < 0;
+        if (!neither && first_fused != conv_fused) tie.at(i, j) = kForbidden;
       }
-      for (int j = 0; first_fused >= 0 && j < same_split.cols; ++j)
-        if (first.splits[size_t(i)] != conv.splits[size_t(j)]) same_split.at(i, j) = kForbidden;
     }
     built_.problem.AddPairwise(*first.out, *conv.in, tie);
-    built_.problem.AddPairwise(*first.out, *conv.out, same_split);
   }
 
   // Everything that happens to a tensor between its producer and its consumers.
@@ -289,7 +233,6 @@ class Builder {
         if (inputs[slot] != id) continue;
         uses.push_back(UseOf(id, {consumer, slot}, forms));
         AddFills(id, {consumer, slot});
-        AddCrossing(id, {consumer, slot});
       }
     }
     if (graph_.IsOutput(id)) {
@@ -346,23 +289,6 @@ class Builder {
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }
 
-  void AddCrossing(NodeId tensor, const InputSlot& input) {
-    const NodeVariables &from = built_.nodes[tensor], &to = built_.nodes[input.consumer];
-    const Fusion* fusion = FusionBehind(input.consumer);
-    CostMatrix crossing(int(from.splits.size()), int(to.splits.size()));
-    for (int i = 0; i < crossing.rows; ++i) {
-      if (!from.out_layouts[size_t(i)]) continue;  // no such tensor
-      for (int j = 0; j < crossing.cols; ++j) {
-        const bool fused = !to.out_layouts[size_t(j)];
-        const Reads reads = fused ? ReadsOfFused(graph_, input.consumer, fusion->pair.conv)
-                                  : ReadsOf(graph_, input.consumer, input.slot);
-        crossing.at(i, j) = CrossingSeconds(graph_.node(tensor), from.splits[size_t(i)], to.splits[size_t(j)],
-                                            reads, team_, costs_);
-      }
-    }
-    if (team_.threads > 1) built_.problem.AddPairwise(*from.out, *to.out, crossing);
-  }
-
   double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {
     const Node& node = graph_.node(tensor);
     const Layout to = TensorLayout(node, into);
@@ -375,7 +301,6 @@ class Builder {
   CostSource& costs_;
   const Corrections& corrections_;
   const WeightPrice& price_;
-  const Team& team_;
   const Slices slices_;
   std::vector<Fusion> fusions_;
   BuiltProblem built_;
@@ -400,9 +325,8 @@ TolerantLayouts LayoutsOf(const Candidates& candidates) {
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections, const WeightPrice& price,
-                          const Team& team) {
-  return Builder(graph, candidates, layouts, costs, corrections, price, team).Build();
+                          CostSource& costs, const Corrections& corrections, const WeightPrice& price) {
+  return Builder(graph, candidates, layouts, costs, corrections, price).Build();
 }
 
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
@@ -415,7 +339,6 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
     NodePlan plan;
     plan.node = graph.node(id).name;
     plan.op_type = graph.node(id).op->Type();
-    plan.split = vars.splits[out];
     if (!vars.out_layouts[out]) {
       plan.fused_into = graph.node(graph.Consumers(id).at(0)).name;
     } else if (vars.records.empty()) {

@@ -7,18 +7,11 @@
 // read and give NCHW and cost nothing. Constants have no variable: they are brought into the right layout at
 // load time. Tensors that are not 4-D are NCHW.
 //
-// How a node's work is dealt to threads is part of what its tensor looks like: each option of what a node
-// writes, and so of what every op but conv is in, is a layout and a split. A conv's candidate takes longer by
-// a split that loads one thread more; candidates whose kernels cannot do it are out. An edge from a tensor's
-// producer to each of its consumers has what the bytes cost that change hands between their splits
-// (graph_tuner/costs/crossings.h), whatever the layouts.
-//
 // A pair of nodes that fused candidates exist for (ops/conv/fusion.h) may be computed together: the first
 // gets an option "fused" for each layout f that they read, and so does the input of the conv behind it;
 // between the two only the same fused options, or none, go together. With them the tensor in between has no
 // layout and no transforms, the first node reads f at no cost of its own, and the conv costs the whole fused
-// candidate from f to its output's layout. The first node's fused options have the splits of the conv's, and
-// go with the same one only.
+// candidate from f to its output's layout.
 //
 // A tensor read in a layout other than its own is charged one transform per distinct layout, however many
 // consumers share it (AddConversions, layout_problem.h). A concat over channels costs nothing by itself in a
@@ -34,7 +27,6 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
-#include "graph_tuner/costs/crossings.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/problem/weight_price.h"
@@ -49,7 +41,6 @@ struct NodeVariables {
   std::optional<LayoutProblem::VarId> in, out;
   // The options' meaning. Fused ones come last and have no layout on the side of the other node.
   std::vector<std::optional<Layout>> in_layouts, out_layouts;
-  std::vector<Split> splits;                        // by out option; of ops other than convs, by option
   std::vector<std::vector<const Record*>> records;  // convs: [in option][out option], null where none
 };
 
@@ -70,7 +61,7 @@ TolerantLayouts LayoutsOf(const Candidates& candidates);
 // convs with the price of their weights.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
                           CostSource& costs, const Corrections& corrections = {},
-                          const WeightPrice& price = {}, const Team& team = {});
+                          const WeightPrice& price = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -103,7 +103,7 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
     for (auto& [workload, list] : candidates_) list = {Fastest(list)};
 
   CostQuestions questions;
-  BuildProblem(*graph_, candidates_, layouts_, questions, {}, {}, team());
+  BuildProblem(*graph_, candidates_, layouts_, questions);
   questions.Ask(*costs_, options_.progress);
 }
 
@@ -119,8 +119,7 @@ int64_t NetworkProblem::UsableRecords() const {
 
 PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& prices) const {
   const WeightPrice weights{prices.seconds_per_weight_byte, options_.cpu};
-  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, weights, team()), corrections,
-          prices};
+  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, weights), corrections, prices};
 }
 
 Solution NetworkProblem::Solve(const LayoutProblem& problem) const {

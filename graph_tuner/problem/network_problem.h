@@ -27,7 +27,6 @@ struct GraphTuneOptions {
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;
   bool fusion = true;       // fused workloads that the log knows may be chosen
-  bool splits = true;       // work may be dealt to threads by rows, channels or images
   EndLayouts ends;          // how the caller gives inputs and takes outputs; changing that is charged
   AccuracyLimits accuracy;  // records beyond it are as if they were not in the log
   // How the user named the model, for the command that error messages suggest.
@@ -102,7 +101,6 @@ class NetworkProblem {
   const TolerantLayouts& layouts() const { return layouts_; }
 
  private:
-  Team team() const { return {options_.cpu, options_.threads, options_.splits}; }
   struct Usable {
     Candidates candidates;
     std::vector<std::string> defaults;  // workloads without a record, which have their default schedule

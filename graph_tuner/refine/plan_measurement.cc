@@ -1,10 +1,8 @@
 #include "graph_tuner/refine/plan_measurement.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
-#include "graph_tuner/costs/crossings.h"
 #include "graph_tuner/plan/planned_conversions.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
@@ -60,12 +58,9 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
       const auto found = nodes.find(step.node);
       TILESMITH_CHECK(found != nodes.end(), "the plan has no node \"{}\"", step.node);
       match.node = found->second;
-      const NodePlan& node = *match.node;
-      match.split_factor =
-          node.record ? SplitFactor(*node.record, node.split, {plan.target, plan.threads}) : 1;
-      match.stand_alone_seconds = node.record
-                                      ? node.record->seconds * match.split_factor
-                                      : TolerantSeconds(graph, id, node.layouts.in, costs, node.split);
+      match.stand_alone_seconds = match.node->record
+                                      ? match.node->record->seconds
+                                      : TolerantSeconds(graph, id, match.node->layouts.in, costs);
       match.predicted_seconds = match.node->predicted_seconds;
     }
     matched.push_back(std::move(match));
@@ -81,14 +76,10 @@ void Learn(const std::vector<MatchedStep>& steps, double share_scale, Correction
   std::map<ConversionKey, Repeated> conversions;
   for (const MatchedStep& match : steps) {
     const double seconds = match.step.seconds * share_scale;
-    if (match.node) {
-      const NodePlan& node = *match.node;
-      // Crossings are charged beside it; at most half of what was seen is theirs.
-      const double own = std::max(seconds - node.crossing_seconds, seconds / 2);
-      if (node.record)
-        corrections.LearnConv(node.node, *node.record, own, node.split, match.split_factor);
-      else
-        corrections.LearnOp(node.node, node.layouts.in, match.stand_alone_seconds, own, node.split);
+    if (match.node && match.node->record) {
+      corrections.LearnConv(match.node->node, *match.node->record, seconds);
+    } else if (match.node) {
+      corrections.LearnOp(match.node->node, match.node->layouts.in, match.stand_alone_seconds, seconds);
     } else if (match.step.planned) {
       Repeated& repeated = conversions[{match.step.node, *match.step.conversion}];
       repeated.stand_alone = match.stand_alone_seconds;

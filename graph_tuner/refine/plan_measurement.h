@@ -37,7 +37,6 @@ struct MatchedStep {
   StepProfile step;
   const NodePlan* node = nullptr;  // its entry in the plan; null for conversions
   double stand_alone_seconds = 0;  // by its record or the costs, corrections aside; 0 when not planned
-  double split_factor = 1;         // what its split makes of a record's seconds (SplitFactor, crossings.h)
   double predicted_seconds = 0;    // by the plan, which may have been priced anew since it ran
 };
 

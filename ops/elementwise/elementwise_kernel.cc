@@ -172,7 +172,7 @@ class SumKernel : public BlockKernel {
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     loop_(args.inputs.data(), static_cast<int64_t>(args.inputs.size()), piece.image, piece.offset,
-          At(args.output, piece), piece.pixels);
+          At(args.output, piece), piece.pixels * dims().lanes);
   }
   void (*const loop_)(const InputView*, int64_t, int64_t, int64_t, float*, int64_t);
 };

@@ -117,11 +117,6 @@ class ConvTemplate {
     (void)workload, (void)config, (void)cpu;
     return std::nullopt;
   }
-  // The tasks of the stage that writes the output: which splits a config's kernel can do.
-  virtual TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const {
-    (void)workload, (void)config, (void)cpu;
-    return {};
-  }
   // What the cost model knows of a config (loop_features.h).
   virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                                 const Target& cpu) const = 0;

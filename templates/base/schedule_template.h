@@ -4,7 +4,6 @@
 //   config.h      the knobs as a struct (ReadConfig), and Supports, Space, Default as in ConvTemplate
 //   schedule.h    struct Schedule: a workload, a config and what matters of the CPU, read once, and every
 //                 size that follows from them. All that is asked of a config is asked of its schedule:
-//                     TaskGrid GridOf(const Schedule&)
 //                     LoopFeatures FeaturesOf(const Schedule&)
 //                     LoopNest NestOf(const Schedule&)
 //                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
@@ -83,9 +82,6 @@ class ScheduleTemplate final : public ConvTemplate {
                                const Target& cpu) const override {
     if (!parts_.cycles) return std::nullopt;
     return parts_.cycles(parts_.read(workload, config, cpu), cpu);
-  }
-  TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const override {
-    return GridOf(parts_.read(workload, config, cpu));
   }
   LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                         const Target& cpu) const override {

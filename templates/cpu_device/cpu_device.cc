@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "layouts/base/thread_team.h"
-#include "layouts/crossing_benchmark.h"
 #include "layouts/measure/cache_eviction.h"
 #include "layouts/measure/clock.h"
 #include "layouts/producer_state.h"
@@ -19,15 +18,8 @@ namespace {
 // A kernel with all that it needs to run again and again.
 class RunAfterProducers {
  public:
-  struct Producers {
-    Split split = Split::kEven;  // of the kernel
-    bool same = false;           // the producers' is the same
-  };
-
-  RunAfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads,
-                    const Producers& producers)
+  RunAfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output, int threads)
       : kernel_(kernel),
-        producers_(producers),
         tensors_(inputs.begin(), inputs.end()),
         output_(output.output_view()),
         threads_(threads),
@@ -41,12 +33,10 @@ class RunAfterProducers {
     double seconds = 0;
     SpinBarrier barrier(threads_);
     RunOnTeam(threads_, [&](int thread) {
-      // What was computed before has left a thread's part with it.
-      for (Tensor* tensor : tensors_)
-        if (!producers_.same) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
+      for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
       barrier.Wait();
       const double begin = NowSeconds();
-      RunShare(kernel_, args, thread, threads_, barrier, producers_.split);
+      RunShare(kernel_, args, thread, threads_, barrier);
       barrier.Wait();
       if (thread == 0) seconds = NowSeconds() - begin;
     });
@@ -55,7 +45,6 @@ class RunAfterProducers {
 
  private:
   const Kernel& kernel_;
-  const Producers producers_;
   std::vector<Tensor*> tensors_;
   const OutputView output_;
   const int threads_;
@@ -106,19 +95,9 @@ double CpuDevice::Time(const Kernel& kernel, const KernelArgs& args) const {
 
 std::function<double()> CpuDevice::AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                                   Tensor& output) const {
-  const auto run =
-      std::make_shared<RunAfterProducers>(kernel, inputs, output, threads(), RunAfterProducers::Producers{});
-  return [run] { return run->Once(); };
+  return
+      [run = std::make_shared<RunAfterProducers>(kernel, inputs, output, threads())] { return run->Once(); };
 }
-
-std::function<double()> CpuDevice::InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs,
-                                              Tensor& output, Split split) const {
-  const auto run = std::make_shared<RunAfterProducers>(kernel, inputs, output, threads(),
-                                                       RunAfterProducers::Producers{split, true});
-  return [run] { return run->Once(); };
-}
-
-double CpuDevice::TimeCrossing(int64_t bytes) const { return MeasureCrossing(bytes, threads()); }
 
 double CpuDevice::TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const {
   return MeasureTransform(shape, from, to, target(), threads()).seconds;

@@ -33,9 +33,6 @@ class CpuDevice final : public Device {
   // Timed inside of one parallel region, behind the producers' writes (layouts/producer_state.h).
   std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                          Tensor& output) const override;
-  std::function<double()> InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output,
-                                     Split split) const override;
-  double TimeCrossing(int64_t bytes) const override;
   double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const override;
   void Evict(std::span<const std::byte> memory) const override;
 

@@ -87,13 +87,6 @@ class Device {
   // memory, outlive it.
   virtual std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                                  Tensor& output) const = 0;
-  // The same where producers deal their work as this kernel does, by `split`: each thread finds what it reads
-  // where it left it.
-  virtual std::function<double()> InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs,
-                                             Tensor& output, Split split) const = 0;
-  // What it takes longer when every thread reads `bytes` bytes that another one has just written than when it
-  // has written them itself; 0 for one thread.
-  virtual double TimeCrossing(int64_t bytes) const = 0;
   // Seconds of a transform between two different layouts, as networks have to wait for it.
   virtual double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const = 0;
   // After the call the memory is in none of the device's caches.

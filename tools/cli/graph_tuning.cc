@@ -26,8 +26,6 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
             "Convolutions the log lacks get their untuned default schedule");
   args.Flag("--no-fusion", &arguments->no_fusion,
             "Compute every layer by itself, whatever fused records the log has");
-  args.Flag("--no-splits", &arguments->no_splits,
-            "Deal every layer's work to threads evenly, whatever part of its input another thread wrote");
   args.Choice("--input-layout", &arguments->input_layout, {"NCHW", "NHWC"},
               "Of the network's inputs (default NCHW)");
   args.Choice("--output-layout", &arguments->output_layout, {"NCHW", "NHWC"},
@@ -67,7 +65,6 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Devi
   options.threads = machine->threads();
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
-  options.splits = !arguments.no_splits;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [sinks, began = 0.0](size_t done, size_t total) mutable {
     ThrowIfStopped(sinks.stop);

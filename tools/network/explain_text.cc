@@ -16,43 +16,20 @@ constexpr double kNothing = 5e-8;  // seconds that four decimals of a millisecon
 
 std::string Milliseconds(double seconds) { return fmt::format("{:.4f}", seconds * 1e3); }
 
-// What follows the name of what a term is about: nothing for transforms.
-std::string_view Relation(TermKind kind) {
-  switch (kind) {
-    case TermKind::kNode:
-    case TermKind::kOtherNode:
-      return " slower in";
-    case TermKind::kCrossing:
-    case TermKind::kOtherCrossing:
-      return " crossing to";
-    case TermKind::kInputTransform:
-    case TermKind::kOutputTransform:
-    case TermKind::kOtherTransform:
-      break;
-  }
-  return "";
-}
-
-// "NCHW16c by rows".
-std::string FormText(const std::optional<LayoutPair>& layouts, Split split) {
-  std::string text = FormText(layouts);
-  return split == Split::kEven ? text : text.append(" by ").append(SplitName(split));
+bool IsNode(const CostTerm& term) {
+  return term.kind == TermKind::kNode || term.kind == TermKind::kOtherNode;
 }
 
 std::string PartText(TermKind kind) {
   switch (kind) {
     case TermKind::kNode:
       return "itself";
-    case TermKind::kCrossing:
-      return "crossing between splits";
     case TermKind::kInputTransform:
       return "transform of what it reads";
     case TermKind::kOutputTransform:
       return "transform of what it writes";
     case TermKind::kOtherNode:
       return "another node";
-    case TermKind::kOtherCrossing:
-      return "crossing before another node";
     case TermKind::kOtherTransform:
       return "another transform";
   }
@@ -80,9 +57,8 @@ std::string SideText(Side side) {
       continue;
     }
     ++shown;
-    text += fmt::format(
-        " + {} ({}{} {})", Milliseconds(seconds), term.node, Relation(term.kind),
-        side.is_best ? FormText(term.first, term.first_split) : FormText(term.second, term.second_split));
+    text += fmt::format(" + {} ({}{} {})", Milliseconds(seconds), term.node, IsNode(term) ? " slower in" : "",
+                        FormText(side.is_best ? term.first : term.second));
   }
   if (rest >= kNothing)
     text += fmt::format(" + {} ({} more)", Milliseconds(rest), side.dearer.size() - shown);
@@ -105,13 +81,12 @@ std::string FusedText(const Graph& graph, const NodePlan& schedule) {
 std::string ChoiceText(const Graph& graph, const NodePlan& schedule) {
   std::string fused = FusedText(graph, schedule);
   if (!schedule.fused_into.empty()) return fused;
-  return FormText(schedule.layouts, schedule.split) + (fused.empty() ? "" : " " + fused);
+  return FormText(schedule.layouts) + (fused.empty() ? "" : " " + fused);
 }
 
 std::string InequalityText(const Graph& graph, const ExplainedChoice& best, const ExplainedChoice& other) {
-  const auto own = [](const NodePlan& node) { return node.predicted_seconds - node.crossing_seconds; };
-  Side left{ChoiceText(graph, other.schedule), own(other.schedule), {}, false};
-  Side right{ChoiceText(graph, best.schedule), own(best.schedule), {}, true};
+  Side left{ChoiceText(graph, other.schedule), other.schedule.predicted_seconds, {}, false};
+  Side right{ChoiceText(graph, best.schedule), best.schedule.predicted_seconds, {}, true};
   for (const CostTerm& term : other.terms)
     if (term.kind != TermKind::kNode) (term.seconds > 0 ? left : right).dearer.push_back(term);
   const double off = other.total_seconds - best.total_seconds;
@@ -134,9 +109,8 @@ void AddTerms(Report& report, const std::string& title, const std::vector<CostTe
   const size_t shown = std::min(terms.size(), most);
   for (size_t i = 0; i < shown; ++i) {
     const CostTerm& term = terms[i];
-    table.AddRow({TextCell(PartText(term.kind)), TextCell(term.node),
-                  TextCell(FormText(term.first, term.first_split)),
-                  TextCell(FormText(term.second, term.second_split)), MoreCell(term.seconds)});
+    table.AddRow({TextCell(PartText(term.kind)), TextCell(term.node), TextCell(FormText(term.first)),
+                  TextCell(FormText(term.second)), MoreCell(term.seconds)});
   }
   double rest = 0;
   for (size_t i = shown; i < terms.size(); ++i) rest += terms[i].seconds;

@@ -41,6 +41,15 @@ std::vector<std::string> StepsOf(const Graph& graph, const Plan& plan, int threa
   return names;
 }
 
+std::string ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 TEST(Executor, OneTransformServesAllConsumers) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 16, 5, 5}), {});

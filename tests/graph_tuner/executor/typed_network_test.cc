@@ -28,6 +28,15 @@ namespace {
 using testing::HasSubstr;
 using NodeId = Graph::NodeId;
 
+std::string ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 Tensor RandomOf(const Shape& shape, DataType type, uint64_t seed) {
   Tensor tensor(shape, Layout::Nchw(type));
   TestRandom random(seed);

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "graph_tuner/executor/executor.h"
-#include "layouts/base/error.h"
 #include "layouts/transform.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
@@ -22,16 +20,6 @@
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {
-
-// What an Error that `action` throws says.
-inline std::string ErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 inline std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;

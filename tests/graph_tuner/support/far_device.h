@@ -88,11 +88,6 @@ class FarDevice final : public Device {
       return seconds[0];
     };
   }
-  std::function<double()> InItsSplit(const Kernel& kernel, std::span<Tensor* const> inputs, Tensor& output,
-                                     Split) const override {
-    return AfterProducers(kernel, inputs, output);
-  }
-  double TimeCrossing(int64_t) const override { return 0; }
   double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const override {
     Tensor source(shape, from), result(shape, to);
     Tensor* const inputs[] = {&source};

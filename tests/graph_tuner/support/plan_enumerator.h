@@ -13,15 +13,12 @@
 namespace tilesmith {
 
 // Every plan of a small network, without any layout problem: records and layouts node by node, and pairs
-// fused or not; on a team, with every split that each node's kernel can do.
+// fused or not.
 class PlanEnumerator {
  public:
-  PlanEnumerator(const Graph& graph, const Candidates& candidates, const EndLayouts& ends = {},
-                 const Team& team = {})
-      : graph_(graph), candidates_(candidates), team_(team), pairs_(FusablePairs(graph)) {
+  PlanEnumerator(const Graph& graph, const Candidates& candidates, const EndLayouts& ends = {})
+      : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {
     plan_.ends = ends;
-    plan_.target = team.cpu;
-    plan_.threads = team.threads;
   }
 
   void ForEach(const std::function<void(Plan&)>& visit) {
@@ -46,14 +43,11 @@ class PlanEnumerator {
     if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
       if (in_front && fused_.contains(id)) return;
       for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
-        for (const Split split : SplitsOf(record, team_))
-          Choose({node.name, "Conv", record.layouts, record, 0, "", split}, id);
+        Choose({node.name, "Conv", record.layouts, record, 0}, id);
     } else {
       for (const Layout& layout : LayoutsOf(candidates_).all)
         if (node.op->RunsIn(layout, graph_.InputShapes(id)))
-          for (const Split split : SplitsOf(graph_, id, layout, team_))
-            Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0, "", split},
-                   id);
+          Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0}, id);
     }
   }
 
@@ -62,9 +56,8 @@ class PlanEnumerator {
       if (other.conv == pair.first && fused_.contains(other.first)) return;
     const Node& node = graph_.node(pair.first);
     fused_.insert(pair.first);
-    NodePlan fused = {node.name, std::string(node.op->Type()), {}, std::nullopt, 0};
-    fused.fused_into = graph_.node(pair.conv).name;
-    Choose(std::move(fused), pair.first);
+    Choose({node.name, std::string(node.op->Type()), {}, std::nullopt, 0, graph_.node(pair.conv).name},
+           pair.first);
     fused_.erase(pair.first);
   }
 
@@ -81,7 +74,6 @@ class PlanEnumerator {
 
   const Graph& graph_;
   const Candidates& candidates_;
-  const Team team_;
   const std::vector<FusablePair> pairs_;
   std::function<void(Plan&)> visit_;
   std::set<Graph::NodeId> fused_;

@@ -69,13 +69,10 @@ class SyntheticCosts final : public CostSource {
   }
   double OpSeconds(const OpUse& use) override {
     ++asked;
-    return Price(OpUseText(use), use.output,
-                 CanonicalLayout(use.output, use.layout).ToString() + std::string(SplitName(use.split)));
+    return Price(OpUseText(use), use.output, CanonicalLayout(use.output, use.layout).ToString());
   }
-  double CrossingSeconds(int64_t bytes) override { return crossing_seconds_a_byte * double(bytes); }
 
   int asked = 0;
-  double crossing_seconds_a_byte = 0;
 
  private:
   double Price(const std::string& kind, const Shape& shape, const std::string& layouts) const {
