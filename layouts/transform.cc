@@ -20,7 +20,8 @@ class TransformKernel : public Kernel {
         deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave<Element>)),
         copy_runs_(TILESMITH_DISPATCH(isa, CopyRuns<Element>)) {}
 
-  int64_t Tasks(int) const override { return plan_.images * plan_.TasksPerImage(); }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return plan_.Grid(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     TILESMITH_CHECK(args.inputs.size() == 1, "{} inputs", args.inputs.size());

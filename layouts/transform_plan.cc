@@ -115,12 +115,26 @@ int64_t MovePlan::ChunkBegin(int64_t chunk) const {
   return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * line_elements;
 }
 
+TaskGrid MovePlan::Grid() const {
+  TaskGrid grid = {.images = images,
+                   .channels = Groups(),
+                   .rows = chunks,
+                   .channels_inner = chunks_outside,
+                   .height = pixels / row_pixels,
+                   .row_units = row_pixels,
+                   .part_units = (pixels + chunks - 1) / chunks};
+  // A flat run knows no channels, and no rows either.
+  if (kind == MoveKind::kFlat) grid.height = 0;
+  return grid;
+}
+
 MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to) {
   const Problem problem = ToProblem(shape, from, to);
   const int64_t task_elements = TaskElements(problem);
   MovePlan plan;
   plan.line_elements = kLineBytes / problem.element_bytes;
   plan.images = problem.images;
+  if (shape.size() <= 4) plan.row_pixels = std::max<int64_t>(ToDims4(shape).w, 1);
   if (problem.images * problem.channels * problem.pixels == 0) {
     plan.images = 0;
     return plan;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 
 namespace tilesmith {
@@ -37,6 +38,7 @@ struct MovePlan {
   MoveKind kind = MoveKind::kFlat;
   int64_t images = 0;
   int64_t pixels = 1;
+  int64_t row_pixels = 1;       // of a row of the image
   int64_t chunks = 1;           // of pixels
   int64_t moves_a_task = 1;     // the last group of moves may be smaller
   bool chunks_outside = false;  // task order: all groups of a chunk, or all chunks of a group
@@ -46,6 +48,7 @@ struct MovePlan {
 
   int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
   int64_t TasksPerImage() const { return chunks * Groups(); }
+  TaskGrid Grid() const;
   // First pixel of a chunk; chunk == chunks gives the end. Multiples of line_elements inside, so that chunks
   // of an aligned plane are whole cache lines.
   int64_t ChunkBegin(int64_t chunk) const;

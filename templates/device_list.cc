@@ -7,8 +7,8 @@
 
 namespace tilesmith {
 
-DevicePtr OpenDevice(const Target& target, int threads) {
-  if (target.device == kCpuDevice) return std::make_shared<const CpuDevice>(target, threads);
+DevicePtr OpenDevice(const Target& target, int threads, WaitPolicy wait) {
+  if (target.device == kCpuDevice) return std::make_shared<const CpuDevice>(target, threads, wait);
   throw Error(ErrorCode::kEnvironment,
               fmt::format("no device of kind \"{}\" here (known: {})", target.device, kCpuDevice));
 }

@@ -98,6 +98,7 @@ void Executor::Impl::ConnectSteps() {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = program.steps[i];
     steps[i].kernel = network->kernels[i].get();
+    steps[i].split = step.split;
     if (steps[i].kernel->ScratchBytes(device.threads()) > 0)
       steps[i].scratch = InArena(network->memory.offsets[regions + i]);
     steps[i].inputs.resize(step.reads.size());

@@ -61,7 +61,12 @@ class ProgramBuilder {
     const NodeSchedule& schedule = schedules_[id];
     std::vector<NodeId> inputs = graph_.Inputs(id);
     if (schedule.first.has_value()) inputs[0] = graph_.Inputs(*schedule.first)[0];
-    Step step{.kind = StepKind::kNode, .node = id, .reads = {}, .write = 0, .in_place = {}};
+    Step step{.kind = StepKind::kNode,
+              .node = id,
+              .reads = {},
+              .write = 0,
+              .in_place = {},
+              .split = schedule.split};
     const bool is_conv = schedule.conv_template != nullptr;
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       step.reads.push_back(Need(inputs[slot], schedule.inputs[slot]));
@@ -169,8 +174,12 @@ class ProgramBuilder {
     const StepKind kind =
         SameMemory(from.shape, from.layout, layout) ? StepKind::kCopy : StepKind::kTransform;
     const int value = NewUnsharedValue(from.node, layout, Region());
-    program_.steps.push_back(
-        {.kind = kind, .node = from.node, .reads = {source}, .write = value, .in_place = {}});
+    program_.steps.push_back({.kind = kind,
+                              .node = from.node,
+                              .reads = {source},
+                              .write = value,
+                              .in_place = {},
+                              .split = schedules_[from.node].split});
     return value;
   }
 

@@ -49,7 +49,8 @@ struct Step {
   int write = 0;           // value
   // By slot: the step may write its result over this input. Empty for none.
   std::vector<bool> in_place;
-  bool fills_slice = false;  // brings a tensor into a concat's slice that it does not own
+  bool fills_slice = false;    // brings a tensor into a concat's slice that it does not own
+  Split split = Split::kEven;  // the node's; what only moves its result keeps it with those who computed it
 };
 
 struct Program {

@@ -107,6 +107,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     const auto found = planned.find(node.name);
     if (found == planned.end()) BadPlan(node, "missing");
     schedule.predicted_seconds = found->second->predicted_seconds;
+    schedule.split = found->second->split;
     if (!found->second->fused_into.empty()) {
       schedule.fused_away = true;
     } else if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {

@@ -21,6 +21,7 @@ struct NodeSchedule {
   ConvWorkload workload;               // with what is fused in front of it
   std::optional<Graph::NodeId> first;  // the node that is: its data is what inputs[0] says the layout of
   Config config;
+  Split split = Split::kEven;
   double predicted_seconds = 0;
 };
 

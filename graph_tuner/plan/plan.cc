@@ -12,7 +12,8 @@ LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, c
 }
 
 bool SameSchedule(const NodePlan& a, const NodePlan& b) {
-  if (a.node != b.node || a.layouts != b.layouts || a.fused_into != b.fused_into) return false;
+  if (a.node != b.node || a.layouts != b.layouts || a.split != b.split || a.fused_into != b.fused_into)
+    return false;
   if (a.record.has_value() != b.record.has_value()) return false;
   return !a.record ||
          (a.record->workload == b.record->workload && a.record->template_name == b.record->template_name &&

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph_tuner/costs/corrections.h"
+#include "layouts/base/split.h"
 #include "layouts/measure/core_placement.h"
 #include "ops/graph/end_layouts.h"
 #include "tuner/records/accuracy.h"
@@ -25,6 +26,8 @@ struct NodePlan {
   // The conv behind it whose kernel computes this node as well: its record is of the fused workload and its
   // layouts are those of both. The node itself then has no layouts, no record and no cost.
   std::string fused_into = {};
+  // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly.
+  Split split = Split::kEven;
 };
 
 // A tensor is converted once per distinct target layout, however many consumers share the result. What is
@@ -58,7 +61,7 @@ struct Plan {
 // What a node whose first input has the order `in`, and its output the order `out`, reads and writes.
 LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, const Layout& out);
 
-// Whether two plans for one graph schedule a node alike: layouts, template, config, and what is fused.
+// Whether two plans for one graph schedule a node alike: layouts, split, template, config, and what is fused.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);
 bool SameSchedules(const Plan& a, const Plan& b);
 

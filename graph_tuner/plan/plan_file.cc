@@ -88,6 +88,7 @@ json NodeToJson(const NodePlan& node) {
     object["layouts"] = {node.layouts.in.ToString(), node.layouts.out.ToString()};
   else
     object["fused_into"] = node.fused_into;
+  if (node.split != Split::kEven) object["split"] = SplitName(node.split);
   object["predicted_seconds"] = node.predicted_seconds;
   return object;
 }
@@ -100,6 +101,14 @@ Record RecordOf(json object) {
   return record;
 }
 
+Split SplitFromJson(const json& object) {
+  const auto name = JsonGet<std::string>(object, "split");
+  const std::optional<Split> split = SplitOfName(name);
+  if (split) return *split;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("field \"split\" is \"{}\" (known: even, rows, channels, images, one)", name));
+}
+
 NodePlan NodeFromJson(const json& object) {
   NodePlan node;
   node.node = JsonGet<std::string>(object, "node");
@@ -107,6 +116,7 @@ NodePlan NodeFromJson(const json& object) {
   node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
   if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
   node.predicted_seconds = SecondsOf(object);
+  if (object.contains("split")) node.split = SplitFromJson(object);
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;
 }

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 
+#include "layouts/base/split.h"
+
 namespace tilesmith {
 
 // Images of a batch need not be adjacent: a concat slice lies inside a larger tensor. The strides are in
@@ -47,17 +49,14 @@ struct KernelArgs {
   }
 };
 
-struct TaskRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int thread = 0;  // which thread of the team runs it, for per-thread parts of the scratch
-};
-
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int Stages() const { return 1; }
   virtual int64_t Tasks(int stage) const = 0;
+  // Where the tasks of a stage lie in the output (the result of another stage), which says how they can be
+  // split. Its tasks are Tasks(stage).
+  virtual TaskGrid Grid(int stage) const { return TaskGrid::List(Tasks(stage)); }
   // Thread-safe for disjoint ranges of one stage, and for different args at any time.
   virtual void Run(const KernelArgs& args, int stage, TaskRange range) const = 0;
   virtual int64_t ScratchBytes(int threads) const {

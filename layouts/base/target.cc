@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <fstream>
 #include <thread>
 
+#include "layouts/base/cpu_quota.h"
 #include "layouts/base/error.h"
 
 namespace tilesmith {
@@ -31,9 +33,13 @@ std::string ReadModelName() {
 }
 
 int UsableCores() {
+  auto cores = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
+  // A thread more than the quota has cores is stopped for a part of every period, and the others wait for it.
+  if (const auto quota = CpuQuota("/proc/self/cgroup", "/sys/fs/cgroup"); quota && *quota < cores)
+    cores = std::max(1, static_cast<int>(*quota));
+  return cores;
 }
 
 Isa DetectIsa() {

@@ -21,7 +21,7 @@ constexpr const char* kCpuDevice = "cpu";
 struct Target {
   std::string model;  // as the CPU names itself, e.g. "AMD EPYC"
   Isa isa = Isa::kPortable;
-  int cores = 1;  // cores this process may use
+  int cores = 1;  // cores this process may use: those of its affinity mask, as far as a quota goes
   int64_t l1d_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 0;

@@ -37,22 +37,43 @@ const std::vector<int>& ProcessCores() {
   return cores;
 }
 
+std::string_view WaitPolicyName(WaitPolicy policy) {
+  switch (policy) {
+    case WaitPolicy::kSpin:
+      return "spin";
+    case WaitPolicy::kYield:
+      return "yield";
+    case WaitPolicy::kSleep:
+      return "sleep";
+  }
+  return "";
+}
+
+void Generation::Advance() {
+  value_.fetch_add(1, std::memory_order_acq_rel);
+  if (policy_ == WaitPolicy::kSleep) value_.notify_all();
+}
+
+void Generation::Pause(unsigned old, int step) {
+  constexpr int kPauses = 64, kStepsBeforeYield = 256, kYieldsBeforeSleep = 1024;
+  if (policy_ == WaitPolicy::kSpin || step < kStepsBeforeYield) {
+    for (int i = 0; i < kPauses && now() == old; ++i) SpinPause();
+  } else if (policy_ == WaitPolicy::kYield || step < kStepsBeforeYield + kYieldsBeforeSleep) {
+    sched_yield();
+  } else {
+    value_.wait(old, std::memory_order_acquire);
+  }
+}
+
 void SpinBarrier::Wait() {
   if (threads_ == 1) return;
-  const unsigned generation = generation_.load(std::memory_order_acquire);
+  const unsigned generation = generation_.now();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
-    generation_.store(generation + 1, std::memory_order_release);
+    generation_.Advance();
     return;
   }
-  constexpr int kSpinsBeforeYield = 1 << 14;
-  for (int spins = 0; generation_.load(std::memory_order_acquire) == generation; ++spins) {
-    if (spins < kSpinsBeforeYield) {
-      SpinPause();
-    } else {
-      sched_yield();
-    }
-  }
+  generation_.WaitWhile(generation, [] {});
 }
 
 void ThrowTooFewThreads(int granted, int wanted) {
@@ -61,22 +82,19 @@ void ThrowTooFewThreads(int granted, int wanted) {
                           wanted));
 }
 
-TaskRange ShareOf(int64_t tasks, int thread, int threads) {
-  return {tasks * thread / threads, tasks * (thread + 1) / threads, thread};
-}
-
-void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier) {
+void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
+              Split split) {
   const int stages = kernel.Stages();
   for (int stage = 0; stage < stages; ++stage) {
     if (stage > 0) barrier.Wait();
-    const TaskRange range = ShareOf(kernel.Tasks(stage), thread, threads);
-    if (range.begin < range.end) kernel.Run(args, stage, range);
+    const Share share(kernel.Grid(stage), split, thread, threads);
+    share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) { kernel.Run(args, stage, range); });
   }
 }
 
-void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads) {
+void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split) {
   SpinBarrier barrier(threads);
-  RunOnTeam(threads, [&](int thread) { RunShare(kernel, args, thread, threads, barrier); });
+  RunOnTeam(threads, [&](int thread) { RunShare(kernel, args, thread, threads, barrier, split); });
 }
 
 void PinTeam(int threads) {

@@ -5,27 +5,65 @@
 
 #include <atomic>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "layouts/base/kernel.h"
 
 namespace tilesmith {
 
+// What a thread does that waits for others of its team. Waking one that sleeps takes some 50 us, a spinning
+// one goes on at once, but keeps a core from whoever else could use it.
+enum class WaitPolicy {
+  kSpin,   // nothing else: for a machine that is ours alone
+  kYield,  // spins for some 0.2 ms, then offers the core to others again and again
+  kSleep,  // the same, and sleeps after a millisecond or so of that
+};
+inline constexpr WaitPolicy kWaitPolicies[] = {WaitPolicy::kSpin, WaitPolicy::kYield, WaitPolicy::kSleep};
+// "spin", "yield", "sleep".
+std::string_view WaitPolicyName(WaitPolicy policy);
+
+// A number that grows, and threads that wait until it has.
+class Generation {
+ public:
+  explicit Generation(WaitPolicy policy) : policy_(policy) {}
+
+  unsigned now() const { return value_.load(std::memory_order_acquire); }
+  // One thread at a time. What it did before is seen by those that wait.
+  void Advance();
+  // Until it is no longer `old`. `spinning()` is called now and then while the thread is awake.
+  template <typename Spinning>
+  void WaitWhile(unsigned old, const Spinning& spinning);
+
+ private:
+  // One step of waiting, the `step`-th; those of spinning are many pauses.
+  void Pause(unsigned old, int step);
+
+  const WaitPolicy policy_;
+  alignas(64) std::atomic<unsigned> value_{0};
+};
+
+template <typename Spinning>
+void Generation::WaitWhile(unsigned old, const Spinning& spinning) {
+  for (int step = 0; now() == old; ++step) {
+    Pause(old, step);
+    if (now() == old) spinning();
+  }
+}
+
 // Sense-counting spin barrier for threads that are all running; about 100 ns on two cores, where a fresh
-// parallel region costs 0.6 us or more. Yields after a while, so an oversubscribed machine still advances.
+// parallel region costs 0.6 us or more.
 class SpinBarrier {
  public:
-  explicit SpinBarrier(int threads) : threads_(threads) {}
+  explicit SpinBarrier(int threads, WaitPolicy policy = WaitPolicy::kSleep)
+      : threads_(threads), generation_(policy) {}
   void Wait();
 
  private:
   const int threads_;
   alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<unsigned> generation_{0};
+  Generation generation_;
 };
-
-// Tasks [begin, end) of `thread` when `tasks` are split evenly and contiguously over `threads`.
-TaskRange ShareOf(int64_t tasks, int thread, int threads);
 
 [[noreturn]] void ThrowTooFewThreads(int granted, int wanted);
 
@@ -52,10 +90,11 @@ void RunOnTeam(int threads, const Body& body) {
 }
 
 // Runs all stages of a kernel in one parallel region.
-void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads);
+void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split = Split::kEven);
 
 // Runs one thread's share of every stage; every thread of the team calls it with the same arguments.
-void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier);
+void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
+              Split split = Split::kEven);
 
 // The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
 const std::vector<int>& ProcessCores();

@@ -92,8 +92,8 @@ class PReluKernel : public BlockKernel {
   void (*const loop_)(const LaneLoop&);
 };
 
-// Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's memory,
-// padding included.
+// Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's blocks,
+// padding included; those side by side are computed as one.
 class BinaryKernel : public Kernel {
  public:
   BinaryKernel(const KernelRequest& request, BinaryKind op)
@@ -101,15 +101,14 @@ class BinaryKernel : public Kernel {
         op_(op),
         dims_(BlockDimsOf(request.output, request.layout)),
         zero_padding_(dims_.has_padding()),
-        count_(dims_.images * dims_.blocks * dims_.block_floats()),
-        piece_(std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims_.lanes, 1), 1) *
-               std::max<int64_t>(dims_.lanes, 1)),
+        piece_pixels_(PiecePixels(dims_)),
         loop_(TILESMITH_DISPATCH(request.cpu.isa, BinaryRows)) {}
 
-  int64_t Tasks(int) const override { return CeilDiv(count_, piece_); }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(dims_, piece_pixels_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    const int64_t begin = range.begin * piece_, end = std::min(range.end * piece_, count_);
+    const int64_t begin = FirstElement(range.begin), end = FirstElement(range.end);
     const MemoryDims out = MemoryDimsOf(request_.output, request_.layout, args.output.batch_stride);
     const size_t count = request_.inputs.size();
     // An input that is overwritten comes first.
@@ -136,7 +135,10 @@ class BinaryKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kPieceFloats = 4096;
+  int64_t FirstElement(int64_t task) const {
+    const int64_t pieces = Grid(0).rows;
+    return task / pieces * dims_.block_floats() + task % pieces * piece_pixels_ * dims_.lanes;
+  }
 
   std::array<int64_t, kMaxRank + 1> StridesOf(const KernelArgs& args, size_t slot) const {
     return BroadcastStrides(request_.inputs[slot], request_.output, request_.layout,
@@ -158,7 +160,7 @@ class BinaryKernel : public Kernel {
   const BinaryKind op_;
   const BlockDims dims_;
   const bool zero_padding_;
-  const int64_t count_, piece_;
+  const int64_t piece_pixels_;
   void (*const loop_)(BinaryKind, const BinaryLoop&);
 };
 
@@ -170,7 +172,7 @@ class SumKernel : public BlockKernel {
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     loop_(args.inputs.data(), static_cast<int64_t>(args.inputs.size()), piece.image, piece.offset,
-          At(args.output, piece), piece.pixels);
+          At(args.output, piece), piece.pixels * dims().lanes);
   }
   void (*const loop_)(const InputView*, int64_t, int64_t, int64_t, float*, int64_t);
 };

@@ -6,7 +6,7 @@ namespace tilesmith {
 namespace {
 
 // Enough to hide the cost of a call, little enough to spread a small tensor over threads.
-constexpr int64_t kPieceFloats = 4096;
+constexpr int64_t kPieceFloats = 4096, kLeastPieceFloats = 512;
 
 }  // namespace
 
@@ -22,10 +22,32 @@ BlockDims BlockDimsOf(const Shape& shape, const Layout& layout) {
 }
 
 BlockDims FlatDimsOf(const Shape& shape, const Layout& layout) {
+  if (layout.is_nhwc() && shape.size() == 4) return BlockDimsOf(shape, layout);
   BlockDims dims;
   dims.images = shape.empty() ? 1 : shape[0];
   dims.height = BatchStride(shape, layout);
+  dims.flat = true;
   return dims;
+}
+
+// Whole rows where several fit into a piece, so that blocks which are not tiny can be split by rows.
+int64_t PiecePixels(const BlockDims& dims) {
+  const int64_t row_floats = std::max<int64_t>(dims.width * dims.lanes, 1);
+  if (dims.flat || row_floats > kPieceFloats)
+    return std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims.lanes, 1), 1);
+  const int64_t least = (kLeastPieceFloats + row_floats - 1) / row_floats, quarter = (dims.height + 3) / 4;
+  return std::max<int64_t>(std::clamp(quarter, least, kPieceFloats / row_floats) * dims.width, 1);
+}
+
+TaskGrid GridOfPieces(const BlockDims& dims, int64_t piece_pixels) {
+  const int64_t pieces = (dims.pixels() + piece_pixels - 1) / piece_pixels;
+  if (dims.flat) return {.images = dims.images, .channels = pieces, .height = 1};
+  return {.images = dims.images,
+          .channels = dims.blocks,
+          .rows = pieces,
+          .height = dims.height,
+          .row_units = dims.width,
+          .part_units = piece_pixels};
 }
 
 void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels) {
@@ -37,10 +59,10 @@ void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels) {
 BlockKernel::BlockKernel(const BlockDims& dims, bool zero_padding)
     : dims_(dims),
       zero_padding_(zero_padding && dims.has_padding()),
-      piece_pixels_(std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims.lanes, 1), 1)),
+      piece_pixels_(PiecePixels(dims)),
       pieces_((dims.pixels() + piece_pixels_ - 1) / piece_pixels_) {}
 
-int64_t BlockKernel::Tasks(int) const { return dims_.images * dims_.blocks * pieces_; }
+TaskGrid BlockKernel::Grid(int) const { return GridOfPieces(dims_, piece_pixels_); }
 
 void BlockKernel::Run(const KernelArgs& args, int, TaskRange range) const {
   for (int64_t task = range.begin; task < range.end; ++task) {

@@ -10,6 +10,7 @@ namespace tilesmith {
 struct BlockDims {
   int64_t images = 1, channels = 1, blocks = 1, lanes = 1;
   int64_t height = 1, width = 1;  // of any rank in plain layout: all trailing sizes are the height
+  bool flat = false;              // each image is one run of `height` floats
   int64_t pixels() const { return height * width; }
   int64_t block_floats() const { return pixels() * lanes; }
   // Lanes of block `block` that hold channels; the others are padding.
@@ -20,8 +21,14 @@ struct BlockDims {
 };
 // Precondition: rank <= 4 or plain layout.
 BlockDims BlockDimsOf(const Shape& shape, const Layout& layout);
-// Each image as one run of floats, padding included: for functions that map zeros to zero.
+// For functions that map zeros to zero: padding counts as channels, and each image in another layout than
+// NHWC is one run of floats.
 BlockDims FlatDimsOf(const Shape& shape, const Layout& layout);
+
+// Pixels of a task where each block is cut into pieces of some thousand floats; and such tasks, block by
+// block.
+int64_t PiecePixels(const BlockDims& dims);
+TaskGrid GridOfPieces(const BlockDims& dims, int64_t piece_pixels);
 
 // Writes zeros to lanes [used, lanes) of `pixels` pixels.
 void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels);
@@ -36,7 +43,8 @@ class BlockKernel : public Kernel {
  public:
   // zero_padding: RunPiece leaves garbage in padding lanes, which are then overwritten with zeros.
   BlockKernel(const BlockDims& dims, bool zero_padding);
-  int64_t Tasks(int stage) const override;
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int stage) const override;
   void Run(const KernelArgs& args, int stage, TaskRange range) const override;
 
  protected:

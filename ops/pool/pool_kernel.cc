@@ -42,7 +42,8 @@ class PoolKernel : public Kernel {
         loop_(w.kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, MaxPoolRow)
                                        : TILESMITH_DISPATCH(request.cpu.isa, AveragePoolRow)) {}
 
-  int64_t Tasks(int) const override { return out_.images * out_.blocks * out_.height; }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t row_floats = in_.width * in_.lanes;
@@ -87,7 +88,8 @@ class GlobalPoolKernel : public Kernel {
         loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes)
                                      : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes)) {}
 
-  int64_t Tasks(int) const override { return in_.images * pieces_; }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return {.images = in_.images, .channels = pieces_, .height = 1}; }
 
   // Padding lanes hold zeros, and so do their maxima and means.
   void Run(const KernelArgs& args, int, TaskRange range) const override {

@@ -31,7 +31,8 @@ class ResizeKernel : public Kernel {
         loop_(nearest_ ? TILESMITH_DISPATCH(request.cpu.isa, NearestRow)
                        : TILESMITH_DISPATCH(request.cpu.isa, LinearRow)) {}
 
-  int64_t Tasks(int) const override { return out_.images * out_.blocks * out_.height; }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
 
   // Padding lanes hold zeros, and so does what lies between them.
   void Run(const KernelArgs& args, int, TaskRange range) const override {

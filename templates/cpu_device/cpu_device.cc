@@ -86,7 +86,7 @@ std::unique_ptr<Kernel> CpuDevice::BuildCopy(int64_t images, int64_t image_bytes
 }
 
 std::unique_ptr<Stream> CpuDevice::NewStream(const StopFlag* stop) const {
-  return std::make_unique<TeamStream>(threads(), stop);
+  return std::make_unique<TeamStream>(threads(), wait_, stop);
 }
 
 double CpuDevice::Time(const Kernel& kernel, const KernelArgs& args) const {

@@ -12,7 +12,7 @@ namespace tilesmith {
 class CpuDevice final : public Device {
  public:
   // The team is the one that OpenMP keeps for the calling thread (layouts/base/thread_team.h), pinned or not.
-  CpuDevice(Target target, int threads) : Device(std::move(target), threads) {}
+  CpuDevice(Target target, int threads, WaitPolicy wait) : Device(std::move(target), threads), wait_(wait) {}
 
   DeviceMemory Allocate(size_t bytes) const override;
   bool ReadsHostMemory() const override { return true; }
@@ -35,6 +35,9 @@ class CpuDevice final : public Device {
                                          Tensor& output) const override;
   double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const override;
   void Evict(std::span<const std::byte> memory) const override;
+
+ private:
+  const WaitPolicy wait_;
 };
 
 }  // namespace tilesmith

@@ -27,8 +27,8 @@ class FirstError {
 
 }  // namespace
 
-TeamStream::TeamStream(int threads, const StopFlag* stop)
-    : threads_(threads), stop_(stop), barrier_(threads) {
+TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
+    : threads_(threads), stop_(stop), dealer_(threads, wait) {
   std::atomic<int> started{0};
   RunOnTeam(threads, [&](int) { ++started; });
   TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
@@ -36,24 +36,25 @@ TeamStream::TeamStream(int threads, const StopFlag* stop)
 
 void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
   FirstError error;
+  const unsigned first_stage = dealer_.next_stage();
   RunOnTeam(threads_, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
     double before = timed ? NowSeconds() : 0;
+    unsigned number = first_stage;
     for (size_t i = 0; i < program.size(); ++i) {
       const Launch& step = program[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
       const int stages = step.kernel->Stages();
       for (int stage = 0; stage < stages; ++stage) {
-        const TaskRange range = ShareOf(step.kernel->Tasks(stage), thread, threads_);
-        if (range.begin < range.end && !error.raised()) {
+        dealer_.RunStage(number++, step.kernel->Grid(stage), step.split, thread, [&](TaskRange range) {
+          if (error.raised()) return;
           try {
             ThrowIfStopped(stop_);
             step.kernel->Run(args, stage, range);
           } catch (...) {
-            error.Capture();  // the others still expect this thread at every barrier
+            error.Capture();  // what is left is dealt as well, and not computed
           }
-        }
-        barrier_.Wait();
+        });
       }
       if (timed) {
         const double after = NowSeconds();

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "layouts/base/stop_flag.h"
-#include "layouts/base/thread_team.h"
+#include "layouts/base/task_dealer.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
@@ -12,16 +12,16 @@ namespace tilesmith {
 class TeamStream final : public Stream {
  public:
   // Starts the team, so that running allocates nothing. `stop`, which may be null, outlives the stream.
-  TeamStream(int threads, const StopFlag* stop);
+  TeamStream(int threads, WaitPolicy wait, const StopFlag* stop);
 
-  // Every launch in one parallel region, with a barrier after each stage of each; durations are as thread 0
-  // sees them between barriers.
+  // Every launch in one parallel region, its stages dealt one after the other (layouts/base/task_dealer.h);
+  // durations are as thread 0 sees them.
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
 
  private:
   const int threads_;
   const StopFlag* const stop_;
-  SpinBarrier barrier_;
+  TaskDealer dealer_;
 };
 
 }  // namespace tilesmith

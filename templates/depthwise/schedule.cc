@@ -65,6 +65,15 @@ void WriteScratch(Schedule& g, int64_t rows) {
   g.padding_vectors = 0;
 }
 
+TaskGrid GridOf(const Schedule& g) {
+  return {.images = g.rows.workload.mb,
+          .channels = g.vector_blocks(),
+          .rows = g.row_blocks(),
+          .channels_inner = g.rows.config.block == 0,
+          .height = g.rows.workload.oh,
+          .part_units = g.rows.config.rows};
+}
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   const ConvWorkload& w = g.rows.workload;
   const DepthwiseConfig& c = g.rows.config;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 #include "templates/base/loop_features.h"
 #include "templates/base/loop_nest.h"
@@ -32,6 +33,9 @@ struct Schedule {
   std::vector<RowGroup> Groups(int64_t block) const;
 };
 
+// A task computes the rows of one row block for `vectors` vectors of channels of one image. Tasks are in the
+// order of the output's memory, so that a thread's share is memory side by side.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

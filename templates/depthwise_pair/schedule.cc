@@ -71,6 +71,14 @@ Schedule MakeSchedule(const ConvWorkload& workload, const DepthwisePairConfig& c
   return g;
 }
 
+TaskGrid GridOf(const Schedule& g) {
+  return {.images = g.depthwise.rows.workload.mb,
+          .channels = g.config.parts,
+          .rows = g.row_blocks(),
+          .height = g.depthwise.rows.workload.oh,
+          .part_units = g.config.rows};
+}
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   const LoopFeatures depthwise = depthwise::FeaturesOf(g.depthwise);
   const ConvWorkload& w = g.depthwise.rows.workload;

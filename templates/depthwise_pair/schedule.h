@@ -33,6 +33,8 @@ struct Schedule {
   RowRange Chunks(int64_t part) const;
 };
 
+// A task is one row block and one part of the 1x1 conv's output channels of one image.
+TaskGrid GridOf(const Schedule& schedule);
 // The features of both convs together; the loop's are those of the 1x1 conv, where most of the work is.
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);

@@ -13,6 +13,7 @@
 #include "layouts/base/kernel.h"
 #include "layouts/base/stop_flag.h"
 #include "layouts/base/target.h"
+#include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
 #include "ops/base/op.h"
 #include "templates/base/conv_template.h"
@@ -30,7 +31,8 @@ struct Launch {
   const Kernel* kernel = nullptr;
   std::vector<InputView> inputs;
   OutputView output;
-  void* scratch = nullptr;  // kernel->ScratchBytes(device.threads())
+  void* scratch = nullptr;     // kernel->ScratchBytes(device.threads())
+  Split split = Split::kEven;  // how each stage's tasks are dealt, where its grid can
 };
 
 // Runs programs, which are launches one after the other. One thread at a time.
@@ -97,8 +99,8 @@ class Device {
 
 using DevicePtr = std::shared_ptr<const Device>;
 
-// The device of the target's kind, with so many threads. Throws Error(kEnvironment) naming a kind that this
-// build has no device for.
-DevicePtr OpenDevice(const Target& target, int threads);
+// The device of the target's kind, with so many threads, which wait for each other as `wait` says. Throws
+// Error(kEnvironment) naming a kind that this build has no device for.
+DevicePtr OpenDevice(const Target& target, int threads, WaitPolicy wait = WaitPolicy::kSleep);
 
 }  // namespace tilesmith

@@ -158,6 +158,17 @@ int64_t PreparedFloats(const ConvWorkload& w, const DirectConfig& config) {
   return InputRowsOfTask(w, config) * width * LayoutOfBlockKnob(config.ic_block).PaddedChannels(w.ic);
 }
 
+TaskGrid GridOf(const Schedule& g) {
+  const bool flat = g.config.flat_width > 0;
+  return {.images = g.workload.mb,
+          .channels = static_cast<int64_t>(g.chunks.size()),
+          .rows = g.row_blocks(),
+          .channels_inner = g.config.oc_inner,
+          .height = g.workload.oh,
+          .row_units = flat ? g.workload.ow : 1,
+          .part_units = flat ? g.config.rows * g.config.flat_width : g.config.rows};
+}
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;

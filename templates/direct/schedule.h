@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 #include "ops/conv/workload.h"
 #include "templates/base/loop_features.h"
@@ -71,6 +72,8 @@ double BusiestCoreCycles(const ConvWorkload& workload, const DirectConfig& confi
                          const Target& cpu);
 double CyclesOf(const Schedule& schedule, const Target& cpu);
 
+// A task computes `rows` output rows of one chunk of one image, all passes.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 
 LoopNest NestOf(const Schedule& schedule);

@@ -16,6 +16,7 @@ uint32_t Schedule::InputLanes(int64_t vector, int64_t column) const {
 Schedule MakeSchedule(const ConvWorkload& workload, const FewOutputsConfig& config) {
   Schedule g;
   g.workload = Flattened(workload, config.flat_width);
+  g.image_rows = workload.oh;
   g.config = config;
   const ConvWorkload& w = g.workload;
   g.in_row_bytes = w.iw * kFloatBytes;
@@ -33,6 +34,17 @@ Schedule MakeSchedule(const ConvWorkload& workload, const FewOutputsConfig& conf
   g.tiles = CutRow(by_vector,
                    {wanted, (w.ow + config.lanes - 1) / config.lanes, config.vectors, config.balance_tiles});
   return g;
+}
+
+TaskGrid GridOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  return {.images = w.mb,
+          .channels = g.chunks(),
+          .rows = g.row_blocks(),
+          .channels_inner = true,
+          .height = g.image_rows,
+          .row_units = w.oh * w.ow / g.image_rows,
+          .part_units = g.rows_per_task() * w.ow};
 }
 
 LoopFeatures FeaturesOf(const Schedule& g) {

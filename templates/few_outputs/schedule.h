@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "ops/conv/workload.h"
 #include "templates/base/image_strides.h"
 #include "templates/base/loop_features.h"
@@ -17,7 +18,8 @@
 namespace tilesmith::few_outputs {
 
 struct Schedule {
-  ConvWorkload workload;  // recut into rows of flat_width
+  ConvWorkload workload;   // recut into rows of flat_width
+  int64_t image_rows = 0;  // output rows of the workload as it was before
   FewOutputsConfig config;
   std::vector<TileRun> tiles;  // in vectors; an edge tile has lanes outside the input row or the output row
   int64_t in_row_bytes = 0, in_plane_bytes = 0;
@@ -44,6 +46,9 @@ struct Schedule {
 // Precondition: FewOutputsTemplate supports the workload.
 Schedule MakeSchedule(const ConvWorkload& workload, const FewOutputsConfig& config);
 
+// A task computes some tiles of rows of one chunk of output channels of one image. Chunks of one row block
+// share their input: neighbours.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

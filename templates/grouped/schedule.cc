@@ -18,6 +18,7 @@ Spread SpreadOf(int64_t channels, int vector_floats, int64_t sums) {
 Schedule MakeSchedule(const ConvWorkload& workload, const GroupedConfig& config) {
   Schedule g;
   g.workload = Flattened(workload, config.flat_width);
+  g.image_rows = workload.oh;
   const ConvWorkload& w = g.workload;
   g.config = config;
   const auto vector_floats = static_cast<int>(config.lanes);
@@ -56,6 +57,17 @@ std::vector<InputColumn> InputColumnsOf(const ConvWorkload& w, const TileRun& ti
   ascending.reserve(columns.size());
   for (auto& [offset, column] : columns) ascending.push_back(std::move(column));
   return ascending;
+}
+
+TaskGrid GridOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  return {.images = w.mb,
+          .channels = g.vectors,
+          .rows = g.row_blocks(),
+          .channels_inner = g.config.oc_inner,
+          .height = g.image_rows,
+          .row_units = w.oh * w.ow / g.image_rows,
+          .part_units = g.rows_per_task() * w.ow};
 }
 
 LoopFeatures FeaturesOf(const Schedule& g) {

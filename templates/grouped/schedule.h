@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 #include "ops/conv/workload.h"
 #include "templates/base/image_strides.h"
@@ -26,7 +27,8 @@ enum class Spread {
 };
 
 struct Schedule {
-  ConvWorkload workload;  // recut into rows of flat_width
+  ConvWorkload workload;   // recut into rows of flat_width
+  int64_t image_rows = 0;  // output rows of the workload as it was before
   GroupedConfig config;
   int vector_floats = 16;  // config.lanes
   int64_t channels = 0;    // per group, in and out
@@ -69,6 +71,8 @@ struct InputColumn {
 // Only columns inside the input row.
 std::vector<InputColumn> InputColumnsOf(const ConvWorkload& workload, const TileRun& tile);
 
+// A task computes some tiles of rows of one output vector of one image.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

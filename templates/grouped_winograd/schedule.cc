@@ -20,6 +20,8 @@ Schedule MakeSchedule(const ConvWorkload& w, const GroupedWinogradConfig& config
   return g;
 }
 
+TaskGrid GridOf(const Schedule& g) { return winograd::GridOfBlocks(g, g.out_vectors); }
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   const GroupedWinogradConfig& config = g.grouped;
   constexpr double kBytes = sizeof(float), kProductTermBytes = 18;

@@ -16,6 +16,8 @@ struct Schedule : winograd::Schedule {
 
 Schedule MakeSchedule(const ConvWorkload& workload, const GroupedWinogradConfig& config, int vector_floats);
 
+// A task is one block of tiles of one vector of channels.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

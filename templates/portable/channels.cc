@@ -8,27 +8,23 @@
 namespace tilesmith::portable {
 namespace {
 
-struct Chunk {
-  int64_t first = 0;  // output channel
-  int64_t count = 0;  // real channels
-  int lanes = kPortableLanes;
-  bool contiguous = false;  // in the output
-};
-
 bool Contiguous(const std::vector<int64_t>& offsets, int64_t first, int64_t count) {
   return offsets[first + count - 1] - offsets[first] == count - 1;
 }
 
 class ChannelKernel : public ConvKernel {
  public:
-  ChannelKernel(const Placement& placement, int64_t ow_tile, const ConvWeights& weights)
+  ChannelKernel(const Schedule& schedule, const Placement& placement, const ConvWeights& weights)
       : g_(placement),
         w_(g_.workload),
         depthwise_(IsDepthwise(w_, g_.in_block, g_.out_block)),
-        ow_tile_(ow_tile),
+        ow_tile_(schedule.config.ow_tile),
         channels_(depthwise_ ? 1 : w_.ic / w_.g),
-        chunk_floats_(kPortableLanes * (1 + w_.kh * w_.kw * channels_)) {
-    MakeChunks();
+        chunk_floats_(kPortableLanes * (1 + w_.kh * w_.kw * channels_)),
+        grid_(GridOf(schedule)),
+        chunks_(ChunksOf(schedule)) {
+    for (const Chunk& chunk : chunks_)
+      contiguous_.push_back(Contiguous(g_.out_offsets, chunk.first, chunk.count));
     weights_ = AlignedBuffer(chunks_.size() * chunk_floats_ * sizeof(float));
     for (size_t i = 0; i < chunks_.size(); ++i)
       Pack(chunks_[i], weights, weights_.floats() + i * chunk_floats_);
@@ -38,7 +34,8 @@ class ChannelKernel : public ConvKernel {
     interior_.end = last_tap < 0 ? interior_.begin : std::clamp(last_tap / w_.sw + 1, interior_.begin, w_.ow);
   }
 
-  int64_t Tasks(int) const override { return w_.mb * static_cast<int64_t>(chunks_.size()) * g_.row_groups(); }
+  int64_t Tasks(int) const override { return grid_.tasks(); }
+  TaskGrid Grid(int) const override { return grid_; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t groups = g_.row_groups();
@@ -54,30 +51,6 @@ class ChannelKernel : public ConvKernel {
   std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
  private:
-  void MakeChunks() {
-    if (!depthwise_) {
-      const int64_t per_group = w_.oc / w_.g;
-      for (int64_t group = 0; group < w_.g; ++group) {
-        for (int64_t o = 0; o < per_group; o += kPortableLanes) {
-          AddChunk(group * per_group + o, std::min<int64_t>(kPortableLanes, per_group - o), kPortableLanes);
-        }
-      }
-      return;
-    }
-    // A padded block may be read to its end; the one block of NHWC is followed by the next pixel.
-    const bool padded = g_.zero_channels > 0;
-    for (int64_t o = 0; o < w_.oc;) {
-      const int64_t left = std::min(g_.out_block - o % g_.out_block, padded ? g_.out_block : w_.oc - o);
-      const int lanes = left >= 16 ? 16 : left >= 8 ? 8 : 1;
-      AddChunk(o, std::min<int64_t>(lanes, w_.oc - o), lanes);
-      o += lanes;
-    }
-  }
-
-  void AddChunk(int64_t first, int64_t count, int lanes) {
-    chunks_.push_back({first, count, lanes, Contiguous(g_.out_offsets, first, count)});
-  }
-
   // bias[16], then [kh][kw][channels][16]; lanes behind the chunk's last channel are zero.
   void Pack(const Chunk& chunk, const ConvWeights& source, float* packed) const {
     const int64_t taps = w_.kh * w_.kw;
@@ -126,7 +99,7 @@ class ChannelKernel : public ConvKernel {
       } else {
         TILESMITH_DISPATCH(g_.cpu.isa, RunPortableTile)(tile);
       }
-      Finish(args, image, chunk, y * w_.ow + x, tile);
+      Finish(args, image, chunk_index, y * w_.ow + x, tile);
     };
     const auto run_border = [&](int64_t x) {
       run(x, 1, TapsInside(x * w_.sw - w_.pw, w_.dw + 1, w_.kw, w_.iw));
@@ -142,8 +115,9 @@ class ChannelKernel : public ConvKernel {
     }
   }
 
-  void Finish(const KernelArgs& args, int64_t image, const Chunk& chunk, int64_t pixel,
+  void Finish(const KernelArgs& args, int64_t image, int64_t chunk_index, int64_t pixel,
               const PortableTile& tile) const {
+    const Chunk& chunk = chunks_[chunk_index];
     PortableFinish finish;
     SetActivation(w_.post.activation, finish);
     finish.acc = tile.acc;
@@ -156,7 +130,7 @@ class ChannelKernel : public ConvKernel {
     if (w_.post.sum) {
       finish.residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
     }
-    TILESMITH_DISPATCH(g_.cpu.isa, FinishPortableTile)(finish, chunk.contiguous);
+    TILESMITH_DISPATCH(g_.cpu.isa, FinishPortableTile)(finish, contiguous_[chunk_index]);
   }
 
   const Placement g_;
@@ -165,16 +139,18 @@ class ChannelKernel : public ConvKernel {
   const int64_t ow_tile_;
   const int64_t channels_;  // input channels one output channel reads
   const int64_t chunk_floats_;
-  std::vector<Chunk> chunks_;
+  const TaskGrid grid_;
+  const std::vector<Chunk> chunks_;
+  std::vector<bool> contiguous_;  // by chunk: in the output
   AlignedBuffer weights_;
   Range interior_;  // output columns with every kernel column inside the input
 };
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> MakeChannelKernel(const Placement& placement, int64_t ow_tile,
+std::unique_ptr<ConvKernel> MakeChannelKernel(const Schedule& schedule, const Placement& placement,
                                               const ConvWeights& weights) {
-  return std::make_unique<ChannelKernel>(placement, ow_tile, weights);
+  return std::make_unique<ChannelKernel>(schedule, placement, weights);
 }
 
 }  // namespace tilesmith::portable

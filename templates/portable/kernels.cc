@@ -80,8 +80,8 @@ std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, co
   TILESMITH_CHECK((weights.bias != nullptr) == schedule.workload.post.bias, "bias of {}",
                   WorkloadToString(schedule.workload));
   const Placement placement = PlaceInMemory(schedule, cpu);
-  if (schedule.config.over_width) return MakePlaneKernel(placement, weights);
-  return MakeChannelKernel(placement, schedule.config.ow_tile, weights);
+  if (schedule.config.over_width) return MakePlaneKernel(schedule, placement, weights);
+  return MakeChannelKernel(schedule, placement, weights);
 }
 
 }  // namespace tilesmith::portable

@@ -35,11 +35,12 @@ void SetActivation(const Activation& activation, PortableFinish& finish);
 void ZeroPaddingChannels(const Placement& placement, float* row);
 
 // Vectorised over output channels (over channels of a depthwise conv whose blocks are equal and vectors).
-std::unique_ptr<ConvKernel> MakeChannelKernel(const Placement& placement, int64_t ow_tile,
+std::unique_ptr<ConvKernel> MakeChannelKernel(const Schedule& schedule, const Placement& placement,
                                               const ConvWeights& weights);
 
 // Vectorised over width: input rows are first gathered per group into planar, padded rows, which suits few
 // channels per group. Uses PlaneScratchFloats of scratch per thread.
-std::unique_ptr<ConvKernel> MakePlaneKernel(const Placement& placement, const ConvWeights& weights);
+std::unique_ptr<ConvKernel> MakePlaneKernel(const Schedule& schedule, const Placement& placement,
+                                            const ConvWeights& weights);
 
 }  // namespace tilesmith::portable

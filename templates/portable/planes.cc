@@ -26,9 +26,10 @@ int64_t GatheredRows(const ConvWorkload& w, int64_t rows) {
 
 class PlaneKernel : public ConvKernel {
  public:
-  PlaneKernel(const Placement& placement, const ConvWeights& weights)
+  PlaneKernel(const Schedule& schedule, const Placement& placement, const ConvWeights& weights)
       : g_(placement),
         w_(g_.workload),
+        grid_(GridOf(schedule)),
         channels_(w_.ic / w_.g),
         outputs_(w_.oc / w_.g),
         phase_width_(PhaseWidth(w_)),
@@ -43,7 +44,8 @@ class PlaneKernel : public ConvKernel {
     Pack(weights);
   }
 
-  int64_t Tasks(int) const override { return w_.mb * w_.g * g_.row_groups(); }
+  int64_t Tasks(int) const override { return grid_.tasks(); }
+  TaskGrid Grid(int) const override { return grid_; }
   int64_t ScratchBytes(int threads) const override { return threads * scratch_bytes_; }
   std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
@@ -157,6 +159,7 @@ class PlaneKernel : public ConvKernel {
 
   const Placement g_;
   const ConvWorkload& w_;
+  const TaskGrid grid_;
   const bool wide_ = g_.cpu.isa == Isa::kAvx512;  // the others lack the registers for two vectors of 16
   const int64_t channels_, outputs_;              // per group
   const int64_t phase_width_, row_stride_, channel_stride_, scratch_bytes_;
@@ -176,8 +179,9 @@ int64_t PlaneScratchFloats(const ConvWorkload& w, int64_t rows) {
   return (floats + kPortableLanes - 1) / kPortableLanes * kPortableLanes;
 }
 
-std::unique_ptr<ConvKernel> MakePlaneKernel(const Placement& placement, const ConvWeights& weights) {
-  return std::make_unique<PlaneKernel>(placement, weights);
+std::unique_ptr<ConvKernel> MakePlaneKernel(const Schedule& schedule, const Placement& placement,
+                                            const ConvWeights& weights) {
+  return std::make_unique<PlaneKernel>(schedule, placement, weights);
 }
 
 }  // namespace tilesmith::portable

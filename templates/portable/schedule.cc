@@ -15,6 +15,40 @@ bool IsDepthwise(const ConvWorkload& workload, int64_t in_block, int64_t out_blo
   return workload.g == workload.ic && workload.g == workload.oc && in_block == out_block && in_block >= 8;
 }
 
+std::vector<Chunk> ChunksOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  const int64_t in_block = s.in.BlockFor(w.ic), out_block = s.out.BlockFor(w.oc);
+  std::vector<Chunk> chunks;
+  if (!IsDepthwise(w, in_block, out_block)) {
+    const int64_t per_group = w.oc / w.g;
+    for (int64_t group = 0; group < w.g; ++group) {
+      for (int64_t o = 0; o < per_group; o += kPortableLanes) {
+        chunks.push_back(
+            {group * per_group + o, std::min<int64_t>(kPortableLanes, per_group - o), kPortableLanes});
+      }
+    }
+    return chunks;
+  }
+  // A padded block may be read to its end; the one block of NHWC is followed by the next pixel.
+  const bool padded = s.out.PaddedChannels(w.oc) > w.oc;
+  for (int64_t o = 0; o < w.oc;) {
+    const int64_t left = std::min(out_block - o % out_block, padded ? out_block : w.oc - o);
+    const int lanes = left >= 16 ? 16 : left >= 8 ? 8 : 1;
+    chunks.push_back({o, std::min<int64_t>(lanes, w.oc - o), lanes});
+    o += lanes;
+  }
+  return chunks;
+}
+
+TaskGrid GridOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  return {.images = w.mb,
+          .channels = s.config.over_width ? w.g : static_cast<int64_t>(ChunksOf(s).size()),
+          .rows = (w.oh + s.config.rows - 1) / s.config.rows,
+          .height = w.oh,
+          .part_units = s.config.rows};
+}
+
 LoopFeatures FeaturesOf(const Schedule& s) {
   const ConvWorkload& w = s.workload;
   const PortableConfig& c = s.config;

@@ -69,6 +69,22 @@ int64_t Schedule::OutVectorOffset(int64_t vector) const {
          kFloatBytes;
 }
 
+TaskGrid GridOf(const Schedule& g) {
+  const direct::Schedule product =
+      direct::MakeSchedule(ProductOf(g.workload, g.config.row), g.config.product, g.vector_floats);
+  const auto chunks = static_cast<int64_t>(product.chunks.size());
+  switch (g.config.partition) {
+    case Partition::kBlocks:
+      return {.images = g.workload.mb, .rows = g.image_blocks};
+    case Partition::kOutChannels:
+      return {.channels = chunks, .rows = g.blocks(), .height = 1, .part_units = g.blocks()};
+    case Partition::kOwnSums:
+      return {
+          .images = g.workload.mb, .channels = chunks, .channels_inner = true, .height = 1, .at_once = true};
+  }
+  return {};
+}
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   constexpr double kBytes = sizeof(float);
   constexpr double kInputAdditions = 4, kOutputAdditions = 7;

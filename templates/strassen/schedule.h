@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 
+#include "layouts/base/split.h"
 #include "layouts/layout.h"
 #include "ops/conv/workload.h"
 #include "templates/base/loop_features.h"
@@ -85,6 +86,8 @@ int64_t CountPairs(const ConvWorkload& workload);
 // One product over a row of `pairs` as a 1x1 conv.
 ConvWorkload ProductOf(const ConvWorkload& workload, int64_t pairs);
 
+// Tasks take pixels of both halves of an image at a time: they have no rows.
+TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 

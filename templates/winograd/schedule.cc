@@ -131,6 +131,24 @@ int64_t Schedule::OutVectorOffset(int64_t vector) const {
          kFloatBytes;
 }
 
+TaskGrid GridOfBlocks(const Schedule& g, int64_t channel_parts) {
+  // A block takes block_tiles * tile units where a row of pixels has as many units as a row of tiles has
+  // tiles. Blocks of several images have no rows.
+  TaskGrid grid = {.channels = channel_parts, .rows = CeilDiv(g.tiles, g.block_tiles)};
+  if (g.workload.mb > 1) return grid;
+  grid.height = g.workload.oh;
+  grid.row_units = g.columns;
+  grid.part_units = g.block_tiles * g.config.tile;
+  return grid;
+}
+
+TaskGrid GridOf(const Schedule& g) {
+  if (g.config.partition == Partition::kTileBlocks) return GridOfBlocks(g, 1);
+  TaskGrid grid = {.channels = g.out_vectors, .rows = g.workload.mb * g.rows, .part_units = g.config.tile};
+  if (g.workload.mb == 1) grid.height = g.workload.oh;
+  return grid;
+}
+
 LoopFeatures FeaturesOf(const Schedule& g) {
   constexpr double kBytes = sizeof(float);
   const bool blocks = g.config.partition == Partition::kTileBlocks;

@@ -88,16 +88,16 @@ inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const La
   ASSERT_TRUE(got.SlackIntact());
 }
 
-// All tasks, as three threads that happen to run one after the other, last first: a parallel region for each
-// of these thousands of tiny runs would cost more than the runs. Scratch is given here, filled with NaN.
-inline void RunInShares(const Kernel& kernel, KernelArgs args) {
-  constexpr int kThreads = 3;
-  GuardedTensor scratch(CeilDiv(kernel.ScratchBytes(kThreads), int64_t{sizeof(float)}));
+// All tasks, as threads that happen to run one after the other, last first: a parallel region for each of
+// these thousands of tiny runs would cost more than the runs. Scratch is given here, filled with NaN.
+inline void RunInShares(const Kernel& kernel, KernelArgs args, Split split = Split::kEven, int threads = 3) {
+  GuardedTensor scratch(CeilDiv(kernel.ScratchBytes(threads), int64_t{sizeof(float)}));
   args.scratch = scratch.data();
   for (int stage = 0; stage < kernel.Stages(); ++stage) {
-    for (int thread = kThreads; thread-- > 0;) {
-      const TaskRange range = ShareOf(kernel.Tasks(stage), thread, kThreads);
-      if (range.begin < range.end) kernel.Run(args, stage, range);
+    ASSERT_EQ(kernel.Grid(stage).tasks(), kernel.Tasks(stage));
+    for (int thread = threads; thread-- > 0;) {
+      const Share share(kernel.Grid(stage), split, thread, threads);
+      share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) { kernel.Run(args, stage, range); });
     }
   }
 }
@@ -122,6 +122,15 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
   for (auto& buffer : buffers) buffer->MakeReadOnly();
   RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr});
   ExpectMatches(want, output, setting.layout, c.tolerance);
+  for (const Split split : {Split::kRows, Split::kChannels, Split::kImages}) {
+    for (const int threads : {2, 7}) {
+      if (!kernel->Grid(kernel->Stages() - 1).Can(split)) continue;
+      SCOPED_TRACE(testing::Message() << threads << " threads by " << SplitName(split));
+      GuardedTensor again(place.floats(), setting.guard);
+      RunInShares(*kernel, {views, again.output_view(place.stride()), nullptr}, split, threads);
+      ExpectMatches(want, again, setting.layout, c.tolerance);
+    }
+  }
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
     if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
     SCOPED_TRACE("in place of input " + std::to_string(slot));

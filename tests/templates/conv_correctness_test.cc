@@ -137,9 +137,14 @@ void Check(const Case& c) {
   const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
   const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
                               sum->input_view(image + gap)};
-  AlignedBuffer scratch(kernel->ScratchBytes(3));
+  const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 3, 7});
+  const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
+  SCOPED_TRACE(testing::Message() << threads << " threads, " << SplitName(split));
+  AlignedBuffer scratch(kernel->ScratchBytes(threads));
   RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
-            static_cast<int>(random.Integer(1, 3)));
+            threads, split);
+  for (int stage = 0; stage < kernel->Stages(); ++stage)
+    EXPECT_EQ(kernel->Grid(stage).tasks(), kernel->Tasks(stage)) << "stage " << stage;
   Tensor allowed(w.output_shape());
   std::fill_n(allowed.floats(), allowed.size(), static_cast<float>(AllowedError(c, data)));
   ExpectEqual(wanted, TransformGeneric(allowed, layouts.out), target, gap, c);

@@ -60,6 +60,10 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   return f;
 }
 
+TaskGrid GridOf(const Schedule& s) {
+  return {.images = s.workload.mb, .rows = s.row_blocks(), .height = s.workload.oh, .part_units = s.rows};
+}
+
 LoopNest NestOf(const Schedule& s) {
   const ConvWorkload& w = s.workload;
   LoopNest nest;
@@ -84,7 +88,8 @@ class ExampleKernel : public ConvKernel {
     if (weights.bias != nullptr) std::copy_n(weights.bias, bias_.size(), bias_.data());
   }
 
-  int64_t Tasks(int) const override { return s_.workload.mb * s_.row_blocks(); }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(s_); }
   std::span<const std::byte> PackedWeights() const override { return std::as_bytes(std::span(weights_)); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {

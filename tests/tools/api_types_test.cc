@@ -40,7 +40,8 @@ TEST(CApiTest, SaysTypesAndBytes) {
                                           .input_shape_count = 0,
                                           .max_elements = 0,
                                           .max_memory = 0,
-                                          .sizes = 0};
+                                          .sizes = 0,
+                                          .wait = nullptr};
   tilesmith_model* model = nullptr;
   ASSERT_EQ(tilesmith_load(WriteTypedModel(directory).c_str(), &options, &model), 0)
       << tilesmith_last_error();

@@ -84,6 +84,7 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.max_elements = given->max_elements;
   options.max_memory = given->max_memory;
   options.sizes = given->sizes;
+  if (given->wait != nullptr) options.wait = given->wait;
   options.input_shapes = TextsOf("input_shapes", given->input_shapes, given->input_shape_count);
   return options;
 }

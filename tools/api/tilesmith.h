@@ -38,6 +38,9 @@ struct LoadOptions {
   int64_t max_elements = 0;  // of one tensor: a model with a larger one is refused; 0: 2^31
   // MiB that weights and one session may take, for all sizes together; 0: what this process may use.
   int64_t max_memory = 0;
+  // What a session's threads do that wait for each other: "spin"; "yield": after a while they offer the core
+  // to others; "sleep": and at last sleep.
+  std::string wait = "sleep";
 };
 
 struct SessionOptions {

@@ -27,6 +27,7 @@ typedef struct {
   int64_t max_elements;
   int64_t max_memory; /* MiB */
   int sizes;          /* of inputs that are kept prepared; up to 1: the first only */
+  const char* wait;   /* "spin", "yield" or "sleep"; NULL is "sleep" */
 } tilesmith_load_options;
 
 typedef struct {

@@ -13,6 +13,9 @@ namespace tilesmith {
 void DeclareMachineOptions(Args& args, MachineOptions* options) {
   const std::string heading = args.Group("Machine");
   args.Positive("--threads", &options->threads, "Threads to compute with (default: every usable core)");
+  args.Choice(
+      "--wait", &options->wait, {"spin", "yield", "sleep"},
+      "What threads do that wait for others: spin; after a while offer the core; at last sleep (default)");
   args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
   args.Group(heading);
@@ -25,6 +28,16 @@ Target CappedCpu(const std::string& max_isa) {
   return cap.empty() ? cpu : CapIsa(cpu, ParseIsa(cap));
 }
 
+namespace {
+
+WaitPolicy ParseWait(std::string_view name) {
+  for (const WaitPolicy policy : kWaitPolicies)
+    if (WaitPolicyName(policy) == name) return policy;
+  throw Error(ErrorCode::kUsage, fmt::format("wait is \"{}\" (known: spin, yield, sleep)", name));
+}
+
+}  // namespace
+
 DevicePtr OpenMachine(const MachineOptions& options) {
   const Target target = CappedCpu(options.max_isa);
   if (target.isa < DetectCpu().isa) OneDnnCapIsa(target.isa);
@@ -33,7 +46,8 @@ DevicePtr OpenMachine(const MachineOptions& options) {
                 fmt::format("--threads must be at most {}, the cores this process may use, got {}",
                             target.cores, options.threads));
   }
-  return OpenDevice(target, options.threads > 0 ? int(options.threads) : target.cores);
+  return OpenDevice(target, options.threads > 0 ? int(options.threads) : target.cores,
+                    ParseWait(options.wait));
 }
 
 PinnedTeam::PinnedTeam(const DevicePtr& machine) {

@@ -13,13 +13,14 @@
 namespace tilesmith {
 
 struct MachineOptions {
-  int64_t threads = 0;  // 0: all cores this process may use
-  std::string max_isa;  // "": the environment variable TILESMITH_MAX_ISA, or no cap
+  int64_t threads = 0;         // 0: all cores this process may use
+  std::string wait = "sleep";  // WaitPolicyName
+  std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-// Detects the CPU and caps it, oneDNN included. Throws Error(kUsage) for an unknown ISA, and for more threads
-// than cores: they would only take turns, and every barrier would wait for a time slice.
+// Detects the CPU and caps it, oneDNN included. Throws Error(kUsage) for an unknown ISA or wait, and for more
+// threads than cores: they would only take turns, and every barrier would wait for a time slice.
 DevicePtr OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
 Target CappedCpu(const std::string& max_isa);

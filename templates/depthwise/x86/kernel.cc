@@ -7,16 +7,13 @@
 namespace tilesmith::depthwise {
 namespace {
 
-// A task computes the rows of one row block for `vectors` vectors of channels of one image. Tasks are in the
-// order of the output's memory, so that a thread's share is memory side by side.
 class DepthwiseKernel : public ConvKernel {
  public:
   DepthwiseKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)), planes_(schedule_, cpu, weights) {}
 
-  int64_t Tasks(int) const override {
-    return schedule_.rows.workload.mb * schedule_.vector_blocks() * schedule_.row_blocks();
-  }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(schedule_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t row_blocks = schedule_.row_blocks(), vector_blocks = schedule_.vector_blocks();

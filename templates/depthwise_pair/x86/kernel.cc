@@ -9,7 +9,6 @@
 namespace tilesmith::depthwise_pair {
 namespace {
 
-// A task is one row block and one part of the 1x1 conv's output channels of one image.
 struct Task {
   int64_t part, row_block;
 };
@@ -21,9 +20,8 @@ class PairKernel : public ConvKernel {
         planes_(schedule_.depthwise, cpu, depthwise_first() ? Before(weights) : Main(weights)),
         pointwise_(schedule_.pointwise, cpu, depthwise_first() ? Main(weights) : Before(weights)) {}
 
-  int64_t Tasks(int) const override {
-    return schedule_.depthwise.rows.workload.mb * schedule_.config.parts * schedule_.row_blocks();
-  }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(schedule_); }
   int64_t ScratchBytes(int threads) const override {
     return threads * schedule_.scratch_floats() * kFloatBytes;
   }

@@ -12,7 +12,6 @@ namespace tilesmith::direct {
 
 namespace {
 
-// A task computes `rows` output rows of one chunk of one image, all passes.
 struct Task {
   int64_t image, chunk, row_block;
 };
@@ -24,9 +23,8 @@ class DirectKernel : public ConvKernel {
     if (schedule_.workload.pre.any()) prepared_.emplace(schedule_, cpu, weights);
   }
 
-  int64_t Tasks(int) const override {
-    return schedule_.workload.mb * static_cast<int64_t>(schedule_.chunks.size()) * schedule_.row_blocks();
-  }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(schedule_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     InputRows rows;

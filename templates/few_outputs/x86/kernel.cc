@@ -54,10 +54,8 @@ class FewOutputsKernel : public ConvKernel {
       kernels_[i / 2][i % 2] = reinterpret_cast<TileKernel>(code + starts[i / 2][i % 2]);
   }
 
-  // Chunks of one row block share their input: neighbours.
-  int64_t Tasks(int) const override {
-    return schedule_.workload.mb * schedule_.row_blocks() * schedule_.chunks();
-  }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(schedule_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t chunks = schedule_.chunks(), row_blocks = schedule_.row_blocks();

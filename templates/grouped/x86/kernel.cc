@@ -34,7 +34,6 @@ AlignedBuffer PackBias(const Schedule& g, const float* bias) {
   return packed;
 }
 
-// A task computes some tiles of rows of one output vector of one image.
 struct Task {
   int64_t image, vector, row_block;
 };
@@ -68,9 +67,8 @@ class GroupedKernel : public ConvKernel {
     }
   }
 
-  int64_t Tasks(int) const override {
-    return schedule_.workload.mb * schedule_.vectors * schedule_.row_blocks();
-  }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(schedule_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) RunTask(args, Locate(task));

@@ -42,7 +42,8 @@ class GroupedWinogradKernel : public ConvKernel {
     CountTerms();
   }
 
-  int64_t Tasks(int) const override { return g_.out_vectors * blocks(); }
+  int64_t Tasks(int) const override { return Grid(0).tasks(); }
+  TaskGrid Grid(int) const override { return GridOf(g_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     float* scratch = args.scratch_at<float>(range.thread * g_.scratch * kFloatBytes);

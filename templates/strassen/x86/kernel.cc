@@ -42,7 +42,8 @@ class StrassenKernel : public ConvKernel {
   StrassenKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         row_(ProductOf(g_.workload, g_.config.row), g_.config.product, g_.config.row, cpu),
-        halves_(g_, cpu) {
+        halves_(g_, cpu),
+        grid_(GridOf(g_)) {
     const int64_t rest = g_.BlockAt(g_.image_blocks - 1).pairs % g_.config.row;
     if (rest > 0) {
       rest_ =
@@ -53,9 +54,9 @@ class StrassenKernel : public ConvKernel {
 
   int Stages() const override { return staged() ? 2 : 1; }
 
-  int64_t Tasks(int stage) const override {
-    if (g_.config.partition == Partition::kOwnSums) return g_.workload.mb * chunks();
-    return stage == 0 ? g_.blocks() : g_.blocks() * chunks();
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int stage) const override {
+    return staged() && stage == 0 ? TaskGrid::List(g_.blocks()) : grid_;
   }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
@@ -251,6 +252,7 @@ class StrassenKernel : public ConvKernel {
   RowProduct row_;
   std::unique_ptr<RowProduct> rest_;  // for the last row of an image, where it is shorter
   HalvesGenerator halves_;
+  const TaskGrid grid_;
   AlignedBuffer weights_, bias_;
 };
 

@@ -29,19 +29,14 @@ class WinogradKernel : public ConvKernel {
 
   int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }
 
-  int64_t Tasks(int stage) const override {
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int stage) const override {
+    TaskGrid grid = GridOf(g_);
+    if (stage == 0 && Stages() > 1) grid.channels = g_.in_vectors;
+    if (stage != 1) return grid;
     const auto chunks = static_cast<int64_t>(product_.chunks().size());
-    switch (g_.config.partition) {
-      case Partition::kTileBlocks:
-        return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles;
-      case Partition::kElements:
-        if (stage == 1) return g_.elements() * chunks;
-        break;
-      case Partition::kOutChannels:
-        if (stage == 1) return chunks;
-        break;
-    }
-    return (stage == 0 ? g_.in_vectors : g_.out_vectors) * g_.workload.mb * g_.rows;
+    if (g_.config.partition == Partition::kElements) return TaskGrid::List(g_.elements() * chunks);
+    return {.channels = chunks, .height = 1, .at_once = true};
   }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {

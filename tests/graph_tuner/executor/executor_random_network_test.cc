@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/softmax.h"
@@ -283,6 +285,41 @@ TEST(ExecutorFuzz, RandomPlansOfRandomNetworksComputeTheReference) {
       ExpectOutputs(executor, run, kNetworkTolerance);
       ExpectOutputs(executor, run, kNetworkTolerance);  // what the first run left behind
       if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+std::vector<Tensor> OutputsOf(const Graph& graph, const Plan& plan, const DevicePtr& device,
+                              const std::vector<Tensor>& inputs) {
+  Executor executor(graph, plan, device);
+  std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+  executor.Run(Pointers(inputs), Pointers(outputs));
+  return outputs;
+}
+
+// A split says who computes a task, not how, so not even rounding differs.
+TEST(ExecutorFuzz, SplitsChangeNoBitOfTheOutputs) {
+  const Target cpu = TestCpu();
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    TestRandom random(seed);
+    const Graph graph = RandomNetwork(random);
+    const std::vector<Tensor> inputs = RandomInputs(graph, seed);
+    Plan plan = RandomPlan(graph, cpu, random);
+    plan.ends = {};
+    const std::vector<Tensor> expected = OutputsOf(graph, plan, OpenDevice(cpu, 1), inputs);
+    for (const Split split : kSplits) {
+      const int threads = static_cast<int>(random.Integer(2, 5));
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << threads << " threads by "
+                                      << SplitName(split) << " or otherwise");
+      for (NodePlan& node : plan.nodes)
+        node.split =
+            random.Integer(0, 3) > 0 ? split : random.Pick(std::vector<Split>(kSplits, std::end(kSplits)));
+      const std::vector<Tensor> outputs = OutputsOf(graph, plan, OpenDevice(cpu, threads), inputs);
+      ASSERT_EQ(outputs.size(), expected.size());
+      for (size_t i = 0; i < outputs.size(); ++i)
+        ASSERT_EQ(std::memcmp(outputs[i].raw(), expected[i].raw(), static_cast<size_t>(outputs[i].bytes())),
+                  0)
+            << "output " << i;
     }
   }
 }

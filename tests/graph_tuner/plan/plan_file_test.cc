@@ -67,6 +67,7 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(x.op_type, y.op_type);
     EXPECT_EQ(x.layouts, y.layouts);
     EXPECT_EQ(x.fused_into, y.fused_into);
+    EXPECT_EQ(x.split, y.split);
     EXPECT_EQ(x.predicted_seconds, y.predicted_seconds);
     ASSERT_EQ(x.record.has_value(), y.record.has_value());
     if (!x.record) continue;
@@ -142,6 +143,18 @@ TEST_F(PlanFileTest, RemembersTheLayoutsOfItsEnds) {
     WritePlan(path_, plan);
     EXPECT_EQ(ReadPlan(path_).ends, ends);
   }
+}
+
+TEST_F(PlanFileTest, RemembersSplits) {
+  Plan plan = MakePlan(graph_);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) plan.nodes[i].split = kSplits[i % std::size(kSplits)];
+  WritePlan(path_, plan);
+  ExpectSame(plan, ReadPlan(path_));
+  std::string text = ReadFile(path_);
+  const std::string rows = "\"split\":\"rows\"";
+  text.replace(text.find(rows), rows.size(), "\"split\":\"columns\"");
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlan(Write(text)); }),
+              HasSubstr("\"columns\" (known: even, rows, channels, images, one)"));
 }
 
 TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {

@@ -121,7 +121,8 @@ class Model:
 
 
 def load(
-    model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, sizes=1
+    model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, sizes=1,
+    wait="sleep",
 ):
     """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
 
@@ -129,14 +130,15 @@ def load(
     A model with a tensor of more than `max_elements` (0: 2^31), or that needs more than `max_memory` MiB
     (0: what this process may use), is refused. `sizes`: how many sizes of its inputs are kept prepared, the
     first (the model's own, or that of input_shapes) and those used last; several texts of input_shapes for one
-    input are as many sizes.
+    input are as many sizes. Threads that wait for each other "spin", or after a while "yield" the core to
+    others, or at last "sleep" as well.
     """
     paths = os.fspath(model), os.fspath(plan)
     shapes = list(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = sizes > 1 or len(set(names)) < len(names)
     return Model(
-        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes), other_sizes
+        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes, wait), other_sizes
     )
 
 

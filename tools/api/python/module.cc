@@ -162,7 +162,7 @@ class PythonSession {
 
 tilesmith::Model Load(const std::string& model, const std::string& plan, int threads, int64_t batch,
                       const std::vector<std::string>& input_shapes, int64_t max_elements, int64_t max_memory,
-                      int sizes) {
+                      int sizes, const std::string& wait) {
   const py::gil_scoped_release released;
   return tilesmith::Model::Load(model, {.plan = plan,
                                         .threads = threads,
@@ -170,7 +170,8 @@ tilesmith::Model Load(const std::string& model, const std::string& plan, int thr
                                         .input_shapes = input_shapes,
                                         .sizes = sizes,
                                         .max_elements = max_elements,
-                                        .max_memory = max_memory});
+                                        .max_memory = max_memory,
+                                        .wait = wait});
 }
 
 // What Python calls with a text, or None. Called without the GIL; also where Ctrl-C is noticed, which raises
