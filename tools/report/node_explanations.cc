@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 // As far as the plan says them; its own options are not known.
 GraphTuningArguments ArgumentsFor(const ReportedPlan& explained) {
   GraphTuningArguments arguments;
-  arguments.machine = {explained.plan.threads, std::string(IsaName(explained.plan.target.isa))};
+  arguments.machine.threads = explained.plan.threads;
+  arguments.machine.max_isa = IsaName(explained.plan.target.isa);
   arguments.costs_path = explained.costs_path;
   arguments.tuning.accuracy = explained.plan.accuracy;
   arguments.tuning.allow_defaults = std::ranges::any_of(
