@@ -189,8 +189,9 @@ class NetworkOptimizer {
   void Run(size_t index, const Plan& solution) {
     Size& size = sizes_[index];
     std::vector<size_t> session = {size.best};
-    // The first session is to be short: what it decides, tuned or not, is worth most.
-    if (size.solutions > 0)
+    // The first session is to be short, since what it decides, tuned or not, is worth most; so is the last.
+    const bool has_time = NowSeconds() + 2 * kReserve * PlanSeconds(size) < work_.end;
+    if (size.solutions > 0 && has_time)
       for (const Plan& rival : Rivals(size, solution)) session.push_back(size.race.Enter(rival));
     const size_t entered = size.race.Enter(solution);
     if (entered != size.best) session.push_back(entered);

@@ -39,9 +39,10 @@ TEST(OptimizeTest, WritesAPlanThatRunsWithinItsTimeAndGoesOn) {
   EXPECT_LT(json["first_plan_seconds"], kFinish);
   EXPECT_EQ(json["log"], plan + ".log.jsonl");
   EXPECT_TRUE(json["tasks"][0]["onednn_seconds"].is_null()) << "nobody asked for it";
-  if (json["measured_seconds"].is_number())
+  if (json["measured_seconds"].is_number()) {
     EXPECT_DOUBLE_EQ(json["predicted_seconds"], ReadPlan(plan).predicted_seconds)
         << "what is written is said";
+  }
   EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1", "--check"})).exit_code, 0);
 
   ExpectRefusal(arguments, 2, "exists: give --resume");
