@@ -28,7 +28,7 @@ class FirstError {
 }  // namespace
 
 TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
-    : threads_(threads), stop_(stop), dealer_(threads, wait) {
+    : threads_(threads), stop_(stop), barrier_(threads, wait) {
   std::atomic<int> started{0};
   RunOnTeam(threads, [&](int) { ++started; });
   TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
@@ -36,25 +36,25 @@ TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
 
 void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
   FirstError error;
-  const unsigned first_stage = dealer_.next_stage();
   RunOnTeam(threads_, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
     double before = timed ? NowSeconds() : 0;
-    unsigned number = first_stage;
     for (size_t i = 0; i < program.size(); ++i) {
       const Launch& step = program[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
       const int stages = step.kernel->Stages();
       for (int stage = 0; stage < stages; ++stage) {
-        dealer_.RunStage(number++, step.kernel->Grid(stage), step.split, thread, [&](TaskRange range) {
+        const Share share(step.kernel->Grid(stage), step.split, thread, threads_);
+        share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) {
           if (error.raised()) return;
           try {
             ThrowIfStopped(stop_);
             step.kernel->Run(args, stage, range);
           } catch (...) {
-            error.Capture();  // what is left is dealt as well, and not computed
+            error.Capture();  // the others still expect this thread at every barrier
           }
         });
+        barrier_.Wait();
       }
       if (timed) {
         const double after = NowSeconds();

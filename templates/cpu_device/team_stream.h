@@ -4,7 +4,7 @@
 #include <span>
 
 #include "layouts/base/stop_flag.h"
-#include "layouts/base/task_dealer.h"
+#include "layouts/base/thread_team.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
@@ -21,7 +21,7 @@ class TeamStream final : public Stream {
  private:
   const int threads_;
   const StopFlag* const stop_;
-  TaskDealer dealer_;
+  SpinBarrier barrier_;
 };
 
 }  // namespace tilesmith
