@@ -47,8 +47,6 @@ struct TaskGrid {
   // each; units are rows or, where images are recut, pixels. No height: the tasks have no place in the
   // output, and all splits but kEven and kOne are out.
   int64_t height = 0, row_units = 1, part_units = 1;
-  // Calls for ranges of a share cost more than one for all of it.
-  bool at_once = false;
 
   static TaskGrid List(int64_t tasks) { return {.rows = tasks}; }
   int64_t tasks() const { return images * channels * rows; }

@@ -65,6 +65,10 @@ void Generation::Pause(unsigned old, int step) {
   }
 }
 
+void Generation::WaitWhile(unsigned old) {
+  for (int step = 0; now() == old; ++step) Pause(old, step);
+}
+
 void SpinBarrier::Wait() {
   if (threads_ == 1) return;
   const unsigned generation = generation_.now();
@@ -73,7 +77,7 @@ void SpinBarrier::Wait() {
     generation_.Advance();
     return;
   }
-  generation_.WaitWhile(generation, [] {});
+  generation_.WaitWhile(generation);
 }
 
 void ThrowTooFewThreads(int granted, int wanted) {

@@ -31,9 +31,8 @@ class Generation {
   unsigned now() const { return value_.load(std::memory_order_acquire); }
   // One thread at a time. What it did before is seen by those that wait.
   void Advance();
-  // Until it is no longer `old`. `spinning()` is called now and then while the thread is awake.
-  template <typename Spinning>
-  void WaitWhile(unsigned old, const Spinning& spinning);
+  // Until it is no longer `old`.
+  void WaitWhile(unsigned old);
 
  private:
   // One step of waiting, the `step`-th; those of spinning are many pauses.
@@ -42,14 +41,6 @@ class Generation {
   const WaitPolicy policy_;
   alignas(64) std::atomic<unsigned> value_{0};
 };
-
-template <typename Spinning>
-void Generation::WaitWhile(unsigned old, const Spinning& spinning) {
-  for (int step = 0; now() == old; ++step) {
-    Pause(old, step);
-    if (now() == old) spinning();
-  }
-}
 
 // Sense-counting spin barrier for threads that are all running; about 100 ns on two cores, where a fresh
 // parallel region costs 0.6 us or more.

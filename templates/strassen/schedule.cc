@@ -79,8 +79,7 @@ TaskGrid GridOf(const Schedule& g) {
     case Partition::kOutChannels:
       return {.channels = chunks, .rows = g.blocks(), .height = 1, .part_units = g.blocks()};
     case Partition::kOwnSums:
-      return {
-          .images = g.workload.mb, .channels = chunks, .channels_inner = true, .height = 1, .at_once = true};
+      return {.images = g.workload.mb, .channels = chunks, .channels_inner = true, .height = 1};
   }
   return {};
 }

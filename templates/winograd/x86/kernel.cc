@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
 #include "templates/direct/x86/row_product.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/weights.h"
@@ -36,7 +37,7 @@ class WinogradKernel : public ConvKernel {
     if (stage != 1) return grid;
     const auto chunks = static_cast<int64_t>(product_.chunks().size());
     if (g_.config.partition == Partition::kElements) return TaskGrid::List(g_.elements() * chunks);
-    return {.channels = chunks, .height = 1, .at_once = true};
+    return {.channels = chunks, .height = 1};
   }
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {

@@ -139,6 +139,7 @@ TEST_F(OptimizeNetworkTest, EveryPlanThatIsKeptIsValidAndFasterThanTheOneBefore)
     for (const Plan& plan : kept_) CheckPlan(plan, graph_, SyntheticCpu(), 2);
     EXPECT_GT(best.solutions, 0);
     EXPECT_GE(best.seconds_saved, 0);
+    EXPECT_NEAR(best.plan.predicted_seconds, best.measurement.seconds, 0.02 * best.measurement.seconds);
     // Among all that ran by turns with it none is faster.
     for (const Plan& plan : machine_->sessions.back())
       EXPECT_LE(TrueSeconds(best.plan), TrueSeconds(plan) * (1 + 1e-9));
