@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/lazy_costs.h"

@@ -14,6 +14,7 @@
 #include "ops/base/onnx_type.h"
 #include "ops/graph/reference_run.h"
 #include "tests/support/ops/onnx_model.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {
@@ -27,19 +28,6 @@ using testing::Not;
 
 using Dim = OnnxDim;
 using Model = OnnxModel;
-
-// The message of the Error that `action` throws, after its code.
-template <typename Action>
-std::string Refusal(ErrorCode code, const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
-}
 
 std::string RefusedModel(const Model& model, const ImportOptions& options = {}) {
   return Refusal(ErrorCode::kBadModel, [&] { model.Import(options); });

@@ -30,8 +30,9 @@ std::vector<int64_t> PowersUpTo(int64_t most) {
 // Of the file the one for this graph and these threads, if there is any.
 std::optional<Plan> FittingPlan(const std::string& path, const Graph& graph, const DevicePtr& machine) {
   if (path.empty()) return std::nullopt;
+  const std::string hash = GraphHash(graph);
   for (Plan& plan : ReadPlans(path)) {
-    if (plan.graph_hash != GraphHash(graph) || plan.threads != machine->threads()) continue;
+    if (plan.graph_hash != hash || plan.threads != machine->threads()) continue;
     CheckPlan(plan, graph, machine->target(), machine->threads());
     return std::move(plan);
   }

@@ -10,6 +10,7 @@
 #include "layouts/base/text_file.h"
 #include "ops/conv/fusion.h"
 #include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
 #include "tuner/records/log.h"
 
@@ -33,17 +34,6 @@ class PlanFileTest : public testing::Test {
   std::string Write(const std::string& text) const {
     std::ofstream(path_) << text;
     return path_;
-  }
-  template <typename Call>
-  static std::string Refusal(ErrorCode code, const Call& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "not refused";
-    return "";
   }
 
   const TemporaryDirectory folder_;

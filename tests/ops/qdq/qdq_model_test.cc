@@ -12,6 +12,7 @@
 #include "ops/qdq/raise_opset.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
+#include "tests/support/refusal.h"
 
 namespace tilesmith {
 namespace {
@@ -246,31 +247,19 @@ TEST(QdqModelTest, NodesThatStayFloatSayWhy) {
   EXPECT_EQ(GroupOf(qdq, "b"), -1);
 }
 
-template <typename Action>
-std::string QdqRefusal(ErrorCode code, const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
-}
-
 TEST(QdqModelTest, RefusesWhatCannotBe) {
   OnnxModel model;
   model.Input("x", {1, 2, 5, 5});
   AddConv(model, "x", "y");
   model.Output("y");
   const auto usage = [&](const QdqOptions& options) {
-    return QdqRefusal(ErrorCode::kUsage, [&] { Quantizable(model, options); });
+    return Refusal(ErrorCode::kUsage, [&] { Quantizable(model, options); });
   };
   EXPECT_THAT(usage({.keep = {"conv7"}}), HasSubstr("no node \"conv7\" to keep"));
   EXPECT_THAT(usage({.op_types = {"Softmax"}}),
               HasSubstr("Softmax is not one that is quantised (those are: Conv,"));
   const auto bad = [&](const QdqOptions& options) {
-    return QdqRefusal(ErrorCode::kBadModel, [&] { Quantizable(model, options); });
+    return Refusal(ErrorCode::kBadModel, [&] { Quantizable(model, options); });
   };
   EXPECT_THAT(bad({.keep_first = true}), HasSubstr("nothing can be quantised: 1 nodes stay float"));
   model.proto.mutable_opset_import(0)->set_version(6);
@@ -279,7 +268,7 @@ TEST(QdqModelTest, RefusesWhatCannotBe) {
   none.Input("x", {1});
   none.Node("Relu", {"x"}, {"y"});
   none.Output("y");
-  EXPECT_THAT(QdqRefusal(ErrorCode::kBadModel, [&] { Quantizable(none); }),
+  EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { Quantizable(none); }),
               HasSubstr("it has no Conv, ConvTranspose, Gemm or MatMul with constant weights"));
 }
 
