@@ -322,19 +322,21 @@ class InstalledTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     if (kSanitized) return;
-    directory_ = new TemporaryDirectory;
     const ProgramResult result =
         RunProgram({"cmake", "--install", TILESMITH_BUILD_DIR, "--prefix", Prefix()});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
-  static void TearDownTestSuite() { delete directory_; }
   void SetUp() override {
     if (kSanitized)
       GTEST_SKIP() << "programs that use the library would have to be built with sanitizers, too";
   }
 
-  static std::string Prefix() { return directory_->File("prefix"); }
-  static std::string Build() { return directory_->File("build"); }
+  static const TemporaryDirectory& Directory() {
+    static const TemporaryDirectory directory;
+    return directory;
+  }
+  static std::string Prefix() { return Directory().File("prefix"); }
+  static std::string Build() { return Directory().File("build"); }
   // Where the package went: Debian's Python and others look in different places.
   static std::string PythonPath() {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(Prefix() + "/lib"))
@@ -347,8 +349,6 @@ class InstalledTest : public testing::Test {
                                                   "PYTHONPATH=" + PythonPath(),
                                                   "TILESMITH=" + Prefix() + "/bin/tilesmith"}});
   }
-
-  static inline TemporaryDirectory* directory_ = nullptr;
 };
 
 constexpr const char* kExample = TILESMITH_SOURCE_DIR "/tools/api/example";
@@ -374,7 +374,7 @@ TEST_F(InstalledTest, CMakeFindsItAndTheExamplesRun) {
 }
 
 TEST_F(InstalledTest, PkgConfigFindsIt) {
-  const std::string program = directory_->File("classify");
+  const std::string program = Directory().File("classify");
   const ProgramResult built = Run({"sh", "-c",
                                    "c++ -std=c++20 " + std::string(kExample) +
                                        "/classify.cc $(pkg-config --cflags --libs tilesmith) -o " + program});
