@@ -90,7 +90,7 @@ Tensor RoiAlignOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &image = *inputs[0], &regions = *inputs[1];
   const RoiAlignParams& p = params_;
   const Dims4 in = ToDims4(image.shape());
-  const int64_t count = regions.shape()[0], bins = p.height * p.width;
+  const int64_t count = regions.shape()[0], bins = (Checked(p.height) * p.width).value();
   Tensor out(Shape{count, in.c, p.height, p.width});
   const std::vector<int64_t> batches = ElementsAs<int64_t>(*inputs[2]);
   std::vector<Corners> samples;

@@ -1,6 +1,6 @@
 // Kernels that move elements: every permutation, slices, concatenations, expansions and gathers of random
 // shapes, for elements of every size.
-#include <cstring>
+#include <algorithm>
 #include <numeric>
 
 #include "ops/movement/concat.h"
@@ -46,7 +46,7 @@ void CheckBytes(const Op& op, const std::vector<Tensor>& inputs) {
     std::fill_n(got.raw(), bytes, std::byte{0xa5});
     const auto kernel = op.MakeKernel({shapes, want.shape(), want.layout(), CapIsa(TestCpu(), isa), types});
     RunInShares(*kernel, {views, got.output_view(), nullptr});
-    ASSERT_EQ(std::memcmp(want.raw(), got.raw(), bytes), 0)
+    ASSERT_TRUE(std::equal(want.raw(), want.raw() + bytes, got.raw()))
         << op.Signature() << " of " << ShapeToString(shapes[0]) << " as " << DataTypeName(want.type())
         << " on " << IsaName(isa);
   }

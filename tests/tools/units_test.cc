@@ -247,8 +247,7 @@ TEST(NpyTest, EveryTypeRoundTrips) {
       const Tensor read = ParseNpy(FormatNpy(tensor), "x.npy");
       EXPECT_EQ(read.shape(), shape);
       ASSERT_EQ(read.type(), type);
-      EXPECT_EQ(std::memcmp(read.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes())), 0)
-          << DataTypeName(type);
+      EXPECT_TRUE(std::equal(read.raw(), read.raw() + read.bytes(), tensor.raw())) << DataTypeName(type);
       written.emplace_back(fmt::format("{}_{}", DataTypeName(type), shape.size()), std::move(tensor));
     }
   }
