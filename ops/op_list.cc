@@ -28,6 +28,9 @@
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
 #include "ops/pool/pool_indices.h"
+#include "ops/quantize/integer_products.h"
+#include "ops/quantize/qlinear.h"
+#include "ops/quantize/quantize.h"
 #include "ops/reduce/lrn.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
@@ -64,6 +67,7 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     GemmImporters,
     GridSampleImporters,
     IndexingImporters,
+    IntegerProductImporters,
     LogicImporters,
     LrnImporters,
     NormalizationImporters,
@@ -72,6 +76,8 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     PoolImporters,
     PoolIndicesImporters,
     PReluImporters,
+    QLinearImporters,
+    QuantizeImporters,
     RearrangeImporters,
     ReduceImporters,
     ResizeImporters,

@@ -15,12 +15,14 @@
 
 namespace tilesmith {
 
-// A layout-tolerant op in one layout: all its tensors are in `layout`.
+// A layout-tolerant op in one layout: all its tensors are in the order of `layout`, each in its own type.
 struct OpUse {
   OpPtr op;
   std::vector<Shape> inputs;
   Shape output;
   Layout layout;
+  std::vector<DataType> input_types = {};  // empty: all are f32
+  DataType output_type = DataType::kF32;
 };
 
 // All answers are seconds, finite and not negative, the same whenever asked again, and the same for layouts

@@ -20,14 +20,19 @@ double OpCosts::Seconds(const OpUse& use) {
 
 OpCosts::Measure OpMeasure(DevicePtr device) {
   return [=](const OpUse& use) {
-    const auto kernel = device->BuildOp(*use.op, {use.inputs, use.output, use.layout, device->target()});
+    const auto kernel = device->BuildOp(
+        *use.op,
+        {use.inputs, use.output, use.layout.WithType(use.output_type), device->target(), use.input_types});
     std::vector<Tensor> inputs;
     inputs.reserve(use.inputs.size());
-    for (const Shape& shape : use.inputs) inputs.push_back(TimingInput(shape, use.layout));
+    for (size_t i = 0; i < use.inputs.size(); ++i) {
+      const DataType type = use.input_types.empty() ? DataType::kF32 : use.input_types[i];
+      inputs.push_back(TimingInput(use.inputs[i], use.layout.WithType(type)));
+    }
     std::vector<Tensor*> pointers;
     pointers.reserve(inputs.size());
     for (Tensor& input : inputs) pointers.push_back(&input);
-    Tensor output(use.output, use.layout);
+    Tensor output(use.output, use.layout.WithType(use.output_type));
     return use.op->HasFastKernel() ? TimeKernel(*device, *kernel, pointers, output)
                                    : TimeOnce(*device, *kernel, pointers, output);
   };

@@ -17,16 +17,15 @@ using NodeId = Graph::NodeId;
 
 bool IsConstant(const Op& op) { return dynamic_cast<const ConstantOp*>(&op) != nullptr; }
 
-// The layout of the first input that is computed, when the op runs in it.
-Layout InheritedLayout(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {
-  const Op& op = *graph.node(id).op;
-  std::vector<DataType> types = graph.InputTypes(id);
-  types.push_back(graph.node(id).type);
-  const auto is_float = [](DataType type) { return type == DataType::kF32; };
-  if (!std::ranges::all_of(types, is_float)) return Layout::Nchw();
+// The op's own, or that of the first input that is computed, when the op runs in it.
+Layout LayoutOfOp(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {
+  if (const auto layout = graph.node(id).op->DefaultLayout()) {
+    if (NodeRunsIn(graph, id, *layout)) return *layout;
+  }
   for (const NodeId input : graph.Inputs(id)) {
     if (IsConstant(*graph.node(input).op)) continue;
-    return op.RunsIn(layouts[input], graph.InputShapes(id)) ? layouts[input] : Layout::Nchw();
+    const Layout layout = layouts[input].WithType(DataType::kF32);
+    return NodeRunsIn(graph, id, layout) ? layout : Layout::Nchw();
   }
   return Layout::Nchw();
 }
@@ -94,7 +93,7 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
       const ViewLayouts view = node.op->LayoutsOfView();
       node_plan.layouts = NodeLayouts(graph, id, view.in, view.out);
     } else {
-      const Layout layout = InheritedLayout(graph, id, layouts);
+      const Layout layout = LayoutOfOp(graph, id, layouts);
       node_plan.layouts = NodeLayouts(graph, id, layout, layout);
     }
     layouts[id] = node_plan.layouts.out;

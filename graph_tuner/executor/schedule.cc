@@ -59,7 +59,6 @@ void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, Node
 
 void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule& schedule) {
   const Node& node = graph.node(id);
-  const std::vector<Shape> shapes = graph.InputShapes(id);
   const auto read = [&](const Layout& layout) {
     for (const NodeId input : graph.Inputs(id))
       schedule.inputs.push_back(TensorLayout(graph.node(input), layout));
@@ -78,7 +77,7 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
   const Layout layout = InputOrder(node, plan.layouts.out);
   if (plan.layouts != NodeLayouts(graph, id, layout, layout))
     BadPlan(node, fmt::format("{} cannot change layouts", node.op->Type()));
-  if (layout.type() != DataType::kF32 || !node.op->RunsIn(layout, shapes)) {
+  if (layout.type() != DataType::kF32 || !NodeRunsIn(graph, id, layout)) {
     BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), plan.layouts.out.ToString()));
   }
   read(layout);

@@ -10,14 +10,14 @@ namespace tilesmith {
 double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs) {
   const Node& node = graph.node(id);
   if (node.op->Type() == "Input" || node.op->IsView() || ConcatIsSliceable(graph, id, layout)) return 0;
-  const auto inputs = graph.Inputs(id);
-  const bool floats = std::all_of(inputs.begin(), inputs.end(), [&](Graph::NodeId input) {
-    return graph.node(input).type == DataType::kF32;
-  });
-  // Other types have one layout only, so there is nothing to choose; plans correct the time by what they
-  // measure.
-  if (!floats || node.type != DataType::kF32) return 0;
-  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
+  std::vector<DataType> types = graph.InputTypes(id);
+  const bool floats = node.type == DataType::kF32 &&
+                      std::ranges::all_of(types, [](DataType type) { return type == DataType::kF32; });
+  if (floats) return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
+  // With one layout only there is nothing to choose; plans correct the time by what they measure.
+  if (!node.op->AnyTypeInAnyLayout() || !node.op->KernelTakes(types)) return 0;
+  return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout.WithType(DataType::kF32),
+                          std::move(types), node.type});
 }
 
 double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs) {

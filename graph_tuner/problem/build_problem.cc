@@ -4,6 +4,7 @@
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 #include "ops/conv/conv.h"
@@ -18,10 +19,8 @@ using VarId = LayoutProblem::VarId;
 bool IsConstant(const Graph& graph, NodeId id) { return graph.node(id).op->Type() == "Constant"; }
 bool IsInput(const Graph& graph, NodeId id) { return graph.node(id).op->Type() == "Input"; }
 
-bool AllFloat4d(const Graph& graph, NodeId id) {
-  auto fits = [&](NodeId n) {
-    return graph.node(n).shape.size() == 4 && graph.node(n).type == DataType::kF32;
-  };
+bool AllImages(const Graph& graph, NodeId id) {
+  auto fits = [&](NodeId n) { return graph.node(n).shape.size() == 4; };
   const auto inputs = graph.Inputs(id);
   return fits(id) && std::all_of(inputs.begin(), inputs.end(), fits);
 }
@@ -41,13 +40,12 @@ std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantL
   std::vector<Layout> result = {Layout::Nchw()};
   const Op& op = *graph.node(id).op;
   if (op.IsView()) return {op.LayoutsOfView().in};
-  if (!AllFloat4d(graph, id)) return result;
-  const std::vector<Shape> inputs = graph.InputShapes(id);
+  if (!AllImages(graph, id)) return result;
   for (const Layout& layout : layouts.all) {
     const bool known = std::any_of(result.begin(), result.end(), [&](const Layout& other) {
       return SameForNode(graph, id, layout, other);
     });
-    if (!known && op.RunsIn(layout, inputs)) result.push_back(layout);
+    if (!known && NodeRunsIn(graph, id, layout)) result.push_back(layout);
   }
   return result;
 }
@@ -190,8 +188,9 @@ class Builder {
       vars.in_layouts.emplace_back(layout);
       vars.out_layouts.emplace_back(
           TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
-      seconds.push_back(
-          corrections_.OpSeconds(graph_.node(id).name, layout, TolerantSeconds(graph_, id, layout, costs_)));
+      seconds.push_back(corrections_.OpSeconds(graph_.node(id).name,
+                                               NodeLayouts(graph_, id, layout, layout).in,
+                                               TolerantSeconds(graph_, id, layout, costs_)));
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
           seconds.back() +=
@@ -308,7 +307,7 @@ class Builder {
 
 }  // namespace
 
-TolerantLayouts LayoutsOf(const Candidates& candidates) {
+TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
   TolerantLayouts layouts{{Layout::Nchw()}, {}};
   auto add = [&](const Layout& layout) {
     if (std::find(layouts.all.begin(), layouts.all.end(), layout) == layouts.all.end())
@@ -320,6 +319,8 @@ TolerantLayouts LayoutsOf(const Candidates& candidates) {
       add(record.layouts.out);
     }
   }
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const std::optional<Layout> layout = graph.node(id).op->DefaultLayout()) add(*layout);
   std::sort(layouts.all.begin() + 1, layouts.all.end());
   return layouts;
 }

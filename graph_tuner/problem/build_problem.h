@@ -54,8 +54,8 @@ struct TolerantLayouts {
   std::vector<Layout> all;  // NCHW first
   EndLayouts ends;
 };
-// NCHW and every layout that appears among the candidates.
-TolerantLayouts LayoutsOf(const Candidates& candidates);
+// NCHW, every layout that appears among the candidates, and those that ops have by default.
+TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates);
 
 // Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones, those of
 // convs with the price of their weights.

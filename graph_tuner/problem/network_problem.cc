@@ -93,7 +93,7 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
       candidates_(usable_->candidates) {
   if (!options_.fusion) KeepUnfused(candidates_);
   if (!restriction_.without_template.empty()) LeaveOut(restriction_.without_template, candidates_);
-  layouts_ = LayoutsOf(candidates_);
+  layouts_ = LayoutsOf(graph, candidates_);
   layouts_.ends = options_.ends;
   if (restriction_.uniform) {
     for (auto& [workload, list] : candidates_) list = Uniform(list, *restriction_.uniform);

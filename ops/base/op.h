@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,11 @@ class Op {
     (void)inputs;
     return layout.is_nchw();
   }
+  // Whether what RunsIn says of other layouts than NCHW holds for all types that KernelTakes, not for floats
+  // only.
+  virtual bool AnyTypeInAnyLayout() const { return false; }
+  // The layout to run in where nothing has been measured; nullopt for that of its input.
+  virtual std::optional<Layout> DefaultLayout() const { return std::nullopt; }
   // A kernel for all tensors in request.layout; it may refer to this op, which must outlive it. The default
   // is MakeReferenceKernel. Precondition: KernelTakes the inputs' types.
   virtual std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const;

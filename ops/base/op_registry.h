@@ -12,6 +12,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/op.h"
+#include "ops/base/quantization.h"
 
 namespace tilesmith {
 
@@ -45,7 +46,8 @@ struct NodeInput {
   bool present = true;
   Shape shape;
   DataType type = DataType::kF32;
-  std::shared_ptr<const Tensor> constant;  // null for activations
+  std::shared_ptr<const Tensor> constant;                   // null for activations
+  std::shared_ptr<const QuantizedTensor> stored = nullptr;  // what the constant was dequantised from
 };
 
 struct NodeSpec {

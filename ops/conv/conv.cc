@@ -47,7 +47,9 @@ BuiltOp BuildConv(const NodeSpec& spec) {
   w.oh = output(w.ih + window.top + window.bottom, (w.kh - 1) * window.dh + 1, w.sh);
   w.ow = output(w.iw + window.left + window.right, (w.kw - 1) * window.dw + 1, w.sw);
   std::shared_ptr<const Tensor> bias;
+  StoredWeights stored = {spec.inputs[1].stored, nullptr};
   if (spec.HasInput(2)) {
+    stored.bias = spec.inputs[2].stored;
     bias = FloatConstant(spec, 2, "bias values");
     if (bias->size() != w.oc) {
       Refuse(spec, fmt::format("the bias has {} values for {} channels", bias->size(), w.oc));
@@ -55,7 +57,7 @@ BuiltOp BuildConv(const NodeSpec& spec) {
     w.post.bias = true;
   }
   try {
-    return BuiltWithInputs(std::make_shared<ConvOp>(w, weights, bias), 1);
+    return BuiltWithInputs(std::make_shared<ConvOp>(w, weights, bias, std::move(stored)), 1);
   } catch (const Error& error) {
     Refuse(spec, error.what());
   }
@@ -64,8 +66,8 @@ BuiltOp BuildConv(const NodeSpec& spec) {
 }  // namespace
 
 ConvOp::ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
-               std::shared_ptr<const Tensor> bias)
-    : workload_(workload), weights_(std::move(weights)), bias_(std::move(bias)) {
+               std::shared_ptr<const Tensor> bias, StoredWeights stored)
+    : workload_(workload), weights_(std::move(weights)), bias_(std::move(bias)), stored_(std::move(stored)) {
   ValidateWorkload(workload_);
   TILESMITH_CHECK(!workload_.fused(), "{}", WorkloadToString(workload_));
   TILESMITH_CHECK(weights_ && weights_->size() == ElementCount(workload_.weights_shape()));

@@ -12,17 +12,23 @@
 
 namespace tilesmith {
 
+// What weights and bias were dequantised from, where they were.
+struct StoredWeights {
+  std::shared_ptr<const QuantizedTensor> weights, bias;
+};
+
 class ConvOp : public Op {
  public:
   // weights: OIHW, the elements of workload.weights_shape(); bias: oc floats, or null exactly when
   // !workload.post.bias. Precondition: !workload.fused(). What is in front of a conv in a network is a node
   // of its own.
   ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
-         std::shared_ptr<const Tensor> bias);
+         std::shared_ptr<const Tensor> bias, StoredWeights stored = {});
 
   const ConvWorkload& workload() const { return workload_; }
   const std::shared_ptr<const Tensor>& weights() const { return weights_; }
   const std::shared_ptr<const Tensor>& bias() const { return bias_; }
+  const StoredWeights& stored() const { return stored_; }
 
   std::string_view Type() const override { return "Conv"; }
   std::string Signature() const override { return "Conv " + WorkloadToString(workload_); }
@@ -34,6 +40,7 @@ class ConvOp : public Op {
   ConvWorkload workload_;
   std::shared_ptr<const Tensor> weights_;
   std::shared_ptr<const Tensor> bias_;
+  StoredWeights stored_;
 };
 
 // The formula above, after what is fused in front of it: each output accumulated in double, threaded over

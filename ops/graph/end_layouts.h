@@ -1,5 +1,7 @@
-// How the caller of a network lays out what goes in and what comes out.
+// Layouts of nodes, and how the caller of a network lays out what goes in and what comes out.
 #pragma once
+
+#include <algorithm>
 
 #include "layouts/layout.h"
 #include "ops/graph/graph.h"
@@ -26,6 +28,17 @@ inline Layout InputOrder(const Node& node, const Layout& layout) {
 // `layout` where the node's tensor can have it, else NCHW of its type.
 inline Layout EndLayout(const Node& node, const Layout& layout) {
   return node.shape.size() == 4 && node.type == DataType::kF32 ? layout : Layout::Nchw(node.type);
+}
+
+// Whether the node's op runs with all its tensors in the order of `layout`.
+inline bool NodeRunsIn(const Graph& graph, Graph::NodeId id, const Layout& layout) {
+  const Node& node = graph.node(id);
+  if (layout.is_nchw()) return true;
+  std::vector<DataType> types = graph.InputTypes(id);
+  const bool takes = node.op->AnyTypeInAnyLayout() && node.op->KernelTakes(types);
+  types.push_back(node.type);
+  const bool floats = std::ranges::all_of(types, [](DataType type) { return type == DataType::kF32; });
+  return (floats || takes) && node.op->RunsIn(layout, graph.InputShapes(id));
 }
 
 }  // namespace tilesmith

@@ -11,6 +11,7 @@
 #include "ops/movement/view.h"
 #include "ops/onnx/node_spec.h"
 #include "ops/onnx/node_tail.h"
+#include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {
@@ -221,7 +222,13 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
       Spend(static_cast<double>(value.info.constant->size()));
     }
   } else if (constants.size() == built.data_inputs.size()) {
-    return Fold(*built.op, constants);
+    value = Fold(*built.op, constants);
+    const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
+    if (dequantize != nullptr && dequantize->is_constant()) {
+      value.info.stored =
+          std::make_shared<const QuantizedTensor>(spec.inputs[0].constant, dequantize->quantization());
+    }
+    return value;
   } else {
     std::vector<Graph::NodeId> sources;
     for (const int index : built.data_inputs) {

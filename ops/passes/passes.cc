@@ -15,6 +15,7 @@
 #include "ops/movement/concat.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
+#include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {
@@ -41,6 +42,7 @@ bool LooksAt(const Pass& pass, const Graph& graph) {
 
 const std::vector<Pass>& Passes() {
   static const std::vector<Pass> passes = {
+      {"fuse_quantized", FuseQuantized, IsAny<QuantizeLinearOp>},
       {"fold_constants", FoldConstants, IsAny<ConstantOp>},
       {"canonicalize", Canonicalize, IsAny<PReluOp, TransposeOp>},
       {"remove_identities", RemoveIdentities, MayBeIdentity},

@@ -25,6 +25,11 @@ const std::vector<Pass>& Passes();
 // All passes. The result equals the input's up to rounding: weights are scaled in double and rounded once.
 Graph OptimizeGraph(Graph graph);
 
+// What DequantizeLinear and QuantizeLinear of bytes enclose, each with one scale, is computed on the bytes:
+// Conv, where its weights and bias are quantised too, Add and Mul, with a Relu or Clip behind them; and where
+// the scale stays what it is, MaxPool, Concat, Slice, Transpose and views.
+Graph FuseQuantized(const Graph& graph);
+
 // Nodes whose inputs are all constants become constants.
 Graph FoldConstants(const Graph& graph);
 

@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
 #include "ops/pool/pool_indices.h"
+#include "ops/pool/quantized_max_pool.h"
 
 namespace tilesmith {
 namespace {
@@ -15,10 +16,10 @@ namespace {
 BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
   NeedInputs(spec, 1, 1);
   if (spec.inputs[0].shape.size() == 3) return BuildPoolOfOtherRank(spec);
-  const bool flat = spec.inputs[0].shape.size() == 4 || spec.output_names.size() < 2;
-  if (kind == PoolKind::kMax && (spec.output > 0 || spec.inputs[0].type != DataType::kF32 || !flat)) {
-    return BuildIndexedMaxPool(spec);
-  }
+  const bool image = spec.inputs[0].shape.size() == 4;
+  const bool bytes = image && spec.output_names.size() < 2 && IsByte(spec.inputs[0].type);
+  const bool fast = (image || spec.output_names.size() < 2) && spec.inputs[0].type == DataType::kF32;
+  if (kind == PoolKind::kMax && (spec.output > 0 || !(fast || bytes))) return BuildIndexedMaxPool(spec);
   if (spec.inputs[0].shape.size() != 4) return BuildPoolOfOtherRank(spec);
   const Shape& input = ShapeOfRank(spec, 0, 4);
   if (!spec.Has("kernel_shape")) Refuse(spec, "the attribute kernel_shape is missing");
@@ -26,6 +27,9 @@ BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
   PoolWindow window{kind, w.kh, w.kw, w.sh, w.sw, w.dh, w.dw, w.top, w.left, w.bottom, w.right};
   window.ceil_mode = spec.Int("ceil_mode", 0) != 0;
   window.count_include_pad = kind == PoolKind::kAverage && spec.Int("count_include_pad", 0) != 0;
+  if (kind == PoolKind::kMax && bytes) {
+    return BuiltWithInputs(std::make_shared<QuantizedMaxPoolOp>(window), 1);
+  }
   return BuiltWithInputs(std::make_shared<PoolOp>(window), 1);
 }
 

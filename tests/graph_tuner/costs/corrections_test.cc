@@ -141,7 +141,7 @@ TEST(Corrections, TheProblemAndThePricesAgree) {
       PricePlan(graph, costs, plan, corrections);
       best = std::min(best, plan.predicted_seconds);
     }
-    const TolerantLayouts layouts = LayoutsOf(candidates);
+    const TolerantLayouts layouts = LayoutsOf(graph, candidates);
     const BuiltProblem built = BuildProblem(graph, candidates, layouts, costs, corrections);
     const Solution solution = FindSolver("dp").solve(built.problem, {});
     ASSERT_TRUE(solution.solved());

@@ -30,7 +30,7 @@ NodePlan Chosen(const char* node, const Graph& graph, int64_t in, int64_t out, d
 }
 
 // Prices that say what was asked for: transforms 1000, copies 100, ops 10 for any tensor.
-class PlainCosts final : public CostSource {
+class TelltaleCosts final : public CostSource {
  public:
   double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 1000; }
   double CopySeconds(const Shape&, const Layout&) override { return 100; }
@@ -50,7 +50,7 @@ TEST(PricePlan, ChargesEachDistinctTransformOnce) {
   plan.nodes = {Chosen("a", graph, 1, 8, 1),     Tolerant("b", "Relu", "NCHW16c"),
                 Tolerant("c", "Relu", "NHWC"),   Tolerant("d", "Relu", "NCHW"),
                 Tolerant("e", "Add", "NCHW16c"), Chosen("f", graph, 1, 8, 2)};
-  PlainCosts costs;
+  TelltaleCosts costs;
   PricePlan(graph, costs, plan);
   // a: 8c -> 16c for b and, being the same memory for 16 channels, NHWC for c; -> NCHW for d and the output.
   // e: 16c -> 8c as f's residual. f: 8c -> NCHW as output.
@@ -74,7 +74,7 @@ TEST(PricePlan, ConcatsAreFreeWhereInputsOwnTheirSlices) {
     Plan plan;
     plan.nodes = {Chosen("a", graph, 1, a_block, 1), Chosen("b", graph, 1, 8, 1),
                   Tolerant("first", "Concat", first_layout), Tolerant("second", "Concat", second_layout)};
-    PlainCosts costs;
+    TelltaleCosts costs;
     PricePlan(graph, costs, plan);
     return plan.predicted_seconds - 2;
   };
@@ -104,7 +104,7 @@ TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
   graph.MarkOutput(a);
   Plan plan;
   plan.nodes = {Chosen("a", graph, 0, 0, 1)};  // NHWC
-  PlainCosts costs;
+  TelltaleCosts costs;
   PricePlan(graph, costs, plan);
   EXPECT_DOUBLE_EQ(plan.predicted_seconds, 1 + 1000 + 1000);
   plan.ends = {Layout::Nhwc(), Layout::Nchw()};
@@ -116,7 +116,7 @@ TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
   EXPECT_TRUE(plan.transforms.empty());
 }
 
-double Combinations(const BuiltProblem& built) {
+double PlansOf(const BuiltProblem& built) {
   double count = 1;
   for (const NodeVariables& vars : built.nodes)
     count *= double(std::max<size_t>(1, vars.in_layouts.size())) *
@@ -143,8 +143,8 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     EXPECT_EQ(dp.plan.certificate, "optimal");
 
     const Candidates candidates = FindCandidates(graph, log, options.cpu, options.threads);
-    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
-    if (Combinations(built) <= 2000) {
+    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
+    if (PlansOf(built) <= 2000) {
       ++brute_forced;
       EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
                   1e-9 * exhaustive.plan.predicted_seconds);
@@ -173,7 +173,7 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
     SyntheticCosts costs(seed);
     Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
     AddFusedCandidates(graph, blocks, seed, candidates);
-    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
     const Solution dp = FindSolver("dp").solve(built.problem, {});
     const Solution exhaustive = FindSolver("exhaustive").solve(built.problem, {});
     ASSERT_TRUE(dp.solved() && exhaustive.solved());
@@ -189,7 +189,7 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
     for (const TransformPlan& transform : plan.transforms) {
       for (const auto& [conv, pair] : fused) EXPECT_NE(transform.tensor, graph.node(pair.first).name);
     }
-    if (Combinations(built) > 20000) continue;
+    if (PlansOf(built) > 20000) continue;
     ++brute_forced;
     EXPECT_NEAR(dp.cost, BruteForce(graph, candidates, costs), 1e-9 * dp.cost);
   }
@@ -211,7 +211,7 @@ TEST(PricePlan, OfAFusedPair) {
   plan.nodes = {Chosen("a", graph, 1, 1, 1),
                 {"r", "Relu", {}, std::nullopt, 7, "b"},
                 {"b", "Conv", record.layouts, record, 0}};
-  PlainCosts costs;
+  TelltaleCosts costs;
   PricePlan(graph, costs, plan);
   ASSERT_EQ(plan.transforms.size(), 1u);  // a to what the fused kernel reads; r has no tensor
   EXPECT_EQ(plan.transforms[0].tensor, "a");
@@ -400,7 +400,7 @@ TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
   const auto log = SyntheticLog(graph, {8}, 1);
   const Candidates candidates = FindCandidates(graph, log, SyntheticCpu(), 2);
   SyntheticCosts costs(1);
-  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(candidates), costs);
+  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
   const std::vector<std::optional<Layout>> plain = {Layout::Nchw()};
   EXPECT_EQ(built.nodes[flat].in_layouts, plain);
   EXPECT_EQ(built.nodes[relu].in_layouts, plain);

@@ -45,7 +45,7 @@ class PlanEnumerator {
       for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
         Choose({node.name, "Conv", record.layouts, record, 0}, id);
     } else {
-      for (const Layout& layout : LayoutsOf(candidates_).all)
+      for (const Layout& layout : LayoutsOf(graph_, candidates_).all)
         if (node.op->RunsIn(layout, graph_.InputShapes(id)))
           Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0}, id);
     }

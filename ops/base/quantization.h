@@ -1,0 +1,55 @@
+// How integers stand for real numbers: real = (stored - zero_point) * scale.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layouts/tensor.h"
+
+namespace tilesmith {
+
+// One scale and zero point for a whole tensor, or one for each index along an axis.
+struct Quantization {
+  DataType type = DataType::kU8;  // of what is stored: u8, i8, u16, i16, or (to be read only) i32
+  int64_t axis = 0;               // >= 0; without meaning where there is one scale
+  std::vector<float> scales = {};
+  std::vector<int32_t> zero_points = {};  // as many as scales; within the type's range
+  bool operator==(const Quantization&) const = default;
+
+  bool per_tensor() const { return scales.size() == 1; }
+};
+
+// Integers and what they stand for.
+struct QuantizedTensor {
+  std::shared_ptr<const Tensor> stored;
+  Quantization quantization;
+};
+
+constexpr bool IsByte(DataType type) { return type == DataType::kU8 || type == DataType::kI8; }
+
+// The ends of the type's range. Precondition: an integer type of at most 16 bits.
+struct StoredRange {
+  int32_t low, high;
+};
+StoredRange RangeOf(DataType type);
+
+// saturate(round(real / scale) + zero_point): the quotient is a float, ties round to even, and a NaN becomes
+// the lowest number of the range, as in ONNX Runtime.
+int32_t QuantizedValue(float real, float scale, int32_t zero_point, StoredRange range);
+
+// From the tensors of a model: the scales, and the zero points or null, which stand for zeros. Throws
+// Error(kBadModel) when they do not fit each other, or the type.
+Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis);
+
+// Throws Error(kBadModel) unless there is one scale, or one for each index along the axis of `shape`.
+void CheckFits(const Quantization& quantization, const Shape& shape);
+
+// " u8", " i8 along 1": what distinguishes signatures.
+std::string Describe(const Quantization& quantization);
+
+// Every element of a plain tensor, quantised or read back. Precondition: CheckFits.
+Tensor Quantized(const Tensor& reals, const Quantization& quantization);
+Tensor Dequantized(const Tensor& stored, const Quantization& quantization);
+
+}  // namespace tilesmith

@@ -1,0 +1,99 @@
+#include "ops/pool/quantized_max_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "ops/base/quantization.h"
+#include "ops/kernels/block_kernel.h"
+#include "ops/quantize/byte_loops.h"
+
+namespace tilesmith {
+namespace {
+
+// Rows of a block of channels are tasks.
+template <typename Byte>
+class MaxPoolBytesKernel : public Kernel {
+ public:
+  MaxPoolBytesKernel(const KernelRequest& request, const PoolWindow& window)
+      : window_(window),
+        in_(BlockDimsOf(request.inputs[0], request.layout)),
+        out_(BlockDimsOf(request.output, request.layout)),
+        maximize_(TILESMITH_DISPATCH(request.cpu.isa, MaximizeBytes<Byte>)) {}
+
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t y = task % out_.height, plane = task / out_.height;
+      const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
+      RunRow(args.inputs[0].image<Byte>(image) + block * in_.block_floats(), y, out_.UsedLanes(block),
+             args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes);
+    }
+  }
+
+ private:
+  void RunRow(const Byte* in, int64_t y, int64_t channels, Byte* out) const {
+    const PoolWindow& w = window_;
+    const WindowTaps rows = TapsOf(y * w.sh - w.top, w.kh, w.dh, in_.height, 0);
+    for (int64_t x = 0; x < out_.width; ++x, out += out_.lanes) {
+      const WindowTaps columns = TapsOf(x * w.sw - w.left, w.kw, w.dw, in_.width, 0);
+      std::fill_n(out, channels, std::numeric_limits<Byte>::lowest());
+      std::fill_n(out + channels, out_.lanes - channels, Byte{});
+      for (int64_t i = rows.first; i < rows.last; ++i) {
+        const int64_t row = (y * w.sh - w.top + i * w.dh) * in_.width;
+        for (int64_t j = columns.first; j < columns.last; ++j)
+          maximize_(in + (row + x * w.sw - w.left + j * w.dw) * in_.lanes, out, channels);
+      }
+    }
+  }
+
+  const PoolWindow window_;
+  const BlockDims in_, out_;
+  void (*const maximize_)(const Byte*, Byte*, int64_t);
+};
+
+}  // namespace
+
+QuantizedMaxPoolOp::QuantizedMaxPoolOp(const PoolWindow& window) : pool_(window) {
+  TILESMITH_CHECK(window.kind == PoolKind::kMax);
+}
+
+std::string QuantizedMaxPoolOp::Signature() const { return fmt::format("Quantized{}", pool_.Signature()); }
+
+DataType QuantizedMaxPoolOp::OutputType(std::span<const DataType> inputs) const {
+  if (KernelTakes(inputs)) return inputs[0];
+  throw Error(ErrorCode::kBadModel,
+              fmt::format("{} takes u8 or i8, got {}", Type(), DataTypeName(inputs[0])));
+}
+
+// Bytes are floats, so that the pool of floats says what the result is.
+Tensor QuantizedMaxPoolOp::Reference(std::span<const Tensor* const> inputs) const {
+  Tensor reals(inputs[0]->shape());
+  Tensor out;
+  VisitType(inputs[0]->type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    std::transform(inputs[0]->data<T>(), inputs[0]->data<T>() + reals.size(), reals.floats(),
+                   [](T value) { return static_cast<float>(value); });
+    const Tensor* pooled_inputs[] = {&reals};
+    const Tensor pooled = pool_.Reference(pooled_inputs);
+    out = Tensor(pooled.shape(), Layout::Nchw(inputs[0]->type()));
+    std::transform(pooled.floats(), pooled.floats() + pooled.size(), out.data<T>(),
+                   [](float value) { return ConvertElement<T>(value); });
+  });
+  return out;
+}
+
+bool QuantizedMaxPoolOp::KernelTakes(std::span<const DataType> inputs) const { return IsByte(inputs[0]); }
+
+std::unique_ptr<Kernel> QuantizedMaxPoolOp::MakeKernel(const KernelRequest& request) const {
+  if (request.layout.type() == DataType::kU8)
+    return std::make_unique<MaxPoolBytesKernel<uint8_t>>(request, pool_.window());
+  return std::make_unique<MaxPoolBytesKernel<int8_t>>(request, pool_.window());
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,143 @@
+#include "ops/quantize/quantized_conv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "ops/base/elements.h"
+#include "ops/quantize/quantized_conv_kernel.h"
+
+namespace tilesmith {
+namespace {
+
+// Of output channel `o`.
+template <typename T>
+T ValueFor(const std::vector<T>& values, int64_t o) {
+  return values.size() == 1 ? values[0] : values[static_cast<size_t>(o)];
+}
+
+[[noreturn]] void RefuseConv(const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); }
+
+}  // namespace
+
+QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params)
+    : workload_(workload), params_(std::move(params)) {
+  ValidateWorkload(workload_);
+  const auto& [input, weights, bias, output, limits] = params_;
+  const PostOps allowed{.bias = workload_.post.bias, .sum = false, .activation = {}};
+  TILESMITH_CHECK(!workload_.fused() && workload_.post == allowed, "{}", WorkloadToString(workload_));
+  TILESMITH_CHECK(IsByte(input.type) && input.per_tensor() && IsByte(output.type) && output.per_tensor());
+  TILESMITH_CHECK(weights.stored && weights.stored->size() == ElementCount(workload_.weights_shape()));
+  TILESMITH_CHECK(IsByte(weights.quantization.type) && weights.stored->type() == weights.quantization.type);
+  TILESMITH_CHECK(
+      weights.quantization.per_tensor() ||
+      (weights.quantization.axis == 0 && std::ssize(weights.quantization.scales) == workload_.oc));
+  TILESMITH_CHECK((bias != nullptr) == workload_.post.bias && (!bias || bias->size() == workload_.oc));
+  const StoredRange range = RangeOf(output.type);
+  TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+
+  for (int64_t o = 0; o < workload_.oc; ++o) {
+    const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
+    multipliers_.push_back(product / output.scales[0]);
+    if (std::isfinite(multipliers_.back())) continue;
+    RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
+                           input.scales[0], ValueFor(weights.quantization.scales, o), output.scales[0]));
+  }
+  NeedSumsOf32Bits();
+}
+
+void QuantizedConvOp::NeedSumsOf32Bits() const {
+  const StoredRange range = RangeOf(params_.input.type);
+  const int64_t zero = params_.input.zero_points[0];
+  const int64_t largest = std::max(range.high - zero, zero - range.low);
+  const std::vector<int16_t> weights = CenteredWeights();
+  const int64_t terms = std::ssize(weights) / workload_.oc;
+  for (int64_t o = 0; o < workload_.oc; ++o) {
+    int64_t sum = params_.bias ? std::abs(int64_t{params_.bias->data<int32_t>()[o]}) : 0;
+    for (int64_t t = 0; t < terms; ++t) sum += largest * std::abs(weights[o * terms + t]);
+    if (sum < int64_t{1} << 31) continue;
+    RefuseConv(fmt::format("sums of channel {} may be as large as {}, which does not fit 32 bits", o, sum));
+  }
+}
+
+std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
+  std::vector<int16_t> weights = ElementsAs<int16_t>(*params_.weights.stored);
+  const int64_t terms = std::ssize(weights) / workload_.oc;
+  for (int64_t i = 0; i < std::ssize(weights); ++i) {
+    const int32_t zero = ValueFor(params_.weights.quantization.zero_points, i / terms);
+    weights[i] = static_cast<int16_t>(weights[i] - zero);
+  }
+  return weights;
+}
+
+std::string QuantizedConvOp::Signature() const {
+  return fmt::format("{} {}{}{}{}", Type(), WorkloadToString(workload_), Describe(params_.input),
+                     Describe(params_.weights.quantization), Describe(params_.output));
+}
+
+Shape QuantizedConvOp::InferShape(std::span<const Shape> inputs) const {
+  if (inputs.size() != 1 || inputs[0] != workload_.input_shape()) {
+    RefuseConv(fmt::format("{} takes an input {}, it got {} input(s), the first {}", Signature(),
+                           ShapeToString(workload_.input_shape()), inputs.size(),
+                           inputs.empty() ? "" : ShapeToString(inputs[0])));
+  }
+  return workload_.output_shape();
+}
+
+DataType QuantizedConvOp::OutputType(std::span<const DataType> inputs) const {
+  if (!KernelTakes(inputs)) {
+    RefuseConv(fmt::format("its input is of type {} instead of {}", DataTypeName(inputs[0]),
+                           DataTypeName(params_.input.type)));
+  }
+  return params_.output.type;
+}
+
+Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
+  const ConvWorkload& w = workload_;
+  const std::vector<int16_t> x = ElementsAs<int16_t>(*inputs[0]), weights = CenteredWeights();
+  const int64_t zero = params_.input.zero_points[0], channels = w.ic / w.g;
+  std::vector<int32_t> stored;
+  for (int64_t i = 0; i < ElementCount(w.output_shape()); ++i) {
+    const int64_t ox = i % w.ow, oy = i / w.ow % w.oh, o = i / (w.ow * w.oh) % w.oc,
+                  n = i / (w.ow * w.oh * w.oc);
+    const int64_t first_channel = n * w.ic + o / (w.oc / w.g) * channels;
+    int64_t sum = params_.bias ? params_.bias->data<int32_t>()[o] : 0;
+    for (int64_t term = 0; term < channels * w.kh * w.kw; ++term) {
+      const int64_t iy = oy * w.sh - w.ph + term / w.kw % w.kh * (w.dh + 1);
+      const int64_t ix = ox * w.sw - w.pw + term % w.kw * (w.dw + 1);
+      if (iy < 0 || iy >= w.ih || ix < 0 || ix >= w.iw) continue;
+      const int64_t channel = first_channel + term / (w.kw * w.kh);
+      sum += (x[(channel * w.ih + iy) * w.iw + ix] - zero) * weights[o * channels * w.kh * w.kw + term];
+    }
+    const float real = static_cast<float>(sum) * multipliers_[o];
+    const StoredRange range = RangeOf(params_.output.type);
+    stored.push_back(std::clamp(QuantizedValue(real, 1.0f, params_.output.zero_points[0], range),
+                                params_.limits.low, params_.limits.high));
+  }
+  Tensor out(w.output_shape(), Layout::Nchw(params_.output.type));
+  VisitType(out.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    std::ranges::transform(stored, out.data<T>(), [](int32_t value) { return static_cast<T>(value); });
+  });
+  return out;
+}
+
+double QuantizedConvOp::Flops(std::span<const Shape>) const { return workload_.flops(); }
+
+bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const {
+  return layout.is_nchw() || QuantizedConvKernelFits(workload_);
+}
+
+std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
+  if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
+  return MakeQuantizedConvKernel(request, *this);
+}
+
+bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {
+  return inputs[0] == params_.input.type;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,61 @@
+// Convolution of bytes: what DequantizeLinear, Conv, an activation that clamps and QuantizeLinear are
+// together. There is no importer, passes make it of those.
+//
+//   sum[n, o, p] = bias[o] + sum_{c, t} (x[n, g(o) * ic/g + c, p + t] - zero_x) * (w[o, c, t] - zero_w[o])
+//   y[n, o, p]   = clamp(round(float(sum) * multiplier[o]) + zero_y, low, high)
+//   multiplier[o] = scale_x * scale_w[o] / scale_y
+//
+// The sum is exact, padding adds nothing to it. The rest is computed in float as ONNX Runtime's QLinearConv
+// does: each product and quotient is rounded, ties of the final rounding go to even.
+#pragma once
+
+#include "ops/base/op.h"
+#include "ops/base/quantization.h"
+#include "ops/conv/workload.h"
+
+namespace tilesmith {
+
+struct QuantizedConvParams {
+  Quantization input;                  // u8 or i8, per tensor
+  QuantizedTensor weights;             // u8 or i8, OIHW, per tensor or along axis 0
+  std::shared_ptr<const Tensor> bias;  // oc i32 of scale_x * scale_w[o], or null when !workload.post.bias
+  Quantization output;                 // u8 or i8, per tensor
+  StoredRange limits;                  // of y, within the output type's range
+};
+
+class QuantizedConvOp : public Op {
+ public:
+  // Throws Error(kBadModel) when a sum might not fit 32 bits, whatever the input, or a multiplier is not
+  // finite. Preconditions: !workload.fused(), no post-ops but the bias, params as said there.
+  QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
+
+  const ConvWorkload& workload() const { return workload_; }
+  const QuantizedConvParams& params() const { return params_; }
+  const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
+  // w - zero_w in the order of the weights, at most 255 in size.
+  std::vector<int16_t> CenteredWeights() const;
+
+  std::string_view Type() const override { return "QuantizedConv"; }
+  // Scales, zero points and limits are left out, like weights.
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  DataType OutputType(std::span<const DataType> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
+  // Any layout, but for windows so wide that only the reference computes them.
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool AnyTypeInAnyLayout() const override { return true; }
+  std::optional<Layout> DefaultLayout() const override { return Layout::Nhwc(); }
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool HasFastKernel() const override { return true; }
+
+ private:
+  void NeedSumsOf32Bits() const;
+
+  ConvWorkload workload_;
+  QuantizedConvParams params_;
+  std::vector<float> multipliers_;
+};
+
+}  // namespace tilesmith

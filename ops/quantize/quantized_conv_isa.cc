@@ -1,0 +1,247 @@
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#include "layouts/base/simd.h"
+#include "ops/quantize/quantized_conv_loops.h"
+
+namespace tilesmith::TILESMITH_ISA {
+namespace {
+
+typedef int32_t Sums __attribute__((vector_size(kWidth * sizeof(int32_t))));
+typedef int16_t Shorts __attribute__((vector_size(kWidth * sizeof(int32_t))));
+typedef int16_t UnalignedShorts
+    __attribute__((vector_size(kWidth * sizeof(int32_t)), aligned(sizeof(int16_t)), may_alias));
+typedef int32_t UnalignedSums
+    __attribute__((vector_size(kWidth * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
+
+// The sums that stay in registers: two vectors of channels by as many pixels as leave room for the vectors of
+// weights and one pair of the input.
+constexpr int kVectors = 2;
+constexpr int kLanes = kVectors * kWidth;
+constexpr int kTilePixels = kWidth == 16 ? 8 : kWidth == 8 ? 6 : 4;
+
+inline Shorts LoadShorts(const int16_t* from) { return *reinterpret_cast<const UnalignedShorts*>(from); }
+inline Sums LoadSums(const int32_t* from) { return *reinterpret_cast<const UnalignedSums*>(from); }
+
+inline Shorts SplatPair(const int16_t* from) {
+  int32_t pair;
+  __builtin_memcpy(&pair, from, sizeof(pair));
+  return (Shorts)(Sums{} + pair);
+}
+
+// a[2i] * b[2i] + a[2i + 1] * b[2i + 1]
+inline Sums PairProducts(Shorts a, Shorts b) {
+#if defined(TILESMITH_ISA_avx512)
+  return (Sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(TILESMITH_ISA_avx2)
+  return (Sums)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  return (Sums)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+  Sums sums;
+  for (int i = 0; i < kWidth; ++i) sums[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
+  return sums;
+#endif
+}
+
+// Precondition: all in [0, 255].
+inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
+#if defined(TILESMITH_ISA_avx512)
+  // GCC 12 warns of the form without a mask.
+  const __m128i bits = _mm_set1_epi8(static_cast<char>(flip));
+  const __m128i first = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)low);
+  const __m128i second = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)high);
+  _mm_storeu_si128((__m128i*)to, _mm_xor_si128(first, bits));
+  _mm_storeu_si128((__m128i*)to + 1, _mm_xor_si128(second, bits));
+#elif defined(TILESMITH_ISA_avx2)
+  const __m256i shorts = _mm256_packus_epi32((__m256i)low, (__m256i)high);  // 0-3, 8-11, 4-7, 12-15
+  const __m256i order = _mm256_permute4x64_epi64(shorts, _MM_SHUFFLE(3, 1, 2, 0));
+  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1));
+  _mm_storeu_si128((__m128i*)to, _mm_xor_si128(bytes, _mm_set1_epi8(static_cast<char>(flip))));
+#else
+  for (int i = 0; i < kWidth; ++i) {
+    to[i] = static_cast<uint8_t>(low[i]) ^ flip;
+    to[i + kWidth] = static_cast<uint8_t>(high[i]) ^ flip;
+  }
+#endif
+}
+
+inline Sums Requantized(const QuantizedPixels& p, Sums sums, int vector) {
+  using Floats = Vector<kWidth>;
+  // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
+  constexpr float kRound = 12582912.0f;
+  constexpr int32_t kRoundBits = 0x4b400000;
+  const Floats real = __builtin_convertvector(sums, Floats) * Load<kWidth>(p.multipliers + vector * kWidth);
+  const Floats clamped = Min(Max(real, Splat<kWidth>(p.low)), Splat<kWidth>(p.high));
+  return (Sums)(clamped + kRound) + (p.zero - kRoundBits);
+}
+
+// The tile of kPixels pixels from number `first` on. kShared: all lanes read the same pairs.
+template <int kPixels, bool kShared>
+inline void Tile(const QuantizedPixels& p, int64_t first) {
+  Sums sums[kPixels][kVectors];
+  const int16_t* in[kPixels];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i) {
+    for (int v = 0; v < kVectors; ++v) sums[i][v] = LoadSums(p.bias + v * kWidth);
+    in[i] = p.input + p.offsets[first + i];
+  }
+  const int16_t* weights = p.weights;
+  for (int64_t run = 0; run < p.run_count; ++run) {
+    const int64_t begin = p.runs[run], end = begin + 2 * (kShared ? p.pairs : 1);
+    for (int64_t at = begin; at < end; at += 2) {
+      Shorts right[kVectors];
+      for (int v = 0; v < kVectors; ++v) right[v] = LoadShorts(weights + 2 * v * kWidth);
+      weights += 2 * kLanes;
+#pragma GCC unroll 8
+      for (int i = 0; i < kPixels; ++i) {
+        if constexpr (kShared) {
+          const Shorts left = SplatPair(in[i] + at);
+          for (int v = 0; v < kVectors; ++v) sums[i][v] += PairProducts(left, right[v]);
+        } else {
+          for (int v = 0; v < kVectors; ++v)
+            sums[i][v] += PairProducts(LoadShorts(in[i] + at + 2 * v * kWidth), right[v]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels; ++i) {
+    StoreBytes(Requantized(p, sums[i][0], 0), Requantized(p, sums[i][1], 1), p.flip,
+               p.out + (first + i) * p.out_step);
+  }
+}
+
+// The tile of the last `pixels` < kPixels.
+template <int kPixels, bool kShared>
+inline void LastTile(const QuantizedPixels& p, int64_t first, int64_t pixels) {
+  if constexpr (kPixels > 1) {
+    if (pixels < kPixels - 1) return LastTile<kPixels - 1, kShared>(p, first, pixels);
+    Tile<kPixels - 1, kShared>(p, first);
+  }
+}
+
+template <bool kShared>
+inline void Convolve(const QuantizedPixels& p) {
+  int64_t first = 0;
+  for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kShared>(p, first);
+  if (first < p.count) LastTile<kTilePixels, kShared>(p, first, p.count - first);
+}
+
+typedef uint8_t Bytes __attribute__((vector_size(16)));
+typedef int16_t EightShorts __attribute__((vector_size(16)));
+typedef int64_t Halves __attribute__((vector_size(16)));
+
+inline Bytes LowerBytes(Bytes a, Bytes b) {
+  return __builtin_shuffle(a, b, Bytes{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+}
+inline Bytes UpperBytes(Bytes a, Bytes b) {
+  return __builtin_shuffle(a, b, Bytes{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+}
+
+// Eight rows of eight bytes as columns, two in each of four vectors.
+struct EightColumns {
+  Bytes two[4];
+};
+inline EightColumns Transposed(const uint8_t* rows, int64_t step) {
+  Bytes row[8];
+  for (int i = 0; i < 8; ++i) {
+    int64_t eight;
+    __builtin_memcpy(&eight, rows + i * step, sizeof(eight));
+    row[i] = (Bytes)Halves{eight, 0};
+  }
+  const Bytes a = LowerBytes(row[0], row[4]), b = LowerBytes(row[1], row[5]);
+  const Bytes c = LowerBytes(row[2], row[6]), d = LowerBytes(row[3], row[7]);
+  const Bytes even = LowerBytes(a, c), odd = LowerBytes(b, d);
+  const Bytes even_up = UpperBytes(a, c), odd_up = UpperBytes(b, d);
+  return {{LowerBytes(even, odd), UpperBytes(even, odd), LowerBytes(even_up, odd_up),
+           UpperBytes(even_up, odd_up)}};
+}
+
+inline int16_t Widened(const WidenedRow& row, uint8_t byte) {
+  return static_cast<int16_t>((byte ^ row.flip) - row.zero);
+}
+
+// Eight adjacent columns of eight planes.
+inline void WidenSquare(const WidenedRow& row, int64_t column, int64_t channel) {
+  const EightColumns columns = Transposed(row.in + channel * row.channel_step + column, row.channel_step);
+  int16_t* to = row.out + column * row.out_step + channel;
+  for (const Bytes two : columns.two) {
+    const Bytes bytes = two ^ row.flip;
+    const EightShorts first = (EightShorts)LowerBytes(bytes, Bytes{}) - row.zero;
+    const EightShorts second = (EightShorts)UpperBytes(bytes, Bytes{}) - row.zero;
+    __builtin_memcpy(to, &first, sizeof(first));
+    __builtin_memcpy(to + row.out_step, &second, sizeof(second));
+    to += 2 * row.out_step;
+  }
+}
+
+inline void WidenPlanes(const WidenedRow& row) {
+  constexpr int64_t kLine = 32;  // channels of a cache line, written before the next pixels' are
+  const int64_t columns = row.in_step == 1 ? row.columns / 8 * 8 : 0, channels = row.channels / 8 * 8;
+  for (int64_t line = 0; line < channels; line += kLine) {
+    const int64_t end = line + kLine < channels ? line + kLine : channels;
+    for (int64_t x = 0; x < columns; x += 8) {
+      for (int64_t c = line; c < end; c += 8) WidenSquare(row, x, c);
+    }
+  }
+  for (int64_t c = 0; c < row.channels; ++c) {
+    for (int64_t x = c < channels ? columns : 0; x < row.columns; ++x)
+      row.out[x * row.out_step + c] = Widened(row, row.in[x * row.in_step + c * row.channel_step]);
+  }
+}
+
+// A constant `channels` makes of the inner loop a few vectors.
+[[gnu::always_inline]] inline void WidenLanes(const WidenedRow& row, int64_t columns, int64_t channels) {
+  const WidenedRow local = row;
+  for (int64_t x = 0; x < columns; ++x) {
+    const uint8_t* __restrict const in = local.in + x * local.in_step;
+    int16_t* __restrict const out = local.out + x * local.out_step;
+    for (int64_t c = 0; c < channels; ++c) out[c] = Widened(local, in[c]);
+  }
+}
+
+}  // namespace
+
+void WidenRow(const WidenedRow& row) {
+  if (row.channel_step != 1) return WidenPlanes(row);
+  if (row.in_step == row.channels && row.out_step == row.channels) {
+    return WidenLanes(row, 1, row.columns * row.channels);
+  }
+  if (row.channels == kLanes) return WidenLanes(row, row.columns, kLanes);
+  if (row.channels == 8) return WidenLanes(row, row.columns, 8);
+  WidenLanes(row, row.columns, row.channels);
+}
+
+void PairUp(const int16_t* in, int64_t distance, int64_t count, int16_t* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    out[2 * i] = in[i];
+    out[2 * i + 1] = in[i + distance];
+  }
+}
+
+void ConvolveDense(const QuantizedPixels& pixels) { Convolve<true>(pixels); }
+void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<false>(pixels); }
+
+void StoreChannelRows(const ChannelRows& rows) {
+  const int64_t pixels = rows.pixels / 8 * 8, channels = rows.channels / 8 * 8;
+  for (int64_t c = 0; c < channels; c += 8) {
+    for (int64_t p = 0; p < pixels; p += 8) {
+      const EightColumns columns = Transposed(rows.in + p * rows.in_step + c, rows.in_step);
+      uint8_t* to = rows.out + c * rows.out_step + p;
+      for (const Bytes two : columns.two) {
+        for (int half = 0; half < 2; ++half, to += rows.out_step) {
+          const int64_t eight = ((Halves)two)[half];
+          __builtin_memcpy(to, &eight, sizeof(eight));
+        }
+      }
+    }
+  }
+  for (int64_t c = 0; c < rows.channels; ++c) {
+    for (int64_t p = c < channels ? pixels : 0; p < rows.pixels; ++p)
+      rows.out[c * rows.out_step + p] = rows.in[p * rows.in_step + c];
+  }
+}
+
+}  // namespace tilesmith::TILESMITH_ISA

@@ -1,0 +1,65 @@
+// The inner loops of quantised convolution, built for each instruction set (quantized_conv_isa.cc).
+//
+// Bytes with a sign are bytes without one whose top bit is flipped, as is their zero point: nothing here
+// depends on the type. Products are those of pairs of 16-bit numbers, whose sum is one instruction.
+#pragma once
+
+#include <cstdint>
+
+#include "layouts/base/isa_dispatch.h"
+
+namespace tilesmith {
+
+// Output channels that are computed together: two vectors of sums.
+constexpr int64_t QuantizedConvLanes(Isa isa) {
+  return isa == Isa::kAvx512 ? 32 : isa == Isa::kAvx2 ? 16 : 8;
+}
+
+// A row of the input in some channels. Steps are in elements: in a plain layout channels lie apart and
+// columns are adjacent, in others the other way round.
+struct WidenedRow {
+  const uint8_t* in = nullptr;
+  int64_t in_step = 1, channel_step = 1;
+  int16_t* out = nullptr;
+  int64_t out_step = 1;  // from column to column; channels are adjacent
+  int64_t columns = 0, channels = 0;
+  uint8_t flip = 0;
+  int16_t zero = 0;
+};
+
+// Sums of pixels in one block of channels, and the bytes that stand for them.
+struct QuantizedPixels {
+  const int16_t* input = nullptr;
+  const int32_t* offsets = nullptr;  // from `input` to where each pixel's window begins
+  int64_t count = 0;
+  const int32_t* runs = nullptr;  // from there to each of the window's runs, of `pairs` pairs each
+  int64_t run_count = 0, pairs = 0;
+  const int16_t* weights = nullptr;  // [run][pair][lane][2]
+  const int32_t* bias = nullptr;     // [lane], as are the multipliers
+  const float* multipliers = nullptr;
+  float low = 0, high = 0;  // ends of the range minus `zero`
+  int32_t zero = 0;
+  uint8_t flip = 0;
+  uint8_t* out = nullptr;  // all lanes of a pixel
+  int64_t out_step = 0;    // from pixel to pixel
+};
+
+// out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero
+TILESMITH_DECLARE_ISA(void WidenRow(const WidenedRow& row))
+// The pairs (in[i], in[i + distance]) of i < count.
+TILESMITH_DECLARE_ISA(void PairUp(const int16_t* in, int64_t distance, int64_t count, int16_t* out))
+// Every lane reads the same pairs: sum += in[2k] * weights[k][lane][0] + in[2k + 1] * weights[k][lane][1].
+TILESMITH_DECLARE_ISA(void ConvolveDense(const QuantizedPixels& pixels))
+// Every lane has pairs of its own, a run is one for each: in[lane][2] in the place of in[2].
+TILESMITH_DECLARE_ISA(void ConvolveDepthwise(const QuantizedPixels& pixels))
+// out[c * out_step + p] = in[p * in_step + c] for p < pixels and c < channels.
+struct ChannelRows {
+  const uint8_t* in = nullptr;
+  int64_t in_step = 0;
+  uint8_t* out = nullptr;
+  int64_t out_step = 0;
+  int64_t pixels = 0, channels = 0;
+};
+TILESMITH_DECLARE_ISA(void StoreChannelRows(const ChannelRows& rows))
+
+}  // namespace tilesmith

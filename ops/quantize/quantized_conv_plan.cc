@@ -1,0 +1,110 @@
+#include "ops/quantize/quantized_conv_plan.h"
+
+#include <algorithm>
+
+#include "layouts/base/sizes.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kTileBytes = 128 << 10;  // a part of the L2 cache that leaves room for weights
+constexpr int64_t kMaxTilePixels = 4096;
+constexpr int64_t kMinTilePixels = 48;
+constexpr int64_t kWantedTasks = 64;
+// A multiple of the pixels that each instruction set computes at a time.
+constexpr int64_t kPixelUnit = 24;
+
+bool IsDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
+
+ConvWorkload Flattened(ConvWorkload w) {
+  const bool single = w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0;
+  if (!single || w.oh != w.ih || w.ow != w.iw) return w;
+  w.iw *= w.ih, w.ow *= w.oh;
+  w.ih = w.oh = 1;
+  return w;
+}
+
+}  // namespace
+
+QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes)
+    : conv(Flattened(workload)),
+      depthwise(IsDepthwise(workload)),
+      lanes(lanes),
+      groups(depthwise ? CeilDiv(conv.oc, lanes) : conv.g),
+      blocks(depthwise ? 1 : CeilDiv(conv.oc / conv.g, lanes)),
+      group_in(depthwise ? lanes : conv.ic / conv.g),
+      group_out(depthwise ? lanes : conv.oc / conv.g),
+      row_step(conv.kh == 1 ? conv.sh : 1),
+      column_step(conv.kw == 1 ? conv.sw : 1),
+      row_stride(conv.sh / row_step),
+      column_stride(conv.sw / column_step),
+      window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
+      window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
+      pitch(depthwise ? 2 * lanes : group_in),
+      height_(workload.oh),
+      width_(workload.ow) {
+  CutIntoTiles();
+  FindRuns();
+}
+
+void QuantizedConvPlan::CutIntoTiles() {
+  const int64_t others = conv.mb * groups * blocks;
+  const int64_t wanted = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
+  const int64_t elements = kTileBytes / int64_t{sizeof(int16_t)} / pitch;
+  const auto that_fit = [](int64_t seen, int64_t window, int64_t stride) {
+    return std::max<int64_t>((seen - window) / stride + 1, 1);
+  };
+  tile_columns = std::min(that_fit(elements / window_rows, window_columns, column_stride), kMaxTilePixels);
+  if (conv.oh == 1) tile_columns = std::min(tile_columns, wanted);
+  tile_columns = std::min(std::max(tile_columns / kPixelUnit * kPixelUnit, kPixelUnit), conv.ow);
+  column_tiles = CeilDiv(conv.ow, tile_columns);
+  const int64_t row_elements = ColumnsSeenBy(tile_columns);
+  tile_rows = std::min({that_fit(elements / row_elements, window_rows, row_stride),
+                        CeilDiv(wanted, tile_columns), CeilDiv(kMaxTilePixels, tile_columns), conv.oh});
+  row_tiles = CeilDiv(conv.oh, tile_rows);
+  tile_rows = CeilDiv(conv.oh, row_tiles);
+  row_tiles = CeilDiv(conv.oh, tile_rows);
+  row_pitch = row_elements * pitch;
+}
+
+void QuantizedConvPlan::FindRuns() {
+  // Columns that a run covers.
+  const int64_t columns = depthwise ? 2 : conv.dw == 0 ? conv.kw : 1;
+  run_length = depthwise ? 2 : RoundUp(columns * group_in, 2);
+  for (int64_t i = 0; i < conv.kh; ++i) {
+    for (int64_t j = 0; j < conv.kw; j += columns)
+      runs.push_back(static_cast<int32_t>(i * (conv.dh + 1) * row_pitch + j * (conv.dw + 1) * pitch));
+  }
+}
+
+std::vector<int32_t> QuantizedConvPlan::PixelOffsets() const {
+  std::vector<int32_t> offsets;
+  for (int64_t y = 0; y < tile_rows; ++y) {
+    for (int64_t x = 0; x < tile_columns; ++x)
+      offsets.push_back(static_cast<int32_t>(y * row_stride * row_pitch + x * column_stride * pitch));
+  }
+  return offsets;
+}
+
+TaskGrid QuantizedConvPlan::Grid() const {
+  TaskGrid grid{.images = conv.mb, .channels = groups * blocks, .rows = tiles(), .channels_inner = true};
+  if (column_tiles == 1) {
+    grid.height = height_, grid.row_units = height_ == conv.oh ? 1 : width_;
+    grid.part_units = height_ == conv.oh ? tile_rows : tile_columns;
+  } else if (conv.oh == 1) {
+    grid.height = height_, grid.row_units = width_, grid.part_units = tile_columns;
+  } else {
+    return TaskGrid::List(grid.tasks());
+  }
+  return grid;
+}
+
+double WidenedWindowBytes(const ConvWorkload& w) {
+  const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
+  const double columns = static_cast<double>(w.kw - 1) * static_cast<double>(w.dw + 1) + 1 +
+                         static_cast<double>(w.kw == 1 ? 1 : w.sw) * kPixelUnit;
+  const double channels = IsDepthwise(w) ? 64 : static_cast<double>(w.ic / w.g);
+  return rows * columns * channels * sizeof(int16_t);
+}
+
+}  // namespace tilesmith

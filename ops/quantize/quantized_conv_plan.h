@@ -1,0 +1,55 @@
+// How the work of a quantised convolution is cut: groups of channels, blocks of output channels, tiles of
+// output pixels, and the windows of a tile as runs of numbers in the widened input.
+#pragma once
+
+#include <vector>
+
+#include "layouts/base/split.h"
+#include "ops/conv/workload.h"
+
+namespace tilesmith {
+
+struct QuantizedConvPlan {
+  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes);
+
+  ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
+  bool depthwise;
+  int64_t lanes;                // output channels of a block
+  int64_t groups, blocks;       // blocks of each group
+  int64_t group_in, group_out;  // channels; of a depthwise conv a group is a block of channels
+  int64_t run_length;           // elements, even
+  std::vector<int32_t> runs;    // offsets
+
+  // The widened input has every row_step-th row and column_step-th column; rows and columns in it.
+  int64_t row_step, column_step;
+  int64_t row_stride, column_stride;  // from one output pixel to the next
+  int64_t window_rows, window_columns;
+  int64_t tile_rows, tile_columns;  // output pixels of a tile; the last ones have fewer
+  int64_t row_tiles, column_tiles;
+  int64_t pitch, row_pitch;  // elements from column to column and from row to row
+
+  int64_t tiles() const { return row_tiles * column_tiles; }
+  int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }
+  int64_t ColumnsSeenBy(int64_t columns) const { return (columns - 1) * column_stride + window_columns; }
+  // The widened input of a tile, with what a run of an odd length reads past its end.
+  int64_t TileElements() const { return RowsSeenBy(tile_rows) * row_pitch + 2; }
+  // A depthwise tile's row before its numbers are paired up with those `pair_distance` further.
+  int64_t PairedRowElements() const {
+    return depthwise ? ColumnsSeenBy(tile_columns) * lanes + pair_distance() : 0;
+  }
+  int64_t pair_distance() const { return (conv.dw + 1) * lanes; }
+  // From the tile's start to the window of each output pixel.
+  std::vector<int32_t> PixelOffsets() const;
+  TaskGrid Grid() const;
+
+ private:
+  void CutIntoTiles();
+  void FindRuns();
+
+  int64_t height_, width_;  // of the output, before it became one row
+};
+
+// Bytes of the widened input that one output pixel sees, at least.
+double WidenedWindowBytes(const ConvWorkload& workload);
+
+}  // namespace tilesmith

@@ -1,0 +1,52 @@
+// Networks on bytes: planned, in every layout, and computed bit for bit as the reference does.
+#include <gmock/gmock.h>
+
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/problem/graph_tune.h"
+#include "ops/passes/passes.h"
+#include "tests/graph_tuner/support/executor_testing.h"
+#include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/ops/quantized_net.h"
+
+namespace tilesmith {
+namespace {
+
+const NodePlan& PlanOf(const Plan& plan, const std::string& type) {
+  return *std::ranges::find(plan.nodes, type, &NodePlan::op_type);
+}
+
+void ExpectRuns(const Graph& graph, const Plan& plan, const Target& cpu) {
+  for (const uint64_t seed : {1, 2, 3}) {
+    const std::vector<Tensor> inputs = RandomInputs(graph, seed);
+    const std::vector<Tensor> expected = RunReference(graph, Pointers(inputs));
+    for (const int threads : {1, 2}) {
+      Plan threaded = plan;
+      threaded.threads = threads;
+      Executor executor(graph, threaded, OpenDevice(cpu, threads));
+      std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+      executor.Run(Pointers(inputs), Pointers(outputs));
+      EXPECT_EQ(RelativeDifference(outputs[0], expected[0]), 0) << "seed " << seed;
+    }
+  }
+}
+
+TEST(QuantizedNetwork, RunsInChannelsLastWhereNothingHasBeenMeasured) {
+  for (const int64_t channels : {8, 12, 33}) {
+    const Graph graph = OptimizeGraph(QuantizedBlock(channels));
+    const Plan plan = HeuristicPlan(graph, TestCpu(), 1);
+    for (const char* type : {"QuantizedConv", "QuantizedMaxPool", "QuantizedAdd"})
+      EXPECT_EQ(PlanOf(plan, type).layouts.out, Layout::Nhwc(DataType::kU8)) << type;
+    ExpectRuns(graph, plan, TestCpu());
+  }
+}
+
+TEST(QuantizedNetwork, TheGraphTunerChoosesItsLayouts) {
+  const Graph graph = OptimizeGraph(QuantizedBlock(12));
+  SyntheticCosts costs(1);
+  const Plan plan = GraphTune(graph, {}, costs, SyntheticOptions()).plan;
+  EXPECT_EQ(PlanOf(plan, "QuantizedConv").layouts.out.type(), DataType::kU8);
+  ExpectRuns(graph, plan, SyntheticCpu());
+}
+
+}  // namespace
+}  // namespace tilesmith

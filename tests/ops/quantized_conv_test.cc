@@ -1,0 +1,234 @@
+// Quantised convolution: what it means, its kernels against that bit for bit, refusals.
+#include "ops/quantize/quantized_conv.h"
+
+#include <gmock/gmock.h>
+
+#include "layouts/base/error.h"
+#include "ops/quantize/quantized_conv_kernel.h"
+#include "tests/ops/test_node.h"
+#include "tests/ops/typed_kernel_check.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+int32_t ZeroPoint(TestRandom& random, DataType type) {
+  return type == DataType::kU8 ? random.Pick(std::vector<int32_t>{0, 1, 127, 128, 255})
+                               : random.Pick(std::vector<int32_t>{-128, -1, 0, 5, 127});
+}
+
+QuantizedTensor RandomWeights(TestRandom& random, const ConvWorkload& w, DataType type) {
+  QuantizedTensor weights{std::make_shared<const Tensor>(AnyStored(w.weights_shape(), type, random.Next())),
+                          {type, 0, {}, {}}};
+  const bool per_channel = random.Integer(0, 2) != 0;
+  const float scale = random.Pick(std::vector<float>{1e-8f, 0.004f, 1, 1e8f});
+  for (int64_t o = 0; o < (per_channel ? w.oc : 1); ++o) {
+    weights.quantization.scales.push_back(scale * random.Uniform(0.5f, 2));
+    weights.quantization.zero_points.push_back(random.Integer(0, 2) == 0 ? 0 : ZeroPoint(random, type));
+  }
+  return weights;
+}
+
+// Results fill the range, now and then they all saturate or are all zero.
+QuantizedConvParams RandomParams(TestRandom& random, const ConvWorkload& w) {
+  const auto type = [&] { return random.Integer(0, 1) == 0 ? DataType::kU8 : DataType::kI8; };
+  QuantizedConvParams params{.input = {type(), 0, {random.Pick(std::vector<float>{1e-8f, 0.02f, 1e8f})}, {}},
+                             .weights = RandomWeights(random, w, type()),
+                             .bias = nullptr,
+                             .output = {type(), 0, {}, {}},
+                             .limits = {}};
+  params.input.zero_points = {ZeroPoint(random, params.input.type)};
+  const double terms = static_cast<double>(ElementCount(w.weights_shape()) / w.oc);
+  const double spread = 80 * std::sqrt(terms) * random.Pick(std::vector<double>{1, 1, 1, 1, 1e-8, 1e8});
+  params.output.scales = {static_cast<float>(
+      std::clamp(spread * params.input.scales[0] * params.weights.quantization.scales[0], 1e-8, 1e8))};
+  params.output.zero_points = {ZeroPoint(random, params.output.type)};
+  const StoredRange range = RangeOf(params.output.type);
+  const auto zero = params.output.zero_points[0];
+  switch (random.Integer(0, 3)) {
+    case 0:  // ReLU
+      params.limits = {zero, range.high};
+      break;
+    case 1:  // ReLU6, or any clip
+      params.limits = {zero, std::min(zero + 6, range.high)};
+      break;
+    default:
+      params.limits = range;
+  }
+  if (w.post.bias) {
+    Tensor bias({w.oc}, Layout::Nchw(DataType::kI32));
+    for (int64_t o = 0; o < w.oc; ++o) bias.data<int32_t>()[o] = random.Integer(-30000, 30000);
+    params.bias = std::make_shared<const Tensor>(std::move(bias));
+  }
+  return params;
+}
+
+void CheckConv(const ConvWorkload& w, uint64_t seed) {
+  TestRandom random(seed);
+  const QuantizedConvOp op(w, RandomParams(random, w));
+  SCOPED_TRACE(testing::Message() << "seed " << seed << ", zero points " << op.params().input.zero_points[0]
+                                  << " and " << op.params().output.zero_points[0]);
+  const Tensor input = AnyStored(w.input_shape(), op.params().input.type, random.Next());
+  CheckTypedKernel(op, {input});
+}
+
+// Input sizes small enough for the padding to matter, the output whatever fits.
+ConvWorkload RandomConv(TestRandom& random) {
+  ConvWorkload w;
+  const auto any = [&](std::vector<int64_t> values) { return random.Pick(values); };
+  w.mb = any({1, 1, 1, 3});
+  switch (any({0, 0, 1, 2})) {
+    case 0:
+      w.ic = any({1, 2, 3, 5, 8, 17, 33}), w.oc = any({1, 3, 8, 16, 17, 33, 40});
+      break;
+    case 1:
+      w.g = w.ic = w.oc = any({2, 3, 8, 15, 16, 17, 33, 48});
+      break;
+    default:
+      w.g = any({2, 3, 4}), w.ic = w.g * any({1, 3, 4, 9}), w.oc = w.g * any({1, 2, 5, 16, 18});
+  }
+  const std::vector<std::pair<int64_t, int64_t>> kernels = {{1, 1}, {1, 1}, {3, 3}, {3, 3}, {7, 7},
+                                                            {1, 7}, {5, 1}, {2, 2}, {4, 3}};
+  std::tie(w.kh, w.kw) = random.Pick(kernels);
+  const auto axis = [&](int64_t kernel, int64_t& in, int64_t& out, int64_t& stride, int64_t& pad,
+                        int64_t& dilation) {
+    stride = any({1, 1, 1, 2, 3}), dilation = kernel > 1 ? any({0, 0, 0, 1, 2}) : 0;
+    const int64_t window = (kernel - 1) * (dilation + 1) + 1;
+    in = random.Integer(1, 14), pad = any({0, 0, kernel / 2, window - 1, window + 2});
+    const int64_t after = std::min(any({0, pad, pad + 1, window + 1}), pad + window - 1);
+    out = std::max<int64_t>(in + pad + after - window, 0) / stride + 1;
+    pad += std::max<int64_t>(window - in - pad - after, 0);
+  };
+  axis(w.kh, w.ih, w.oh, w.sh, w.ph, w.dh);
+  axis(w.kw, w.iw, w.ow, w.sw, w.pw, w.dw);
+  w.post.bias = random.Integer(0, 1) == 0;
+  return w;
+}
+
+TEST(QuantizedConv, KernelsDoWhatTheReferenceDoes) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    TestRandom random(seed);
+    CheckConv(RandomConv(random), seed);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(QuantizedConv, TilesThatCutTheImage) {
+  uint64_t seed = 1000;
+  for (const char* text : {"ic700ih9iw31oc3kh1",                // pixels
+                           "ic512ih4iw61oc5kh3ph1",             // columns
+                           "mb2ic70ih40iw31oc3kh3ph1",          // rows
+                           "ic90ih41iw43oc2kh3sh2ph1dh1",       // rows of every other column
+                           "g40ic40ih61iw59oc40kh5ph2",         // depthwise rows
+                           "g17ic17ih1iw3000oc17kh1kw9ph0pw4",  // a single row, depthwise
+                           "ic4ih1iw5000oc18kh1kw3ph0pw1",      // a single row
+                           "ic300ih40iw40oc2kh1sh2",            // pixels with gaps
+                           "g2ic2048ih5iw30oc4kh3ph1+bias"}) {  // more than the scratch should have
+    CheckConv(ParseWorkload(text), ++seed);
+    if (HasFailure()) return;
+  }
+}
+
+QuantizedConvParams SimpleParams(std::vector<int8_t> weights, const Shape& shape) {
+  return {.input = {DataType::kU8, 0, {0.5f}, {10}},
+          .weights = {std::make_shared<const Tensor>(Stored(shape, weights)), {DataType::kI8, 0, {2}, {1}}},
+          .bias = nullptr,
+          .output = {DataType::kI8, 0, {4}, {-3}},
+          .limits = {-128, 127}};
+}
+
+TEST(QuantizedConv, MeansWhatTheFormulaSays) {
+  QuantizedConvParams params = SimpleParams({3, 0, -1, 1}, {2, 1, 1, 2});
+  const Tensor x = Stored<uint8_t>({1, 1, 1, 3}, {12, 10, 7});
+  const ConvWorkload plain = ParseWorkload("ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1");
+  // Centred: x is 2 0 -3, with a 0 on its left; the weights are (2, -1) and (-2, 0). The sums are -2 4 3 and
+  // 0 -4 0, the multiplier is 1 / 4, -0.5 becomes 0, and -1 is the nearest even of none.
+  EXPECT_THAT(I(QuantizedConvOp(plain, params).Reference({{&x}})), ElementsAre(-3, -2, -2, -3, -4, -3));
+
+  // A scale of each channel, and a bias.
+  params.weights.quantization = {DataType::kI8, 0, {2, 8}, {1, 0}};
+  params.bias = std::make_shared<const Tensor>(Stored<int32_t>({2}, {8, -100}));
+  ConvWorkload biased = plain;
+  biased.post.bias = true;
+  // The second channel's weights are (-1, 1), its multiplier is 1. Sums: 6 12 11 and -98 -102 -103.
+  EXPECT_THAT(I(QuantizedConvOp(biased, params).Reference({{&x}})), ElementsAre(-1, 0, 0, -101, -105, -106));
+
+  params.limits = {-3, -1};
+  EXPECT_THAT(I(QuantizedConvOp(biased, params).Reference({{&x}})), ElementsAre(-1, -1, -1, -3, -3, -3));
+  params.output.scales = {1e-8f};
+  params.limits = {-128, 127};
+  EXPECT_THAT(I(QuantizedConvOp(biased, params).Reference({{&x}})),
+              ElementsAre(127, 127, 127, -128, -128, -128));
+}
+
+TEST(QuantizedConv, SaysWhatItIs) {
+  const QuantizedConvOp op(ParseWorkload("ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1"),
+                           SimpleParams({3, 0, -1, 1}, {2, 1, 1, 2}));
+  EXPECT_EQ(op.Signature(), "QuantizedConv " + WorkloadToString(op.workload()) + " u8 i8 i8");
+  const std::vector<DataType> right = {DataType::kU8}, wrong = {DataType::kI8};
+  EXPECT_EQ(op.OutputType(right), DataType::kI8);
+  EXPECT_FALSE(op.KernelTakes(wrong));
+  EXPECT_THROW(op.OutputType(wrong), Error);
+  EXPECT_EQ(op.InferShape(std::vector<Shape>{{1, 1, 1, 3}}), (Shape{1, 2, 1, 3}));
+  EXPECT_THROW(op.InferShape(std::vector<Shape>{{1, 1, 1, 4}}), Error);
+}
+
+std::string RefusalOf(const ConvWorkload& w, QuantizedConvParams params) {
+  try {
+    QuantizedConvOp(w, std::move(params));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadModel);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(QuantizedConv, SumsThatMayOverflowAreRefused) {
+  // 255 * 255 * 33025 is the largest multiple below 2^31.
+  ConvWorkload w = ParseWorkload("ic33026ih1oc1kh1");
+  const auto params = [&](int64_t channels) {
+    w.ic = channels;
+    QuantizedConvParams params = SimpleParams(std::vector<int8_t>(channels, 127), w.weights_shape());
+    params.input.zero_points = {0};
+    params.weights.quantization.zero_points = {-128};
+    return params;
+  };
+  QuantizedConvParams most = params(33025);
+  EXPECT_EQ(RefusalOf(w, most), "no error");
+  const Tensor x = Stored<uint8_t>(w.input_shape(), std::vector<uint8_t>(33025, 255));
+  CheckTypedKernel(QuantizedConvOp(w, most), {x});
+  // What is left until 2^31.
+  constexpr int32_t kRest = 2147483647 - 255 * 255 * 33025;
+  w.post.bias = true;
+  most.bias = std::make_shared<const Tensor>(Stored<int32_t>({1}, {-kRest}));
+  EXPECT_EQ(RefusalOf(w, most), "no error");
+  most.bias = std::make_shared<const Tensor>(Stored<int32_t>({1}, {kRest + 1}));
+  EXPECT_THAT(RefusalOf(w, most), HasSubstr("2147483648, which does not fit 32 bits"));
+  w.post.bias = false;
+  QuantizedConvParams more = params(33026);
+  EXPECT_THAT(RefusalOf(w, more), HasSubstr("does not fit 32 bits"));
+}
+
+TEST(QuantizedConv, ScalesWithoutAProductAreRefused) {
+  const ConvWorkload w = ParseWorkload("ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1");
+  QuantizedConvParams params = SimpleParams({3, 0, -1, 1}, {2, 1, 1, 2});
+  params.output.scales = {0};
+  EXPECT_THAT(RefusalOf(w, params), HasSubstr("no finite number"));
+  params.output.scales = {1e-30f};
+  params.input.scales = {1e30f};
+  EXPECT_THAT(RefusalOf(w, params), HasSubstr("no finite number"));
+}
+
+TEST(QuantizedConv, WindowsOfAnySizeAreLeftToTheReference) {
+  const ConvWorkload w = ParseWorkload("ic1ih3oc1oh3kh3ph10000000dh9999999");
+  EXPECT_FALSE(QuantizedConvKernelFits(w));
+  const std::vector<int8_t> weights = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const QuantizedConvOp op(w, SimpleParams(weights, {1, 1, 3, 3}));
+  EXPECT_FALSE(op.RunsIn(Layout::Nhwc(), std::vector<Shape>{w.input_shape()}));
+  CheckTypedKernel(op, {AnyStored(w.input_shape(), DataType::kU8, 3)});
+}
+
+}  // namespace
+}  // namespace tilesmith

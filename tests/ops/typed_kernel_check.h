@@ -1,0 +1,121 @@
+// Fast kernels of typed inputs and outputs against their op's Reference, bit for bit: in each layout the op
+// claims, for each instruction set up to the machine's, with images spread apart, between guard pages.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/ops/kernel_check.h"
+
+namespace tilesmith {
+
+// A plain tensor of these values.
+template <typename T>
+Tensor Stored(const Shape& shape, const std::vector<T>& values) {
+  Tensor tensor(shape, Layout::Nchw(kDataTypeOf<T>));
+  EXPECT_EQ(tensor.size(), std::ssize(values));
+  std::copy(values.begin(), values.end(), tensor.data<T>());
+  return tensor;
+}
+
+// A plain tensor's elements in `layout`, images kGapBytes apart, in guarded memory.
+struct SpreadTensor {
+  SpreadTensor(const Tensor& plain, const Layout& order, Guard guard, bool filled)
+      : tensor(plain),
+        layout(order.WithType(plain.type())),
+        stride(BatchBytes(plain.shape(), layout) + kGapBytes),
+        images(plain.shape().empty() ? 1 : plain.shape()[0]),
+        buffer(CeilDiv(size_bytes(), int64_t{sizeof(float)}), guard) {
+    if (!filled) return;
+    for (int64_t n = 0; n < images; ++n) std::memset(bytes() + n * stride, 0, stride - kGapBytes);
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      std::memcpy(bytes() + Offset(i), tensor.raw() + i * size(), size());
+  }
+  static constexpr int64_t kGapBytes = 20;
+  int64_t size() const { return ElementBytes(tensor.type()); }
+  int64_t size_bytes() const { return images * stride - kGapBytes; }
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(buffer.data()); }
+  int64_t Offset(int64_t index) const {
+    int64_t dense = index;
+    if (!layout.is_nchw()) {
+      const Dims4 d = ToDims4(tensor.shape());
+      dense = ElementOffset(
+          d, layout, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
+    }
+    const int64_t image = BatchStride(tensor.shape(), layout);
+    return dense / image * stride + dense % image * size();
+  }
+  // Every element as the tensor has it, padding zero, gaps as they were.
+  void ExpectHoldsTensor() {
+    std::vector<std::byte> want(size_bytes()), filler(4);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(filler.data(), &nan, 4);
+    for (int64_t at = 0; at < std::ssize(want); ++at)
+      want[at] = at % stride < stride - kGapBytes ? std::byte{0} : filler[at % 4];
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      std::memcpy(&want[Offset(i)], tensor.raw() + i * size(), size());
+    for (int64_t at = 0; at < std::ssize(want); ++at)
+      ASSERT_EQ(want[at], bytes()[at]) << "byte " << at << " of " << layout.ToString();
+    ASSERT_TRUE(buffer.SlackIntact());
+  }
+
+  const Tensor& tensor;
+  const Layout layout;
+  const int64_t stride, images;
+  GuardedTensor buffer;
+};
+
+inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs) {
+  std::vector<const Tensor*> pointers;
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  for (const Tensor& input : inputs) {
+    pointers.push_back(&input);
+    shapes.push_back(input.shape());
+    types.push_back(input.type());
+  }
+  const Tensor want = op.Reference(pointers);
+  ASSERT_EQ(want.type(), op.OutputType(types));
+  ASSERT_TRUE(op.KernelTakes(types));
+  for (const Layout& layout : {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(5)}) {
+    if (!op.RunsIn(layout, shapes)) continue;
+    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+      if (isa > TestCpu().isa) continue;
+      for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
+        SCOPED_TRACE(op.Signature() + " of " + ShapeToString(shapes[0]) + " in " + layout.ToString() +
+                     " on " + std::string(IsaName(isa)));
+        const auto kernel = op.MakeKernel(
+            {shapes, want.shape(), layout.WithType(want.type()), CapIsa(TestCpu(), isa), types});
+        std::vector<std::unique_ptr<SpreadTensor>> spread;
+        std::vector<InputView> views;
+        for (const Tensor& input : inputs) {
+          spread.push_back(std::make_unique<SpreadTensor>(input, layout, guard, true));
+          views.push_back({spread.back()->bytes(), spread.back()->stride});
+          spread.back()->buffer.MakeReadOnly();
+        }
+        SpreadTensor out(want, layout, guard, false);
+        RunInShares(*kernel, {views, {out.bytes(), out.stride}, nullptr});
+        out.ExpectHoldsTensor();
+        for (const Split split : {Split::kRows, Split::kChannels, Split::kImages}) {
+          if (!kernel->Grid(kernel->Stages() - 1).Can(split)) continue;
+          SCOPED_TRACE(SplitName(split));
+          SpreadTensor again(want, layout, guard, false);
+          RunInShares(*kernel, {views, {again.bytes(), again.stride}, nullptr}, split);
+          again.ExpectHoldsTensor();
+        }
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Random bits.
+inline Tensor AnyStored(const Shape& shape, DataType type, uint64_t seed) {
+  Tensor tensor(shape, Layout::Nchw(type));
+  TestRandom random(seed);
+  for (int64_t i = 0; i < tensor.bytes(); ++i) tensor.raw()[i] = static_cast<std::byte>(random.Next());
+  return tensor;
+}
+
+}  // namespace tilesmith
