@@ -78,7 +78,7 @@ TEST(QuantizedBinary, KernelsDoWhatTheReferenceDoes) {
   for (const DataType type : {DataType::kU8, DataType::kI8}) {
     const StoredRange range = RangeOf(type);
     for (const BinaryKind kind : {BinaryKind::kAdd, BinaryKind::kMul}) {
-      for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 16, 40, 30}, Shape{37}, Shape{}}) {
+      for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 64, 56, 56}, Shape{37}, Shape{}}) {
         TestRandom random(++seed);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         const auto any = [&] {
@@ -93,6 +93,15 @@ TEST(QuantizedBinary, KernelsDoWhatTheReferenceDoes) {
       }
     }
   }
+}
+
+// Sums that lie between two steps, where a product that is not rounded before it is added decides.
+TEST(QuantizedBinary, ProductsAreRoundedBeforeTheyAreAdded) {
+  const auto q = [](float scale) { return Quantization{DataType::kU8, 0, {scale}, {100}}; };
+  const QuantizedBinaryParams params{BinaryKind::kAdd, q(0.1f), q(0.3f), q(0.2f), RangeOf(DataType::kU8)};
+  const Shape shape = {1, 8, 64, 64};
+  CheckTypedKernel(QuantizedBinaryOp(params),
+                   {AnyStored(shape, DataType::kU8, 1), AnyStored(shape, DataType::kU8, 2)});
 }
 
 TEST(QuantizedMaxPool, KernelsDoWhatTheReferenceDoes) {
