@@ -20,13 +20,14 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// How the node quantises or dequantises when it does so with one known scale for bytes, else null.
+// How the node quantises or dequantises when it does so with one known scale for bytes, which is positive,
+// else null.
 template <typename LinearOp>
 const Quantization* BytesOf(const Graph& graph, NodeId id) {
   const auto* op = OpAs<LinearOp>(graph, id);
   if (op == nullptr || !op->is_constant()) return nullptr;
   const Quantization& q = op->quantization();
-  return q.per_tensor() && IsByte(q.type) ? &q : nullptr;
+  return q.per_tensor() && IsByte(q.type) && q.scales[0] > 0 ? &q : nullptr;
 }
 
 // What stands between integers and integers: a node on reals, and the bounds that activations behind it set.
