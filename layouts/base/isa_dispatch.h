@@ -7,6 +7,11 @@
 //
 // In the header:  TILESMITH_DECLARE_ISA(void AddRows(const float* a, const float* b, float* out, int64_t n))
 // At the call:    TILESMITH_DISPATCH(cpu.isa, AddRows)(a, b, out, n);
+//
+// A few are built for AVX-512 VNNI too (CMake lists them), which Target::vnni stands for:
+//
+// In the header:  TILESMITH_DECLARE_VNNI(void MultiplyBytes(...))
+// At the call:    TILESMITH_DISPATCH_VNNI(cpu, MultiplyBytes)(...);
 #pragma once
 
 #include "layouts/base/target.h"
@@ -22,6 +27,13 @@
   namespace avx512 {               \
   __VA_ARGS__;                     \
   }
+#define TILESMITH_DECLARE_VNNI(...)  \
+  TILESMITH_DECLARE_ISA(__VA_ARGS__) \
+  namespace avx512_vnni {            \
+  __VA_ARGS__;                       \
+  }
+#define TILESMITH_DISPATCH_VNNI(cpu, function) \
+  ((cpu).vnni ? &::tilesmith::avx512_vnni::function : TILESMITH_DISPATCH((cpu).isa, function))
 #define TILESMITH_DISPATCH(isa, function)                              \
   ((isa) == ::tilesmith::Isa::kAvx512 ? &::tilesmith::avx512::function \
    : (isa) == ::tilesmith::Isa::kAvx2 ? &::tilesmith::avx2::function   \
@@ -31,6 +43,8 @@
   namespace portable {             \
   __VA_ARGS__;                     \
   }
+#define TILESMITH_DECLARE_VNNI(...) TILESMITH_DECLARE_ISA(__VA_ARGS__)
+#define TILESMITH_DISPATCH_VNNI(cpu, function) TILESMITH_DISPATCH((cpu).isa, function)
 // Not a comma expression: of the address of a function template's specialization, that has no type.
 #define TILESMITH_DISPATCH(isa, function) \
   ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::function : &::tilesmith::portable::function)

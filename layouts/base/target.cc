@@ -55,6 +55,14 @@ Isa DetectIsa() {
   return Isa::kPortable;
 }
 
+bool DetectVnni() {
+#ifdef TILESMITH_X86
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string_view ToolVersion() { return TILESMITH_VERSION; }
@@ -87,6 +95,7 @@ Target DetectCpu() {
   Target cpu;
   cpu.model = ReadModelName();
   cpu.isa = DetectIsa();
+  cpu.vnni = cpu.isa == Isa::kAvx512 && DetectVnni();
   cpu.cores = UsableCores();
   if (const int64_t bytes = ReadCacheBytes(0)) cpu.l1d_bytes = bytes;
   if (const int64_t bytes = ReadCacheBytes(2)) cpu.l2_bytes = bytes;
@@ -95,7 +104,10 @@ Target DetectCpu() {
 }
 
 Target CapIsa(Target cpu, Isa cap) {
-  if (cap < cpu.isa) cpu.isa = cap;
+  if (cap < cpu.isa) {
+    cpu.isa = cap;
+    cpu.vnni = false;
+  }
   return cpu;
 }
 

@@ -21,7 +21,8 @@ constexpr const char* kCpuDevice = "cpu";
 struct Target {
   std::string model;  // as the CPU names itself, e.g. "AMD EPYC"
   Isa isa = Isa::kPortable;
-  int cores = 1;  // cores this process may use: those of its affinity mask, as far as a quota goes
+  bool vnni = false;  // products of bytes in fours, on vectors of `isa`'s width; never below kAvx512
+  int cores = 1;      // cores this process may use: those of its affinity mask, as far as a quota goes
   int64_t l1d_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 0;
@@ -45,9 +46,10 @@ std::string_view IsaName(Isa isa);
 Isa ParseIsa(std::string_view text);
 
 // Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
-// state.
+// state; vnni is AVX-512 VNNI.
 Target DetectCpu();
-// `cpu` with its ISA lowered to at most `cap`; this is how narrower machines are emulated.
+// `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
+// narrower machines are emulated.
 Target CapIsa(Target cpu, Isa cap);
 
 }  // namespace tilesmith

@@ -9,38 +9,45 @@ namespace tilesmith::TILESMITH_ISA {
 namespace {
 
 typedef int32_t Sums __attribute__((vector_size(kWidth * sizeof(int32_t))));
-typedef int16_t Shorts __attribute__((vector_size(kWidth * sizeof(int32_t))));
-typedef int16_t UnalignedShorts
-    __attribute__((vector_size(kWidth * sizeof(int32_t)), aligned(sizeof(int16_t)), may_alias));
-typedef int32_t UnalignedSums
-    __attribute__((vector_size(kWidth * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
+typedef int32_t UnalignedSums __attribute__((vector_size(kWidth * sizeof(int32_t)), aligned(1), may_alias));
+[[maybe_unused]] typedef int16_t Shorts __attribute__((vector_size(kWidth * sizeof(int32_t))));
+
+#ifdef TILESMITH_ISA_avx512_vnni
+using Number = uint8_t;
+#else
+using Number = int16_t;
+#endif
+constexpr int kWordBytes = 4;
+constexpr int kWordNumbers = kWordBytes / sizeof(Number);
 
 // The sums that stay in registers: two vectors of channels by as many pixels as leave room for the vectors of
-// weights and one pair of the input.
+// weights and one word of the input.
 constexpr int kVectors = 2;
 constexpr int kLanes = kVectors * kWidth;
-constexpr int kTilePixels = kWidth == 16 ? 8 : kWidth == 8 ? 6 : 4;
+constexpr int kTilePixels = kWordNumbers == 4 ? 12 : kWidth == 16 ? 8 : kWidth == 8 ? 6 : 4;
 
-inline Shorts LoadShorts(const int16_t* from) { return *reinterpret_cast<const UnalignedShorts*>(from); }
+inline Sums LoadWords(const std::byte* from) { return *reinterpret_cast<const UnalignedSums*>(from); }
 inline Sums LoadSums(const int32_t* from) { return *reinterpret_cast<const UnalignedSums*>(from); }
 
-inline Shorts SplatPair(const int16_t* from) {
-  int32_t pair;
-  __builtin_memcpy(&pair, from, sizeof(pair));
-  return (Shorts)(Sums{} + pair);
+inline Sums SplatWord(const std::byte* from) {
+  int32_t word;
+  __builtin_memcpy(&word, from, sizeof(word));
+  return Sums{} + word;
 }
 
-// a[2i] * b[2i] + a[2i + 1] * b[2i + 1]
-inline Sums PairProducts(Shorts a, Shorts b) {
-#if defined(TILESMITH_ISA_avx512)
-  return (Sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+// sums + a[0] * b[0] + a[1] * b[1] + ... of each word
+inline Sums AddProducts(Sums sums, Sums a, Sums b) {
+#if defined(TILESMITH_ISA_avx512_vnni)
+  return (Sums)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)a, (__m512i)b);
+#elif defined(TILESMITH_ISA_avx512)
+  return sums + (Sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined(TILESMITH_ISA_avx2)
-  return (Sums)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+  return sums + (Sums)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-  return (Sums)_mm_madd_epi16((__m128i)a, (__m128i)b);
+  return sums + (Sums)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
-  Sums sums;
-  for (int i = 0; i < kWidth; ++i) sums[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
+  const Shorts left = (Shorts)a, right = (Shorts)b;
+  for (int i = 0; i < kWidth; ++i) sums[i] += left[2 * i] * right[2 * i] + left[2 * i + 1] * right[2 * i + 1];
   return sums;
 #endif
 }
@@ -77,36 +84,37 @@ inline Sums Requantized(const QuantizedPixels& p, Sums sums, int vector) {
   return (Sums)(clamped + kRound) + (p.zero - kRoundBits);
 }
 
-// The tile of kPixels pixels from number `first` on. kShared: all lanes read the same pairs.
+// The tile of kPixels pixels from number `first` on. kShared: all lanes read the same words.
 template <int kPixels, bool kShared>
 inline void Tile(const QuantizedPixels& p, int64_t first) {
+  constexpr int64_t kVectorBytes = kWidth * kWordBytes;
   Sums sums[kPixels][kVectors];
-  const int16_t* in[kPixels];
-#pragma GCC unroll 8
+  const std::byte* in[kPixels];
+#pragma GCC unroll 12
   for (int i = 0; i < kPixels; ++i) {
     for (int v = 0; v < kVectors; ++v) sums[i][v] = LoadSums(p.bias + v * kWidth);
     in[i] = p.input + p.offsets[first + i];
   }
-  const int16_t* weights = p.weights;
+  const std::byte* weights = p.weights;
   for (int64_t run = 0; run < p.run_count; ++run) {
-    const int64_t begin = p.runs[run], end = begin + 2 * (kShared ? p.pairs : 1);
-    for (int64_t at = begin; at < end; at += 2) {
-      Shorts right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = LoadShorts(weights + 2 * v * kWidth);
-      weights += 2 * kLanes;
-#pragma GCC unroll 8
+    const int64_t begin = p.runs[run], end = begin + kWordBytes * (kShared ? p.words : 1);
+    for (int64_t at = begin; at < end; at += kWordBytes) {
+      Sums right[kVectors];
+      for (int v = 0; v < kVectors; ++v) right[v] = LoadWords(weights + v * kVectorBytes);
+      weights += kVectors * kVectorBytes;
+#pragma GCC unroll 12
       for (int i = 0; i < kPixels; ++i) {
         if constexpr (kShared) {
-          const Shorts left = SplatPair(in[i] + at);
-          for (int v = 0; v < kVectors; ++v) sums[i][v] += PairProducts(left, right[v]);
+          const Sums left = SplatWord(in[i] + at);
+          for (int v = 0; v < kVectors; ++v) sums[i][v] = AddProducts(sums[i][v], left, right[v]);
         } else {
           for (int v = 0; v < kVectors; ++v)
-            sums[i][v] += PairProducts(LoadShorts(in[i] + at + 2 * v * kWidth), right[v]);
+            sums[i][v] = AddProducts(sums[i][v], LoadWords(in[i] + at + v * kVectorBytes), right[v]);
         }
       }
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < kPixels; ++i) {
     StoreBytes(Requantized(p, sums[i][0], 0), Requantized(p, sums[i][1], 1), p.flip,
                p.out + (first + i) * p.out_step);
@@ -159,16 +167,23 @@ inline EightColumns Transposed(const uint8_t* rows, int64_t step) {
            UpperBytes(even_up, odd_up)}};
 }
 
-inline int16_t Widened(const WidenedRow& row, uint8_t byte) {
-  return static_cast<int16_t>((byte ^ row.flip) - row.zero);
+inline Number Widened(const WidenedRow& row, uint8_t byte) {
+  return static_cast<Number>((byte ^ row.flip) - row.zero);
 }
 
 // Eight adjacent columns of eight planes.
 inline void WidenSquare(const WidenedRow& row, int64_t column, int64_t channel) {
   const EightColumns columns = Transposed(row.in + channel * row.channel_step + column, row.channel_step);
-  int16_t* to = row.out + column * row.out_step + channel;
+  Number* to = static_cast<Number*>(row.out) + column * row.out_step + channel;
   for (const Bytes two : columns.two) {
     const Bytes bytes = two ^ row.flip;
+    if constexpr (sizeof(Number) == 1) {
+      for (int half = 0; half < 2; ++half, to += row.out_step) {
+        const int64_t eight = ((Halves)bytes)[half];
+        __builtin_memcpy(to, &eight, sizeof(eight));
+      }
+      continue;
+    }
     const EightShorts first = (EightShorts)LowerBytes(bytes, Bytes{}) - row.zero;
     const EightShorts second = (EightShorts)UpperBytes(bytes, Bytes{}) - row.zero;
     __builtin_memcpy(to, &first, sizeof(first));
@@ -188,7 +203,8 @@ inline void WidenPlanes(const WidenedRow& row) {
   }
   for (int64_t c = 0; c < row.channels; ++c) {
     for (int64_t x = c < channels ? columns : 0; x < row.columns; ++x)
-      row.out[x * row.out_step + c] = Widened(row, row.in[x * row.in_step + c * row.channel_step]);
+      static_cast<Number*>(row.out)[x * row.out_step + c] =
+          Widened(row, row.in[x * row.in_step + c * row.channel_step]);
   }
 }
 
@@ -197,7 +213,7 @@ inline void WidenPlanes(const WidenedRow& row) {
   const WidenedRow local = row;
   for (int64_t x = 0; x < columns; ++x) {
     const uint8_t* __restrict const in = local.in + x * local.in_step;
-    int16_t* __restrict const out = local.out + x * local.out_step;
+    Number* __restrict const out = static_cast<Number*>(local.out) + x * local.out_step;
     for (int64_t c = 0; c < channels; ++c) out[c] = Widened(local, in[c]);
   }
 }
@@ -214,10 +230,11 @@ void WidenRow(const WidenedRow& row) {
   WidenLanes(row, row.columns, row.channels);
 }
 
-void PairUp(const int16_t* in, int64_t distance, int64_t count, int16_t* out) {
+void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {
+  const Number* __restrict const from = static_cast<const Number*>(in);
+  Number* __restrict const to = static_cast<Number*>(out);
   for (int64_t i = 0; i < count; ++i) {
-    out[2 * i] = in[i];
-    out[2 * i + 1] = in[i + distance];
+    for (int64_t k = 0; k < kWordNumbers; ++k) to[kWordNumbers * i + k] = from[i + k * distance];
   }
 }
 

@@ -33,36 +33,13 @@ uint8_t FlipOf(DataType type) { return type == DataType::kI8 ? 0x80 : 0; }
 class QuantizedConvKernel : public Kernel {
  public:
   QuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op)
-      : plan_(op.workload(), QuantizedConvLanes(request.cpu.isa)),
-        in_(request.inputs[0], request.layout),
-        out_(request.output, request.layout),
-        input_(op.params().input),
-        pixel_offsets_(plan_.PixelOffsets()),
-        thread_bytes_(
-            RoundUp((plan_.TileElements() + plan_.PairedRowElements()) * int64_t{sizeof(int16_t)}, 64)),
-        widen_(TILESMITH_DISPATCH(request.cpu.isa, WidenRow)),
-        pair_up_(TILESMITH_DISPATCH(request.cpu.isa, PairUp)),
-        convolve_(plan_.depthwise ? TILESMITH_DISPATCH(request.cpu.isa, ConvolveDepthwise)
-                                  : TILESMITH_DISPATCH(request.cpu.isa, ConvolveDense)),
-        store_channel_rows_(TILESMITH_DISPATCH(request.cpu.isa, StoreChannelRows)) {
-    PackParameters(op);
-    const Quantization& output = op.params().output;
-    const int32_t zero = output.zero_points[0];
-    pixels_.runs = plan_.runs.data();
-    pixels_.run_count = std::ssize(plan_.runs);
-    pixels_.pairs = plan_.run_length / 2;
-    pixels_.low = static_cast<float>(op.params().limits.low - zero);
-    pixels_.high = static_cast<float>(op.params().limits.high - zero);
-    pixels_.flip = FlipOf(output.type);
-    pixels_.zero = zero + pixels_.flip;
-  }
-
+      : QuantizedConvKernel(request, op, op.CenteredWeights()) {}
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    int16_t* const widened = args.scratch_at<int16_t>(range.thread * thread_bytes_);
+    std::byte* const widened = args.scratch_at<std::byte>(range.thread * thread_bytes_);
     int64_t held = -1;  // the group of a tile of an image that is in the scratch
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t part = task / plan_.blocks;
@@ -74,6 +51,41 @@ class QuantizedConvKernel : public Kernel {
   }
 
  private:
+  // `weights` are centered.
+  QuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op,
+                      const std::vector<int16_t>& weights)
+      : cpu_(CpuFor(request.cpu, weights)),
+        plan_(op.workload(), QuantizedConvLanes(cpu_.isa), cpu_.vnni ? 1 : 2),
+        in_(request.inputs[0], request.layout),
+        out_(request.output, request.layout),
+        input_(op.params().input),
+        flip_(FlipOf(input_.type)),
+        zero_(static_cast<uint8_t>(input_.zero_points[0] + flip_)),
+        pixel_offsets_(plan_.PixelOffsets()),
+        thread_bytes_(RoundUp(plan_.TileBytes() + plan_.GatheredRowBytes(), 64)),
+        widen_(TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
+        gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
+        convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
+                                  : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
+        store_channel_rows_(TILESMITH_DISPATCH_VNNI(cpu_, StoreChannelRows)) {
+    PackParameters(op, weights);
+    const Quantization& output = op.params().output;
+    const int32_t zero = output.zero_points[0];
+    pixels_.runs = plan_.runs.data();
+    pixels_.run_count = std::ssize(plan_.runs);
+    pixels_.words = plan_.run_length / plan_.word;
+    pixels_.low = static_cast<float>(op.params().limits.low - zero);
+    pixels_.high = static_cast<float>(op.params().limits.high - zero);
+    pixels_.flip = FlipOf(output.type);
+    pixels_.zero = zero + pixels_.flip;
+  }
+
+  // Without products of bytes where weights are no bytes with a sign.
+  static Target CpuFor(Target cpu, const std::vector<int16_t>& weights) {
+    cpu.vnni &= std::ranges::all_of(weights, [](int16_t weight) { return weight >= -128 && weight <= 127; });
+    return cpu;
+  }
+
   struct Tile {
     int64_t image = 0, group = 0;
     int64_t y = 0, x = 0, rows = 0, columns = 0;  // output pixels
@@ -90,54 +102,58 @@ class QuantizedConvKernel : public Kernel {
     return tile;
   }
 
-  void Widen(const uint8_t* image, const Tile& tile, int16_t* widened) const {
+  void Widen(const uint8_t* image, const Tile& tile, std::byte* widened) const {
     const ConvWorkload& conv = plan_.conv;
     const int64_t columns = plan_.ColumnsSeenBy(tile.columns);
-    int16_t* const paired_row = widened + plan_.TileElements();
+    std::byte* const row_to_gather = widened + plan_.TileBytes();
     for (int64_t row = 0; row < plan_.RowsSeenBy(tile.rows); ++row) {
       const int64_t y = tile.y * conv.sh - conv.ph + row * plan_.row_step;
-      int16_t* const to = widened + row * plan_.row_pitch;
+      std::byte* const to = widened + row * plan_.row_pitch;
       if (y < 0 || y >= conv.ih) {
-        std::fill_n(to, columns * plan_.pitch, int16_t{0});
+        FillZero(to, columns * plan_.pitch);
       } else if (plan_.depthwise) {
-        WidenRow(image, tile, y, paired_row);
-        pair_up_(paired_row, plan_.pair_distance(), columns * plan_.lanes, to);
+        WidenRow(image, tile, y, row_to_gather);
+        gather_words_(row_to_gather, plan_.word_distance(), columns * plan_.lanes, to);
       } else {
         WidenRow(image, tile, y, to);
       }
     }
   }
 
+  // What stands for zero, in numbers: padding.
+  void FillZero(std::byte* to, int64_t bytes) const {
+    std::fill_n(to, bytes, std::byte{plan_.number_bytes == 1 ? zero_ : uint8_t{0}});
+  }
+
   // Row `y` of the input, as far as the tile sees it.
-  void WidenRow(const uint8_t* image, const Tile& tile, int64_t y, int16_t* to) const {
+  void WidenRow(const uint8_t* image, const Tile& tile, int64_t y, std::byte* to) const {
     const ConvWorkload& conv = plan_.conv;
     const int64_t left = tile.x * conv.sw - conv.pw, step = plan_.column_step, width = plan_.group_in;
-    const int64_t columns = plan_.ColumnsSeenBy(tile.columns);
+    const int64_t columns = plan_.ColumnsSeenBy(tile.columns), column_bytes = width * plan_.number_bytes;
     const int64_t first = left < 0 ? std::min(CeilDiv(-left, step), columns) : 0;
     const int64_t last =
         std::max(first, left >= conv.iw ? 0 : std::min((conv.iw - 1 - left) / step + 1, columns));
-    std::fill_n(to, first * width, int16_t{0});
-    std::fill_n(to + last * width, (columns - last) * width, int16_t{0});
+    FillZero(to, first * column_bytes);
+    FillZero(to + last * column_bytes, (columns - last) * column_bytes);
     if (first == last) return;
 
-    const uint8_t flip = FlipOf(input_.type);
     WidenedRow row{.in_step = step * in_.dims.lanes,
                    .channel_step = in_.plain ? in_.dims.pixels() : 1,
                    .out_step = width,
                    .columns = last - first,
-                   .flip = flip,
-                   .zero = static_cast<int16_t>(input_.zero_points[0] + flip)};
+                   .flip = flip_,
+                   .zero = plan_.number_bytes == 1 ? int16_t{0} : int16_t{zero_}};
     const int64_t channels = std::min(width, conv.ic - tile.group * plan_.group_in);
     for (int64_t c = 0; c < channels; c += row.channels) {
       const int64_t channel = tile.group * plan_.group_in + c;
       row.channels = in_.plain ? channels : in_.Adjacent(channel, channels - c);
       row.in = image + in_.Offset(channel, y * conv.iw + left + first * step);
-      row.out = to + first * width + c;
+      row.out = to + first * column_bytes + c * plan_.number_bytes;
       widen_(row);
     }
   }
 
-  void Convolve(const int16_t* widened, const Tile& tile, int64_t block, uint8_t* image) const {
+  void Convolve(const std::byte* widened, const Tile& tile, int64_t block, uint8_t* image) const {
     const int64_t index = tile.group * plan_.blocks + block, channel = block * plan_.lanes;
     const Channels channels{.first = tile.group * plan_.group_out + channel,
                             .count = std::min({plan_.lanes, plan_.group_out - channel,
@@ -220,36 +236,53 @@ class QuantizedConvKernel : public Kernel {
     for (int64_t p = 0; p < count; ++p) std::fill_n(to + p * out_.dims.lanes, padding, uint8_t{0});
   }
 
-  int64_t block_weights() const { return std::ssize(plan_.runs) * plan_.run_length * plan_.lanes; }
+  // Bytes.
+  int64_t block_weights() const {
+    return std::ssize(plan_.runs) * plan_.run_length * plan_.lanes * plan_.number_bytes;
+  }
 
-  void PackParameters(const QuantizedConvOp& op) {
+  void PackParameters(const QuantizedConvOp& op, const std::vector<int16_t>& weights) {
     const int64_t blocks = plan_.groups * plan_.blocks, lanes = plan_.lanes;
     weights_.resize(static_cast<size_t>(blocks * block_weights()));
     bias_.resize(static_cast<size_t>(blocks * lanes));
     multipliers_.resize(bias_.size());
-    const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t terms = std::ssize(weights) / plan_.conv.oc;
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
       const int64_t in_group = o % plan_.group_out;
       const int64_t block = o / plan_.group_out * plan_.blocks + in_group / lanes, lane = in_group % lanes;
-      bias_[block * lanes + lane] = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
+      const std::span<const int16_t> channel = std::span(weights).subspan(o * terms, terms);
+      const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
+      bias_[block * lanes + lane] = plan_.number_bytes == 1 ? WithoutZero(bias, channel) : bias;
       multipliers_[block * lanes + lane] = op.multipliers()[o];
-      PackChannel(&weights[o * terms], &weights_[block * block_weights() + 2 * lane]);
+      std::byte* const packed = &weights_[block * block_weights() + 4 * lane];
+      if (plan_.number_bytes == 1) {
+        PackChannel(channel, reinterpret_cast<int8_t*>(packed));
+      } else {
+        PackChannel(channel, reinterpret_cast<int16_t*>(packed));
+      }
     }
   }
 
-  // The weights of one output channel, whose pairs come to lie `lanes` pairs apart.
-  void PackChannel(const int16_t* weights, int16_t* packed) const {
+  // The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32.
+  int32_t WithoutZero(int32_t bias, std::span<const int16_t> weights) const {
+    auto sum = static_cast<uint32_t>(bias);
+    for (const int16_t weight : weights) sum -= static_cast<uint32_t>(weight * zero_);
+    return static_cast<int32_t>(sum);
+  }
+
+  // The weights of one output channel, whose words come to lie `lanes` words apart.
+  template <typename Number>
+  void PackChannel(std::span<const int16_t> weights, Number* packed) const {
     const ConvWorkload& conv = plan_.conv;
     const int64_t channels = plan_.depthwise ? 1 : plan_.group_in;
-    const int64_t columns = plan_.depthwise ? 2 : conv.dw == 0 ? conv.kw : 1;  // of a run
+    const int64_t columns = plan_.run_columns();
     for (int64_t i = 0; i < conv.kh; ++i) {
       for (int64_t j = 0; j < conv.kw; j += columns) {
         for (int64_t k = 0; k < plan_.run_length; ++k) {
           const int64_t c = k % channels, column = j + k / channels;
           const bool inside = k / channels < columns && column < conv.kw;
-          const int64_t at = k / 2 * 2 * plan_.lanes + k % 2;
-          packed[at] = inside ? weights[(c * conv.kh + i) * conv.kw + column] : int16_t{0};
+          const int64_t at = k / plan_.word * plan_.word * plan_.lanes + k % plan_.word;
+          packed[at] = static_cast<Number>(inside ? weights[(c * conv.kh + i) * conv.kw + column] : 0);
         }
         packed += plan_.run_length * plan_.lanes;
       }
@@ -259,17 +292,19 @@ class QuantizedConvKernel : public Kernel {
   static constexpr int64_t kPiecePixels = 96;
   static constexpr int64_t kMaxLanes = QuantizedConvLanes(Isa::kAvx512);
 
+  const Target cpu_;
   const QuantizedConvPlan plan_;
   const BytePlacement in_, out_;
   const Quantization input_;
+  const uint8_t flip_, zero_;  // of the input's bytes, and what is zero among them
   const std::vector<int32_t> pixel_offsets_;
   const int64_t thread_bytes_;
   void (*const widen_)(const WidenedRow&);
-  void (*const pair_up_)(const int16_t*, int64_t, int64_t, int16_t*);
+  void (*const gather_words_)(const void*, int64_t, int64_t, void*);
   void (*const convolve_)(const QuantizedPixels&);
   void (*const store_channel_rows_)(const ChannelRows&);
   QuantizedPixels pixels_;  // what all have in common
-  std::vector<int16_t> weights_;
+  std::vector<std::byte> weights_;
   std::vector<int32_t> bias_;
   std::vector<float> multipliers_;
 };

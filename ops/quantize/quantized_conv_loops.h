@@ -1,9 +1,12 @@
 // The inner loops of quantised convolution, built for each instruction set (quantized_conv_isa.cc).
 //
 // Bytes with a sign are bytes without one whose top bit is flipped, as is their zero point: nothing here
-// depends on the type. Products are those of pairs of 16-bit numbers, whose sum is one instruction.
+// depends on the type. Numbers are multiplied a word at a time, four bytes of them, and the sum of a word's
+// products is one instruction: two numbers of 16 bits, which hold the input minus its zero point, or with
+// VNNI four bytes, the input's without a sign and the weights' with one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "layouts/base/isa_dispatch.h"
@@ -20,8 +23,8 @@ constexpr int64_t QuantizedConvLanes(Isa isa) {
 struct WidenedRow {
   const uint8_t* in = nullptr;
   int64_t in_step = 1, channel_step = 1;
-  int16_t* out = nullptr;
-  int64_t out_step = 1;  // from column to column; channels are adjacent
+  void* out = nullptr;
+  int64_t out_step = 1;  // numbers from column to column; channels are adjacent
   int64_t columns = 0, channels = 0;
   uint8_t flip = 0;
   int16_t zero = 0;
@@ -29,13 +32,13 @@ struct WidenedRow {
 
 // Sums of pixels in one block of channels, and the bytes that stand for them.
 struct QuantizedPixels {
-  const int16_t* input = nullptr;
-  const int32_t* offsets = nullptr;  // from `input` to where each pixel's window begins
+  const std::byte* input = nullptr;
+  const int32_t* offsets = nullptr;  // bytes from `input` to where each pixel's window begins
   int64_t count = 0;
-  const int32_t* runs = nullptr;  // from there to each of the window's runs, of `pairs` pairs each
-  int64_t run_count = 0, pairs = 0;
-  const int16_t* weights = nullptr;  // [run][pair][lane][2]
-  const int32_t* bias = nullptr;     // [lane], as are the multipliers
+  const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
+  int64_t run_count = 0, words = 0;
+  const std::byte* weights = nullptr;  // [run][word][lane], words
+  const int32_t* bias = nullptr;       // [lane], as are the multipliers
   const float* multipliers = nullptr;
   float low = 0, high = 0;  // ends of the range minus `zero`
   int32_t zero = 0;
@@ -44,14 +47,14 @@ struct QuantizedPixels {
   int64_t out_step = 0;    // from pixel to pixel
 };
 
-// out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero
-TILESMITH_DECLARE_ISA(void WidenRow(const WidenedRow& row))
-// The pairs (in[i], in[i + distance]) of i < count.
-TILESMITH_DECLARE_ISA(void PairUp(const int16_t* in, int64_t distance, int64_t count, int16_t* out))
-// Every lane reads the same pairs: sum += in[2k] * weights[k][lane][0] + in[2k + 1] * weights[k][lane][1].
-TILESMITH_DECLARE_ISA(void ConvolveDense(const QuantizedPixels& pixels))
-// Every lane has pairs of its own, a run is one for each: in[lane][2] in the place of in[2].
-TILESMITH_DECLARE_ISA(void ConvolveDepthwise(const QuantizedPixels& pixels))
+// out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0.
+TILESMITH_DECLARE_VNNI(void WidenRow(const WidenedRow& row))
+// The words (in[i], in[i + distance], ...) of i < count, numbers.
+TILESMITH_DECLARE_VNNI(void GatherWords(const void* in, int64_t distance, int64_t count, void* out))
+// Every lane reads the same words: sum += in[k] * weights[k][lane], the sum of the products of two words.
+TILESMITH_DECLARE_VNNI(void ConvolveDense(const QuantizedPixels& pixels))
+// Every lane has words of its own, a run is one for each: in[lane] in the place of in[k].
+TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
 // out[c * out_step + p] = in[p * in_step + c] for p < pixels and c < channels.
 struct ChannelRows {
   const uint8_t* in = nullptr;
@@ -60,6 +63,6 @@ struct ChannelRows {
   int64_t out_step = 0;
   int64_t pixels = 0, channels = 0;
 };
-TILESMITH_DECLARE_ISA(void StoreChannelRows(const ChannelRows& rows))
+TILESMITH_DECLARE_VNNI(void StoreChannelRows(const ChannelRows& rows))
 
 }  // namespace tilesmith

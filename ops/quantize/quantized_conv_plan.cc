@@ -26,10 +26,12 @@ ConvWorkload Flattened(ConvWorkload w) {
 
 }  // namespace
 
-QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes)
+QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes)
     : conv(Flattened(workload)),
       depthwise(IsDepthwise(workload)),
       lanes(lanes),
+      number_bytes(number_bytes),
+      word(4 / number_bytes),
       groups(depthwise ? CeilDiv(conv.oc, lanes) : conv.g),
       blocks(depthwise ? 1 : CeilDiv(conv.oc / conv.g, lanes)),
       group_in(depthwise ? lanes : conv.ic / conv.g),
@@ -40,7 +42,7 @@ QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes
       column_stride(conv.sw / column_step),
       window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
       window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
-      pitch(depthwise ? 2 * lanes : group_in),
+      pitch((depthwise ? word * lanes : group_in) * number_bytes),
       height_(workload.oh),
       width_(workload.ow) {
   CutIntoTiles();
@@ -50,29 +52,27 @@ QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes
 void QuantizedConvPlan::CutIntoTiles() {
   const int64_t others = conv.mb * groups * blocks;
   const int64_t wanted = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
-  const int64_t elements = kTileBytes / int64_t{sizeof(int16_t)} / pitch;
+  const int64_t columns = kTileBytes / pitch;
   const auto that_fit = [](int64_t seen, int64_t window, int64_t stride) {
     return std::max<int64_t>((seen - window) / stride + 1, 1);
   };
-  tile_columns = std::min(that_fit(elements / window_rows, window_columns, column_stride), kMaxTilePixels);
+  tile_columns = std::min(that_fit(columns / window_rows, window_columns, column_stride), kMaxTilePixels);
   if (conv.oh == 1) tile_columns = std::min(tile_columns, wanted);
   tile_columns = std::min(std::max(tile_columns / kPixelUnit * kPixelUnit, kPixelUnit), conv.ow);
   column_tiles = CeilDiv(conv.ow, tile_columns);
-  const int64_t row_elements = ColumnsSeenBy(tile_columns);
-  tile_rows = std::min({that_fit(elements / row_elements, window_rows, row_stride),
+  const int64_t row_columns = ColumnsSeenBy(tile_columns);
+  tile_rows = std::min({that_fit(columns / row_columns, window_rows, row_stride),
                         CeilDiv(wanted, tile_columns), CeilDiv(kMaxTilePixels, tile_columns), conv.oh});
   row_tiles = CeilDiv(conv.oh, tile_rows);
   tile_rows = CeilDiv(conv.oh, row_tiles);
   row_tiles = CeilDiv(conv.oh, tile_rows);
-  row_pitch = row_elements * pitch;
+  row_pitch = row_columns * pitch;
 }
 
 void QuantizedConvPlan::FindRuns() {
-  // Columns that a run covers.
-  const int64_t columns = depthwise ? 2 : conv.dw == 0 ? conv.kw : 1;
-  run_length = depthwise ? 2 : RoundUp(columns * group_in, 2);
+  run_length = depthwise ? word : RoundUp(run_columns() * group_in, word);
   for (int64_t i = 0; i < conv.kh; ++i) {
-    for (int64_t j = 0; j < conv.kw; j += columns)
+    for (int64_t j = 0; j < conv.kw; j += run_columns())
       runs.push_back(static_cast<int32_t>(i * (conv.dh + 1) * row_pitch + j * (conv.dw + 1) * pitch));
   }
 }

@@ -10,15 +10,17 @@
 namespace tilesmith {
 
 struct QuantizedConvPlan {
-  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes);
+  // Numbers are those that are multiplied, of 1 or 2 bytes.
+  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes);
 
   ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
   bool depthwise;
   int64_t lanes;                // output channels of a block
+  int64_t number_bytes, word;   // numbers of a word, whose products are summed at once
   int64_t groups, blocks;       // blocks of each group
   int64_t group_in, group_out;  // channels; of a depthwise conv a group is a block of channels
-  int64_t run_length;           // elements, even
-  std::vector<int32_t> runs;    // offsets
+  int64_t run_length;           // numbers, whole words
+  std::vector<int32_t> runs;    // offsets in bytes
 
   // The widened input has every row_step-th row and column_step-th column; rows and columns in it.
   int64_t row_step, column_step;
@@ -26,18 +28,20 @@ struct QuantizedConvPlan {
   int64_t window_rows, window_columns;
   int64_t tile_rows, tile_columns;  // output pixels of a tile; the last ones have fewer
   int64_t row_tiles, column_tiles;
-  int64_t pitch, row_pitch;  // elements from column to column and from row to row
+  int64_t pitch, row_pitch;  // bytes from column to column and from row to row
 
   int64_t tiles() const { return row_tiles * column_tiles; }
   int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }
   int64_t ColumnsSeenBy(int64_t columns) const { return (columns - 1) * column_stride + window_columns; }
-  // The widened input of a tile, with what a run of an odd length reads past its end.
-  int64_t TileElements() const { return RowsSeenBy(tile_rows) * row_pitch + 2; }
-  // A depthwise tile's row before its numbers are paired up with those `pair_distance` further.
-  int64_t PairedRowElements() const {
-    return depthwise ? ColumnsSeenBy(tile_columns) * lanes + pair_distance() : 0;
+  // The widened input of a tile, with what a run that is no whole words reads past its end.
+  int64_t TileBytes() const { return RowsSeenBy(tile_rows) * row_pitch + word * number_bytes; }
+  // A depthwise tile's row before its numbers are gathered with those `word_distance` further.
+  int64_t GatheredRowBytes() const {
+    return depthwise ? (ColumnsSeenBy(tile_columns) * lanes + (word - 1) * word_distance()) * number_bytes
+                     : 0;
   }
-  int64_t pair_distance() const { return (conv.dw + 1) * lanes; }
+  int64_t word_distance() const { return (conv.dw + 1) * lanes; }  // numbers
+  int64_t run_columns() const { return depthwise ? word : conv.dw == 0 ? conv.kw : 1; }
   // From the tile's start to the window of each output pixel.
   std::vector<int32_t> PixelOffsets() const;
   TaskGrid Grid() const;

@@ -29,8 +29,11 @@ TEST(CapIsa, LowersAndNeverRaises) {
   Target cpu;
   cpu.isa = Isa::kAvx512;
   cpu.cores = 7;
+  cpu.vnni = true;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).isa, Isa::kAvx2);
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).cores, 7);
+  EXPECT_FALSE(CapIsa(cpu, Isa::kAvx2).vnni);
+  EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).vnni);
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kAvx512);
   cpu.isa = Isa::kPortable;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kPortable);
@@ -57,6 +60,7 @@ TEST(DetectCpu, IsPlausible) {
 #else
   EXPECT_EQ(cpu.isa, Isa::kPortable);
 #endif
+  EXPECT_TRUE(!cpu.vnni || cpu.isa == Isa::kAvx512);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/ops/kernel_check.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 
@@ -80,13 +81,11 @@ inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs) {
   ASSERT_TRUE(op.KernelTakes(types));
   for (const Layout& layout : {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(5)}) {
     if (!op.RunsIn(layout, shapes)) continue;
-    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
-      if (isa > TestCpu().isa) continue;
+    for (const Target& cpu : TestCpus()) {
       for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
         SCOPED_TRACE(op.Signature() + " of " + ShapeToString(shapes[0]) + " in " + layout.ToString() +
-                     " on " + std::string(IsaName(isa)));
-        const auto kernel = op.MakeKernel(
-            {shapes, want.shape(), layout.WithType(want.type()), CapIsa(TestCpu(), isa), types});
+                     " on " + std::string(IsaName(cpu.isa)) + (cpu.vnni ? " with VNNI" : ""));
+        const auto kernel = op.MakeKernel({shapes, want.shape(), layout.WithType(want.type()), cpu, types});
         std::vector<std::unique_ptr<SpreadTensor>> spread;
         std::vector<InputView> views;
         for (const Tensor& input : inputs) {

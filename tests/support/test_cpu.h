@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <vector>
 
 #include "layouts/base/target.h"
 
@@ -12,6 +13,19 @@ namespace tilesmith {
 inline Target TestCpu() {
   const char* cap = std::getenv("TILESMITH_MAX_ISA");
   return cap == nullptr || *cap == '\0' ? DetectCpu() : CapIsa(DetectCpu(), ParseIsa(cap));
+}
+
+// TestCpu() with each instruction set it has, and the widest once more without its extensions.
+inline std::vector<Target> TestCpus() {
+  std::vector<Target> cpus;
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa <= TestCpu().isa) cpus.push_back(CapIsa(TestCpu(), isa));
+  }
+  if (cpus.back().vnni) {
+    cpus.push_back(cpus.back());
+    cpus.back().vnni = false;
+  }
+  return cpus;
 }
 
 }  // namespace tilesmith

@@ -47,14 +47,14 @@ template <typename Struct>
 inline constexpr std::tuple<> kFields = {};
 
 template <>
-inline constexpr auto kFields<Target> =
-    std::tuple(RecordField{"device", &Target::device, Presence::kOptional},
-               RecordField{"cpu", &Target::model}, RecordField{"isa", &Target::isa},
-               RecordField{"cores", &Target::cores, Presence::kRequired, FieldRange{1, kMaxThreads}},
-               RecordField{"l1d_bytes", &Target::l1d_bytes, Presence::kRequired, kCacheRange},
-               RecordField{"l2_bytes", &Target::l2_bytes, Presence::kRequired, kCacheRange},
-               RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
-               RecordField{"version", &Target::version});
+inline constexpr auto kFields<Target> = std::tuple(
+    RecordField{"device", &Target::device, Presence::kOptional}, RecordField{"cpu", &Target::model},
+    RecordField{"isa", &Target::isa},
+    RecordField{"cores", &Target::cores, Presence::kRequired, FieldRange{1, kMaxThreads}},
+    RecordField{"l1d_bytes", &Target::l1d_bytes, Presence::kRequired, kCacheRange},
+    RecordField{"l2_bytes", &Target::l2_bytes, Presence::kRequired, kCacheRange},
+    RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
+    RecordField{"version", &Target::version}, RecordField{"vnni", &Target::vnni, Presence::kOptional});
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(

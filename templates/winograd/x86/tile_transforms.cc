@@ -1,5 +1,7 @@
 #include "templates/winograd/x86/tile_transforms.h"
 
+#include "templates/base/image_strides.h"
+
 namespace tilesmith::winograd {
 namespace {
 
