@@ -8,43 +8,52 @@ namespace {
 // A count the compiler knows becomes a few moves instead of a call.
 template <int64_t kCount>
 void CopyFixed(const LaneCopy& c) {
-  for (int64_t p = 0; p < c.pixels; ++p) {
-    std::memcpy(c.to + p * c.to_step, c.from + p * c.from_step, kCount * sizeof(float));
-  }
+  for (int64_t p = 0; p < c.pixels; ++p) std::memcpy(c.to + p * c.to_step, c.from + p * c.from_step, kCount);
 }
 
+// At least four: the last four may be copied twice.
 void CopyFew(const LaneCopy& c) {
+  constexpr int64_t kPart = 4;
   for (int64_t p = 0; p < c.pixels; ++p) {
-    for (int64_t l = 0; l < c.count; ++l) c.to[p * c.to_step + l] = c.from[p * c.from_step + l];
+    std::byte* const to = c.to + p * c.to_step;
+    const std::byte* const from = c.from + p * c.from_step;
+    for (int64_t l = 0; l + kPart < c.count; l += kPart) std::memcpy(to + l, from + l, kPart);
+    std::memcpy(to + c.count - kPart, from + c.count - kPart, kPart);
   }
 }
 
 void CopyMany(const LaneCopy& c) {
-  for (int64_t p = 0; p < c.pixels; ++p) {
-    std::memcpy(c.to + p * c.to_step, c.from + p * c.from_step, c.count * sizeof(float));
-  }
+  for (int64_t p = 0; p < c.pixels; ++p) std::memcpy(c.to + p * c.to_step, c.from + p * c.from_step, c.count);
 }
 
 }  // namespace
 
 void CopyLanes(const LaneCopy& c) {
   if (c.count == c.from_step && c.count == c.to_step) {
-    std::memcpy(c.to, c.from, c.pixels * c.count * sizeof(float));
+    std::memcpy(c.to, c.from, c.pixels * c.count);
     return;
   }
   switch (c.count) {
+    case 0:
+      return;
     case 1:
       return CopyFixed<1>(c);
     case 2:
       return CopyFixed<2>(c);
+    case 3:
+      return CopyFixed<3>(c);
     case 4:
       return CopyFixed<4>(c);
     case 8:
       return CopyFixed<8>(c);
     case 16:
       return CopyFixed<16>(c);
+    case 32:
+      return CopyFixed<32>(c);
+    case 64:
+      return CopyFixed<64>(c);
     default:
-      return c.count < 32 ? CopyFew(c) : CopyMany(c);
+      return c.count < 128 ? CopyFew(c) : CopyMany(c);
   }
 }
 

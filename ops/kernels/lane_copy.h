@@ -1,19 +1,24 @@
 // Moving channels from block to block: what concat, slice and depth-to-space share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace tilesmith {
 
-// `pixels` runs of `count` adjacent floats; from one run to the next it is from_step and to_step floats.
+// `pixels` runs of `count` adjacent bytes; from one run to the next it is from_step and to_step bytes.
 struct LaneCopy {
-  const float* from;
-  float* to;
+  const std::byte* from;
+  std::byte* to;
   int64_t from_step, to_step;
   int64_t count, pixels;
 };
+// Of elements of `bytes` bytes, where the counts are elements and `from` and `to` bytes.
+inline LaneCopy ElementLanes(LaneCopy copy, int64_t bytes) {
+  return {copy.from, copy.to, copy.from_step * bytes, copy.to_step * bytes, copy.count * bytes, copy.pixels};
+}
 // The two must not overlap.
 void CopyLanes(const LaneCopy& copy);
 

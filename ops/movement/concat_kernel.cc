@@ -11,14 +11,16 @@ namespace {
 struct Segment {
   int input;
   int64_t lane, count;
-  int64_t source_offset;  // floats from the input image's start
+  int64_t source_offset;  // elements from the input image's start
   int64_t source_lanes;
 };
 
 class ConcatKernel : public BlockKernel {
  public:
   explicit ConcatKernel(const KernelRequest& request)
-      : BlockKernel(BlockDimsOf(request.output, request.layout), false), segments_(dims().blocks) {
+      : BlockKernel(BlockDimsOf(request.output, request.layout), false),
+        bytes_(ElementBytes(request.layout.type())),
+        segments_(dims().blocks) {
     int64_t channel = 0;
     for (size_t i = 0; i < request.inputs.size(); ++i) {
       const BlockDims in = BlockDimsOf(request.inputs[i], request.layout);
@@ -42,17 +44,21 @@ class ConcatKernel : public BlockKernel {
     const int64_t lanes = dims().lanes;
     const int64_t first = (piece.offset - piece.block * dims().block_floats()) / lanes;
     for (const Segment& segment : segments_[piece.block]) {
-      float* out = At(args.output, piece) + segment.lane;
+      std::byte* const out =
+          args.output.image<std::byte>(piece.image) + (piece.offset + segment.lane) * bytes_;
       if (segment.input < 0) {
-        for (int64_t p = 0; p < piece.pixels; ++p) std::fill_n(out + p * lanes, segment.count, 0.0f);
+        for (int64_t p = 0; p < piece.pixels; ++p)
+          std::fill_n(out + p * lanes * bytes_, segment.count * bytes_, std::byte{0});
         continue;
       }
       const InputView& view = args.inputs[segment.input];
-      const float* in = view.image<float>(piece.image) + segment.source_offset + first * segment.source_lanes;
-      CopyLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels});
+      const std::byte* const in = view.image<std::byte>(piece.image) +
+                                  (segment.source_offset + first * segment.source_lanes) * bytes_;
+      CopyLanes(ElementLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels}, bytes_));
     }
   }
 
+  const int64_t bytes_;                         // of an element
   std::vector<std::vector<Segment>> segments_;  // by output block
 };
 

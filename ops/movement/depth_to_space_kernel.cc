@@ -46,8 +46,11 @@ class DepthToSpaceKernel : public Kernel {
     const int64_t pixels = (out_.width - x + params_.bw - 1) / params_.bw;
     in += (x + params_.left) / params_.bw * in_.lanes;
     for (const LaneRun& run : runs) {
-      CopyLanes({in + run.source_block * in_.block_floats() + run.source_lane,
-                 out + x * out_.lanes + run.lane, in_.lanes, params_.bw * out_.lanes, run.count, pixels});
+      const float* const from = in + run.source_block * in_.block_floats() + run.source_lane;
+      float* const to = out + x * out_.lanes + run.lane;
+      CopyLanes(ElementLanes({reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to),
+                              in_.lanes, params_.bw * out_.lanes, run.count, pixels},
+                             sizeof(float)));
     }
   }
 

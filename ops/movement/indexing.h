@@ -45,6 +45,7 @@ class SliceOp : public Op {
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
+  bool AnyTypeInAnyLayout() const override { return true; }
   bool HasFastKernel() const override { return true; }
 
  private:

@@ -12,7 +12,8 @@ class SliceKernel : public Kernel {
  public:
   SliceKernel(const KernelRequest& request, const std::vector<SliceAxis>& axes)
       : in_(BlockDimsOf(request.inputs[0], request.layout)),
-        out_(BlockDimsOf(request.output, request.layout)) {
+        out_(BlockDimsOf(request.output, request.layout)),
+        bytes_(ElementBytes(request.layout.type())) {
     std::copy(axes.begin(), axes.end(), axes_);
     runs_ = LaneRuns(out_.channels, {in_.lanes, out_.lanes},
                      [&](int64_t c) { return axes_[1].start + c * axes_[1].step; });
@@ -28,20 +29,25 @@ class SliceKernel : public Kernel {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
       const int64_t from_row = rows.start + y * rows.step, from_image = images.start + image * images.step;
-      const float* in =
-          args.inputs[0].image<float>(from_image) + (from_row * in_.width + columns.start) * in_.lanes;
-      float* out = args.output.image<float>(image) + (block * out_.height + y) * out_.width * out_.lanes;
+      const std::byte* const in = args.inputs[0].image<std::byte>(from_image) +
+                                  (from_row * in_.width + columns.start) * in_.lanes * bytes_;
+      std::byte* const out =
+          args.output.image<std::byte>(image) + (block * out_.height + y) * out_.width * out_.lanes * bytes_;
       for (const LaneRun& run : runs_[block]) {
-        CopyLanes({in + run.source_block * in_.block_floats() + run.source_lane, out + run.lane,
-                   columns.step * in_.lanes, out_.lanes, run.count, out_.width});
+        const int64_t from = run.source_block * in_.block_floats() + run.source_lane;
+        CopyLanes(ElementLanes({in + from * bytes_, out + run.lane * bytes_, columns.step * in_.lanes,
+                                out_.lanes, run.count, out_.width},
+                               bytes_));
       }
-      const int64_t used = out_.UsedLanes(block);
-      if (used < out_.lanes) ZeroLanes(out, used, out_.lanes, out_.width);
+      const int64_t used = out_.UsedLanes(block) * bytes_, lanes = out_.lanes * bytes_;
+      for (int64_t x = 0; used < lanes && x < out_.width; ++x)
+        std::fill_n(out + x * lanes + used, lanes - used, std::byte{0});
     }
   }
 
  private:
   const BlockDims in_, out_;
+  const int64_t bytes_;  // of an element
   SliceAxis axes_[4];
   std::vector<std::vector<LaneRun>> runs_;  // by output block
 };

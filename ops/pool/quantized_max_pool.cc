@@ -7,6 +7,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/sizes.h"
 #include "ops/base/quantization.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/quantize/byte_loops.h"
@@ -31,12 +32,39 @@ class MaxPoolBytesKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      RunRow(args.inputs[0].image<Byte>(image) + block * in_.block_floats(), y, out_.UsedLanes(block),
-             args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes);
+      const Byte* const in = args.inputs[0].image<Byte>(image) + block * in_.block_floats();
+      Byte* const out =
+          args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
+      if (out_.lanes == 1) {
+        RunPlainRow(in, y, out);
+      } else {
+        RunRow(in, y, out_.UsedLanes(block), out);
+      }
     }
   }
 
  private:
+  // Tap by tap, as channels are planes.
+  void RunPlainRow(const Byte* in, int64_t y, Byte* out) const {
+    const PoolWindow& w = window_;
+    const WindowTaps rows = TapsOf(y * w.sh - w.top, w.kh, w.dh, in_.height, 0);
+    std::fill_n(out, out_.width, std::numeric_limits<Byte>::lowest());
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+      const Byte* const row = in + (y * w.sh - w.top + i * w.dh) * in_.width;
+      for (int64_t j = 0; j < w.kw; ++j) {
+        const int64_t from = j * w.dw - w.left;  // the column that the first output sees
+        const int64_t first = from < 0 ? CeilDiv(-from, w.sw) : 0;
+        const int64_t last = from >= in_.width ? 0 : std::min((in_.width - 1 - from) / w.sw + 1, out_.width);
+        if (first >= last) continue;
+        if (w.sw == 1) {
+          maximize_(row + from + first, out + first, last - first);
+        } else {
+          for (int64_t x = first; x < last; ++x) out[x] = std::max(out[x], row[from + x * w.sw]);
+        }
+      }
+    }
+  }
+
   void RunRow(const Byte* in, int64_t y, int64_t channels, Byte* out) const {
     const PoolWindow& w = window_;
     const WindowTaps rows = TapsOf(y * w.sh - w.top, w.kh, w.dh, in_.height, 0);

@@ -74,15 +74,26 @@ inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
 #endif
 }
 
-inline Sums Requantized(const QuantizedPixels& p, Sums sums, int vector) {
-  using Floats = Vector<kWidth>;
+using Floats = Vector<kWidth>;
+
+// What turns sums into bytes, in registers.
+struct Requantization {
+  explicit Requantization(const QuantizedPixels& p)
+      : low(Splat<kWidth>(p.low)), high(Splat<kWidth>(p.high)), zero(Sums{} + (p.zero - kRoundBits)) {
+    for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
+  }
+
+  Sums Apply(Sums sums, int vector) const {
+    const Floats real = __builtin_convertvector(sums, Floats) * multipliers[vector];
+    return (Sums)(Min(Max(real, low), high) + kRound) + zero;
+  }
+
   // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
-  constexpr float kRound = 12582912.0f;
-  constexpr int32_t kRoundBits = 0x4b400000;
-  const Floats real = __builtin_convertvector(sums, Floats) * Load<kWidth>(p.multipliers + vector * kWidth);
-  const Floats clamped = Min(Max(real, Splat<kWidth>(p.low)), Splat<kWidth>(p.high));
-  return (Sums)(clamped + kRound) + (p.zero - kRoundBits);
-}
+  static constexpr float kRound = 12582912.0f;
+  static constexpr int32_t kRoundBits = 0x4b400000;
+  Floats multipliers[kVectors], low, high;
+  Sums zero;
+};
 
 // The tile of kPixels pixels from number `first` on. kShared: all lanes read the same words.
 template <int kPixels, bool kShared>
@@ -114,11 +125,13 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
       }
     }
   }
+  const Requantization requantization(p);
+  const uint8_t flip = p.flip;
+  uint8_t* out = p.out + first * p.out_step;
+  const int64_t step = p.out_step;
 #pragma GCC unroll 12
-  for (int i = 0; i < kPixels; ++i) {
-    StoreBytes(Requantized(p, sums[i][0], 0), Requantized(p, sums[i][1], 1), p.flip,
-               p.out + (first + i) * p.out_step);
-  }
+  for (int i = 0; i < kPixels; ++i, out += step)
+    StoreBytes(requantization.Apply(sums[i][0], 0), requantization.Apply(sums[i][1], 1), flip, out);
 }
 
 // The tile of the last `pixels` < kPixels.
@@ -146,6 +159,17 @@ inline Bytes LowerBytes(Bytes a, Bytes b) {
 }
 inline Bytes UpperBytes(Bytes a, Bytes b) {
   return __builtin_shuffle(a, b, Bytes{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+}
+
+[[maybe_unused]] inline Bytes LowerPairs(Bytes a, Bytes b) {
+  return (Bytes)__builtin_shuffle((EightShorts)a, (EightShorts)b, EightShorts{0, 8, 1, 9, 2, 10, 3, 11});
+}
+[[maybe_unused]] inline Bytes UpperPairs(Bytes a, Bytes b) {
+  return (Bytes)__builtin_shuffle((EightShorts)a, (EightShorts)b, EightShorts{4, 12, 5, 13, 6, 14, 7, 15});
+}
+
+[[maybe_unused]] inline void StoreBytes16(Bytes bytes, uint8_t* to) {
+  __builtin_memcpy(to, &bytes, sizeof(bytes));
 }
 
 // Eight rows of eight bytes as columns, two in each of four vectors.
@@ -233,7 +257,21 @@ void WidenRow(const WidenedRow& row) {
 void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {
   const Number* __restrict const from = static_cast<const Number*>(in);
   Number* __restrict const to = static_cast<Number*>(out);
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t i = 0;
+  if constexpr (sizeof(Number) == 1) {
+    for (; i + 16 <= count; i += 16) {
+      Bytes number[4];
+      for (int k = 0; k < 4; ++k) __builtin_memcpy(&number[k], from + i + k * distance, sizeof(Bytes));
+      const Bytes pairs[] = {LowerBytes(number[0], number[1]), UpperBytes(number[0], number[1]),
+                             LowerBytes(number[2], number[3]), UpperBytes(number[2], number[3])};
+      uint8_t* const words = reinterpret_cast<uint8_t*>(to + kWordNumbers * i);
+      StoreBytes16(LowerPairs(pairs[0], pairs[2]), words);
+      StoreBytes16(UpperPairs(pairs[0], pairs[2]), words + 16);
+      StoreBytes16(LowerPairs(pairs[1], pairs[3]), words + 32);
+      StoreBytes16(UpperPairs(pairs[1], pairs[3]), words + 48);
+    }
+  }
+  for (; i < count; ++i) {
     for (int64_t k = 0; k < kWordNumbers; ++k) to[kWordNumbers * i + k] = from[i + k * distance];
   }
 }

@@ -8,6 +8,7 @@
 #include "ops/movement/transpose.h"
 #include "ops/movement/view.h"
 #include "tests/ops/kernel_check.h"
+#include "tests/ops/typed_kernel_check.h"
 
 namespace tilesmith {
 namespace {
@@ -135,6 +136,31 @@ TEST(MovementKernels, ConcatsOfRandomShapes) {
     CheckBytes(*op, inputs);
     Check({op, shapes});
     if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(MovementKernels, BytesInAnyLayout) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    TestRandom random(seed);
+    const DataType type = random.Pick(std::vector<DataType>{DataType::kU8, DataType::kI8});
+    const Shape shape = {random.Integer(1, 2), random.Integer(1, 70), random.Integer(1, 6),
+                         random.Integer(1, 9)};
+    std::vector<Tensor> inputs;
+    for (int64_t i = random.Integer(1, 4); i > 0; --i) {
+      Shape part = shape;
+      part[1] = random.Pick(std::vector<int64_t>{1, 2, 3, 4, 7, 8, 16, 21, 32, 64, 130});
+      inputs.push_back(RandomBytes(part, type, random));
+    }
+    CheckTypedKernel(ConcatOp(1), inputs);
+    std::vector<SliceRange> ranges;
+    for (int64_t axis = 0; axis < 4; ++axis) {
+      const int64_t start = random.Integer(0, shape[axis] - 1),
+                    step = random.Pick(std::vector<int64_t>{1, 1, 2, -1});
+      ranges.push_back({axis, start, step < 0 ? -shape[axis] - 1 : shape[axis], step});
+    }
+    CheckTypedKernel(SliceOp(ranges), {RandomBytes(shape, type, random)});
+    if (testing::Test::HasFailure()) return;
   }
 }
 
