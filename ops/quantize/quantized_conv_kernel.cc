@@ -55,7 +55,7 @@ class QuantizedConvKernel : public Kernel {
   QuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op,
                       const std::vector<int16_t>& weights)
       : cpu_(CpuFor(request.cpu, weights)),
-        plan_(op.workload(), QuantizedConvLanes(cpu_.isa), cpu_.vnni ? 1 : 2),
+        plan_(op.workload(), QuantizedConvLanes(cpu_.isa), cpu_.vnni ? 1 : 2, cpu_.cores),
         in_(request.inputs[0], request.layout),
         out_(request.output, request.layout),
         input_(op.params().input),

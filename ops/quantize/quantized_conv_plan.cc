@@ -11,8 +11,21 @@ constexpr int64_t kTileBytes = 128 << 10;  // a part of the L2 cache that leaves
 constexpr int64_t kMaxTilePixels = 4096;
 constexpr int64_t kMinTilePixels = 48;
 constexpr int64_t kWantedTasks = 64;
-// A multiple of the pixels that each instruction set computes at a time.
-constexpr int64_t kPixelUnit = 24;
+constexpr int64_t kMinTileColumns = 24;
+
+// Into how many parts to cut `count` things: at least `least` parts, some `wanted`, such that `cores` of
+// them, taking whole parts, have the same to do.
+int64_t EvenParts(int64_t count, int64_t least, int64_t wanted, int64_t cores) {
+  const auto most_of_a_core = [&](int64_t parts) {
+    const int64_t part = CeilDiv(count, parts);
+    return CeilDiv(CeilDiv(count, part), cores) * part;
+  };
+  int64_t best = std::max(least, wanted);
+  for (int64_t parts = std::max(least, CeilDiv(wanted, 2)); parts <= std::min(2 * wanted, count); ++parts) {
+    if (most_of_a_core(parts) < most_of_a_core(best)) best = parts;
+  }
+  return best;
+}
 
 bool IsDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
 
@@ -26,7 +39,8 @@ ConvWorkload Flattened(ConvWorkload w) {
 
 }  // namespace
 
-QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes)
+QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes,
+                                     int64_t cores)
     : conv(Flattened(workload)),
       depthwise(IsDepthwise(workload)),
       lanes(lanes),
@@ -45,25 +59,32 @@ QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes
       pitch((depthwise ? word * lanes : group_in) * number_bytes),
       height_(workload.oh),
       width_(workload.ow) {
-  CutIntoTiles();
+  CutIntoTiles(cores);
   FindRuns();
 }
 
-void QuantizedConvPlan::CutIntoTiles() {
+void QuantizedConvPlan::CutIntoTiles(int64_t cores) {
   const int64_t others = conv.mb * groups * blocks;
-  const int64_t wanted = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
+  const int64_t pixels = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
   const int64_t columns = kTileBytes / pitch;
   const auto that_fit = [](int64_t seen, int64_t window, int64_t stride) {
     return std::max<int64_t>((seen - window) / stride + 1, 1);
   };
-  tile_columns = std::min(that_fit(columns / window_rows, window_columns, column_stride), kMaxTilePixels);
-  if (conv.oh == 1) tile_columns = std::min(tile_columns, wanted);
-  tile_columns = std::min(std::max(tile_columns / kPixelUnit * kPixelUnit, kPixelUnit), conv.ow);
+  // Into parts of at most so many, better of `pixels`, though never of far fewer.
+  const auto parts = [&](int64_t count, int64_t at_most, int64_t part_pixels) {
+    const int64_t wanted = std::max<int64_t>(count * part_pixels / pixels, 1);
+    return EvenParts(count, CeilDiv(count, at_most), wanted, cores);
+  };
+  const int64_t columns_that_fit =
+      std::max(std::min(that_fit(columns / window_rows, window_columns, column_stride), kMaxTilePixels),
+               kMinTileColumns);
+  column_tiles = conv.oh == 1 ? parts(conv.ow, columns_that_fit, 1) : CeilDiv(conv.ow, columns_that_fit);
+  tile_columns = CeilDiv(conv.ow, column_tiles);
   column_tiles = CeilDiv(conv.ow, tile_columns);
   const int64_t row_columns = ColumnsSeenBy(tile_columns);
-  tile_rows = std::min({that_fit(columns / row_columns, window_rows, row_stride),
-                        CeilDiv(wanted, tile_columns), CeilDiv(kMaxTilePixels, tile_columns), conv.oh});
-  row_tiles = CeilDiv(conv.oh, tile_rows);
+  const int64_t rows_that_fit = std::min(that_fit(columns / row_columns, window_rows, row_stride),
+                                         CeilDiv(kMaxTilePixels, tile_columns));
+  row_tiles = parts(conv.oh, rows_that_fit, tile_columns);
   tile_rows = CeilDiv(conv.oh, row_tiles);
   row_tiles = CeilDiv(conv.oh, tile_rows);
   row_pitch = row_columns * pitch;
@@ -102,7 +123,7 @@ TaskGrid QuantizedConvPlan::Grid() const {
 double WidenedWindowBytes(const ConvWorkload& w) {
   const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
   const double columns = static_cast<double>(w.kw - 1) * static_cast<double>(w.dw + 1) + 1 +
-                         static_cast<double>(w.kw == 1 ? 1 : w.sw) * kPixelUnit;
+                         static_cast<double>(w.kw == 1 ? 1 : w.sw) * kMinTileColumns;
   const double channels = IsDepthwise(w) ? 64 : static_cast<double>(w.ic / w.g);
   return rows * columns * channels * sizeof(int16_t);
 }

@@ -10,8 +10,8 @@
 namespace tilesmith {
 
 struct QuantizedConvPlan {
-  // Numbers are those that are multiplied, of 1 or 2 bytes.
-  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes);
+  // Numbers are those that are multiplied, of 1 or 2 bytes; `cores` are to have the same to do.
+  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes, int64_t cores);
 
   ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
   bool depthwise;
@@ -47,7 +47,7 @@ struct QuantizedConvPlan {
   TaskGrid Grid() const;
 
  private:
-  void CutIntoTiles();
+  void CutIntoTiles(int64_t cores);
   void FindRuns();
 
   int64_t height_, width_;  // of the output, before it became one row
