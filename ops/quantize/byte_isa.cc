@@ -19,12 +19,14 @@ HWY_INLINE void CombineBytes(const Byte* a, const Byte* b, Byte* out, int64_t co
   // Steps of the output as a product, which rounds like the quotient unless that lies between two integers:
   // of at most 255 steps it is off by three roundings.
   constexpr float kProductError = 1e-4f;
+  // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
+  constexpr float kRound = 12582912.0f;
+  constexpr int32_t kRoundBits = 0x4b400000;
   const ByteBinary t = terms;
   const float inverse = 1 / t.scale;
   const bool near = t.scale > 1e-30f && t.scale < 1e30f;  // else it may be no normal number
   ForEachVector(count, [&](auto d, int64_t i) {
     const hn::RebindToSigned<decltype(d)> di;
-    const hn::Rebind<Byte, decltype(d)> db;
     const auto left = LoadReal(d, a + i, t.a_zero, t.a_scale),
                right = LoadReal(d, b + i, t.b_zero, t.b_scale);
     auto real = left;
@@ -36,14 +38,16 @@ HWY_INLINE void CombineBytes(const Byte* a, const Byte* b, Byte* out, int64_t co
     const auto low = hn::Set(d, static_cast<float>(t.low - t.zero));
     const auto high = hn::Set(d, static_cast<float>(t.high - t.zero));
     auto quotient = Smaller(Larger(low, hn::Mul(real, hn::Set(d, inverse))), high);
-    auto rounded = hn::Round(quotient);
-    const auto from_integer = hn::Abs(hn::Sub(quotient, rounded));
+    auto shifted = hn::Add(quotient, hn::Set(d, kRound));
+    const auto from_integer = hn::Abs(hn::Sub(quotient, hn::Sub(shifted, hn::Set(d, kRound))));
     if (HWY_UNLIKELY(!near || !hn::AllTrue(d, hn::Lt(from_integer, hn::Set(d, 0.5f - kProductError))))) {
       quotient = Smaller(Larger(low, hn::Div(real, hn::Set(d, t.scale))), high);
-      rounded = hn::Round(quotient);
+      shifted = hn::Add(quotient, hn::Set(d, kRound));
     }
-    const auto steps = hn::ConvertTo(di, rounded);
-    hn::StoreU(hn::DemoteTo(db, hn::Add(steps, hn::Set(di, t.zero))), db, out + i);
+    const auto steps = hn::Add(hn::BitCast(di, shifted), hn::Set(di, t.zero - kRoundBits));
+    const hn::Rebind<uint8_t, decltype(d)> du;
+    hn::StoreU(hn::TruncateTo(du, hn::BitCast(hn::RebindToUnsigned<decltype(d)>(), steps)), du,
+               reinterpret_cast<uint8_t*>(out + i));
   });
 }
 
