@@ -72,7 +72,7 @@ class BatchNormFolder {
   bool FoldInto(onnx::NodeProto& conv, const onnx::NodeProto& norm,
                 std::vector<onnx::TensorProto>& constants) {
     if (conv.op_type() != "Conv" || !IsDefaultDomain(conv) || conv.output_size() != 1) return false;
-    if (index_.OnlyReader(norm.input(0)) < 0 || IntAttribute(norm, "training_mode", 0) != 0) return false;
+    if (index_.OnlyReader(InputOf(norm, 0)) < 0 || IntAttribute(norm, "training_mode", 0) != 0) return false;
     for (int i = 1; i < norm.output_size(); ++i) {
       if (!index_.Readers(norm.output(i)).empty() || index_.IsReadElsewhere(norm.output(i))) return false;
     }

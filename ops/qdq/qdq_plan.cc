@@ -138,7 +138,8 @@ class QdqPlanner {
 
   void Visit(int i) {
     const onnx::NodeProto& node = graph_.node(i);
-    if (node.output_size() == 0) return;
+    if (node.output_size() == 0 || node.output(0).empty()) return;
+    if (node.op_type() == "Concat" && node.output_size() != 1) return;
     const bool weighted = IsOneOf(node, kWeighted);
     if (!weighted && !IsOneOf(node, kComputing) && !IsOneOf(node, kMoving)) return;
     QdqUnit unit = UnitOf(i);

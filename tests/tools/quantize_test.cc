@@ -111,6 +111,26 @@ TEST_F(QuantizeTest, RandomInputsAreSaidToBe) {
   EXPECT_THAT(Written().metadata_props(0).value(), HasSubstr("random inputs (seed 1)"));
 }
 
+TEST_F(QuantizeTest, WithoutConvolutionsOfFloatsThereIsNothingToTuneAndStillANetworkToBench) {
+  OnnxModel pooled;
+  std::vector<float> weights(4 * 3 * 3 * 3);
+  FillUniform(weights, 1);
+  pooled.Input("x", {1, 3, 8, 8});
+  pooled.Floats("w", {4, 3, 3, 3}, weights);
+  pooled.Node("Conv", {"x", "w"}, {"c"});
+  pooled.Node("GlobalAveragePool", {"c"}, {"y"});
+  pooled.Output("y");
+  const std::string path = directory.File("pooled.onnx");
+  WriteFile(path, pooled.Bytes());
+  ASSERT_EQ(Tilesmith({"quantize", path, "-o", output, "-q"}).exit_code, 0);
+  const ProgramResult tuned = Tilesmith({"tune", output, "-o", directory.File("log.jsonl")});
+  EXPECT_EQ(tuned.exit_code, 3);
+  EXPECT_THAT(tuned.err, HasSubstr("has no convolutions of floats to tune"));
+  const ProgramResult benched = Tilesmith({"bench", output, "--onnxruntime", "none.so", "--json", "-q"});
+  ASSERT_EQ(benched.exit_code, 0) << benched.err;
+  EXPECT_GT(Json::parse(benched.out)["network_seconds"], 0.0) << benched.out;
+}
+
 TEST_F(QuantizeTest, MethodsTypesAndNodesThatStayFloat) {
   const std::vector<std::string> size = {"--input-shape", "width=10", "--samples", "2"};
   const auto with = [&](std::vector<std::string> more) {

@@ -53,7 +53,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
 
   request.machine = OpenMachine({.threads = settings.threads, .max_isa = ""});
-  request.targets = LoadTargets({.model = options, .suite = ""});
+  request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;

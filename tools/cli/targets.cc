@@ -51,9 +51,15 @@ Targets LoadTargets(const TargetOptions& options) {
   } else {
     for (const ModelOptions& size : SizesOf(options.model)) targets.graphs.push_back(LoadModel(size));
     targets.tasks = TasksOf(targets.graphs);
-    if (targets.tasks.empty()) {
-      throw Error(ErrorCode::kBadModel, fmt::format("{} has no convolutions", targets.graphs.front().name()));
-    }
+  }
+  return targets;
+}
+
+Targets LoadTargetsToTune(const TargetOptions& options) {
+  Targets targets = LoadTargets(options);
+  if (targets.tasks.empty()) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("{} has no convolutions of floats to tune", targets.graphs.front().name()));
   }
   return targets;
 }

@@ -25,6 +25,8 @@ struct Targets {
 };
 // Throws Error(kUsage) when it is neither of them, or both are given.
 Targets LoadTargets(const TargetOptions& options);
+// Throws Error(kBadModel) too, when there are no tasks.
+Targets LoadTargetsToTune(const TargetOptions& options);
 
 // "NCHW16c -> NCHW32c".
 std::string LayoutsText(const LayoutPair& layouts);

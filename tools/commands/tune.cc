@@ -83,7 +83,7 @@ class TuneCommand : public Command {
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
     request_.seed = uint64_t(seed_);
     request_.machine = OpenMachine(machine_options_);
-    request_.targets = LoadTargets(target_);
+    request_.targets = LoadTargetsToTune(target_);
     CatchInterrupts();
     TuneView view;
     const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },

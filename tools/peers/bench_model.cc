@@ -193,7 +193,7 @@ void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machin
     AddSuites(report, bench.suites);
   } else {
     report.Fact("weights", "weights", TextCell(bench.cold_weights ? "cold" : "warm"));
-    AddBenchRows(report, bench.rows, bench.view);
+    AddBenchRows(bench.rows.empty() ? report.details() : report, bench.rows, bench.view);
     if (bench.network) AddNetworkBench(report, bench.plan, *bench.network);
     if (bench.peer) AddPeerBench(report, *bench.peer);
     if (!bench.peer_refusal.empty()) report.Fact("onnxruntime", "ONNX Runtime", TextCell(bench.peer_refusal));

@@ -26,7 +26,7 @@ constexpr int kRetimed = 6;
 TuneModelRequest TuningOf(const OptimizeModelRequest& request) {
   TuneModelRequest tuning;
   tuning.machine = OpenMachine(request.arguments.machine);
-  tuning.targets = LoadTargets({.model = request.arguments.model, .suite = ""});
+  tuning.targets = LoadTargetsToTune({.model = request.arguments.model, .suite = ""});
   if (!tuning.targets.is_network())
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} is a convolution, not a network", request.arguments.model.model));

@@ -274,6 +274,23 @@ TEST(QdqModelTest, RefusesWhatCannotBe) {
 
 // A bias in each of the forms that a Gemm takes, products per row and per column, grouped transposed
 // convolutions: the simulation stays near the float model.
+TEST(QdqModelTest, NodesWithoutNamesOrWithTooManyAreLeftAlone) {
+  OnnxModel model;
+  model.Input("x", {1, 2, 5, 5});
+  AddConv(model, "x", "");  // in front of what has no input
+  model.Node("BatchNormalization", {}, {"norm", "mean"}, "norm_node");
+  model.Floats("constant", {1, 2, 5, 5}, Uniform(50, 1));
+  model.Node("Concat", {"x", "constant"}, {"first", "second"}, "concat_node");
+  AddConv(model, "second", "y");
+  model.Output("y");
+  QdqModel quantizable = Quantizable(model);
+  EXPECT_THAT(Names(quantizable.tensors()), UnorderedElementsAre("second", "y"));
+  std::vector<TensorQuantizer> quantizers;
+  for (const ValueEnds& group : quantizable.groups()) quantizers.push_back(QuantizerFor(group.range, {}));
+  EXPECT_NO_THROW(quantizable.Write(quantizers, {}));
+  EXPECT_NO_THROW(quantizable.WriteAlone(quantizers));
+}
+
 TEST(QdqModelTest, ProductsAndTransposedConvolutions) {
   OnnxModel model;
   model.Input("x", {2, 4, 3, 3});
