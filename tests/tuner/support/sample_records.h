@@ -18,7 +18,8 @@ inline Config ConfigOf(std::initializer_list<std::pair<const char*, int64_t>> kn
 inline Record SampleRecord(double seconds = 0.25e-3, const char* in = "NCHW16c",
                            const char* out = "NCHW32c") {
   Record record;
-  record.target = {"Test CPU 3000", Isa::kAvx512, 2, 32768, 1048576, 16777216, "0.1.0"};
+  record.target = {.model = "Test CPU 3000", .isa = Isa::kAvx512, .cores = 2, .version = "0.1.0"};
+  record.target.l3_bytes = 16777216;
   record.workload = ParseWorkload("mb1ic64ih56oc64oh56kh3ph1+bias+sum+relu");
   record.template_name = "direct";
   record.config = ConfigOf({{"ic_block", 16}, {"oc_block", 32}, {"rows", 2}});
