@@ -165,7 +165,7 @@ TEST_F(ExplainTest, WasALayoutTried) {
   const Json tried = ExplainAsJson({"second", "--layout", "NCHW16c"});
   EXPECT_EQ(tried["tried"], true);
   EXPECT_EQ(tried["trials"], 2);
-  EXPECT_EQ(tried["failures"], "run_crash 1");
+  EXPECT_EQ(tried["failures"]["run_crash"], 1);
   EXPECT_EQ(tried["layout_best_seconds"], 0.5);
   EXPECT_EQ(tried["layout_off_seconds"], 0);
   const Json loser = ExplainAsJson({"first", "--layout", "NCHW"});
@@ -188,7 +188,7 @@ TEST_F(ExplainTest, ALayoutInTheWholeNetwork) {
   EXPECT_EQ(json["convolutions"][0]["node"], "first");
   EXPECT_EQ(json["convolutions"][0]["off_seconds"], 0);
   EXPECT_EQ(json["convolutions"][1]["trials"], 2);
-  EXPECT_EQ(json["convolutions"][1]["failures"], "run_crash 1");
+  EXPECT_EQ(json["convolutions"][1]["failures"]["run_crash"], 1);
   const Json untried = ExplainAsJson({"--layout", "NCHW8c"});
   EXPECT_TRUE(untried["convolutions"][1]["choice"].is_null());
   EXPECT_EQ(untried["convolutions"][1]["trials"], 0);

@@ -114,7 +114,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
   cells.push_back(TextCell(row.bench.schedule.origin));
   cells.push_back(DisturbedCell(row.disturbed_share));
-  cells.push_back(TextCell(row.bench.schedule.config.ToString()));
+  cells.push_back(KnobsCell(row.bench.schedule.config));
   cells.push_back(side ? RatioCell(side->ratio.low) : NoCell());
   cells.push_back(side ? RatioCell(side->ratio.high) : NoCell());
   cells.push_back(side ? TextCell(side->implementation) : NoCell());

@@ -1,6 +1,7 @@
 #include "tools/cli/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,10 @@ Json ToJsonValue(const Cell& cell) {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::monostate>) {
           return nullptr;
+        } else if constexpr (requires { value.begin()->first; }) {
+          Json members = Json::object();
+          for (const auto& [name, number] : value) members[name] = number;
+          return members;
         } else {
           return value;
         }
@@ -36,9 +41,19 @@ Json ToJsonValue(const Cell& cell) {
 
 bool IsText(const Cell& cell) { return std::holds_alternative<std::string>(cell.value); }
 
+// Several things in words, which text and CSV show as they stand in the cell.
+bool IsList(const Cell& cell) {
+  return std::holds_alternative<std::vector<std::string>>(cell.value) ||
+         std::holds_alternative<std::vector<int64_t>>(cell.value) ||
+         std::holds_alternative<Cell::Named<int64_t>>(cell.value) ||
+         std::holds_alternative<Cell::Named<double>>(cell.value);
+}
+
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
-  const std::string text = IsText(cell) ? std::get<std::string>(cell.value) : ToJsonValue(cell).dump();
+  const std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
+                           : IsList(cell) ? cell.text
+                                          : ToJsonValue(cell).dump();
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -62,6 +77,18 @@ Cell ListCell(std::vector<double> values) {
   std::string text = fmt::format("{} values", values.size());
   return {std::move(values), std::move(text)};
 }
+
+Cell NamesCell(std::vector<std::string> names) {
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  return {std::move(names), std::move(text)};
+}
+Cell CountsCell(Cell::Named<int64_t> counts) {
+  std::vector<std::string> texts;
+  texts.reserve(counts.size());
+  for (const auto& [name, count] : counts) texts.push_back(fmt::format("{} {}", name, count));
+  return {std::move(counts), fmt::format("{}", fmt::join(texts, ", "))};
+}
+Cell KnobsCell(const Config& config) { return {config.knobs(), config.ToString()}; }
 
 void Table::AddRow(std::vector<Cell> cells) {
   TILESMITH_CHECK(cells.size() == columns_.size(), "{} cells for {} columns", cells.size(), columns_.size());
@@ -99,7 +126,8 @@ std::string Table::ToText(size_t width) const {
     bool text = !rows_.empty();
     for (const auto& row : rows_) {
       widest = std::max(widest, row[c].text.size());
-      text = text && (IsText(row[c]) || std::holds_alternative<std::monostate>(row[c].value));
+      text =
+          text && (IsText(row[c]) || IsList(row[c]) || std::holds_alternative<std::monostate>(row[c].value));
     }
     widths.push_back(widest);
     left.push_back(text);
@@ -130,12 +158,15 @@ std::string Table::ToText(size_t width) const {
 
 std::string Table::ToCsv() const {
   std::string out;
-  for (size_t c = 0; c < columns_.size(); ++c) out += (c == 0 ? "" : ",") + columns_[c].key;
-  out += "\n";
-  for (const auto& row : rows_) {
-    for (size_t c = 0; c < row.size(); ++c) out += (c == 0 ? "" : ",") + CsvField(row[c]);
-    out += "\n";
-  }
+  const auto line = [&](const auto& field) {
+    std::vector<std::string> fields;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (!columns_[c].key.empty()) fields.push_back(field(c));
+    }
+    return fmt::format("{}\n", fmt::join(fields, ","));
+  };
+  out += line([&](size_t c) { return columns_[c].key; });
+  for (const auto& row : rows_) out += line([&](size_t c) { return CsvField(row[c]); });
   return out;
 }
 
@@ -184,7 +215,10 @@ void Report::AddMembers(nlohmann::ordered_json& json) const {
       Json rows = Json::array();
       for (const auto& cells : table->rows()) {
         Json row = Json::object();
-        for (size_t c = 0; c < cells.size(); ++c) row[table->columns()[c].key] = ToJsonValue(cells[c]);
+        for (size_t c = 0; c < cells.size(); ++c) {
+          const std::string& key = table->columns()[c].key;
+          if (!key.empty()) row[key] = ToJsonValue(cells[c]);
+        }
         rows.push_back(std::move(row));
       }
       json[table->key()] = std::move(rows);

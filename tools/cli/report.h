@@ -9,15 +9,21 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include "templates/base/config.h"
 
 namespace tilesmith {
 
 // One value and how people read it, on one line whatever the text holds (VisibleLine). Text columns are
 // aligned left, numbers right.
 struct Cell {
-  std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<double>>
+  template <class T>
+  using Named = std::vector<std::pair<std::string, T>>;  // an object in JSON, its members in this order
+  std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<double>, std::vector<int64_t>,
+               std::vector<std::string>, Named<int64_t>, Named<double>>
       value;  // monostate: null
   std::string text;
 };
@@ -29,9 +35,13 @@ Cell RatioCell(double ratio);               // "1.23"
 Cell PercentCell(double fraction);          // the JSON value is the fraction
 Cell NoCell();                              // "-"
 Cell ListCell(std::vector<double> values);  // "20 values"
+Cell NamesCell(std::vector<std::string> names);  // "direct, winograd"
+Cell CountsCell(Cell::Named<int64_t> counts);    // "direct 7, winograd 13"
+Cell KnobsCell(const Config& config);            // "ic_block=16 rows=2"
 
 struct Column {
-  std::string key;    // in JSON and CSV; carries the unit of the value there: "ours_seconds"
+  // In JSON and CSV; carries the unit of the value there: "ours_seconds". "" of a column that only text has.
+  std::string key;
   std::string title;  // in text: "ours ms"; "" of a column that text leaves out
   // Where a table is too wide, columns of the highest rank are left out first, of equal ones the last; the
   // first column never is.

@@ -51,12 +51,16 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
 }
 
 void AddOrigin(Report& details, const Target& cpu) {
-  const Target target = cpu;
-  details.Fact("version", "", TextCell(target.version));
+  details.Fact("version", "", TextCell(cpu.version));
   details.Fact("commit", "", TextCell(std::string(CommitOfBuild())));
   details.Fact("date", "", TextCell(UtcNow()));
   details.Fact("command", "", TextCell(OwnCommand()));
-  details.Fact("machine", "", TextCell(MachineText(target)));
+  details.Fact("machine", "", TextCell(MachineText(cpu)));
+}
+
+void PrintResults(Report& report, bool json, const Target& cpu) {
+  if (json) AddOrigin(report.details(), cpu);
+  report.Print(json);
 }
 
 }  // namespace tilesmith

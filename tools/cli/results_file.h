@@ -22,6 +22,9 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
 // Where a report's results come from, as details of it: version, commit, date and time, command, machine.
 void AddOrigin(Report& details, const Target& cpu);
 
+// The report as Print has it, with its origin in JSON.
+void PrintResults(Report& report, bool json, const Target& cpu);
+
 // The command that this process was started with, however its binary was found.
 std::string OwnCommand();
 

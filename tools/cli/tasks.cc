@@ -81,11 +81,10 @@ bool LooksLikeWorkload(const std::string& whole) {
          text[letters] <= '9';
 }
 
-std::string SupportingTemplates(const ConvWorkload& workload, const Target& cpu) {
-  std::string names;
+std::vector<std::string> SupportingTemplates(const ConvWorkload& workload, const Target& cpu) {
+  std::vector<std::string> names;
   for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
-    if (!candidate->Supports(workload, cpu).ok) continue;
-    names += (names.empty() ? "" : ", ") + std::string(candidate->Name());
+    if (candidate->Supports(workload, cpu).ok) names.emplace_back(candidate->Name());
   }
   return names;
 }

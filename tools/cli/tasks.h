@@ -36,6 +36,6 @@ std::string ShapeText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);
 // The templates that support the workload, best first: "direct, portable".
-std::string SupportingTemplates(const ConvWorkload& workload, const Target& cpu);
+std::vector<std::string> SupportingTemplates(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith

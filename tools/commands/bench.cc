@@ -86,7 +86,7 @@ class BenchCommand : public Command {
     Report report;
     const Table table = TransformTable(request_.machine);
     report.AddTable(table);
-    report.Print(json_);
+    PrintResults(report, json_, request_.machine->target());
     WriteCsv(table, "Layout transforms beside memcpy", 0);
     return 0;
   }

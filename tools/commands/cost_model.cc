@@ -6,6 +6,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tuner/cost_model/evaluation.h"
 #include "tuner/cost_model/training_history.h"
@@ -58,7 +59,7 @@ class CostModelCommand : public Command {
       SaveCostModel(model, output_path_);
       report.Fact("saved", "saved", TextCell(output_path_));
     }
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 
@@ -104,7 +105,7 @@ class CostModelCommand : public Command {
 
   static void AddImportance(const CostModel& model, Report& report) {
     Table& table = report.AddTable(
-        {"importance", "What it looks at:", {{"feature", "feature"}, {"gain_share", "gain"}, {"bar", ""}}});
+        {"importance", "What it looks at:", {{"feature", "feature"}, {"gain_share", "gain"}, {"", "share"}}});
     for (const CostModel::ColumnGain& gain : model.Importance()) {
       if (table.rows().size() == kMaxRowsShown) break;
       table.AddRow({TextCell(gain.column), PercentCell(gain.share),

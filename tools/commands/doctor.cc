@@ -1,5 +1,6 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/doctor/checkup.h"
 
@@ -26,15 +27,17 @@ class DoctorCommand : public Command {
     const PinnedTeam team(machine);
     Report report;
     Table& table = report.AddTable(
-        {"checks", "", {{"check", "check"}, {"verdict", ""}, {"value", "value"}, {"advice", "advice"}}});
+        {"checks",
+         "",
+         {{"check", "check"}, {"verdict", ""}, {"value", "value"}, {"advice", "advice"}, {"figures", ""}}});
     int64_t warnings = 0;
     for (const Finding& finding : Checkup(machine, team.cores_before())) {
       warnings += finding.advice.empty() ? 0 : 1;
       table.AddRow({TextCell(finding.check), TextCell(finding.advice.empty() ? "ok" : "warn"),
-                    TextCell(finding.value), TextCell(finding.advice)});
+                    TextCell(finding.value), TextCell(finding.advice), Cell{finding.figures, ""}});
     }
     report.Fact("warnings", "warnings", CountCell(warnings));
-    report.Print(json_);
+    PrintResults(report, json_, machine->target());
     return 0;
   }
 

@@ -1,6 +1,7 @@
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
 
@@ -44,7 +45,7 @@ class ExplainCommand : public Command {
       AddExplanation(report, explained, request_.layout);
     else
       AddExplanation(report, explained, request_.layout, kShownTerms);
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(request_.arguments.machine.max_isa));
     return 0;
   }
 

@@ -8,6 +8,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tuner/measure/process_measurer.h"
 #include "tuner/simulation/exhaustive.h"
@@ -95,7 +96,7 @@ class MeasureSpaceCommand : public Command {
     report.Fact("failed", "failed", CountCell(failed));
     report.Fact("best_seconds", "best ms", MillisecondsCell(TrueBest(measured)));
     report.Fact("file", "file", TextCell(path_));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(machine_options_.max_isa));
   }
 
   std::string workload_, template_ = "direct", keep_, path_;

@@ -3,6 +3,7 @@
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/report/write_report.h"
 
@@ -50,7 +51,7 @@ class ReportCommand : public Command {
     report.Fact("verdict", "verdict", TextCell(written.verdict));
     report.Fact("report", "report", TextCell(request_.output_path));
     for (const std::string& missing : written.missing) report.Note("not in it: " + missing);
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

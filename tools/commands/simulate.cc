@@ -67,7 +67,7 @@ class SimulateCommand : public Command {
     const Table summary = SummaryTable();
     report.AddTable(summary);
     if (curve_) AddCurves(report.AddTable(CurveTable()));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     if (!csv_path_.empty()) {
       Table curves = CurveTable();
       AddCurves(curves);
@@ -216,7 +216,7 @@ class SimulateCommand : public Command {
              {"tuner", "tuner"},
              {"trials", "trials"},
              {"regret", "regret"},
-             {"bar", ""}}};
+             {"", "up to half"}}};
   }
 
   void AddCurves(Table& table) const {

@@ -10,6 +10,7 @@
 #include "templates/base/conv_template.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 
 namespace tilesmith {
@@ -86,7 +87,7 @@ class SpaceCommand : public Command {
                                        {"note", "layouts (in -> out), or why not"}}});
     for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu))
       Add(*conv_template, workload, cpu, report, summary);
-    report.Print(json_);
+    PrintResults(report, json_, cpu);
     return 0;
   }
 
@@ -115,7 +116,7 @@ class SpaceCommand : public Command {
                          fmt::format("Knobs of {}:", name),
                          {{"knob", "knob"}, {"values", "values"}, {"default", "default"}, {"help", ""}}});
     for (const Knob& knob : space.knobs()) {
-      knobs.AddRow({TextCell(knob.name), TextCell(fmt::format("{}", fmt::join(knob.values, " "))),
+      knobs.AddRow({TextCell(knob.name), Cell{knob.values, fmt::format("{}", fmt::join(knob.values, " "))},
                     CountCell(preset.Get(knob.name)), TextCell(knob.help)});
     }
   }

@@ -3,6 +3,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 
 namespace tilesmith {
@@ -38,7 +39,7 @@ class TasksCommand : public Command {
     const auto add_row = [&](const ConvTask& task) {
       table.AddRow({TextCell(WorkloadToString(task.workload)), TextCell(FusionText(task.workload)),
                     CountCell(task.count), RealCell(task.workload.flops() * 1e-9, 3),
-                    TextCell(SupportingTemplates(task.workload, cpu))});
+                    NamesCell(SupportingTemplates(task.workload, cpu))});
     };
     double total = 0;
     int64_t convs = 0;
@@ -55,7 +56,7 @@ class TasksCommand : public Command {
     report.Fact("distinct", "distinct", CountCell(int64_t(tasks.size())));
     report.Fact("fused", "fused alternatives", CountCell(int64_t(fused.size())));
     report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));
-    report.Print(json_);
+    PrintResults(report, json_, cpu);
     return 0;
   }
 

@@ -9,6 +9,7 @@
 #include "tools/cli/dump_code.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/commands/commands.h"
 #include "tools/tune/tune_model.h"
@@ -109,7 +110,7 @@ class TuneCommand : public Command {
     if (tuned.database_path) report.Fact("database", "database", TextCell(*tuned.database_path));
     report.Fact("elapsed_seconds", "elapsed", {tuned.elapsed_seconds, DurationText(tuned.elapsed_seconds)});
     AddDisturbance(report, tuned.disturbance);
-    report.Print(json_);
+    PrintResults(report, json_, request_.machine->target());
   }
 
   void DumpCode(const std::vector<TuneRow>& rows) const {

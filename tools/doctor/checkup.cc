@@ -33,7 +33,10 @@ Finding CheckIsa(const DevicePtr& machine) {
 
 Finding CheckThreads(const DevicePtr& machine, const cpu_set_t& usable) {
   const Target& cpu = machine->target();
-  Finding finding{"threads", fmt::format("{} of {} usable cores", machine->threads(), cpu.cores), ""};
+  Finding finding{"threads",
+                  fmt::format("{} of {} usable cores", machine->threads(), cpu.cores),
+                  "",
+                  {{"threads", double(machine->threads())}, {"cores", double(cpu.cores)}}};
   const int siblings = CoresSharedBy(usable);
   if (siblings > 0) {
     finding.advice = fmt::format(
@@ -80,8 +83,10 @@ Finding CheckHugePages() {
 
 Finding CheckLoad() {
   const double load = LoadAverage();
-  return {"load", fmt::format("{:.2f} (1 minute)", load),
-          load > 0.5 ? "something else has been running: stop it, or wait" : ""};
+  return {"load",
+          fmt::format("{:.2f} (1 minute)", load),
+          load > 0.5 ? "something else has been running: stop it, or wait" : "",
+          {{"load", load}}};
 }
 
 // p50 to p99 of fixed work, and what the hypervisor took meanwhile.
@@ -92,33 +97,37 @@ std::vector<Finding> CheckNoise(int threads) {
   const CpuTicks after = ReadCpuTicks();
   const double p50 = Quantile(samples, 0.5);
   const double spread = Quantile(samples, 0.99) / p50;
-  Finding noise{"noise", fmt::format("p99 is {:.1f}% above p50 of {:.0f} us", (spread - 1) * 100, p50 * 1e6),
-                ""};
+  Finding noise{"noise",
+                fmt::format("p99 is {:.1f}% above p50 of {:.0f} us", (spread - 1) * 100, p50 * 1e6),
+                "",
+                {{"p50_seconds", p50}, {"p99_share_above", spread - 1}}};
   if (spread > kQuiet) noise.advice = "timings vary: close other programs, or expect to measure longer";
   const double ticks = double(after.total - before.total);
   const double stolen = ticks > 0 ? double(after.steal - before.steal) / ticks : 0;
-  Finding steal{"steal", fmt::format("{:.2f}%", stolen * 100), ""};
+  Finding steal{"steal", fmt::format("{:.2f}%", stolen * 100), "", {{"share", stolen}}};
   if (stolen > kStolen) steal.advice = "the hypervisor gives these CPUs to others: prefer dedicated ones";
   return {noise, steal};
 }
 
 Finding CheckForkJoin(int threads) {
   const double region = ForkJoinSeconds(threads);
-  return {"fork-join", fmt::format("region {:.2f} us", region * 1e6),
+  return {"fork-join",
+          fmt::format("region {:.2f} us", region * 1e6),
           region > 10e-6
               ? "threads fall asleep between regions: see OpenMP above, and use no more threads than cores"
-              : ""};
+              : "",
+          {{"seconds", region}}};
 }
 
 // "barrier 0.06 us (p10 0.05, p90 0.30)", with this advice if it varies.
 Finding PlacementFinding(const std::string& name, const std::string& what, const std::vector<double>& samples,
                          const std::string& advice) {
   constexpr double kStill = 1.5;
-  const double p10 = Quantile(samples, 0.1), p90 = Quantile(samples, 0.9);
+  const double p10 = Quantile(samples, 0.1), p50 = Quantile(samples, 0.5), p90 = Quantile(samples, 0.9);
   return {name,
-          fmt::format("{} {:.2f} us (p10 {:.2f}, p90 {:.2f})", what, Quantile(samples, 0.5) * 1e6, p10 * 1e6,
-                      p90 * 1e6),
-          p90 > kStill * p10 ? advice : ""};
+          fmt::format("{} {:.2f} us (p10 {:.2f}, p90 {:.2f})", what, p50 * 1e6, p10 * 1e6, p90 * 1e6),
+          p90 > kStill * p10 ? advice : "",
+          {{"p10_seconds", p10}, {"p50_seconds", p50}, {"p90_seconds", p90}}};
 }
 
 // What passes from core to core, and whether two share one. Cores that are moved for minutes cannot be told
@@ -142,8 +151,10 @@ Finding CheckPeak(const DevicePtr& machine) {
   const double peak = MeasureFmaPeak(machine->target(), machine->threads());
   if (peak == 0) return {"FMA peak", "no code for this ISA", ""};
   const double one = MeasureFmaPeak(machine->target(), 1);
-  Finding finding{"FMA peak", fmt::format("{:.0f} GFLOP/s, {:.0f} with one thread", peak * 1e-9, one * 1e-9),
-                  ""};
+  Finding finding{"FMA peak",
+                  fmt::format("{:.0f} GFLOP/s, {:.0f} with one thread", peak * 1e-9, one * 1e-9),
+                  "",
+                  {{"flops", peak}, {"one_thread_flops", one}}};
   if (peak < 0.85 * one * machine->threads()) {
     finding.advice = "threads slow each other down: shared cores, or clocks that drop under load";
   }
@@ -151,7 +162,9 @@ Finding CheckPeak(const DevicePtr& machine) {
 }
 
 Finding CheckBandwidth(const DevicePtr& machine) {
-  return {"memory reads", fmt::format("{:.1f} GB/s", MemoryReadBandwidth(machine) * 1e-9), ""};
+  const double bandwidth = MemoryReadBandwidth(machine);
+  return {
+      "memory reads", fmt::format("{:.1f} GB/s", bandwidth * 1e-9), "", {{"bytes_per_second", bandwidth}}};
 }
 
 }  // namespace
@@ -165,7 +178,10 @@ std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) 
   findings.push_back(
       {"caches",
        fmt::format("L1d {}, L2 {}, L3 {}", Bytes(cpu.l1d_bytes), Bytes(cpu.l2_bytes), Bytes(cpu.l3_bytes)),
-       ""});
+       "",
+       {{"l1d_bytes", double(cpu.l1d_bytes)},
+        {"l2_bytes", double(cpu.l2_bytes)},
+        {"l3_bytes", double(cpu.l3_bytes)}}});
   findings.push_back(CheckThreads(machine, usable));
   findings.push_back(CheckGovernor());
   findings.push_back(CheckOpenMp());

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
@@ -45,11 +46,11 @@ class LogBestCommand : public Command {
                       CountCell(record->conditions.threads), TextCell(WeightsText(record->conditions)),
                       TextCell(LayoutsText(record->layouts)), MillisecondsCell(record->seconds),
                       RealCell(record->workload.flops() / record->seconds * 1e-9, 1),
-                      TextCell(record->template_name), TextCell(record->config.ToString())});
+                      TextCell(record->template_name), KnobsCell(record->config)});
       }
     }
     targets.AddTable(report);
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

@@ -1,6 +1,7 @@
 #include "tuner/records/distill.h"
 
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
 #include "tuner/records/replace_log.h"
@@ -36,7 +37,7 @@ class LogDistillCommand : public Command {
     report.Fact("records", "records", CountCell(int64_t(records.size())));
     report.Fact("kept", "kept", CountCell(int64_t(kept.size())));
     report.Fact("log", "log", TextCell(output_));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

@@ -4,6 +4,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
 #include "tuner/autotvm/autotvm.h"
@@ -46,7 +47,7 @@ class LogExportCommand : public Command {
     report.Fact("records", "records", CountCell(int64_t(records.size())));
     report.Fact("exported", "exported", CountCell(int64_t(lines.size())));
     report.Fact("log", "log", TextCell(output_));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

@@ -8,6 +8,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/tasks.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
@@ -53,9 +54,12 @@ class LogImportCommand : public Command {
     report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - same_tiles));
     report.Fact("skipped", "lines skipped", CountCell(problems_));
     report.Fact("log", "log", TextCell(output_));
-    if (!model_.model.empty()) report.Fact("tasks", "  tasks served", TextCell(served_));
+    if (!model_.model.empty()) {
+      report.Fact("tasks", "tasks", CountCell(tasks_));
+      report.Fact("served_tasks", "  served", CountCell(served_tasks_));
+    }
     report.Note("Their times are another machine's: log verify --retarget measures them on this one.");
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 
@@ -75,7 +79,8 @@ class LogImportCommand : public Command {
     if (adopted.empty())
       throw Error(ErrorCode::kNoCandidate, fmt::format("{}: none of its {} records is of a convolution of {}",
                                                        path_, imported.size(), model_.model));
-    served_ = fmt::format("{} of {}", served.size(), workloads.size());
+    tasks_ = int64_t(workloads.size());
+    served_tasks_ = int64_t(served.size());
     return adopted;
   }
 
@@ -108,7 +113,8 @@ class LogImportCommand : public Command {
   }
 
   ModelOptions model_;
-  std::string path_, output_, served_;
+  std::string path_, output_;
+  int64_t tasks_ = 0, served_tasks_ = 0;
   bool json_ = false;
   int64_t problems_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "tools/log/log_tables.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -48,12 +47,10 @@ std::string WeightsText(const MeasureConditions& conditions) {
   return conditions.cold_weights ? "cold" : "warm";
 }
 
-std::string FailuresText(const std::map<TrialStatus, int64_t>& failures) {
-  std::vector<std::string> texts;
-  texts.reserve(failures.size());
-  for (const auto& [status, count] : failures)
-    texts.push_back(fmt::format("{} {}", TrialStatusName(status), count));
-  return fmt::format("{}", fmt::join(texts, ", "));
+Cell FailuresCell(const std::map<TrialStatus, int64_t>& failures) {
+  Cell::Named<int64_t> counts;
+  for (const auto& [status, count] : failures) counts.emplace_back(TrialStatusName(status), count);
+  return CountsCell(std::move(counts));
 }
 
 void DeclareWorkload(Args& args, std::string* workload) {

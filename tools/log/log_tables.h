@@ -24,7 +24,7 @@ class TargetList {
 
 std::string WeightsText(const MeasureConditions& conditions);  // "warm", "cold"
 // "run_crash 2, wrong_answer 1", "" for none.
-std::string FailuresText(const std::map<TrialStatus, int64_t>& failures);
+Cell FailuresCell(const std::map<TrialStatus, int64_t>& failures);
 
 // --workload W. Throws Error(kUsage) when the text is no workload.
 void DeclareWorkload(Args& args, std::string* workload);

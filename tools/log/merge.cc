@@ -2,6 +2,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
 #include "tuner/records/log_scan.h"
@@ -43,7 +44,7 @@ class LogMergeCommand : public Command {
     TargetList(merger.targets()).AddTable(report);
     report.Fact("records", "records", CountCell(int64_t(lines.size())));
     report.Fact("log", "log", TextCell(output_));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

@@ -7,6 +7,7 @@
 #include "layouts/base/error.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/tasks.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
@@ -45,7 +46,7 @@ class LogShowCommand : public Command {
     Report report;
     AddSchedule(schedule, json_, report);
     if (asm_) report.Note(CodeText(schedule));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 

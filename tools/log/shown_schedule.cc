@@ -120,7 +120,7 @@ void AddSchedule(const ShownSchedule& s, bool json, Report& report) {
   const LayoutPair layouts = conv_template.Layouts(s.workload, s.config);
   report.Fact("workload", "workload", TextCell(WorkloadToString(s.workload)));
   report.Fact("template", "template", TextCell(s.template_name));
-  report.Fact("config", "config", TextCell(s.config.ToString()));
+  report.Fact("config", "config", KnobsCell(s.config));
   report.Fact("layouts", "layouts", TextCell(LayoutsText(layouts)));
   report.Fact("isa", "ISA", TextCell(std::string(IsaName(s.cpu.isa))));
   if (s.record) AddRecord(*s.record, report);

@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <set>
 
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
@@ -11,13 +9,6 @@
 
 namespace tilesmith {
 namespace {
-
-std::string TemplatesText(const std::map<std::string, int64_t>& templates) {
-  std::vector<std::string> texts;
-  texts.reserve(templates.size());
-  for (const auto& [name, count] : templates) texts.push_back(fmt::format("{} {}", name, count));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
 
 Cell OptionalCount(const std::optional<int64_t>& count) { return count ? CountCell(*count) : NoCell(); }
 
@@ -63,24 +54,24 @@ class LogStatsCommand : public Command {
     for (const TaskStats& stats : all) AddRow(stats, targets, table);
     targets.AddTable(report);
     AddTotals(records, all, report);
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
     return 0;
   }
 
  private:
   static void AddRow(const TaskStats& stats, const TargetList& targets, Table& table) {
     const std::optional<Record>& best = stats.best;
-    table.AddRow({targets.NumberOf(stats.target), TextCell(WorkloadToString(stats.workload)),
-                  CountCell(stats.conditions.threads), TextCell(WeightsText(stats.conditions)),
-                  CountCell(stats.trials), CountCell(stats.ok),
-                  best ? MillisecondsCell(best->seconds) : NoCell(),
-                  best ? RealCell(stats.workload.flops() / best->seconds * 1e-9, 1) : NoCell(),
-                  best ? TextCell(best->template_name) : NoCell(),
-                  best ? TextCell(LayoutsText(best->layouts)) : NoCell(),
-                  OptionalCount(stats.until_5_percent), OptionalCount(stats.until_2_percent),
-                  best ? PercentCell(double(stats.other_layouts) / double(stats.trials)) : NoCell(),
-                  CountCell(stats.layouts_purpose), TextCell(TemplatesText(stats.templates)),
-                  TextCell(FailuresText(stats.failures))});
+    table.AddRow(
+        {targets.NumberOf(stats.target), TextCell(WorkloadToString(stats.workload)),
+         CountCell(stats.conditions.threads), TextCell(WeightsText(stats.conditions)),
+         CountCell(stats.trials), CountCell(stats.ok), best ? MillisecondsCell(best->seconds) : NoCell(),
+         best ? RealCell(stats.workload.flops() / best->seconds * 1e-9, 1) : NoCell(),
+         best ? TextCell(best->template_name) : NoCell(),
+         best ? TextCell(LayoutsText(best->layouts)) : NoCell(), OptionalCount(stats.until_5_percent),
+         OptionalCount(stats.until_2_percent),
+         best ? PercentCell(double(stats.other_layouts) / double(stats.trials)) : NoCell(),
+         CountCell(stats.layouts_purpose), CountsCell({stats.templates.begin(), stats.templates.end()}),
+         FailuresCell(stats.failures)});
   }
 
   static void AddTotals(const std::vector<Record>& records, const std::vector<TaskStats>& all,
@@ -97,8 +88,8 @@ class LogStatsCommand : public Command {
     report.Fact("records", "records", CountCell(int64_t(records.size())));
     report.Fact("tasks_count", "tasks", CountCell(int64_t(all.size())));
     report.Fact("trials", "trials", CountCell(trials));
-    report.Fact("failures", "failures", TextCell(failures.empty() ? "none" : FailuresText(failures)));
-    report.Fact("tuners", "tuners", TextCell(fmt::format("{}", fmt::join(tuners, ", "))));
+    report.Fact("failures", "failures", FailuresCell(failures));
+    report.Fact("tuners", "tuners", NamesCell({tuners.begin(), tuners.end()}));
     report.Fact("first", "first", TextCell(span.first));
     report.Fact("last", "last", TextCell(span.last));
   }

@@ -13,6 +13,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
@@ -112,7 +113,7 @@ class LogVerifyCommand : public Command {
     report.Fact("slower", fmt::format("slower by more than {:g}%", tolerance_ * 100), CountCell(slower_));
     report.Fact("faster", fmt::format("faster by more than {:g}%", tolerance_ * 100), CountCell(faster_));
     if (!output_.empty()) report.Fact("log", "log", TextCell(output_));
-    report.Print(json_);
+    PrintResults(report, json_, CappedCpu(""));
   }
 
   void AddRow(const Verification& v, Table& table) {

@@ -1,7 +1,6 @@
 #include "tools/network/explain_report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -64,7 +63,7 @@ void AddOptionTable(Report& report, const ExplainedPlan& explained,
          MoreCell(SumOf(option, {TermKind::kOtherNode, TermKind::kOtherTransform})),
          MillisecondsCell(option.total_seconds),
          MoreCell(option.total_seconds - solved.best.predicted_seconds),
-         schedule.record ? TextCell(schedule.record->config.ToString()) : NoCell()});
+         schedule.record ? KnobsCell(schedule.record->config) : NoCell()});
   }
 }
 
@@ -86,8 +85,7 @@ void AddTries(Report& report, const LayoutTries& tries) {
   report.Fact("tried", "  tried", {tried, tried ? "yes" : "no"});
   report.Fact("trials", "  trials", CountCell(tries.trials));
   report.Fact("records", "  records", CountCell(tries.records));
-  const std::string failures = FailuresText(tries.failures);
-  report.Fact("failures", "  failures", TextCell(failures.empty() ? "none" : failures));
+  report.Fact("failures", "  failures", FailuresCell(tries.failures));
   if (tries.inaccurate > 0) report.Fact("inaccurate", "  not accurate enough", CountCell(tries.inaccurate));
   if (tries.ignored > 0)
     report.Fact("ignored", "  of other machines, threads or weights", CountCell(tries.ignored));
@@ -224,7 +222,7 @@ void AddLayoutSummary(Report& report, const ExplainedPlan& explained, const Layo
                   closest ? TextCell(ChoiceText(solved.graph(), closest->schedule)) : NoCell(),
                   closest ? MillisecondsCell(closest->schedule.predicted_seconds) : NoCell(),
                   closest ? MoreCell(closest->total_seconds - solved.best.predicted_seconds) : NoCell(),
-                  CountCell(tries.trials), TextCell(FailuresText(tries.failures))});
+                  CountCell(tries.trials), FailuresCell(tries.failures)});
   }
 }
 
@@ -251,7 +249,7 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
     const double total = plans[i].plan.predicted_seconds;
     table.AddRow({CountCell(int64_t(i) + 1), MillisecondsCell(total),
                   MoreCell(total - solved.best.predicted_seconds), CountCell(int64_t(changes.size())),
-                  TextCell(fmt::format("{}", fmt::join(texts, ", ")))});
+                  NamesCell(std::move(texts))});
   }
 }
 

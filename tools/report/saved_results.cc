@@ -4,6 +4,20 @@
 
 namespace tilesmith {
 
+namespace {
+
+// A text, or a config's knobs, which are an object of integers.
+nlohmann::ordered_json TextOrKnobs(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_object()) return TextOrNull(object, name);
+  nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
+  for (const auto& [knob, value] : found->items())
+    if (value.is_number_integer()) knobs[knob] = value;
+  return knobs;
+}
+
+}  // namespace
+
 void SavedResults::Add(const std::string& text, const std::string& source, const std::string& graph_hash) {
   nlohmann::json json = ParseJson(text);
   if (!json.is_object()) {
@@ -54,7 +68,7 @@ std::vector<nlohmann::ordered_json> SavedResults::Rows(const std::string& name,
   for (const nlohmann::json& object : *value) {
     if (!object.is_object()) continue;
     nlohmann::ordered_json row;
-    for (const char* text : texts) row[text] = TextOrNull(object, text);
+    for (const char* text : texts) row[text] = TextOrKnobs(object, text);
     for (const char* number : numbers) row[number] = NumberOrNull(object, number);
     rows.push_back(std::move(row));
   }

@@ -94,4 +94,4 @@ const layoutColours = (() => {
   return new Map(names.map((name, i) => [name, `var(--c${i % 8})`]));
 })();
 const colourOf = (layout) => layoutColours.get(layout) || 'var(--muted)';
-const configText = (config) => Object.entries(config || {}).map(([knob, value]) => `${knob}=${value}`).join(' ');
+const configText = (config) => typeof config === 'string' ? config : Object.entries(config || {}).map(([knob, value]) => `${knob}=${value}`).join(' ');

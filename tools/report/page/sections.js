@@ -34,7 +34,7 @@ const sections = [
         {title: 'ratio', of: (row) => row.ratio, text: ratio}, {title: 'p10', of: (row) => row.ratio_p10, text: ratio}, {title: 'p90', of: (row) => row.ratio_p90, text: ratio},
         {title: '% of peak', of: (row) => row.peak_share, text: (share) => (share * 100).toFixed(0)},
         {title: 'template', of: (row) => row.template}, {title: 'layouts', of: (row) => row.layouts}, {title: 'oneDNN’s', of: (row) => row.onednn_implementation || row.onednn_algorithm},
-        {title: 'config', of: (row) => row.config},
+        {title: 'config', of: (row) => configText(row.config)},
       ], layers, drawn));
     },
   },
