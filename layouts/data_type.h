@@ -117,7 +117,7 @@ template <> struct TypeOf<bool> { static constexpr DataType kType = DataType::kB
 template <typename T>
 constexpr DataType kDataTypeOf = data_type_detail::TypeOf<std::remove_cv_t<T>>::kType;
 
-// What VisitType passes: `typename decltype(tag)::Type` is the element's C++ type.
+// What VisitType passes: its member Type is the C++ type of the elements.
 template <typename T>
 struct TypeTag {
   using Type = T;

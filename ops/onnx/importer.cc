@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "layouts/base/error.h"
@@ -101,12 +102,50 @@ std::optional<ModelNode> TakeNode(onnx::NodeProto& proto, NodeImporter& importer
   }
 }
 
-std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model) {
+constexpr int kMaxCallDepth = 256;  // of functions that call functions
+
+// Functions may call each other, but none may come back to itself: ONNX forbids it, and it would have no end.
+class RecursionCheck {
+ public:
+  RecursionCheck(const ModelFunctions& functions, const std::string& source)
+      : functions_(functions), source_(source) {
+    for (const auto& [type, body] : functions_) Visit(type, body);
+  }
+
+ private:
+  void Visit(const std::string& type, const NodeList& body) {
+    const auto [entry, first] = ends_.emplace(type, false);
+    if (entry->second) return;
+    if (!first)
+      throw Error(ErrorCode::kBadModel, fmt::format("{}: its function \"{}\" calls itself", source_, type));
+    if (++depth_ > kMaxCallDepth)
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("{}: its functions call each other over {} deep", source_, kMaxCallDepth));
+    VisitCalls(body);
+    --depth_;
+    ends_[type] = true;
+  }
+  void VisitCalls(const NodeList& body) {
+    for (const ModelNode& node : body.nodes) {
+      const auto called = functions_.find(node.op_type);
+      if (called != functions_.end()) Visit(called->first, called->second);
+      for (const auto& [name, inner] : node.bodies) VisitCalls(*inner);
+    }
+  }
+
+  const ModelFunctions& functions_;
+  const std::string& source_;
+  int depth_ = 0;
+  std::map<std::string, bool, std::less<>> ends_;  // false while its calls are looked at
+};
+
+std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model, const std::string& source) {
   if (model.functions_size() == 0) return nullptr;
   auto functions = std::make_shared<ModelFunctions>();
   for (const onnx::FunctionProto& function : model.functions()) {
     functions->insert_or_assign(QualifiedType(function.domain(), function.name()), MakeNodeList(function));
   }
+  RecursionCheck(*functions, source);
   return functions;
 }
 
@@ -124,7 +163,7 @@ Graph ImportModel(onnx::ModelProto model, const std::string& source, const Impor
   CheckOpset(opset, source);
   onnx::GraphProto& proto = *model.mutable_graph();
   NodeImporter importer(Graph(std::filesystem::path(source).stem().string(), options.limits),
-                        {source, opset, FunctionsOf(model)});
+                        {source, opset, FunctionsOf(model, source)});
   AddConstants(proto, options, importer);
   CheckOptions(proto, source, options);
   AddInputs(proto, source, options, importer);

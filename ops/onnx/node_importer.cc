@@ -27,7 +27,7 @@ constexpr std::string_view kUnchangedOperators[] = {
 constexpr int64_t kOperationsPerElement = 64;
 // Nodes written in the place of others, with the tensors that they read: loops unrolled, functions and
 // branches inlined.
-constexpr int64_t kMaxExpansion = 1 << 20;
+constexpr int64_t kMaxExpansion = 1 << 19;
 
 int64_t SizeOf(const ModelNode& node) {
   int64_t size = 1 + std::ssize(node.inputs) + std::ssize(node.outputs);
