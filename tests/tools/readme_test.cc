@@ -1,8 +1,6 @@
-// The pages, README.md in every folder that has one and the pages of results, say what is so: each line of
-// their
-// ```sh blocks that starts with tilesmith is run, in the order of the page, in a directory for the page; what
-// they name in the tree is there, and their links lead somewhere. What makes commands slow is scaled down,
-// nothing else is changed.
+// The pages, all .md files of the tree, say what is so: each line of their ```sh blocks that starts with
+// tilesmith is run, in the order of the page, in a directory for the page; what they name in the tree is there,
+// and their links lead somewhere. What makes commands slow is scaled down, nothing else is changed.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -39,6 +37,7 @@ const std::vector<std::string> kNotRun{"git ",
                                        "tools/report/pictures",
                                        "ctest",
                                        "export PATH",
+                                       "tools/docs",
                                        "tools/json/check",
                                        "tools/package",
                                        "tools/ort/fetch",
@@ -61,8 +60,7 @@ std::vector<std::string> Pages() {
   for (fs::recursive_directory_iterator entry(kRoot), end; entry != end; ++entry) {
     const std::string path = fs::relative(entry->path(), kRoot).string(), name = entry->path().filename();
     if (entry.depth() == 0 && entry->is_directory() && IsLeftBehind(name)) entry.disable_recursion_pending();
-    const bool of_results = path.starts_with("tools/results/") && name.ends_with(".md");
-    if (name == "README.md" || of_results) pages.push_back(path);
+    if (name.ends_with(".md")) pages.push_back(path);
   }
   std::ranges::sort(pages);
   return pages;
