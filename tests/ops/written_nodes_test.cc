@@ -179,7 +179,7 @@ TEST(WrittenNodes, LoopsAreUnrolled) {
   EXPECT_THAT(F(outputs[1]), ElementsAre(2, 10, 4, 20, 8, 40));
   OnnxModel endless = LoopModel();
   endless.Weight("count", {}, onnx::TensorProto::INT64).add_int64_data(INT64_MAX);
-  EXPECT_THAT(ImportError(endless), AllOf(HasSubstr("Loop"), HasSubstr("its function \"local.Again\" calls itself")));
+  EXPECT_THAT(ImportError(endless), AllOf(HasSubstr("Loop"), HasSubstr("amount to more than")));
 }
 
 TEST(WrittenNodes, TheBranchThatIsTakenIsInlined) {
