@@ -1,8 +1,11 @@
 // The pages, all .md files of the tree, say what is so: each line of their ```sh blocks that starts with
 // tilesmith is run, in the order of the page, in a directory for the page; what they name in the tree is there,
 // and their links lead somewhere. What makes commands slow is scaled down, nothing else is changed.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -46,7 +49,11 @@ const std::vector<std::string> kNotRun{"git ",
                                        "docker ",
                                        "tools/results/pages",
                                        "tools/fuzz",
-                                       "build-fuzz/"};
+                                       "build-fuzz/",
+                                       "ssh ",
+                                       "TILESMITH_CHAOS_KILLS=",
+                                       "TILESMITH_FARM_CSV=",
+                                       "TILESMITH_PARTITION_SECONDS="};
 
 // Top-level folders that are not of the tree: builds, and what scripts leave.
 bool IsLeftBehind(const std::string& folder) {
@@ -97,6 +104,12 @@ std::vector<Line> CommandLines(const std::string& page) {
     commands.push_back(std::move(line));
   }
   return commands;
+}
+
+// What a farm's page has the reader start and leave running.
+bool IsServer(const std::string& command) {
+  return command.starts_with("redis-server ") ||
+         (command.starts_with("tilesmith worker ") && command.find("--list") == std::string::npos);
 }
 
 bool IsOurs(const std::string& command) {
@@ -157,21 +170,56 @@ class PageTest : public testing::TestWithParam<std::string> {
   }
 
   void Run(const std::string& command) {
-    const std::string text = ScaledDown(command);
-    const ProgramResult result = RunProgram({"bash", "-c", "PATH=$PWD/build:$PATH; " + text},
-                                            {here_.string(), {"XDG_DATA_HOME=" + here_.string()}});
+    const std::string text = OnThisFarm(ScaledDown(command));
+    const ProgramResult result = RunProgram(Shell(text), Here());
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
+  }
+
+  static std::vector<std::string> Shell(const std::string& text) {
+    return {"bash", "-c", "PATH=$PWD/build:$PATH; " + text};
+  }
+  ProgramOptions Here() const {
+    return {here_.string(), {"XDG_DATA_HOME=" + here_.string(), "REDISCLI_AUTH=of-the-page"}};
+  }
+
+  // A farm on a socket in the page's directory, in the foreground.
+  std::string OnThisFarm(std::string text) const {
+    const std::string socket = (here_ / "farm.sock").string();
+    text = std::regex_replace(text, std::regex("redis://queue:[0-9]+/0"), "unix://" + socket);
+    if (!text.starts_with("redis-server ")) return text;
+    text = std::regex_replace(text, std::regex("--port [0-9]+"), "--port 0 --unixsocket " + socket);
+    return std::regex_replace(text, std::regex("--daemonize yes"), "--daemonize no");
+  }
+
+  // Until a worker is there to be asked, once the servers that it takes are started.
+  void Serve(const std::string& command) {
+    servers_.push_back(std::make_unique<BackgroundProgram>(Shell("exec " + OnThisFarm(command)), Here()));
+    const std::string wanted = IsOurs(command) ? "\"alive\": 1" : "\"alive\": 0";
+    const std::string list = OnThisFarm("tilesmith worker --farm redis://queue:6379/0 --list --json");
+    std::string seen;
+    for (int i = 0; i < 300 && seen.find(wanted) == std::string::npos; ++i) {
+      if (i > 0) usleep(100000);
+      seen = RunProgram(Shell(list), Here()).out;
+    }
+    EXPECT_THAT(seen, testing::HasSubstr(wanted)) << command;
   }
 
   const TemporaryDirectory directory_;
   const fs::path here_ = directory_.path();
   const bool has_models_ = fs::exists(kRoot / "models");
+  const bool has_redis_ = RunProgram({"bash", "-c", "command -v redis-server"}).exit_code == 0;
+  std::vector<std::unique_ptr<BackgroundProgram>> servers_;
 };
 
 TEST_P(PageTest, EveryCommandLineWorks) {
   for (const Line& command : CommandLines(GetParam())) {
     SCOPED_TRACE(GetParam() + ":" + std::to_string(command.number) + ": " + command.text);
-    if (!IsOurs(command.text)) {
+    const bool of_farm = IsServer(command.text) || command.text.find("--farm ") != std::string::npos;
+    if (of_farm && !has_redis_) {
+      std::printf("skipped, redis-server is not installed: %s\n", command.text.c_str());
+    } else if (IsServer(command.text)) {
+      Serve(command.text);
+    } else if (!IsOurs(command.text)) {
       const bool known = std::ranges::any_of(
           kNotRun, [&](const std::string& start) { return command.text.starts_with(start); });
       EXPECT_TRUE(known) << "neither tilesmith nor a documented exception";

@@ -37,6 +37,7 @@ const std::map<std::string, std::vector<std::string>> kConfined{
     {"nlohmann", {"tuner/", "graph_tuner/", "tools/"}},
     {"CLI/", {"tools/"}},
     {"zip.h", {"tools/cli/npz"}},
+    {"hiredis", {"tuner/farm/redis"}},
     {"pybind11", {"tools/api/python/"}},
     {"onnxruntime", {"tools/ort/plugin/"}},
 };

@@ -16,6 +16,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeReportCommand());
   commands.push_back(MakeExportModelCommand());
   commands.push_back(MakeMeasureSpaceCommand());
+  commands.push_back(MakeWorkerCommand());
   commands.push_back(MakeSimulateCommand());
   commands.push_back(MakeCostModelCommand());
   commands.push_back(MakeLogCommand());

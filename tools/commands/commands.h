@@ -19,6 +19,7 @@ std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReportCommand();
 std::unique_ptr<Command> MakeExportModelCommand();
 std::unique_ptr<Command> MakeMeasureSpaceCommand();
+std::unique_ptr<Command> MakeWorkerCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeCostModelCommand();
 std::unique_ptr<Command> MakeLogCommand();

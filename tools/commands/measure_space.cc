@@ -4,13 +4,13 @@
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
+#include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
-#include "tuner/measure/process_measurer.h"
 #include "tuner/simulation/exhaustive.h"
 
 namespace tilesmith {
@@ -35,13 +35,15 @@ class MeasureSpaceCommand : public Command {
     args.Flag("--cold", &cold_, "Weights come from memory");
     args.NonNegative("--seed", &seed_, "Of the order and of the data (default 1)");
     DeclareMachineOptions(args, &machine_options_);
+    DeclareFarm(args, &farm_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
     RequireWritable(path_);
-    const DevicePtr machine = OpenMachine(machine_options_);
+    const WorkSinks sinks = SinksOf(progress_);
+    const auto [machine, measurer] = OpenMeasuring(farm_, machine_options_, sinks);
     ExhaustiveRequest request;
     request.session.workload = ParseWorkload(workload_);
     request.session.cpu = machine->target();
@@ -58,8 +60,7 @@ class MeasureSpaceCommand : public Command {
     request.knobs = Restrict(whole, ParseRestrictions(keep_));
     CheckSize(request.knobs);
     CatchInterrupts();
-    ProcessMeasurer measurer({"/proc/self/exe", "measure-worker"});
-    const MeasuredSpace measured = MeasureExhaustively(request, measurer, Sinks());
+    const MeasuredSpace measured = MeasureExhaustively(request, *measurer, Sinks());
     progress_.Clear();
     WriteMeasuredSpace(measured, path_);
     Print(measured);
@@ -101,6 +102,7 @@ class MeasureSpaceCommand : public Command {
 
   std::string workload_, template_ = "direct", keep_, path_;
   MachineOptions machine_options_;
+  FarmOptions farm_;
   int64_t seed_ = 1;
   bool cold_ = false, json_ = false;
   ProgressLine progress_;

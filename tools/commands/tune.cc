@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "layouts/base/error.h"
@@ -7,6 +9,7 @@
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/dump_code.h"
+#include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
@@ -29,7 +32,8 @@ class TuneCommand : public Command {
   std::string_view Examples() const override {
     return "tilesmith tune resnet50 -o resnet50.jsonl --time-budget 8m\n"
            "tilesmith tune ic256ih14oc256oh14kh3ph1+bias+relu -o conv.jsonl --trials 500 --tuner random\n"
-           "tilesmith tune model.onnx -o model.jsonl --resume";
+           "tilesmith tune model.onnx -o model.jsonl --resume\n"
+           "tilesmith tune resnet50 -o resnet50.jsonl --farm redis://queue:6379/0";
   }
 
   void Declare(Args& args) override {
@@ -63,6 +67,7 @@ class TuneCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
+    DeclareFarm(args, &farm_, true);
     args.Group("Output");
     args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)");
     args.Text("--dump-code", &dump_directory_, "Write the machine code of each task's best config here");
@@ -83,13 +88,53 @@ class TuneCommand : public Command {
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
     request_.seed = uint64_t(seed_);
+    if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm();
     request_.machine = OpenMachine(machine_options_);
     request_.targets = LoadTargetsToTune(target_);
     CatchInterrupts();
+    return Tune();
+  }
+
+ private:
+  // The classes one after the other, each learning from the logs of those before.
+  int TuneOnFarm() {
+    const std::vector<FarmClass> classes = ChosenClasses(farm_);
+    const std::string log_path = request_.log_path;
+    const double end = request_.begin + request_.time_budget;
+    request_.targets = LoadTargetsToTune(target_);
+    CatchInterrupts();
+    int code = 0;
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const FarmClass& farm_class = classes[i];
+      if (i > 0) request_.begin = NowSeconds();
+      request_.time_budget = std::max(0.0, end - request_.begin) / static_cast<double>(classes.size() - i);
+      request_.machine = OpenFarmMachine(farm_class, machine_options_);
+      if (farm_.class_name == "all") {
+        std::filesystem::path path(log_path);
+        path.replace_extension();
+        request_.log_path =
+            path.string() + "." + farm_class.name + std::filesystem::path(log_path).extension().string();
+      }
+      // So many that no worker waits for long while the last ones of a batch are measured.
+      constexpr int kEach = 8;
+      request_.options.batch = std::max(TuneOptions().batch, kEach * farm_class.workers);
+      class_ = farm_class.name;
+      code = std::max(code, Tune(&farm_class));
+      request_.history_paths.push_back(request_.log_path);
+    }
+    return code;
+  }
+
+  int Tune(const FarmClass* farm_class = nullptr) {
     TuneView view;
     const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
                              .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
                              .stop = &InterruptFlag()};
+    if (farm_class != nullptr) {
+      request_.measure_elsewhere = [&](const std::function<void()>& sync) {
+        return MakeFarmMeasurer(farm_, *farm_class, sinks, sync);
+      };
+    }
     const TunedModel tuned =
         TuneModel(request_, sinks,
                   [&](std::span<const TuneRow> rows, const NetworkProgress& at) { view.Show(rows, at); });
@@ -100,16 +145,16 @@ class TuneCommand : public Command {
     return 0;
   }
 
- private:
   void Print(const TunedModel& tuned) const {
     Report report;
     report.Fact("threads", "threads", CountCell(request_.machine->threads()));
+    if (!class_.empty()) report.Fact("class", "class", TextCell(class_));
     AddTuningTable(report, tuned.rows);
     AddNetworkTotal(report, tuned.rows, tuned.network_seconds);
     report.Fact("log", "log", TextCell(request_.log_path));
     if (tuned.database_path) report.Fact("database", "database", TextCell(*tuned.database_path));
     report.Fact("elapsed_seconds", "elapsed", {tuned.elapsed_seconds, DurationText(tuned.elapsed_seconds)});
-    AddDisturbance(report, tuned.disturbance);
+    if (!request_.measure_elsewhere) AddDisturbance(report, tuned.disturbance);
     PrintResults(report, json_, request_.machine->target());
   }
 
@@ -139,6 +184,8 @@ class TuneCommand : public Command {
 
   TargetOptions target_;
   MachineOptions machine_options_;
+  FarmOptions farm_;
+  std::string class_;  // of a farm, that is tuned for
   TuneModelRequest request_;
   int64_t seed_ = 1;
   bool resume_ = false, overwrite_ = false, json_ = false, no_database_ = false, no_fusion_ = false,

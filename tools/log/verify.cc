@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
+#include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
@@ -17,7 +18,6 @@
 #include "tools/cli/targets.h"
 #include "tools/log/log_commands.h"
 #include "tools/log/log_tables.h"
-#include "tuner/measure/process_measurer.h"
 #include "tuner/records/log.h"
 
 namespace tilesmith {
@@ -54,12 +54,15 @@ class LogVerifyCommand : public Command {
               "Records of other machines too: as new ones of this machine, with --threads threads");
     args.Text("-o,--output", &output_, "Append what was measured to this log");
     DeclareMachineOptions(args, &machine_options_);
+    DeclareFarm(args, &farm_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     tolerance_ = ParsePercent("--tolerance", tolerance_text_);
-    const DevicePtr machine = OpenMachine(machine_options_);
+    ProgressLine progress;
+    const WorkSinks sinks = SinksOf(progress);
+    const auto [machine, measurer] = OpenMeasuring(farm_, machine_options_, sinks);
     const std::vector<Record> best = FastestRecords(OfWorkload(LoadRecords(paths_), workload_), top_);
     VerifyRequest request;
     request.cpu = machine->target();
@@ -67,17 +70,18 @@ class LogVerifyCommand : public Command {
     request.retarget = retarget_;
     request.tolerance = tolerance_;
     CatchInterrupts();
-    Print(Measure(best, request));
+    const std::vector<Verification> all = Measure(best, request, *measurer, progress);
+    progress.Clear();
+    Print(all);
     if (Interrupted()) throw Error(ErrorCode::kInterrupted, "interrupted");
     return ExitCode();
   }
 
  private:
-  std::vector<Verification> Measure(const std::vector<Record>& records, const VerifyRequest& request) const {
+  std::vector<Verification> Measure(const std::vector<Record>& records, const VerifyRequest& request,
+                                    Measurer& measurer, ProgressLine& progress) const {
     std::optional<LogWriter> log;
     if (!output_.empty()) log.emplace(output_);
-    ProcessMeasurer measurer({"/proc/self/exe", "measure-worker"});
-    ProgressLine progress;
     const double begin = NowSeconds();
     VerifySinks sinks;
     sinks.should_stop = Interrupted;
@@ -168,6 +172,7 @@ class LogVerifyCommand : public Command {
   int64_t top_ = 1;
   bool strict_ = false, retarget_ = false, json_ = false;
   MachineOptions machine_options_;
+  FarmOptions farm_;
 
   double tolerance_ = 0;
   int64_t right_ = 0, wrong_ = 0, slower_ = 0, faster_ = 0;

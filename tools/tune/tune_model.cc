@@ -13,8 +13,12 @@ TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const Sho
   NetworkTuneOptions options;
   options.seed = request.seed;
   const std::vector<std::string> worker = request.worker;
+  const auto measure_elsewhere = request.measure_elsewhere;
   TuningTasks tuning(std::move(request), sinks);
-  ProcessMeasurer measurer(worker);
+  ProcessMeasurer here(worker);
+  std::unique_ptr<Measurer> elsewhere;
+  if (measure_elsewhere) elsewhere = measure_elsewhere([&] { tuning.SyncLog(); });
+  Measurer& measurer = elsewhere ? *elsewhere : here;
   const std::vector<NetworkTask> tasks = tuning.Make();
   options.trials = tuning.PlannedTrials();
   if (!tuning.is_network()) options.most_share = 1;
@@ -24,7 +28,7 @@ TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const Sho
   network_sinks.on_record = [&](const Record& record) { tuning.Log(record); };
   network_sinks.on_progress = [&](NetworkProgress at) {
     if (!tuning.is_network()) at.network_seconds = 0;
-    tuning.rows()[at.task].disturbance += tuning.watch().EndInterval(measurer.worker_pid());
+    if (!elsewhere) tuning.rows()[at.task].disturbance += tuning.watch().EndInterval(here.worker_pid());
     if (on_progress) on_progress(tuning.rows(), at);
   };
   network_sinks.should_stop = [&] { return IsStopped(sinks.stop); };

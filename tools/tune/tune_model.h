@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,10 @@ struct TuneModelRequest {
   std::string database_path = {};  // "": the user's
   // The measuring worker's command line.
   std::vector<std::string> worker = {"/proc/self/exe", "measure-worker"};
+  // Where other machines measure: makes what measures there instead, for machines like `machine`, which this
+  // one need not be. It is given what syncs the log. Neither oneDNN is timed here then, nor this machine
+  // watched.
+  std::function<std::unique_ptr<Measurer>(const std::function<void()>& sync)> measure_elsewhere = {};
 };
 
 using ShowTuning = std::function<void(std::span<const TuneRow>, const NetworkProgress&)>;

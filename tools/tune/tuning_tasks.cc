@@ -78,6 +78,7 @@ void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
 void TuningTasks::MeasureBaselines(const std::vector<ConvTask>& tasks) {
   constexpr double kShare = 0.2;
   for (const ConvTask& task : tasks) rows_.push_back({task, IsCold(task), std::nullopt, false, {}, {}});
+  if (request_.measure_elsewhere) return;
   const PinnedTeam team(machine_);
   WarnIfDisturbed(machine_, sinks_);
   if (!request_.baselines) return;

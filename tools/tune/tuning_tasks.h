@@ -30,6 +30,7 @@ class TuningTasks {
   const std::vector<Record>& known_records() const { return records_; }
   // Appends a new record.
   void Log(const Record& record);
+  void SyncLog() { log_->Sync(); }
   // The results of the rows; the database is told, unless it was stopped.
   void Finish(NetworkResult result);
 

@@ -46,14 +46,14 @@ struct TrialResult {
   std::optional<double> error = std::nullopt;  // as in Record
   bool early_stopped = false;
   double build_seconds = 0;
-  Target target;  // what it was measured on, by the word of who measured it
+  Target target;            // what it was measured on, by the word of who measured it
+  std::string worker = {};  // who that was, where there are several
 };
 
 // A trial in flight.
 using Ticket = uint64_t;
 
 // A queue of trials. One thread at a time.
-
 class Measurer {
  public:
   virtual ~Measurer() = default;
@@ -67,6 +67,9 @@ class Measurer {
   virtual Ticket Submit(const TrialRequest& request) = 0;
   // Waits for a trial to be done, whichever is first. Precondition: one is in flight.
   virtual std::pair<Ticket, TrialResult> Next() = 0;
+  // From true to false, trials are to be compared with each other: where there are several machines, one
+  // takes them all, unless it is lost. Precondition: none is in flight.
+  virtual void KeepTogether(bool /*together*/) {}
 };
 
 }  // namespace tilesmith

@@ -1,6 +1,8 @@
 #include "tuner/measure/pooled_trials.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "tuner/measure/estimator.h"
@@ -15,10 +17,27 @@ TrialResult Pooled(const TrialResult& before, TrialResult again) {
   return again;
 }
 
+namespace {
+
+class Together {
+ public:
+  explicit Together(Measurer& measurer) : measurer_(measurer) { measurer_.KeepTogether(true); }
+  ~Together() { measurer_.KeepTogether(false); }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+ private:
+  Measurer& measurer_;
+};
+
+}  // namespace
+
 std::vector<TrialResult> MeasureInTurns(std::span<const TrialRequest> requests, int rounds,
                                         Measurer& measurer, const std::function<bool()>& stopped) {
+  const Together together(measurer);
   std::vector<TrialResult> results(requests.size());
-  for (int round = 0; round < rounds; ++round) {
+  std::set<std::string> machines;
+  for (int round = 0, restarts_left = 3; round < rounds; ++round) {
     std::vector<TrialResult> after = results;
     std::vector<size_t> asked;
     bool is_stopped = false;
@@ -32,9 +51,16 @@ std::vector<TrialResult> MeasureInTurns(std::span<const TrialRequest> requests, 
     };
     RunTrials(measurer, next, [&](size_t index, TrialResult result) {
       const size_t i = asked[index];
+      if (result.status == TrialStatus::kOk) machines.insert(result.worker);
       after[i] = Pooled(results[i], std::move(result));
     });
     if (is_stopped) return results;
+    if (machines.size() > 1 && restarts_left-- > 0) {
+      results.assign(requests.size(), {});
+      machines.clear();
+      round = -1;
+      continue;
+    }
     results = std::move(after);
   }
   return results;

@@ -12,18 +12,18 @@ namespace {
 
 std::string Beginning(const std::string& text) { return fmt::format("\"{}\"", text.substr(0, 80)); }
 
-std::string NameOf(const Target& target) {
+}  // namespace
+
+std::string MachineKind(const Target& target) {
   return fmt::format("{} {} ({}, tilesmith {})", target.device, target.model, IsaName(target.isa),
                      target.version);
 }
-
-}  // namespace
 
 std::string WhyNotMeasuredOn(const Target& target, const MeasureSession& session) {
   const Target& asked = session.cpu;
   const bool fits = target.device == asked.device && target.model == asked.model && target.isa >= asked.isa &&
                     target.version == asked.version;
-  return fits ? "" : fmt::format("is {}, asked for {}", NameOf(target), NameOf(asked));
+  return fits ? "" : fmt::format("is {}, asked for {}", MachineKind(target), MachineKind(asked));
 }
 
 // The next message before the deadline; false when the worker is gone.

@@ -14,6 +14,9 @@ namespace tilesmith {
 constexpr double kWorkerStartSeconds = 60;
 constexpr double kWorkerSessionSeconds = 600;
 
+// A machine in words, as far as records of it stay apart from others': "cpu AMD EPYC (avx512, tilesmith
+// 0.1.0)".
+std::string MachineKind(const Target& target);
 // Why trials of the session cannot be measured on this machine, or "".
 std::string WhyNotMeasuredOn(const Target& target, const MeasureSession& session);
 

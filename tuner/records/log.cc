@@ -56,6 +56,11 @@ void LogWriter::Close() {
   fd_ = -1;
 }
 
+// A pipe has nothing to sync; what a disk lost it says at the next write as well.
+void LogWriter::Sync() {
+  if (fd_ >= 0) fdatasync(fd_);
+}
+
 // Whether the open file is still the one at the path.
 bool LogWriter::HasPath() const {
   struct stat opened, named;

@@ -23,6 +23,8 @@ class LogWriter {
   LogWriter& operator=(const LogWriter&) = delete;
 
   void Append(const Record& record);
+  // Returns when what was appended is on the disk, where the file is on one.
+  void Sync();
   const std::string& path() const { return path_; }
   // How often the file was found removed or replaced.
   int times_lost() const { return times_lost_; }

@@ -13,6 +13,7 @@ FuzzTarget AutotvmTarget();
 FuzzTarget ConfigTarget();
 FuzzTarget CostsTarget();
 FuzzTarget DatabaseTarget();
+FuzzTarget FarmTarget();
 FuzzTarget LogFileTarget();
 FuzzTarget LogLineTarget();
 FuzzTarget ModelOptionsTarget();

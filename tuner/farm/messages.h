@@ -1,0 +1,70 @@
+// What lies in a farm's streams: trials that a coordinator asks for and answers that workers give, in fields
+// that carry messages of tuner/measure/protocol.h; and what a worker tells of itself.
+//
+// Whoever reaches the Redis can write anything there. Readers take what is right and refuse the rest.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "layouts/measure/core_placement.h"
+#include "tuner/measure/measurer.h"
+
+namespace tilesmith {
+
+// Of an entry of a stream, or of a hash.
+using FarmFields = std::map<std::string, std::string>;
+
+// One that its coordinator waits for. `session` and `trial` are texts of a SessionMessage and a TrialMessage.
+struct FarmTrial {
+  std::string id, coordinator;
+  std::string session, trial;
+};
+
+// `ready` and `answer` are texts of a ReadyMessage, which says what machine it was, and of a ResultMessage or
+// an ErrorMessage.
+struct FarmAnswer {
+  std::string id, worker;
+  std::string ready, answer;
+};
+
+// A worker as `tilesmith worker --list` shows it.
+struct FarmWorker {
+  std::string id, class_name, host;
+  Target target;
+  double peak_flops = 0;  // MeasureFmaPeak of all its cores; 0: unknown
+  CorePlacement cores;    // how far they are apart
+  std::string doing;      // "idle", or what it measures
+  int64_t trials = 0, failures = 0;
+  int64_t refused = 0;  // messages that were none, or asked for what it does not do
+  double trials_per_second = 0;
+  // By whoever lists it, not by its own word.
+  bool alive = false;
+  double silent_seconds = 0;  // since it was last heard of
+};
+
+FarmFields ToFields(const FarmTrial& trial);
+FarmFields ToFields(const FarmAnswer& answer);
+FarmFields ToFields(const FarmWorker& worker);
+// Throw Error(kUsage) naming the field that is missing, too long, or wrong.
+FarmTrial FarmTrialFrom(const FarmFields& fields);
+FarmAnswer FarmAnswerFrom(const FarmFields& fields);
+FarmWorker FarmWorkerFrom(const std::string& id, const FarmFields& fields);
+
+// Of a workload, config, conditions, version and how often the same was asked for before, and of all else
+// that a trial's result depends on: 16 hexadecimal digits.
+std::string FarmTrialId(const MeasureSession& session, const TrialRequest& request, int repetition);
+
+// Why a worker on this machine does not take the session, or "": another machine or version, more threads
+// than cores, limits beyond what anyone would ask for.
+std::string WhyRefused(const MeasureSession& session, const Target& own);
+
+// Letters, digits and ".-_", 1 to 64 of them: what classes, workers and coordinators are called. "all" is not
+// one's name.
+bool IsFarmName(std::string_view name);
+// A class of equal machines by default: "amd-epyc-9r14-avx512".
+std::string DefaultClass(const Target& target);
+
+}  // namespace tilesmith

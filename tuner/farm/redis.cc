@@ -1,0 +1,190 @@
+#include "tuner/farm/redis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "layouts/base/error.h"
+#include "layouts/measure/clock.h"
+
+#ifdef TILESMITH_HIREDIS
+#include <dlfcn.h>
+#include <hiredis/hiredis.h>
+#endif
+
+namespace tilesmith {
+
+// The connection failed, or the server is not ready yet: what may be tried again.
+struct Redis::Lost {
+  std::string why;
+};
+
+#ifdef TILESMITH_HIREDIS
+namespace {
+
+constexpr double kConnectSeconds = 3;
+constexpr double kReplySeconds = 5;
+
+struct Hiredis {
+  decltype(&redisConnectWithTimeout) connect = nullptr;
+  decltype(&redisConnectUnixWithTimeout) connect_unix = nullptr;
+  decltype(&redisSetTimeout) set_timeout = nullptr;
+  decltype(&redisEnableKeepAlive) keep_alive = nullptr;
+  decltype(&redisCommandArgv) command = nullptr;
+  decltype(&freeReplyObject) free_reply = nullptr;
+  decltype(&redisFree) free_context = nullptr;
+};
+
+template <typename Function>
+void Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr)
+    throw Error(ErrorCode::kEnvironment, fmt::format("{} has no {}", TILESMITH_HIREDIS, name));
+}
+
+Hiredis LoadHiredis() {
+  void* const library = dlopen(TILESMITH_HIREDIS, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw Error(ErrorCode::kEnvironment,
+                fmt::format("a farm needs {}, which is not installed: {}", TILESMITH_HIREDIS, dlerror()));
+  }
+  Hiredis hiredis;
+  Find(library, "redisConnectWithTimeout", hiredis.connect);
+  Find(library, "redisConnectUnixWithTimeout", hiredis.connect_unix);
+  Find(library, "redisSetTimeout", hiredis.set_timeout);
+  Find(library, "redisEnableKeepAlive", hiredis.keep_alive);
+  Find(library, "redisCommandArgv", hiredis.command);
+  Find(library, "freeReplyObject", hiredis.free_reply);
+  Find(library, "redisFree", hiredis.free_context);
+  return hiredis;
+}
+
+const Hiredis& Library() {
+  static const Hiredis hiredis = LoadHiredis();
+  return hiredis;
+}
+
+timeval ToTimeval(double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  return {whole, static_cast<suseconds_t>((seconds - static_cast<double>(whole)) * 1e6)};
+}
+
+RedisReply ToReply(const redisReply& raw) {
+  RedisReply reply;
+  switch (raw.type) {
+    case REDIS_REPLY_INTEGER:
+      reply.kind = RedisReply::Kind::kInteger;
+      reply.integer = raw.integer;
+      break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_STATUS:
+      reply.kind = RedisReply::Kind::kText;
+      reply.text.assign(raw.str, static_cast<size_t>(raw.len));
+      break;
+    case REDIS_REPLY_ARRAY:
+      reply.kind = RedisReply::Kind::kArray;
+      for (size_t i = 0; i < raw.elements; ++i) reply.elements.push_back(ToReply(*raw.element[i]));
+      break;
+    default:
+      break;
+  }
+  return reply;
+}
+
+}  // namespace
+
+struct Redis::Connection {
+  explicit Connection(redisContext* context) : raw(context) {}
+  ~Connection() {
+    if (raw != nullptr) Library().free_context(raw);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Throws Lost; errors that the server answers are thrown as `address`'s.
+  RedisReply Command(const std::vector<std::string>& words, const FarmAddress& address) {
+    std::vector<const char*> texts;
+    std::vector<size_t> sizes;
+    for (const std::string& word : words) {
+      texts.push_back(word.data());
+      sizes.push_back(word.size());
+    }
+    auto* const answer = static_cast<redisReply*>(
+        Library().command(raw, static_cast<int>(words.size()), texts.data(), sizes.data()));
+    if (answer == nullptr) throw Lost{raw->errstr};
+    const std::unique_ptr<redisReply, decltype(&freeReplyObject)> owner(answer, Library().free_reply);
+    if (answer->type != REDIS_REPLY_ERROR) return ToReply(*answer);
+    const std::string why(answer->str, static_cast<size_t>(answer->len));
+    if (why.starts_with("NOGROUP")) return {.kind = RedisReply::Kind::kNoGroup, .text = why, .elements = {}};
+    for (const char* passing : {"LOADING", "BUSY ", "MASTERDOWN", "TRYAGAIN"}) {
+      if (why.starts_with(passing)) throw Lost{why};
+    }
+    const bool of_password = why.starts_with("NOAUTH") || why.starts_with("WRONGPASS") || words[0] == "AUTH";
+    throw Error(ErrorCode::kEnvironment,
+                fmt::format("farm {}: {}{}", address.ToString(), why,
+                            of_password ? " (a password is given in REDISCLI_AUTH, or in the URL)" : ""));
+  }
+
+  redisContext* raw;
+};
+
+void Redis::Connect() {
+  const Hiredis& hiredis = Library();
+  const timeval patience = ToTimeval(kConnectSeconds);
+  auto connection = std::make_unique<Connection>(
+      address_.host.empty() ? hiredis.connect_unix(address_.socket_path.c_str(), patience)
+                            : hiredis.connect(address_.host.c_str(), address_.port, patience));
+  if (connection->raw == nullptr) throw Lost{"out of memory"};
+  if (connection->raw->err != 0) throw Lost{connection->raw->errstr};
+  if (!address_.host.empty()) hiredis.keep_alive(connection->raw);
+  hiredis.set_timeout(connection->raw, ToTimeval(kReplySeconds));
+  if (!address_.password.empty()) {
+    std::vector<std::string> words = {"AUTH", address_.user, address_.password};
+    if (address_.user.empty()) words.erase(words.begin() + 1);
+    connection->Command(words, address_);
+  }
+  if (address_.database > 0) connection->Command({"SELECT", std::to_string(address_.database)}, address_);
+  connection_ = std::move(connection);
+}
+
+RedisReply Redis::Once(const std::vector<std::string>& words, double block_seconds) {
+  if (!connection_) Connect();
+  if (block_seconds > 0) Library().set_timeout(connection_->raw, ToTimeval(kReplySeconds + block_seconds));
+  RedisReply reply = connection_->Command(words, address_);
+  if (block_seconds > 0) Library().set_timeout(connection_->raw, ToTimeval(kReplySeconds));
+  return reply;
+}
+
+#else
+
+struct Redis::Connection {};
+
+RedisReply Redis::Once(const std::vector<std::string>& /*words*/, double /*block_seconds*/) {
+  throw Error(ErrorCode::kEnvironment,
+              "this build of tilesmith has no farm: install libhiredis-dev and build it again");
+}
+
+#endif
+
+Redis::Redis(FarmAddress address, const StopFlag* stop) : address_(std::move(address)), stop_(stop) {}
+Redis::~Redis() = default;
+
+RedisReply Redis::Call(const std::vector<std::string>& words, double block_seconds) {
+  constexpr double kLongestPause = 0.25;
+  const double begin = NowSeconds();
+  for (double pause = 0.01;; pause = std::min(2 * pause, kLongestPause)) {
+    try {
+      return Once(words, block_seconds);
+    } catch (const Lost& lost) {
+      connection_.reset();
+      const std::string what = fmt::format("farm {}: {}", address_.ToString(), lost.why);
+      if (IsStopped(stop_)) throw Error(ErrorCode::kInterrupted, what);
+      if (NowSeconds() + pause > begin + patience_seconds_) throw Error(ErrorCode::kEnvironment, what);
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+  }
+}
+
+}  // namespace tilesmith
