@@ -1,7 +1,8 @@
 // The processes of a simulated farm, to be killed by tests:
 //   farm_process_for_tests worker URL CLASS TRIAL_MS [ID]
 //   farm_process_for_tests tune URL CLASS LOG SEED     goes on with the log; prints the best when done
-//   farm_process_for_tests measure URL CLASS TRIALS    prints how many seconds that many trials take
+//   farm_process_for_tests measure URL CLASS TRIALS    prints how many seconds that many trials take//
+//   farm_process_for_tests wire FROM-PORT TO-PORT DELAY_MS LOST    a slow and lossy network to 127.0.0.1
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
+#include "tests/tuner/support/farm/slow_wire.h"
 #include "tests/tuner/support/tune_one.h"
 #include "tuner/measure/run_trials.h"
 #include "tuner/records/log.h"
@@ -81,6 +83,12 @@ int Run(const std::vector<std::string>& arguments) {
   }
   if (mode == "tune") return Tune(url, class_name, arguments[3], std::stoull(arguments.at(4)));
   if (mode == "measure") return Measure(url, class_name, std::stoi(arguments[3]));
+  if (mode == "wire") {
+    RunSlowWire(
+        {std::stoi(url), std::stoi(class_name), std::stod(arguments[3]) * 1e-3, std::stod(arguments.at(4))},
+        stop);
+    return 0;
+  }
   return 2;
 }
 
