@@ -73,6 +73,8 @@ TEST(FarmCommandTest, AFarmsLogIsALogLikeAllOthers) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["class"], "here");
   EXPECT_THAT(result.out + result.err, Not(HasSubstr("pa55word")));
+  result = Tilesmith({"worker", "--list", "--farm", "redis://:pa55word@127.0.0.1:1/0", "--json"});
+  EXPECT_THAT(result.out + result.err, Not(HasSubstr("pa55word")));
   const LogContents contents = ReadLog(log);
   EXPECT_TRUE(contents.problems.empty());
   ASSERT_FALSE(contents.records.empty());

@@ -22,6 +22,15 @@ std::string Quoted(const std::string& argument) {
   return quoted + "'";
 }
 
+// Without the user and the password that a URL may have.
+std::string WithoutPassword(std::string argument) {
+  const size_t scheme = argument.find("://");
+  const size_t at = argument.rfind('@');
+  if (scheme != std::string::npos && at != std::string::npos && at > scheme)
+    argument.erase(scheme + 3, at + 1 - (scheme + 3));
+  return argument;
+}
+
 }  // namespace
 
 std::string OwnCommand() {
@@ -30,7 +39,7 @@ std::string OwnCommand() {
   std::string command = "tilesmith";
   for (size_t begin = arguments.find('\0') + 1; begin != 0 && begin < arguments.size();) {
     const size_t end = std::min(arguments.find('\0', begin), arguments.size());
-    command += " " + Quoted(arguments.substr(begin, end - begin));
+    command += " " + Quoted(WithoutPassword(arguments.substr(begin, end - begin)));
     begin = end + 1;
   }
   return VisibleLine(command);

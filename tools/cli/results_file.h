@@ -25,7 +25,7 @@ void AddOrigin(Report& details, const Target& cpu);
 // The report as Print has it, with its origin in JSON.
 void PrintResults(Report& report, bool json, const Target& cpu);
 
-// The command that this process was started with, however its binary was found.
+// The command that this process was started with, however its binary was found, without a URL's password.
 std::string OwnCommand();
 
 // What was built: "1a2b3c4", with "-dirty" where files had been changed since; "unknown" outside of a git

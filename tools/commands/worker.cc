@@ -11,6 +11,7 @@
 #include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
 #include "tuner/farm/farm_worker.h"
@@ -155,7 +156,7 @@ class WorkerCommand : public Command {
     }
     report.Fact("farm", "farm", TextCell(address.ToString()));
     report.Fact("alive", "alive", CountCell(alive));
-    report.Print(json_);
+    PrintResults(report, json_, DetectCpu());
     return 0;
   }
 
