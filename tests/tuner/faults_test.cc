@@ -16,12 +16,6 @@
 namespace tilesmith {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 TEST(Faults, EveryFaultCostsItsTrialAndIsNamed) {
   TuneRequest request;
   request.workload = ParseWorkload("mb1ic20ih9oc37oh9kh3ph1+bias+relu");

@@ -21,6 +21,7 @@
 namespace tilesmith {
 namespace {
 
+constexpr size_t kMostShown = 200;  // of what a worker does
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 std::string WrongClass(const FarmWorker& worker, const std::string& kind) {
@@ -235,7 +236,8 @@ class Server {
   Message Run(MeasureSession session, const TrialMessage& asked, const std::string& session_text,
               Target& target) {
     heart_->Update([&](FarmWorker& worker) {
-      worker.doing = fmt::format("{} of {}", asked.trial.template_name, WorkloadToString(session.workload));
+      const std::string workload = WorkloadToString(session.workload);
+      worker.doing = fmt::format("{} of {}", asked.trial.template_name, workload).substr(0, kMostShown);
     });
     int64_t& memory_bytes = session.limits.memory_bytes;
     if (memory_bytes <= 0 || memory_bytes > PhysicalBytes()) memory_bytes = PhysicalBytes();

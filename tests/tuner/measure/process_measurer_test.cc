@@ -16,12 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 MeasureSession SmallSession() {
   MeasureSession session;
   session.workload = ParseWorkload("mb1ic20ih9oc37oh9kh3ph1+bias+sum+relu");

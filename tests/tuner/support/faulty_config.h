@@ -6,6 +6,13 @@
 
 namespace tilesmith {
 
+// Sanitizers tell of faults in ways of their own.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 inline TrialRequest FaultRequest(Fault fault) {
   TrialRequest request;
   request.template_name = "faulty";
