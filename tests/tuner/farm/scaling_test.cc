@@ -12,6 +12,7 @@
 
 #include "tests/tuner/support/farm/redis_server.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
+#include "tuner/records/utc_time.h"
 
 namespace tilesmith {
 namespace {
@@ -58,11 +59,14 @@ TEST(FarmScaling, TrialsASecondOfOneTwoAndEightWorkers) {
   }
   std::printf("%s", csv.c_str());
   if (path != nullptr) {
-    WriteFile(path,
-              "# title: Trials a second of a farm\n"
-              "# what: simulated trials, which sleep; workers, coordinator and Redis are processes of one "
-              "machine; trial_seconds 0: the farm's own time alone\n" +
-                  csv);
+    WriteFile(path, fmt::format(
+                        "# title: Trials a second of a farm\n# machine: {}, {} cores\n# date: {}\n"
+                        "# command: TILESMITH_FARM_CSV=farm.csv build/tests/tuner_tests "
+                        "--gtest_filter='FarmScaling.*'\n"
+                        "# note: Simulated trials, which sleep; workers, coordinator and Redis are processes "
+                        "of one machine. Of trials of 0 s all is overhead.\n",
+                        DetectCpu().model, DetectCpu().cores, UtcNow().substr(0, 10)) +
+                        csv);
   }
 }
 
