@@ -1,9 +1,12 @@
-// The list of templates, best first. A new one is a line here.
+// The lists of templates, best first. A new one is a line here.
 #include <fmt/ranges.h>
 
 #include <array>
 
 #include "layouts/base/error.h"
+#include "templates/cuda_gather/template.h"
+#include "templates/cuda_gemm/template.h"
+#include "templates/cuda_winograd/template.h"
 #include "templates/depthwise/template.h"
 #include "templates/depthwise_pair/template.h"
 #include "templates/direct/template.h"
@@ -24,16 +27,29 @@ std::span<const ConvTemplate* const> ConvTemplates() {
   return templates;
 }
 
+std::span<const ConvTemplate* const> CudaConvTemplates() {
+  static const std::array templates = {&CudaDirectTemplate(),   &CudaTensorTemplate(),
+                                       &CudaWinogradTemplate(), &CudaDepthwiseTemplate(),
+                                       &CudaGroupedTemplate(),  &CudaPortableTemplate()};
+  return templates;
+}
+
+std::vector<const ConvTemplate*> AllConvTemplates() {
+  std::vector<const ConvTemplate*> all(ConvTemplates().begin(), ConvTemplates().end());
+  all.insert(all.end(), CudaConvTemplates().begin(), CudaConvTemplates().end());
+  return all;
+}
+
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target) {
   std::vector<const ConvTemplate*> fitting;
-  for (const ConvTemplate* candidate : ConvTemplates()) {
+  for (const ConvTemplate* candidate : AllConvTemplates()) {
     if (candidate->DeviceKind() == target.device) fitting.push_back(candidate);
   }
   return fitting;
 }
 
 const ConvTemplate* KnownConvTemplate(std::string_view name) {
-  for (const ConvTemplate* candidate : ConvTemplates()) {
+  for (const ConvTemplate* candidate : AllConvTemplates()) {
     if (candidate->Name() == name) return candidate;
   }
   return nullptr;
@@ -42,7 +58,7 @@ const ConvTemplate* KnownConvTemplate(std::string_view name) {
 const ConvTemplate& FindConvTemplate(std::string_view name) {
   if (const ConvTemplate* known = KnownConvTemplate(name)) return *known;
   std::vector<std::string_view> known;
-  for (const ConvTemplate* candidate : ConvTemplates()) known.push_back(candidate->Name());
+  for (const ConvTemplate* candidate : AllConvTemplates()) known.push_back(candidate->Name());
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
 }

@@ -68,7 +68,7 @@ bool DetectVnni() {
 std::string_view ToolVersion() { return TILESMITH_VERSION; }
 
 bool SameMachine(const Target& a, const Target& b) {
-  return a.model == b.model && a.isa == b.isa && a.device == b.device;
+  return a.model == b.model && a.isa == b.isa && a.device == b.device && a.compute == b.compute;
 }
 
 std::string_view IsaName(Isa isa) {

@@ -15,6 +15,8 @@ std::string_view ToolVersion();
 
 // A device of this kind is this process's cores: one of the values of Target::device.
 constexpr const char* kCpuDevice = "cpu";
+// Of this kind: an NVIDIA GPU (templates/cuda_device).
+constexpr const char* kCudaDevice = "cuda";
 
 // What code is built for and tuned on: which machine, and which version of tilesmith saw it. How it is used
 // (threads, cold weights, ...) is not part of it.
@@ -28,6 +30,10 @@ struct Target {
   int64_t l3_bytes = 0;
   std::string version{ToolVersion()};
   std::string device = kCpuDevice;  // its kind
+  // Of a CUDA device, whose cores are its multiprocessors and whose l1d_bytes the shared memory that a block
+  // may have: its compute capability, 90 for 9.0, and whether products of floats may be rounded to TF32.
+  int compute = 0;
+  bool tf32 = false;
 
   // Floats in one vector register: 16, 8, or 4 where code is portable.
   int vector_floats() const { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }

@@ -130,8 +130,14 @@ class ConvTemplate {
                                             const Target& cpu, const ConvWeights& weights) const = 0;
 };
 
-// All templates, best first. The last, "portable", supports every workload that is not fused on every CPU.
+// Those for this process's cores, best first. The last, "portable", supports every workload that is not fused
+// on every CPU.
 std::span<const ConvTemplate* const> ConvTemplates();
+// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused and
+// fits 32-bit offsets.
+std::span<const ConvTemplate* const> CudaConvTemplates();
+// Of every kind, those for this process's cores first.
+std::vector<const ConvTemplate*> AllConvTemplates();
 // Those for this kind of target, in the same order.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
 // nullptr when there is none of that name: logs outlive templates.

@@ -27,6 +27,7 @@ namespace tilesmith {
 template <typename Schedule>
 struct TemplateParts {
   std::string_view name;
+  std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
   bool fuses = false;  // computes something in front of the conv
   // Asked of workloads that pass what `fuses` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
@@ -54,6 +55,7 @@ class ScheduleTemplate final : public ConvTemplate {
   explicit ScheduleTemplate(TemplateParts<Schedule> parts) : parts_(std::move(parts)) {}
 
   std::string_view Name() const override { return parts_.name; }
+  std::string_view DeviceKind() const override { return parts_.device; }
   Support Supports(const ConvWorkload& workload, const Target& cpu) const override {
     if (cpu.device != DeviceKind()) {
       return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);

@@ -22,7 +22,7 @@ double Total(std::span<const StepProfile> steps) {
 }
 
 bool IsConv(const StepProfile& step) {
-  const auto templates = ConvTemplates();
+  const auto templates = AllConvTemplates();
   return std::any_of(templates.begin(), templates.end(),
                      [&](const ConvTemplate* conv) { return conv->Name() == step.kind; });
 }

@@ -27,7 +27,7 @@ float Log(int64_t value) { return std::log2(static_cast<float>(std::max<int64_t>
 
 // The place in the registry: trees split on it as on any number.
 float TemplateColumn(const ConvTemplate* conv_template) {
-  const auto templates = ConvTemplates();
+  const auto templates = AllConvTemplates();
   const auto found = std::find(templates.begin(), templates.end(), conv_template);
   return found == templates.end() ? kMissingFeature : static_cast<float>(found - templates.begin());
 }

@@ -54,7 +54,9 @@ inline constexpr auto kFields<Target> = std::tuple(
     RecordField{"l1d_bytes", &Target::l1d_bytes, Presence::kRequired, kCacheRange},
     RecordField{"l2_bytes", &Target::l2_bytes, Presence::kRequired, kCacheRange},
     RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
-    RecordField{"version", &Target::version}, RecordField{"vnni", &Target::vnni, Presence::kOptional});
+    RecordField{"version", &Target::version}, RecordField{"vnni", &Target::vnni, Presence::kOptional},
+    RecordField{"compute", &Target::compute, Presence::kOptional, FieldRange{0, 1000}},
+    RecordField{"tf32", &Target::tf32, Presence::kOptional});
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(

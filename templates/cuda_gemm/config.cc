@@ -1,0 +1,168 @@
+#include "templates/cuda_gemm/config.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "templates/base/support_checks.h"
+#include "templates/cuda/limits.h"
+
+namespace tilesmith::cuda_gemm {
+namespace {
+
+constexpr int64_t kMinFilters = 8;  // of a group: fewer leave most of a tile empty
+
+Product Read(const ConvWorkload& w, const Config& config) {
+  Product p;
+  p.workload = w;
+  p.in = LayoutOfBlockKnob(config.Get("ic_block"));
+  p.out = LayoutOfBlockKnob(config.Get("oc_block"));
+  p.tile = {.tile_f = config.Get("tile_f"),
+            .tile_x = config.Get("tile_x"),
+            .tile_rc = config.Get("tile_rc"),
+            .part_f = config.Get("part_f"),
+            .part_x = config.Get("part_x"),
+            .stages = config.Get("stages"),
+            .split_k = config.Get("split_k")};
+  return p;
+}
+
+std::vector<Knob> CommonKnobs(const ConvWorkload& w) {
+  return {{"ic_block", cuda::BlockKnob(w.ic), "channels per block of the input's layout; 0 is NHWC"},
+          {"oc_block", cuda::BlockKnob(w.oc), "channels per block of the output's layout; 0 is NHWC"},
+          {"tile_f", {16, 32, 64, 128}, "filters of a block of threads"},
+          {"tile_x", {32, 64, 128}, "positions of a block of threads"},
+          {"tile_rc", {8, 16, 32}, "taps x channels in shared memory at a time"},
+          {"stages", {2, 3, 4}, "tiles in shared memory, copied ahead"},
+          {"split_k", {1, 2, 4, 8, 16}, "blocks that share the sum of an output"}};
+}
+
+// Tiles of which more than half would be padding.
+std::string WhyWasteful(const Product& p) {
+  const bool smallest = p.tile.tile_f == 16;
+  if (!smallest && p.tile.tile_f >= 2 * p.filters())
+    return fmt::format("tile_f is {} for {} filters", p.tile.tile_f, p.filters());
+  return "";
+}
+
+std::string Why(const Product& p, const Target& target) {
+  const std::string wasteful = WhyWasteful(p);
+  return wasteful.empty() ? WhyInvalid(p, target) : wasteful;
+}
+
+Support SupportsProduct(const ConvWorkload& w, const Target& target) {
+  if (w.oc / w.g < kMinFilters)
+    return Support::No(fmt::format("{} filters a group, fewer than {}", w.oc / w.g, kMinFilters));
+  if (w.g > cuda::kMaxGrid) return Support::No(fmt::format("{} groups (at most {})", w.g, cuda::kMaxGrid));
+  if (static_cast<double>(w.mb) * static_cast<double>(w.oh) * static_cast<double>(w.ow) > cuda::kMaxPositions)
+    return Support::No("more than 2^31 - 1 positions");
+  if (target.compute < 80)
+    return Support::No(
+        fmt::format("needs compute capability 8.0, this is {}.{}", target.compute / 10, target.compute % 10));
+  return FitsDisplacements(w);
+}
+
+// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid.
+Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts,
+              Product (*read)(const ConvWorkload&, const Config&, const Target&)) {
+  Config best;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (Config& config : parts) {
+    config.Set("ic_block", w.ic % 4 == 0 && w.ic / w.g % 4 == 0 ? 0 : 1);
+    config.Set("oc_block", w.oc % 4 == 0 && w.oc / w.g % 4 == 0 ? 0 : 1);
+    config.Set("tile_rc", 16);
+    config.Set("stages", 2);
+    for (const int64_t split : {1, 2, 4, 8, 16}) {
+      config.Set("split_k", split);
+      const Product p = read(w, config, target);
+      if (!Why(p, target).empty()) continue;
+      // Rounds of blocks, times what a block multiplies, and what its parts cost to add.
+      const double rounds = static_cast<double>(CeilDiv(p.blocks(), std::max(target.cores, 1)));
+      const double block = static_cast<double>(p.tile.tile_f * p.tile.tile_x) *
+                           (static_cast<double>(CeilDiv(p.padded_depth(), split)) + 64);
+      const double cost = rounds * block * (split > 1 ? 1.1 : 1);
+      if (cost < best_cost) best_cost = cost, best = config;
+    }
+  }
+  return best;
+}
+
+Config Part(int64_t tile_f, int64_t tile_x, int64_t part_f, int64_t part_x) {
+  Config config;
+  config.Set("tile_f", tile_f);
+  config.Set("tile_x", tile_x);
+  config.Set("part_f", part_f);
+  config.Set("part_x", part_x);
+  return config;
+}
+
+}  // namespace
+
+Product ReadDirect(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.unroll = config.Get("unroll");
+  return p;
+}
+
+Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.tensor = config.Get("products") == 1 ? Tensor::kOne : Tensor::kThree;
+  return p;
+}
+
+ConfigSpace DirectSpace(const ConvWorkload& w, const Target& target) {
+  std::vector<Knob> knobs = CommonKnobs(w);
+  knobs.push_back({"part_f", {4, 8}, "filters of a thread"});
+  knobs.push_back({"part_x", {4, 8}, "positions of a thread"});
+  knobs.push_back({"unroll", {4, 8}, "steps of tile_rc unrolled, where channels lie apart"});
+  return ConfigSpace(std::move(knobs), [w, target](const Config& config) -> std::string {
+    const Product p = ReadDirect(w, config, target);
+    if (p.together() && p.tile.unroll != 4) return "unroll has no meaning where channels lie together";
+    return Why(p, target);
+  });
+}
+
+ConfigSpace TensorSpace(const ConvWorkload& w, const Target& target) {
+  std::vector<Knob> knobs = CommonKnobs(w);
+  knobs.push_back({"part_f", {16, 32, 64}, "filters of a warp"});
+  knobs.push_back({"part_x", {16, 32, 64}, "positions of a warp"});
+  knobs.push_back({"products", {3, 1}, "TF32 products that make one of floats; 1 only with tf32"});
+  return ConfigSpace(std::move(knobs), [w, target](const Config& config) -> std::string {
+    if (config.Get("products") == 1 && !target.tf32)
+      return "rounds operands to TF32, which was not asked for";
+    return Why(ReadTensor(w, config, target), target);
+  });
+}
+
+Config DirectDefault(const ConvWorkload& w, const Target& target) {
+  std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4), Part(64, 64, 4, 4),
+                               Part(64, 64, 8, 4)};
+  for (Config& config : parts) config.Set("unroll", 4);
+  return Preset(w, target, std::move(parts), ReadDirect);
+}
+
+Config TensorDefault(const ConvWorkload& w, const Target& target) {
+  std::vector<Config> parts = {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)};
+  for (Config& config : parts) config.Set("products", target.tf32 ? 1 : 3);
+  return Preset(w, target, std::move(parts), ReadTensor);
+}
+
+Support SupportsDirect(const ConvWorkload& w, const Target& target) {
+  const Support support = SupportsProduct(w, target);
+  return support.ok ? HasValidDefault(DirectSpace(w, target), DirectDefault(w, target)) : support;
+}
+
+Support SupportsTensor(const ConvWorkload& w, const Target& target) {
+  const Support support = SupportsProduct(w, target);
+  return support.ok ? HasValidDefault(TensorSpace(w, target), TensorDefault(w, target)) : support;
+}
+
+// An operand rounded to TF32 is off by 2^-11 of it, so a product of two by 2^-10. Of operands in two parts
+// the second is off by 2^-11 of 2^-11, and the product of the two second parts is left out: 3 * 2^-22. Tensor
+// cores cut their sums off instead of rounding them, and there are three of them.
+double TensorErrorFactor(const ConvWorkload& w, const Config& config) {
+  const auto terms = static_cast<double>(w.ic / w.g * w.kh * w.kw + 2);
+  const double sum = terms * std::numeric_limits<float>::epsilon();
+  return config.Get("products") == 1 ? 2 + 1.01 * 0x1p-10 / sum : 6 + 3.01 * 0x1p-22 / sum;
+}
+
+}  // namespace tilesmith::cuda_gemm

@@ -1,0 +1,146 @@
+#include "templates/cuda_gemm/product.h"
+
+#include <algorithm>
+
+#include "layouts/base/sizes.h"
+#include "templates/cuda/limits.h"
+
+namespace tilesmith::cuda_gemm {
+namespace {
+
+constexpr int64_t kReduceThreads = 256;
+
+int64_t OwnPositions(const Product& p) {
+  const int64_t items = p.together() ? p.tile.tile_x * p.tile.tile_rc / 4 : p.tile.tile_x;
+  return CeilDiv(items, p.threads());
+}
+
+}  // namespace
+
+bool Product::together() const { return cuda::InFours(in, workload.ic, workload.g); }
+
+bool Product::vector_out() const {
+  return out.BlockFor(workload.oc) % 4 == 0 && (workload.g == 1 || filters() % 4 == 0);
+}
+
+// The last group writes the padding channels.
+int64_t Product::padded_filters() const {
+  return RoundUp(filters() + out.PaddedChannels(workload.oc) - workload.oc, tile.tile_f);
+}
+
+int64_t Product::threads() const {
+  const int64_t parts = tile.tile_f / tile.part_f * (tile.tile_x / tile.part_x);
+  return tile.tensor == Tensor::kNone ? parts : 32 * parts;
+}
+
+int64_t Product::registers() const {
+  constexpr int64_t kAddresses = 48;
+  const int64_t own = 4 * OwnPositions(*this);
+  if (tile.tensor == Tensor::kNone) {
+    const int64_t inputs = tile.part_x * (together() ? 4 : 1);
+    return tile.part_f * tile.part_x + tile.part_f + inputs + own + kAddresses;
+  }
+  const int64_t sums = tile.part_f * tile.part_x / 32, halves = tile.tensor == Tensor::kThree ? 2 : 1;
+  return sums + halves * (tile.part_f / 8 * 2 + 4) + own + kAddresses;
+}
+
+int64_t Product::input_row() const {
+  if (together()) return tile.tile_rc + 4;  // rows begin in different banks
+  return tile.tile_x + (tile.tensor == Tensor::kNone ? 0 : 8);
+}
+
+int64_t Product::shared_bytes() const {
+  const int64_t input = (together() ? tile.tile_x : tile.tile_rc) * input_row();
+  return tile.stages * (tile.tile_rc * weight_row() + input) * kFloatBytes;
+}
+
+int64_t Product::weight_floats() const {
+  return (Checked(units()) * padded_depth() * padded_filters()).value();
+}
+
+int64_t Product::partial_bytes() const {
+  if (tile.split_k == 1) return 0;
+  return (Checked(tile.split_k) * units() * positions() * padded_filters() * kFloatBytes).value();
+}
+
+int64_t Product::blocks() const {
+  return CeilDiv(positions(), tile.tile_x) * (padded_filters() / tile.tile_f) * units() * tile.split_k;
+}
+
+std::string WhyInvalid(const Product& p, const Target& target) {
+  const Tile& t = p.tile;
+  if (t.part_f > t.tile_f || t.part_x > t.tile_x)
+    return fmt::format("parts of {} x {} in a tile of {} x {}", t.part_f, t.part_x, t.tile_f, t.tile_x);
+  if (const std::string why = cuda::WhyNoBlock(target, p.threads(), p.registers(), p.shared_bytes());
+      !why.empty())
+    return why;
+  if (t.split_k > p.steps())
+    return fmt::format("split_k is {} for {} steps of tile_rc", t.split_k, p.steps());
+  if (p.units() * t.split_k > cuda::kMaxGrid)
+    return fmt::format("{} parts of sums (allowed: {})", p.units() * t.split_k, cuda::kMaxGrid);
+  if (p.padded_filters() / t.tile_f > cuda::kMaxGrid) return "too many tiles of filters";
+  if (p.partial_bytes() > cuda::kMaxScratch)
+    return fmt::format("split_k leaves {} bytes of partial sums (allowed: {})", p.partial_bytes(),
+                       cuda::kMaxScratch);
+  return "";
+}
+
+void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
+  const Tile& t = p.tile;
+  text.Begin("product");
+  AddConv(text, p.workload, p.in, p.out, bias_at);
+  const bool ffma = t.tensor == Tensor::kNone;
+  const std::pair<std::string_view, int64_t> constants[] = {{"BATCHED", p.batched},
+                                                            {"TOGETHER", p.together()},
+                                                            {"UNITS", p.units()},
+                                                            {"VECTOR_OUT", p.vector_out()},
+                                                            {"TILE_F", t.tile_f},
+                                                            {"TILE_P", t.tile_x},
+                                                            {"TILE_K", t.tile_rc},
+                                                            {ffma ? "THREAD_F" : "WARP_F", t.part_f},
+                                                            {"STAGES", t.stages},
+                                                            {ffma ? "THREAD_P" : "WARP_P", t.part_x},
+                                                            {"K_PADDED", p.padded_depth()},
+                                                            {"THREADS", p.threads()},
+                                                            {"F_PADDED", p.padded_filters()},
+                                                            {"WEIGHT_ROW", p.weight_row()},
+                                                            {"INPUT_ROW", p.input_row()}};
+  for (const auto& [name, value] : constants) text.Constant(name, value);
+  text.Constant("UNROLL", t.unroll).Macro("TENSOR", static_cast<int64_t>(t.tensor)).Macro("SPLIT", t.split_k);
+  text.File("gemm.cu").End();
+}
+
+void PackWeights(const Product& p, const std::function<float(int64_t, int64_t, int64_t)>& at,
+                 std::vector<float>& weights) {
+  const int64_t depth = p.padded_depth(), filters = p.padded_filters();
+  const size_t first = weights.size();
+  weights.resize(first + static_cast<size_t>(p.weight_floats()));
+  for (int64_t unit = 0; unit < p.units(); ++unit) {
+    for (int64_t k = 0; k < p.depth(); ++k) {
+      float* const row = weights.data() + first + (unit * depth + k) * filters;
+      for (int64_t f = 0; f < p.filters(); ++f) row[f] = at(unit, f, k);
+    }
+  }
+}
+
+std::vector<CudaLaunch> LaunchesOf(const Product& p, int64_t scratch_byte) {
+  std::vector<CudaLaunch> launches(1);
+  launches[0].function = "gemm";
+  launches[0].grid = {CeilDiv(p.positions(), p.tile.tile_x), p.padded_filters() / p.tile.tile_f,
+                      p.units() * p.tile.split_k};
+  launches[0].threads = p.threads();
+  launches[0].shared_bytes = p.shared_bytes();
+  launches[0].inputs = {{.slot = 0}};
+  if (p.workload.post.sum) launches[0].inputs.push_back({.slot = 1});
+  launches[0].scratch_byte = scratch_byte;
+  if (p.tile.split_k == 1) return launches;
+  CudaLaunch& reduce = launches.emplace_back(launches[0]);
+  const int64_t outputs = PaddedElementCount(p.workload.output_shape(), p.out);
+  reduce.function = "gemm_reduce";
+  reduce.grid = {CeilDiv(outputs, kReduceThreads), 1, 1};
+  reduce.threads = kReduceThreads;
+  reduce.shared_bytes = 0;
+  return launches;
+}
+
+}  // namespace tilesmith::cuda_gemm

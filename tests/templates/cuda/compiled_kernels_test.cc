@@ -1,0 +1,134 @@
+// What NVIDIA's compiler makes of kernels of all CUDA templates, for compute capabilities 8.0 and 9.0: it
+// takes them, and keeps in registers what validity says fits. Skipped where there is no nvcc.
+// TILESMITH_CUDA_CASES=N compiles N random configs of each template and workload, instead of 1.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "ops/conv/conv_data.h"
+#include "tests/support/cuda/cuda_targets.h"
+#include "tests/support/cuda/emulated_programs.h"
+#include "tests/support/random.h"
+#include "tests/support/temporary_files.h"
+
+namespace tilesmith {
+namespace {
+
+std::string Nvcc() {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders((path == nullptr ? "" : std::string(path) + ":") + "/usr/local/cuda/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string program = folder + "/nvcc"; access(program.c_str(), X_OK) == 0) return program;
+  return "";
+}
+
+struct Built {
+  std::string text;
+  int64_t threads = 0;  // of its largest block
+  std::unique_ptr<ConvKernel> kernel;
+};
+
+void Add(std::vector<Built>& built, const ConvTemplate& conv_template, const std::string& text,
+         int random_configs) {
+  const ConvWorkload w = ParseWorkload(text);
+  // The smaller of the two, so that its configs are the other's as well.
+  const Target target = CudaTargetForTests(80, true);
+  if (!conv_template.Supports(w, target).ok) return;
+  const ConvData data = MakeConvData(w, [](Tensor&) {});
+  const ConfigSpace space = conv_template.Space(w, target);
+  std::vector<Config> configs = {conv_template.Default(w, target)};
+  TestRandom random(built.size() + 1);
+  while (static_cast<int>(configs.size()) <= random_configs)
+    if (const uint64_t index = random.Next() % space.size(); space.IsValid(index))
+      configs.push_back(space.At(index));
+  for (const Config& config : configs) {
+    Built& b = built.emplace_back();
+    b.text = fmt::format("{} {} {}", conv_template.Name(), text, config.ToString());
+    b.kernel = conv_template.Build(w, config, target, WeightsOf(data.tensors()));
+    for (const CudaLaunch& launch : dynamic_cast<const CudaConv&>(*b.kernel).program().launches)
+      b.threads = std::max(b.threads, launch.threads);
+  }
+}
+
+struct Compiled {
+  std::string function;  // "k_7_gemm"
+  size_t program = 0;
+  int64_t spilled_bytes = -1, registers = 0;
+};
+
+// The number in front of `what`, or -1.
+int64_t NumberBefore(const std::string& line, const std::string& what) {
+  const size_t at = line.find(what);
+  if (at == std::string::npos) return -1;
+  const size_t begin = line.find_last_not_of("0123456789", at - 1) + 1;
+  return std::atoll(line.c_str() + begin);
+}
+
+// What ptxas -v says, by function.
+std::vector<Compiled> FunctionsIn(const std::string& log) {
+  std::vector<Compiled> compiled;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string entry = "Compiling entry function '";
+    if (const size_t at = line.find(entry); at != std::string::npos) {
+      Compiled& c = compiled.emplace_back();
+      c.function = line.substr(at + entry.size(), line.find('\'', at + entry.size()) - at - entry.size());
+      c.program = static_cast<size_t>(std::atoll(c.function.c_str() + 2));
+    }
+    if (compiled.empty()) continue;
+    if (const int64_t bytes = NumberBefore(line, " bytes spill stores"); bytes >= 0)
+      compiled.back().spilled_bytes = bytes;
+    if (const int64_t registers = NumberBefore(line, " registers"); registers >= 0)
+      compiled.back().registers = registers;
+  }
+  return compiled;
+}
+
+class CompiledKernels : public testing::TestWithParam<const char*> {};
+
+TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
+  const std::string nvcc = Nvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
+  const char* cases = std::getenv("TILESMITH_CUDA_CASES");
+  std::vector<Built> built;
+  for (const ConvTemplate* conv_template : CudaConvTemplates())
+    for (const char* workload :
+         {"ic3ih224oc64kh7sh2ph3+bias+relu", "ic512ih7oc512kh3ph1+bias+sum+relu",
+          "g96ic96ih28oc96kh3ph1+bias+clip:0:6", "g32ic128ih28oc128kh3ph1+hard_swish"}) {
+      const bool small = std::string_view(workload).starts_with("g") !=
+                         (conv_template == &FindConvTemplate("cuda_depthwise") ||
+                          conv_template == &FindConvTemplate("cuda_grouped"));
+      if (!small) Add(built, *conv_template, workload, cases == nullptr ? 1 : std::atoi(cases));
+    }
+  std::vector<const CudaProgram*> programs;
+  for (const Built& b : built) programs.push_back(&dynamic_cast<const CudaConv&>(*b.kernel).program());
+
+  const TemporaryDirectory folder;
+  const std::string source = folder.File("kernels.cu"), log = folder.File("log");
+  WriteFile(source, OneSource(programs, "k"));
+  const std::string command = fmt::format("{} -std=c++17 -cubin -arch={} -Xptxas -v {} -o {} > {} 2>&1", nvcc,
+                                          GetParam(), source, folder.File("kernels.cubin"), log);
+  const int status = std::system(command.c_str());
+  const std::string said = ReadFile(log);
+  ASSERT_EQ(status, 0) << said.substr(0, 4000);
+
+  const std::vector<Compiled> functions_compiled = FunctionsIn(said);
+  for (const Compiled& f : functions_compiled) {
+    const Built& b = built.at(f.program);
+    EXPECT_EQ(f.spilled_bytes, 0) << f.function << " of " << b.text;
+    EXPECT_LE(f.registers * b.threads, 65536) << f.function << " of " << b.text;
+  }
+  size_t functions = 0;
+  for (const CudaProgram* program : programs) functions += program->launches.size();
+  EXPECT_EQ(functions_compiled.size(), functions) << said.substr(0, 2000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::Values("sm_80", "sm_90a"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tilesmith
