@@ -15,7 +15,7 @@ std::string_view ToolVersion();
 
 // A device of this kind is this process's cores: one of the values of Target::device.
 constexpr const char* kCpuDevice = "cpu";
-// Of this kind: an NVIDIA GPU (templates/cuda_device).
+// Of this kind: an NVIDIA GPU.
 constexpr const char* kCudaDevice = "cuda";
 
 // What code is built for and tuned on: which machine, and which version of tilesmith saw it. How it is used

@@ -1,5 +1,5 @@
-// A CUDA program: text, and the launches of its functions. Templates make it without any GPU; a CudaDevice
-// (templates/cuda_device) compiles and runs it.
+// A CUDA program: text, and the launches of its functions. Templates make it without any GPU or compiler of
+// NVIDIA's.
 #pragma once
 
 #include <array>

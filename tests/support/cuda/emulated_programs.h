@@ -12,8 +12,8 @@
 
 namespace tilesmith {
 
-// Texts of programs in one source: each in a namespace of its own, its functions' names behind `prefix` and
-// its number. `wrapped` may be compiled as CUDA C++ too.
+// Texts of programs in one source, for g++ or nvcc: each in a namespace of its own, and its functions' names
+// behind `prefix` and its number, as in "k_3_gemm".
 std::string OneSource(const std::vector<const CudaProgram*>& programs, const std::string& prefix);
 
 class EmulatedPrograms {
@@ -24,7 +24,8 @@ class EmulatedPrograms {
   EmulatedPrograms(const EmulatedPrograms&) = delete;
   EmulatedPrograms& operator=(const EmulatedPrograms&) = delete;
 
-  // Launches of one of them. `weights` are the program's, aligned to 16 bytes.
+  // Launches of one of them, on tensors that must be aligned as it says. `weights` are its own, aligned to 16
+  // bytes.
   void Run(size_t program, const KernelArgs& args, const float* weights) const;
 
  private:
