@@ -16,6 +16,7 @@
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {
+namespace compiled_kernels {
 namespace {
 
 std::string Nvcc() {
@@ -131,4 +132,5 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::Values("sm_80"
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
+}  // namespace compiled_kernels
 }  // namespace tilesmith

@@ -12,6 +12,7 @@
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
+namespace cuda_spaces {
 namespace {
 
 const ConvTemplate& Named(std::string_view name) {
@@ -162,4 +163,5 @@ TEST(CudaSpaces, ProgramsRunOnNoOtherDevice) {
 }
 
 }  // namespace
+}  // namespace cuda_spaces
 }  // namespace tilesmith

@@ -23,6 +23,7 @@
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
+namespace emulated_conv {
 namespace {
 
 struct Case {
@@ -181,4 +182,5 @@ INSTANTIATE_TEST_SUITE_P(Templates, EmulatedConv, testing::ValuesIn(CudaConvTemp
                          [](const auto& info) { return std::string(info.param->Name()); });
 
 }  // namespace
+}  // namespace emulated_conv
 }  // namespace tilesmith
