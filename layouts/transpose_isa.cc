@@ -240,11 +240,41 @@ void DeinterleaveElements(const PlaneMove<float>& move) {
   DeinterleaveBy<Tile4>(move);
 }
 
+// Three planes of bytes, which an image's colours are.
+inline void InterleaveColours(const PlaneMove<uint8_t>& m) {
+  typedef uint8_t Bytes __attribute__((vector_size(16)));
+  const auto load = [&](int64_t plane, int64_t p) {
+    Bytes bytes;
+    __builtin_memcpy(&bytes, m.in + plane * m.plane_stride + p, sizeof(bytes));
+    return bytes;
+  };
+  const auto store = [](uint8_t* to, Bytes bytes) { __builtin_memcpy(to, &bytes, sizeof(bytes)); };
+  int64_t p = 0;
+  for (; p + 16 <= m.pixels; p += 16) {
+    const Bytes a = load(0, p), b = load(1, p), c = load(2, p);
+    const Bytes t0 = __builtin_shufflevector(a, b, 0, 16, 0, 1, 17, 0, 2, 18, 0, 3, 19, 0, 4, 20, 0, 5);
+    store(m.out + 3 * p + 0,
+          __builtin_shufflevector(t0, c, 0, 1, 16, 3, 4, 17, 6, 7, 18, 9, 10, 19, 12, 13, 20, 15));
+    const Bytes t1 = __builtin_shufflevector(a, b, 21, 0, 6, 22, 0, 7, 23, 0, 8, 24, 0, 9, 25, 0, 10, 26);
+    store(m.out + 3 * p + 16,
+          __builtin_shufflevector(t1, c, 0, 21, 2, 3, 22, 5, 6, 23, 8, 9, 24, 11, 12, 25, 14, 15));
+    const Bytes t2 = __builtin_shufflevector(a, b, 0, 11, 27, 0, 12, 28, 0, 13, 29, 0, 14, 30, 0, 15, 31, 0);
+    store(m.out + 3 * p + 32,
+          __builtin_shufflevector(t2, c, 26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31));
+  }
+  for (; p < m.pixels; ++p) {
+    for (int64_t c = 0; c < 3; ++c) m.out[3 * p + c] = m.in[c * m.plane_stride + p];
+  }
+}
+
 // Elements of other sizes one by one, in squares whose lines stay in L1.
 constexpr int64_t kSquare = 32;
 
 template <typename Element>
 void InterleaveElements(const PlaneMove<Element>& m) {
+  if constexpr (sizeof(Element) == 1) {
+    if (m.channels == 3 && m.padded == 3 && m.pixel_stride == 3) return InterleaveColours(m);
+  }
   for (int64_t first = 0; first < m.pixels; first += kSquare) {
     const int64_t end = Smaller(first + kSquare, m.pixels);
     for (int64_t c = 0; c < m.channels; ++c)

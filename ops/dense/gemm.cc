@@ -42,6 +42,21 @@ std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, b
   return weights;
 }
 
+// What the matrix at input 1 was dequantised from, as {N, K}, or null.
+std::shared_ptr<const QuantizedTensor> StoredMatrix(const NodeInput& b, bool transposed) {
+  if (transposed || b.stored == nullptr) return b.stored;
+  const auto& [given, quantization] = *b.stored;
+  if (!IsByte(quantization.type)) return nullptr;
+  const int64_t rows = given->shape()[0], columns = given->shape()[1];
+  auto stored = std::make_shared<Tensor>(Shape{columns, rows}, Layout::Nchw(given->type()));
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) stored->raw()[j * rows + i] = given->raw()[i * columns + j];
+  }
+  QuantizedTensor result{stored, quantization};
+  result.quantization.axis = 1 - quantization.axis;
+  return std::make_shared<const QuantizedTensor>(std::move(result));
+}
+
 // Whether C is one row of n values that are known now, or one value.
 bool IsConstantRow(const NodeInput& c, int64_t n) {
   if (!c.constant) return false;
@@ -88,14 +103,18 @@ BuiltOp BuildGemm(const NodeSpec& spec) {
   const int64_t columns = ShapeOfRank(spec, 1, 2)[transposed ? 0 : 1];
   if (beta != 0 && !IsConstantRow(spec.inputs[2], columns)) return BuildWithMatrix(spec);
   if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant) return BuildProduct(spec, beta, columns);
-  const std::shared_ptr<const Tensor> weights = ImportWeights(spec, spec.Float("alpha", 1), transposed);
+  const float alpha = spec.Float("alpha", 1);
+  const std::shared_ptr<const Tensor> weights = ImportWeights(spec, alpha, transposed);
   const int64_t k = weights->shape()[1], n = weights->shape()[0];
   if (k != input[1]) {
     Refuse(spec, fmt::format("A is {} and B (transposed as asked) {}x{}: the inner sizes differ",
                              ShapeToString(input), k, n));
   }
   const std::shared_ptr<const Tensor> bias = beta != 0 ? ScaledBias(spec, beta, n) : nullptr;
-  return BuiltWithInputs(std::make_shared<GemmOp>(weights, bias), 1);
+  StoredWeights stored;
+  if (alpha == 1) stored.weights = StoredMatrix(spec.inputs[1], transposed);
+  if (beta == 1 && spec.inputs[2].constant->size() == n) stored.bias = spec.inputs[2].stored;
+  return BuiltWithInputs(std::make_shared<GemmOp>(weights, bias, Activation(), false, std::move(stored)), 1);
 }
 
 BuiltOp BuildMatMul(const NodeSpec& spec) {
@@ -103,7 +122,9 @@ BuiltOp BuildMatMul(const NodeSpec& spec) {
   const NodeInput &a = spec.inputs[0], &b = spec.inputs[1];
   if (a.type != DataType::kF32 || b.type != DataType::kF32) Refuse(spec, "only float matrices are supported");
   if (b.constant && b.shape.size() == 2 && !a.constant) {
-    return BuiltWithInputs(std::make_shared<GemmOp>(ImportWeights(spec, 1, false), nullptr), 1);
+    const StoredWeights stored{StoredMatrix(b, false), nullptr};
+    return BuiltWithInputs(
+        std::make_shared<GemmOp>(ImportWeights(spec, 1, false), nullptr, Activation(), false, stored), 1);
   }
   return BuiltWithInputs(std::make_shared<MatMulOp>(), 2);
 }
@@ -111,8 +132,12 @@ BuiltOp BuildMatMul(const NodeSpec& spec) {
 }  // namespace
 
 GemmOp::GemmOp(std::shared_ptr<const Tensor> weights, std::shared_ptr<const Tensor> bias,
-               Activation activation, bool sum)
-    : weights_(std::move(weights)), bias_(std::move(bias)), activation_(activation), sum_(sum) {
+               Activation activation, bool sum, StoredWeights stored)
+    : weights_(std::move(weights)),
+      bias_(std::move(bias)),
+      activation_(activation),
+      sum_(sum),
+      stored_(std::move(stored)) {
   TILESMITH_CHECK(weights_ && weights_->shape().size() == 2 && (!bias_ || bias_->size() == n()));
 }
 

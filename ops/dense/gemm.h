@@ -3,6 +3,7 @@
 
 #include "ops/base/activation.h"
 #include "ops/base/op_registry.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 
@@ -13,13 +14,15 @@ namespace tilesmith {
 // and transB are resolved at import.
 class GemmOp : public Op {
  public:
-  // weights: {N, K}, the order of a 1x1 convolution's; bias: N floats or null.
+  // weights: {N, K}, the order of a 1x1 convolution's; bias: N floats or null. What the weights were
+  // dequantised from has the same order.
   GemmOp(std::shared_ptr<const Tensor> weights, std::shared_ptr<const Tensor> bias,
-         Activation activation = {}, bool sum = false);
+         Activation activation = {}, bool sum = false, StoredWeights stored = {});
   const std::shared_ptr<const Tensor>& weights() const { return weights_; }
   const std::shared_ptr<const Tensor>& bias() const { return bias_; }
   const Activation& activation() const { return activation_; }
   bool sum() const { return sum_; }
+  const StoredWeights& stored() const { return stored_; }
   int64_t k() const { return weights_->shape()[1]; }
   int64_t n() const { return weights_->shape()[0]; }
 
@@ -33,6 +36,7 @@ class GemmOp : public Op {
   std::shared_ptr<const Tensor> weights_, bias_;
   Activation activation_;
   bool sum_;
+  StoredWeights stored_;
 };
 
 // Gemm (constant B, C constant and the same for every row), and MatMul, which is one where its right side is

@@ -21,4 +21,15 @@ TILESMITH_DECLARE_ISA(template <typename Byte> void MultiplyBytes(const Byte* a,
 // out[i] = max(out[i], in[i])
 TILESMITH_DECLARE_ISA(template <typename Byte> void MaximizeBytes(const Byte* in, Byte* out, int64_t count))
 
+// sums[i] += in[i]
+TILESMITH_DECLARE_ISA(template <typename Byte> void AddToSums(const Byte* in, int32_t* sums, int64_t count))
+// out = clamp(round(float(sum) * scale / divisor / out_scale) + zero, low, high); each operation is rounded
+// to float.
+struct MeanTerms {
+  float scale = 1, divisor = 1, out_scale = 1;
+  int32_t zero = 0, low = 0, high = 0;
+};
+TILESMITH_DECLARE_ISA(template <typename Byte>
+                      void RoundMeans(const int32_t* sums, Byte* out, int64_t count, const MeanTerms& terms))
+
 }  // namespace tilesmith

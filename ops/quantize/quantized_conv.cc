@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
+#include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_conv_kernel.h"
 
 namespace tilesmith {
@@ -19,6 +20,12 @@ T ValueFor(const std::vector<T>& values, int64_t o) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(o)];
 }
 
+void NeedBytes(const Quantization& output, const StoredRange& limits) {
+  TILESMITH_CHECK(IsByte(output.type) && output.per_tensor());
+  const StoredRange range = RangeOf(output.type);
+  TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+}
+
 [[noreturn]] void RefuseConv(const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); }
 
 }  // namespace
@@ -26,25 +33,31 @@ T ValueFor(const std::vector<T>& values, int64_t o) {
 QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params)
     : workload_(workload), params_(std::move(params)) {
   ValidateWorkload(workload_);
-  const auto& [input, weights, bias, output, limits] = params_;
-  const PostOps allowed{.bias = workload_.post.bias, .sum = false, .activation = {}};
+  const auto& [input, weights, bias, output, limits, sum] = params_;
+  const bool real = output.type == DataType::kF32;
+  const PostOps allowed{.bias = workload_.post.bias, .sum = sum.has_value(), .activation = {}};
   TILESMITH_CHECK(!workload_.fused() && workload_.post == allowed, "{}", WorkloadToString(workload_));
-  TILESMITH_CHECK(IsByte(input.type) && input.per_tensor() && IsByte(output.type) && output.per_tensor());
+  TILESMITH_CHECK(IsByte(input.type) && input.per_tensor());
   TILESMITH_CHECK(weights.stored && weights.stored->size() == ElementCount(workload_.weights_shape()));
   TILESMITH_CHECK(IsByte(weights.quantization.type) && weights.stored->type() == weights.quantization.type);
   TILESMITH_CHECK(
       weights.quantization.per_tensor() ||
       (weights.quantization.axis == 0 && std::ssize(weights.quantization.scales) == workload_.oc));
   TILESMITH_CHECK((bias != nullptr) == workload_.post.bias && (!bias || bias->size() == workload_.oc));
-  const StoredRange range = RangeOf(output.type);
-  TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+  if (!real) NeedBytes(output, limits);
+  if (sum) {
+    NeedBytes(sum->output, sum->limits);
+    TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
+                    sum->output.type == output.type);
+  }
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
     const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
-    multipliers_.push_back(product / output.scales[0]);
+    const float scale = real ? 1 : output.scales[0];
+    multipliers_.push_back(product / scale);
     if (std::isfinite(multipliers_.back())) continue;
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
-                           input.scales[0], ValueFor(weights.quantization.scales, o), output.scales[0]));
+                           input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
   NeedSumsOf32Bits();
 }
@@ -73,15 +86,22 @@ std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
   return weights;
 }
 
+bool QuantizedConvOp::WeightsAreBytes() const {
+  return std::ranges::all_of(CenteredWeights(),
+                             [](int16_t weight) { return weight >= -128 && weight <= 127; });
+}
+
 std::string QuantizedConvOp::Signature() const {
   return fmt::format("{} {}{}{}{}", Type(), WorkloadToString(workload_), Describe(params_.input),
-                     Describe(params_.weights.quantization), Describe(params_.output));
+                     Describe(params_.weights.quantization), fmt::format(" {}", DataTypeName(output().type)));
 }
 
 Shape QuantizedConvOp::InferShape(std::span<const Shape> inputs) const {
-  if (inputs.size() != 1 || inputs[0] != workload_.input_shape()) {
-    RefuseConv(fmt::format("{} takes an input {}, it got {} input(s), the first {}", Signature(),
-                           ShapeToString(workload_.input_shape()), inputs.size(),
+  std::vector<Shape> wanted = {workload_.input_shape()};
+  if (params_.sum) wanted.push_back(workload_.output_shape());
+  if (!std::ranges::equal(inputs, wanted)) {
+    RefuseConv(fmt::format("{} takes {} input(s), the first {}, it got {}, the first {}", Signature(),
+                           wanted.size(), ShapeToString(wanted[0]), inputs.size(),
                            inputs.empty() ? "" : ShapeToString(inputs[0])));
   }
   return workload_.output_shape();
@@ -92,14 +112,14 @@ DataType QuantizedConvOp::OutputType(std::span<const DataType> inputs) const {
     RefuseConv(fmt::format("its input is of type {} instead of {}", DataTypeName(inputs[0]),
                            DataTypeName(params_.input.type)));
   }
-  return params_.output.type;
+  return output().type;
 }
 
-Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
+std::vector<int32_t> QuantizedConvOp::Sums(const Tensor& input) const {
   const ConvWorkload& w = workload_;
-  const std::vector<int16_t> x = ElementsAs<int16_t>(*inputs[0]), weights = CenteredWeights();
+  const std::vector<int16_t> x = ElementsAs<int16_t>(input), weights = CenteredWeights();
   const int64_t zero = params_.input.zero_points[0], channels = w.ic / w.g;
-  std::vector<int32_t> stored;
+  std::vector<int32_t> sums;
   for (int64_t i = 0; i < ElementCount(w.output_shape()); ++i) {
     const int64_t ox = i % w.ow, oy = i / w.ow % w.oh, o = i / (w.ow * w.oh) % w.oc,
                   n = i / (w.ow * w.oh * w.oc);
@@ -112,17 +132,35 @@ Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
       const int64_t channel = first_channel + term / (w.kw * w.kh);
       sum += (x[(channel * w.ih + iy) * w.iw + ix] - zero) * weights[o * channels * w.kh * w.kw + term];
     }
-    const float real = static_cast<float>(sum) * multipliers_[o];
-    const StoredRange range = RangeOf(params_.output.type);
-    stored.push_back(std::clamp(QuantizedValue(real, 1.0f, params_.output.zero_points[0], range),
-                                params_.limits.low, params_.limits.high));
+    sums.push_back(static_cast<int32_t>(sum));
   }
-  Tensor out(w.output_shape(), Layout::Nchw(params_.output.type));
+  return sums;
+}
+
+Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
+  const std::vector<int32_t> sums = Sums(*inputs[0]);
+  Tensor out(workload_.output_shape(), Layout::Nchw(params_.output.type));
+  const int64_t pixels = workload_.oh * workload_.ow;
+  const auto real = [&](int64_t i) {
+    return static_cast<float>(sums[i]) * multipliers_[i / pixels % workload_.oc];
+  };
+  if (out.type() == DataType::kF32) {
+    for (int64_t i = 0; i < out.size(); ++i) out.floats()[i] = real(i);
+    return out;
+  }
+  const StoredRange range = RangeOf(out.type()), limits = params_.limits;
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    std::ranges::transform(stored, out.data<T>(), [](int32_t value) { return static_cast<T>(value); });
+    for (int64_t i = 0; i < out.size(); ++i) {
+      const int32_t stored = QuantizedValue(real(i), 1.0f, params_.output.zero_points[0], range);
+      out.data<T>()[i] = static_cast<T>(std::clamp(stored, limits.low, limits.high));
+    }
   });
-  return out;
+  if (!params_.sum) return out;
+  const auto& [residual, output, sum_limits] = *params_.sum;
+  const QuantizedBinaryOp add({BinaryKind::kAdd, params_.output, residual, output, sum_limits});
+  const Tensor* terms[] = {&out, inputs[1]};
+  return add.Reference(terms);
 }
 
 double QuantizedConvOp::Flops(std::span<const Shape>) const { return workload_.flops(); }
@@ -137,7 +175,7 @@ std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {
-  return inputs[0] == params_.input.type;
+  return inputs[0] == params_.input.type && (!params_.sum || inputs[1] == params_.sum->residual.type);
 }
 
 }  // namespace tilesmith

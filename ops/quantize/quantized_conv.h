@@ -7,6 +7,11 @@
 //
 // The sum is exact, padding adds nothing to it. The rest is computed in float as ONNX Runtime's QLinearConv
 // does: each product and quotient is rounded, ties of the final rounding go to even.
+//
+// With a residual r of the output's shape, the second input, which is added as QuantizedBinaryOp adds it, y
+// above goes on as
+//   y' = clamp(round(((y - zero_y) * scale_y + (r - zero_r) * scale_r) / scale_y') + zero_y', low', high')
+// and where the output is real it is float(sum) * (scale_x * scale_w[o]).
 #pragma once
 
 #include "ops/base/op.h"
@@ -15,18 +20,25 @@
 
 namespace tilesmith {
 
+// The Add behind a convolution.
+struct QuantizedResidual {
+  Quantization residual, output;  // of the type of the convolution's own output, per tensor
+  StoredRange limits;             // of the sum
+};
+
 struct QuantizedConvParams {
   Quantization input;                  // u8 or i8, per tensor
   QuantizedTensor weights;             // u8 or i8, OIHW, per tensor or along axis 0
   std::shared_ptr<const Tensor> bias;  // oc i32 of scale_x * scale_w[o], or null when !workload.post.bias
-  Quantization output;                 // u8 or i8, per tensor
-  StoredRange limits;                  // of y, within the output type's range
+  Quantization output;                 // u8 or i8, per tensor; or f32 without scales, for reals
+  StoredRange limits;                  // of y, within the output type's range; without meaning for reals
+  std::optional<QuantizedResidual> sum = {};  // exactly when workload.post.sum; not of reals
 };
 
 class QuantizedConvOp : public Op {
  public:
   // Throws Error(kBadModel) when a sum might not fit 32 bits, whatever the input, or a multiplier is not
-  // finite. Preconditions: !workload.fused(), no post-ops but the bias, params as said there.
+  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
   const ConvWorkload& workload() const { return workload_; }
@@ -34,6 +46,8 @@ class QuantizedConvOp : public Op {
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;
+  // Whether those are all within [-128, 127].
+  bool WeightsAreBytes() const;
 
   std::string_view Type() const override { return "QuantizedConv"; }
   // Scales, zero points and limits are left out, like weights.
@@ -52,6 +66,8 @@ class QuantizedConvOp : public Op {
 
  private:
   void NeedSumsOf32Bits() const;
+  std::vector<int32_t> Sums(const Tensor& input) const;
+  const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 
   ConvWorkload workload_;
   QuantizedConvParams params_;

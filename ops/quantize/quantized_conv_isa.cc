@@ -52,16 +52,119 @@ inline Sums AddProducts(Sums sums, Sums a, Sums b) {
 #endif
 }
 
+using Floats = Vector<kWidth>;
+
+// Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
+constexpr float kRound = 12582912.0f;
+constexpr int32_t kRoundBits = 0x4b400000;
+
+inline Floats LoadReals(const uint8_t* bytes, const QuantizedSumTerms& sum) {
+  typedef uint8_t Small __attribute__((vector_size(kWidth)));
+  Small small;
+  __builtin_memcpy(&small, bytes, sizeof(small));
+  const Sums steps = __builtin_convertvector(small ^ sum.flip, Sums) - sum.zero;
+  return __builtin_convertvector(steps, Floats) * sum.scale;
+}
+
+// The numbers that are rounded and then clamped, in registers.
+struct Requantization {
+  explicit Requantization(const QuantizedPixels& p) : pixels(p) {
+    for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
+  }
+
+  // Of vector `v` of pixel number `pixel`.
+  Floats Steps(Sums sums, int v, int64_t pixel) const {
+    const Floats steps = __builtin_convertvector(sums, Floats) * multipliers[v];
+    if (pixels.sum.residual == nullptr) return steps;
+    const QuantizedSumTerms& sum = pixels.sum;
+    const Floats inside = Min(Max(steps, Splat<kWidth>(sum.low)), Splat<kWidth>(sum.high));
+    const Floats own = ((inside + kRound) - kRound) * sum.own_scale;
+    const Floats other = LoadReals(sum.residual + pixel * sum.step + v * kWidth, sum);
+    return (own + other) / sum.out_scale;
+  }
+
+  const QuantizedPixels& pixels;
+  Floats multipliers[kVectors];
+};
+
+#if defined(TILESMITH_ISA_avx512)
+// GCC 12 warns of forms without a mask.
+inline __m512i RoundToInts(Floats steps) {
+  // What is too low becomes the lowest integer, and so would what is too high.
+  return _mm512_maskz_cvtps_epi32(0xffff, (__m512)Min(steps, Splat<kWidth>(1e6f)));
+}
+
+// Four vectors of integers as bytes: of each vector four bytes follow each other, then those of the next.
+struct BytePacker {
+  explicit BytePacker(const QuantizedPixels& p)
+      : zero(_mm512_set1_epi16(static_cast<int16_t>(p.zero))),
+        low(_mm512_set1_epi8(static_cast<char>(p.low))),
+        high(_mm512_set1_epi8(static_cast<char>(p.high))),
+        flip(_mm512_set1_epi8(static_cast<char>(p.flip))) {}
+
+  __m512i Pack(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    const __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero);
+    const __m512i cd = _mm512_adds_epi16(_mm512_packs_epi32(c, d), zero);
+    const __m512i bytes = _mm512_packus_epi16(ab, cd);
+    return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, low), high), flip);
+  }
+  // The same in the order of the vectors.
+  __m512i PackInOrder(__m512i a, __m512i b, __m512i c, __m512i d) const {
+    const Sums order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    return (__m512i)__builtin_shuffle((Sums)Pack(a, b, c, d), order);
+  }
+
+  const __m512i zero, low, high, flip;
+};
+
+// Requantizes and stores pixels from number `first` on.
+template <int kPixels, int kUsed>
+inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+  const Requantization requantization(p);
+  const BytePacker packer(p);
+  const auto rounded = [&](int i, int v) {
+    return RoundToInts(requantization.Steps(sums[i][v], v, first + i));
+  };
+  uint8_t* out = p.out + first * p.out_step;
+  const int64_t step = p.out_step;
+  const auto mask = static_cast<__mmask32>(0xffffffffu >> (32 - p.channels));
+  if constexpr (kUsed == 2) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kPixels; i += 2) {
+      const int j = i + 1 < kPixels ? i + 1 : i;
+      const __m512i two = packer.PackInOrder(rounded(i, 0), rounded(i, 1), rounded(j, 0), rounded(j, 1));
+      const __m256i bytes[] = {_mm512_maskz_extracti64x4_epi64(0xff, two, 0),
+                               _mm512_maskz_extracti64x4_epi64(0xff, two, 1)};
+      for (int k = 0; k <= j - i; ++k, out += step) {
+        if (p.channels == kLanes) {
+          _mm256_storeu_si256((__m256i_u*)out, bytes[k]);
+        } else {
+          _mm256_mask_storeu_epi8(out, mask, bytes[k]);
+        }
+      }
+    }
+  } else {
+#pragma GCC unroll 12
+    for (int i = 0; i < kPixels; i += 4) {
+      const auto at = [&](int k) { return rounded(i + k < kPixels ? i + k : i, 0); };
+      const __m512i four = packer.PackInOrder(at(0), at(1), at(2), at(3));
+      const __m128i bytes[] = {
+          _mm512_maskz_extracti32x4_epi32(0xf, four, 0), _mm512_maskz_extracti32x4_epi32(0xf, four, 1),
+          _mm512_maskz_extracti32x4_epi32(0xf, four, 2), _mm512_maskz_extracti32x4_epi32(0xf, four, 3)};
+      for (int k = 0; k < 4 && i + k < kPixels; ++k, out += step) {
+        if (p.channels == kWidth) {
+          _mm_storeu_si128((__m128i_u*)out, bytes[k]);
+        } else {
+          _mm_mask_storeu_epi8(out, static_cast<__mmask16>(mask), bytes[k]);
+        }
+      }
+    }
+  }
+}
+#else
 // Precondition: all in [0, 255].
 inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
-#if defined(TILESMITH_ISA_avx512)
-  // GCC 12 warns of the form without a mask.
-  const __m128i bits = _mm_set1_epi8(static_cast<char>(flip));
-  const __m128i first = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)low);
-  const __m128i second = _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)high);
-  _mm_storeu_si128((__m128i*)to, _mm_xor_si128(first, bits));
-  _mm_storeu_si128((__m128i*)to + 1, _mm_xor_si128(second, bits));
-#elif defined(TILESMITH_ISA_avx2)
+#if defined(TILESMITH_ISA_avx2)
   const __m256i shorts = _mm256_packus_epi32((__m256i)low, (__m256i)high);  // 0-3, 8-11, 4-7, 12-15
   const __m256i order = _mm256_permute4x64_epi64(shorts, _MM_SHUFFLE(3, 1, 2, 0));
   const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1));
@@ -74,80 +177,86 @@ inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
 #endif
 }
 
-using Floats = Vector<kWidth>;
-
-// What turns sums into bytes, in registers.
-struct Requantization {
-  explicit Requantization(const QuantizedPixels& p)
-      : low(Splat<kWidth>(p.low)), high(Splat<kWidth>(p.high)), zero(Sums{} + (p.zero - kRoundBits)) {
-    for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
+template <int kPixels, int kUsed>
+inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+  static_assert(kUsed == kVectors);
+  const Requantization requantization(p);
+  const Floats low = Splat<kWidth>(static_cast<float>(p.low - p.zero)),
+               high = Splat<kWidth>(static_cast<float>(p.high - p.zero));
+  const Sums zero = Sums{} + (p.zero - kRoundBits);
+  uint8_t* out = p.out + first * p.out_step;
+#pragma GCC unroll 12
+  for (int i = 0; i < kPixels; ++i, out += p.out_step) {
+    Sums bytes[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const Floats steps = Min(Max(requantization.Steps(sums[i][v], v, first + i), low), high);
+      bytes[v] = (Sums)(steps + kRound) + zero;
+    }
+    StoreBytes(bytes[0], bytes[1], p.flip, out);
   }
+}
+#endif
 
-  Sums Apply(Sums sums, int vector) const {
-    const Floats real = __builtin_convertvector(sums, Floats) * multipliers[vector];
-    return (Sums)(Min(Max(real, low), high) + kRound) + zero;
+template <int kPixels, int kUsed>
+inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+  for (int i = 0; i < kPixels; ++i) {
+    for (int v = 0; v < kUsed; ++v) {
+      const Floats reals =
+          __builtin_convertvector(sums[i][v], Floats) * Load<kWidth>(p.multipliers + v * kWidth);
+      Store<kWidth>(p.reals + (first + i) * kLanes + v * kWidth, reals);
+    }
   }
+}
 
-  // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
-  static constexpr float kRound = 12582912.0f;
-  static constexpr int32_t kRoundBits = 0x4b400000;
-  Floats multipliers[kVectors], low, high;
-  Sums zero;
-};
-
-// The tile of kPixels pixels from number `first` on. kShared: all lanes read the same words.
-template <int kPixels, bool kShared>
+// The tile of kPixels pixels from number `first` on, kUsed vectors of channels of them. kShared: all lanes
+// read the same words.
+template <int kPixels, int kUsed, bool kShared>
 inline void Tile(const QuantizedPixels& p, int64_t first) {
   constexpr int64_t kVectorBytes = kWidth * kWordBytes;
-  Sums sums[kPixels][kVectors];
+  Sums sums[kPixels][kUsed];
   const std::byte* in[kPixels];
 #pragma GCC unroll 12
   for (int i = 0; i < kPixels; ++i) {
-    for (int v = 0; v < kVectors; ++v) sums[i][v] = LoadSums(p.bias + v * kWidth);
+    for (int v = 0; v < kUsed; ++v) sums[i][v] = LoadSums(p.bias + v * kWidth);
     in[i] = p.input + p.offsets[first + i];
   }
   const std::byte* weights = p.weights;
   for (int64_t run = 0; run < p.run_count; ++run) {
     const int64_t begin = p.runs[run], end = begin + kWordBytes * (kShared ? p.words : 1);
     for (int64_t at = begin; at < end; at += kWordBytes) {
-      Sums right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = LoadWords(weights + v * kVectorBytes);
+      Sums right[kUsed];
+      for (int v = 0; v < kUsed; ++v) right[v] = LoadWords(weights + v * kVectorBytes);
       weights += kVectors * kVectorBytes;
 #pragma GCC unroll 12
       for (int i = 0; i < kPixels; ++i) {
         if constexpr (kShared) {
           const Sums left = SplatWord(in[i] + at);
-          for (int v = 0; v < kVectors; ++v) sums[i][v] = AddProducts(sums[i][v], left, right[v]);
+          for (int v = 0; v < kUsed; ++v) sums[i][v] = AddProducts(sums[i][v], left, right[v]);
         } else {
-          for (int v = 0; v < kVectors; ++v)
+          for (int v = 0; v < kUsed; ++v)
             sums[i][v] = AddProducts(sums[i][v], LoadWords(in[i] + at + v * kVectorBytes), right[v]);
         }
       }
     }
   }
-  const Requantization requantization(p);
-  const uint8_t flip = p.flip;
-  uint8_t* out = p.out + first * p.out_step;
-  const int64_t step = p.out_step;
-#pragma GCC unroll 12
-  for (int i = 0; i < kPixels; ++i, out += step)
-    StoreBytes(requantization.Apply(sums[i][0], 0), requantization.Apply(sums[i][1], 1), flip, out);
+  if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
+  StoreTile<kPixels>(p, first, sums);
 }
 
 // The tile of the last `pixels` < kPixels.
-template <int kPixels, bool kShared>
+template <int kPixels, int kUsed, bool kShared>
 inline void LastTile(const QuantizedPixels& p, int64_t first, int64_t pixels) {
   if constexpr (kPixels > 1) {
-    if (pixels < kPixels - 1) return LastTile<kPixels - 1, kShared>(p, first, pixels);
-    Tile<kPixels - 1, kShared>(p, first);
+    if (pixels < kPixels - 1) return LastTile<kPixels - 1, kUsed, kShared>(p, first, pixels);
+    Tile<kPixels - 1, kUsed, kShared>(p, first);
   }
 }
 
-template <bool kShared>
+template <int kUsed, bool kShared>
 inline void Convolve(const QuantizedPixels& p) {
   int64_t first = 0;
-  for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kShared>(p, first);
-  if (first < p.count) LastTile<kTilePixels, kShared>(p, first, p.count - first);
+  for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kUsed, kShared>(p, first);
+  if (first < p.count) LastTile<kTilePixels, kUsed, kShared>(p, first, p.count - first);
 }
 
 typedef uint8_t Bytes __attribute__((vector_size(16)));
@@ -159,17 +268,6 @@ inline Bytes LowerBytes(Bytes a, Bytes b) {
 }
 inline Bytes UpperBytes(Bytes a, Bytes b) {
   return __builtin_shuffle(a, b, Bytes{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
-}
-
-[[maybe_unused]] inline Bytes LowerPairs(Bytes a, Bytes b) {
-  return (Bytes)__builtin_shuffle((EightShorts)a, (EightShorts)b, EightShorts{0, 8, 1, 9, 2, 10, 3, 11});
-}
-[[maybe_unused]] inline Bytes UpperPairs(Bytes a, Bytes b) {
-  return (Bytes)__builtin_shuffle((EightShorts)a, (EightShorts)b, EightShorts{4, 12, 5, 13, 6, 14, 7, 15});
-}
-
-[[maybe_unused]] inline void StoreBytes16(Bytes bytes, uint8_t* to) {
-  __builtin_memcpy(to, &bytes, sizeof(bytes));
 }
 
 // Eight rows of eight bytes as columns, two in each of four vectors.
@@ -257,27 +355,18 @@ void WidenRow(const WidenedRow& row) {
 void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {
   const Number* __restrict const from = static_cast<const Number*>(in);
   Number* __restrict const to = static_cast<Number*>(out);
-  int64_t i = 0;
-  if constexpr (sizeof(Number) == 1) {
-    for (; i + 16 <= count; i += 16) {
-      Bytes number[4];
-      for (int k = 0; k < 4; ++k) __builtin_memcpy(&number[k], from + i + k * distance, sizeof(Bytes));
-      const Bytes pairs[] = {LowerBytes(number[0], number[1]), UpperBytes(number[0], number[1]),
-                             LowerBytes(number[2], number[3]), UpperBytes(number[2], number[3])};
-      uint8_t* const words = reinterpret_cast<uint8_t*>(to + kWordNumbers * i);
-      StoreBytes16(LowerPairs(pairs[0], pairs[2]), words);
-      StoreBytes16(UpperPairs(pairs[0], pairs[2]), words + 16);
-      StoreBytes16(LowerPairs(pairs[1], pairs[3]), words + 32);
-      StoreBytes16(UpperPairs(pairs[1], pairs[3]), words + 48);
-    }
-  }
-  for (; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < kWordNumbers; ++k) to[kWordNumbers * i + k] = from[i + k * distance];
   }
 }
 
-void ConvolveDense(const QuantizedPixels& pixels) { Convolve<true>(pixels); }
-void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<false>(pixels); }
+void ConvolveDense(const QuantizedPixels& pixels) {
+#if defined(TILESMITH_ISA_avx512)
+  if (pixels.channels <= kWidth) return Convolve<1, true>(pixels);
+#endif
+  Convolve<kVectors, true>(pixels);
+}
+void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<kVectors, false>(pixels); }
 
 void StoreChannelRows(const ChannelRows& rows) {
   const int64_t pixels = rows.pixels / 8 * 8, channels = rows.channels / 8 * 8;

@@ -30,6 +30,17 @@ struct WidenedRow {
   int16_t zero = 0;
 };
 
+// A residual that is added behind the convolution, whose own result is rounded first:
+//   y = round((clamp(round(steps), low, high) * own_scale + (byte - zero) * scale) / out_scale) + ...
+// where every product, sum and quotient is rounded to float.
+struct QuantizedSumTerms {
+  const uint8_t* residual = nullptr;  // all lanes of a pixel, or null
+  int64_t step = 0;                   // from pixel to pixel
+  float low = 0, high = 0, own_scale = 1, scale = 1, out_scale = 1;
+  int32_t zero = 0;
+  uint8_t flip = 0;
+};
+
 // Sums of pixels in one block of channels, and the bytes that stand for them.
 struct QuantizedPixels {
   const std::byte* input = nullptr;
@@ -40,11 +51,13 @@ struct QuantizedPixels {
   const std::byte* weights = nullptr;  // [run][word][lane], words
   const int32_t* bias = nullptr;       // [lane], as are the multipliers
   const float* multipliers = nullptr;
-  float low = 0, high = 0;  // ends of the range minus `zero`
-  int32_t zero = 0;
+  QuantizedSumTerms sum;
+  int32_t zero = 0, low = 0, high = 255;  // of bytes without a sign
   uint8_t flip = 0;
-  uint8_t* out = nullptr;  // all lanes of a pixel
+  uint8_t* out = nullptr;  // `channels` lanes of a pixel, with AVX-512; otherwise all
   int64_t out_step = 0;    // from pixel to pixel
+  int64_t channels = 0;    // 1 to the number of lanes
+  float* reals = nullptr;  // instead of `out`: sums times multipliers, all lanes, pixels adjacent
 };
 
 // out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0.

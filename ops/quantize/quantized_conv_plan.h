@@ -30,6 +30,11 @@ struct QuantizedConvPlan {
   int64_t row_tiles, column_tiles;
   int64_t pitch, row_pitch;  // bytes from column to column and from row to row
 
+  // The windows are adjacent pixels of one row.
+  bool single_pixels() const {
+    return conv.g == 1 && conv.oh == 1 && conv.ih == 1 && conv.kh * conv.kw * conv.sh * conv.sw == 1 &&
+           conv.ph == 0 && conv.pw == 0 && conv.ow == conv.iw;
+  }
   int64_t tiles() const { return row_tiles * column_tiles; }
   int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }
   int64_t ColumnsSeenBy(int64_t columns) const { return (columns - 1) * column_stride + window_columns; }

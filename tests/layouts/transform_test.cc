@@ -240,8 +240,9 @@ TEST(TransformKernel, ElementsOfEverySize) {
     };
     const DataType type = random.Pick(std::span(kTypes));
     const Layout from = some_layout().WithType(type), to = some_layout().WithType(type);
-    const Shape shape = {random.Integer(1, 3), random.Integer(1, random.Integer(0, 9) == 0 ? 300 : 70),
-                         random.Integer(1, 9), random.Integer(1, 40)};
+    const int64_t channels =
+        random.Integer(0, 5) == 0 ? 3 : random.Integer(1, random.Integer(0, 9) == 0 ? 300 : 70);
+    const Shape shape = {random.Integer(1, 3), channels, random.Integer(1, 9), random.Integer(1, 40)};
     const Isa isa = random.Pick(AvailableIsas());
     const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
     SCOPED_TRACE(testing::Message() << ShapeToString(shape) << " " << from.ToString() << " -> "

@@ -1,8 +1,11 @@
 // Bytes stay bytes: what the pass makes of networks that quantise, and what it leaves alone.
 #include <gmock/gmock.h>
 
+#include "ops/movement/concat.h"
 #include "ops/passes/passes.h"
+#include "ops/pool/quantized_average_pool.h"
 #include "ops/pool/quantized_max_pool.h"
+#include "ops/quantize/byte_table.h"
 #include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_conv.h"
 #include "tests/ops/test_net.h"
@@ -43,9 +46,8 @@ TEST(FuseQuantized, AConvItsReluAndWhatQuantisesAreOneOp) {
 TEST(FuseQuantized, ABlockOfManyKinds) {
   const Graph graph = QuantizedBlock(12);
   const Graph fused = FuseQuantized(graph);
-  EXPECT_THAT(Types(fused),
-              ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "QuantizedMaxPool", "QuantizedConv",
-                          "QuantizedConv", "QuantizedAdd", "DequantizeLinear"));
+  EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "QuantizedMaxPool",
+                                        "QuantizedConv", "QuantizedConv", "DequantizeLinear"));
   ExpectWithinAStep(graph, fused, 2 * 0.02f, 0.05);
 }
 
@@ -55,8 +57,83 @@ TEST(FuseQuantized, WhatOthersReadStays) {
   const auto conv = net.Conv(x, 4, 1);
   net.graph.MarkOutput(net.Stored(conv));
   net.graph.MarkOutput(conv);
-  EXPECT_THAT(Types(FuseQuantized(net.graph)), ElementsAre("Input", "QuantizeLinear", "DequantizeLinear",
-                                                           "Conv", "QuantizeLinear", "DequantizeLinear"));
+  EXPECT_THAT(Types(FuseQuantized(net.graph)),
+              ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "QuantizeLinear", "DequantizeLinear"));
+}
+
+TEST(FuseQuantized, AConvTakesTheSumBehindItAlong) {
+  for (const bool swapped : {false, true}) {
+    QuantizedNet net;
+    const auto x = net.Stored(net.Input({1, 8, 5, 6}));
+    const auto conv = net.Stored(net.Conv(x, 8, 3), {DataType::kU8, 0, {0.03f}, {100}});
+    net.graph.MarkOutput(net.Stored(net.Relu(swapped ? net.Add(x, conv) : net.Add(conv, x))));
+    const Graph fused = FuseQuantized(net.graph);
+    ASSERT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "DequantizeLinear"));
+    const auto& op = dynamic_cast<const QuantizedConvOp&>(*fused.node(2).op);
+    ASSERT_TRUE(op.params().sum);
+    EXPECT_EQ(op.params().sum->residual, net.activations);
+    EXPECT_EQ(op.params().sum->limits.low, 119);
+    ExpectWithinAStep(net.graph, fused, 2 * 0.02f, 0.03);
+  }
+}
+
+TEST(FuseQuantized, DenseLayersAreConvsOnBytes) {
+  for (const bool last : {false, true}) {
+    for (const int64_t rows : {1, 5}) {
+      QuantizedNet net;
+      const auto x = net.Stored(net.Input({rows, 40}));
+      const auto dense = net.Dense(x, 11);
+      net.graph.MarkOutput(last ? dense : net.Stored(net.Relu(dense)));
+      const Graph fused = FuseQuantized(net.graph);
+      EXPECT_THAT(Types(fused), testing::Contains("QuantizedConv"));
+      EXPECT_THAT(Types(fused), testing::Not(testing::Contains("Gemm")));
+      if (last) {
+        EXPECT_THAT(Types(fused), testing::Not(testing::Contains("DequantizeLinear")));
+        ExpectWithinAStep(net.graph, fused, 1e-4f, 0);
+      } else {
+        ExpectWithinAStep(net.graph, fused, 0.02f, 0.03);
+      }
+    }
+  }
+}
+
+TEST(FuseQuantized, MeansOverWindowsAndImages) {
+  QuantizedNet net;
+  const auto x = net.Stored(net.Input({2, 9, 7, 8}));
+  const auto pooled = net.Stored(net.AveragePool(x));
+  net.graph.MarkOutput(net.Stored(net.GlobalAveragePool(pooled), {DataType::kU8, 0, {0.005f}, {119}}));
+  const Graph fused = FuseQuantized(net.graph);
+  EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedAveragePool",
+                                        "QuantizedAveragePool", "DequantizeLinear"));
+  ExpectWithinAStep(net.graph, fused, 2 * 0.005f, 0.1);
+}
+
+// Tables hold what the nodes between the scales compute, so nothing differs.
+TEST(FuseQuantized, FunctionsAndOtherScalesAreTables) {
+  for (const Activation& function :
+       {Activation{ActivationKind::kSigmoid}, Activation{ActivationKind::kLeakyRelu, 0.1f},
+        Activation{ActivationKind::kHardSwish}, Activation{ActivationKind::kRelu},
+        Activation{ActivationKind::kClip, 0.3f, 0.9f}}) {
+    QuantizedNet net;
+    const auto x = net.Stored(net.Input({2, 5, 3, 7}));
+    const auto y = net.graph.Add("f", std::make_shared<ActivationOp>(function), {x});
+    net.graph.MarkOutput(net.Stored(y, {DataType::kI8, 0, {0.01f}, {-3}}));
+    const Graph fused = FuseQuantized(net.graph);
+    EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "ByteTable", "DequantizeLinear"));
+    ExpectWithinAStep(net.graph, fused, 0.01f, 0.002);
+  }
+}
+
+TEST(FuseQuantized, AConcatOfOtherScales) {
+  QuantizedNet net;
+  const auto x = net.Stored(net.Input({1, 5, 3, 7}));
+  const auto y = net.Stored(net.Conv(x, 3, 1), {DataType::kU8, 0, {0.05f}, {7}});
+  const auto both = net.graph.Add("both", std::make_shared<ConcatOp>(1), {x, y});
+  net.graph.MarkOutput(net.Stored(both, {DataType::kU8, 0, {0.05f}, {7}}));
+  const Graph fused = FuseQuantized(net.graph);
+  EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "ByteTable", "Concat",
+                                        "DequantizeLinear"));
+  ExpectWithinAStep(net.graph, fused, 0.05f, 0.02);
 }
 
 TEST(FuseQuantized, AnotherScaleIsNoMove) {
@@ -117,6 +194,46 @@ TEST(QuantizedMaxPool, KernelsDoWhatTheReferenceDoes) {
       }
     }
   }
+}
+
+TEST(QuantizedAveragePool, KernelsDoWhatTheReferenceDoes) {
+  uint64_t seed = 3;
+  for (const DataType type : {DataType::kU8, DataType::kI8}) {
+    const StoredRange range = RangeOf(type);
+    for (const PoolWindow& window : {PoolWindow{PoolKind::kAverage, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+                                     PoolWindow{PoolKind::kAverage, 2, 5, 1, 3, 2, 1, 0, 2, 1, 0, true},
+                                     PoolWindow{PoolKind::kAverage, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, true, true},
+                                     PoolWindow{PoolKind::kAverage, 5, 5}}) {
+      for (const Shape& shape : {Shape{2, 9, 7, 5}, Shape{1, 40, 8, 9}, Shape{3, 1, 5, 11}}) {
+        TestRandom random(++seed);
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        const auto any = [&] {
+          return Quantization{
+              type, 0, {random.Uniform(0.001f, 2)}, {int32_t(random.Integer(range.low, range.high))}};
+        };
+        CheckTypedKernel(QuantizedAveragePoolOp({window, any(), any(), range}),
+                         {AnyStored(shape, type, seed)});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(ByteTable, KernelsDoWhatTheReferenceDoes) {
+  uint64_t seed = 3;
+  for (const DataType type : {DataType::kU8, DataType::kI8}) {
+    for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 64, 56, 56}, Shape{37}, Shape{}}) {
+      const Quantization from{type, 0, {0.03f}, {7}}, to{DataType::kU8, 0, {0.004f}, {1}};
+      CheckTypedKernel(ByteTableOp({ActivationKind::kSigmoid}, from, to, {1, 250}),
+                       {AnyStored(shape, type, ++seed)});
+    }
+  }
+  // 1 / (1 + exp(-x)) of -1, 0 and 1 is 0.2689, 0.5 and 0.7311.
+  const ByteTableOp table({ActivationKind::kSigmoid}, {DataType::kI8, 0, {0.5f}, {3}},
+                          {DataType::kU8, 0, {0.01f}, {5}}, RangeOf(DataType::kU8));
+  const Tensor x = Stored<int8_t>({3}, {1, 3, 5});
+  const Tensor y = table.Reference({{&x}});
+  EXPECT_THAT(std::vector<uint8_t>(y.data<uint8_t>(), y.data<uint8_t>() + 3), ElementsAre(32, 55, 78));
 }
 
 }  // namespace

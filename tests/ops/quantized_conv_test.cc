@@ -1,6 +1,7 @@
 // Quantised convolution: what it means, its kernels against that bit for bit, refusals.
 #include "ops/quantize/quantized_conv.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "layouts/base/error.h"
@@ -65,13 +66,41 @@ QuantizedConvParams RandomParams(TestRandom& random, const ConvWorkload& w) {
   return params;
 }
 
-void CheckConv(const ConvWorkload& w, uint64_t seed) {
+// A residual of any scale, the sum within any limits.
+QuantizedResidual RandomResidual(TestRandom& random, const Quantization& own) {
+  const auto any = [&](float scale) {
+    return Quantization{own.type, 0, {scale}, {ZeroPoint(random, own.type)}};
+  };
+  const float scale = own.scales[0];
+  QuantizedResidual sum{any(scale * random.Pick(std::vector<float>{1e-4f, 0.7f, 1, 3})),
+                        any(scale * random.Pick(std::vector<float>{0.01f, 0.5f, 1.3f, 2, 1e4f})),
+                        RangeOf(own.type)};
+  if (random.Integer(0, 1) == 1) sum.limits.low = sum.output.zero_points[0];
+  return sum;
+}
+
+// One in four adds a residual, one in eight stores reals.
+void CheckConv(ConvWorkload w, uint64_t seed) {
   TestRandom random(seed);
-  const QuantizedConvOp op(w, RandomParams(random, w));
+  QuantizedConvParams params = RandomParams(random, w);
+  switch (random.Integer(0, 7)) {
+    case 0:
+    case 1:
+      params.sum = RandomResidual(random, params.output);
+      w.post.sum = true;
+      break;
+    case 2:
+      params.output = {DataType::kF32, 0, {}, {}};
+      break;
+    default:
+      break;
+  }
+  const QuantizedConvOp op(w, std::move(params));
   SCOPED_TRACE(testing::Message() << "seed " << seed << ", zero points " << op.params().input.zero_points[0]
-                                  << " and " << op.params().output.zero_points[0]);
-  const Tensor input = AnyStored(w.input_shape(), op.params().input.type, random.Next());
-  CheckTypedKernel(op, {input});
+                                  << ", output " << DataTypeName(op.params().output.type));
+  std::vector<Tensor> inputs = {AnyStored(w.input_shape(), op.params().input.type, random.Next())};
+  if (op.params().sum) inputs.push_back(AnyStored(w.output_shape(), op.params().output.type, random.Next()));
+  CheckTypedKernel(op, inputs);
 }
 
 // Input sizes small enough for the padding to matter, the output whatever fits.
@@ -112,6 +141,20 @@ TEST(QuantizedConv, KernelsDoWhatTheReferenceDoes) {
     TestRandom random(seed);
     CheckConv(RandomConv(random), seed);
     if (HasFailure()) return;
+  }
+}
+
+// Blocks of 64 channels, narrow ones and parts of both; pairs of rows and single ones; several tiles.
+TEST(QuantizedConv, DepthwiseBlocks) {
+  uint64_t seed = 2000;
+  for (const int64_t channels : {2, 31, 32, 33, 64, 65, 96, 100, 144}) {
+    for (const char* rest :
+         {"ih7iw5kh3ph1", "ih8iw9kh3sh2ph1", "ih6iw70kh5ph2", "ih5iw3kh3ph1pw3dh1dw0", "ih300iw66kh3ph1",
+          "ih9iw200kh3kw1ph0pw0+bias", "mb2ih4iw4kh2+bias", "ih1iw1kh3ph1", "ih2iw1kh3ph1"}) {
+      ConvWorkload w = ParseWorkload(fmt::format("g{0}ic{0}oc{0}{1}", channels, rest));
+      CheckConv(w, ++seed);
+      if (HasFailure()) return;
+    }
   }
 }
 

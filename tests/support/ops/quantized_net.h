@@ -3,6 +3,7 @@
 
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
+#include "ops/dense/gemm.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
 #include "ops/graph/graph.h"
@@ -52,6 +53,27 @@ struct QuantizedNet {
                      {x});
   }
   Id Conv(Id x, int64_t channels, int64_t kernel) { return Conv(x, channels, kernel, activations); }
+  // The same as a matrix.
+  Id Dense(Id x, int64_t columns) {
+    TestRandom random(seed++);
+    const int64_t terms = graph.node(x).shape.back();
+    QuantizedTensor weights{Random<int8_t>({columns, terms}, 127, random), {DataType::kI8, 0, {}, {}}};
+    QuantizedTensor bias{Random<int32_t>({columns}, 3000, random), {DataType::kI32, 0, {}, {}}};
+    for (int64_t o = 0; o < columns; ++o) {
+      weights.quantization.scales.push_back(random.Uniform(0.002f, 0.01f));
+      bias.quantization.scales.push_back(weights.quantization.scales.back() * activations.scales[0]);
+    }
+    weights.quantization.zero_points = bias.quantization.zero_points =
+        std::vector<int32_t>(size_t(columns), 0);
+    const auto reals = [](const QuantizedTensor& tensor) {
+      return std::make_shared<const Tensor>(Dequantized(*tensor.stored, tensor.quantization));
+    };
+    return graph.Add("dense" + std::to_string(seed),
+                     std::make_shared<GemmOp>(reals(weights), reals(bias), Activation(), false,
+                                              StoredWeights{std::make_shared<QuantizedTensor>(weights),
+                                                            std::make_shared<QuantizedTensor>(bias)}),
+                     {x});
+  }
   Id Relu(Id x) {
     return graph.Add("relu" + std::to_string(seed++),
                      std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu}), {x});
@@ -62,6 +84,15 @@ struct QuantizedNet {
   Id MaxPool(Id x) {
     return graph.Add("pool" + std::to_string(seed++),
                      std::make_shared<PoolOp>(PoolWindow{PoolKind::kMax, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1}), {x});
+  }
+  Id AveragePool(Id x) {
+    return graph.Add("mean" + std::to_string(seed++),
+                     std::make_shared<PoolOp>(PoolWindow{PoolKind::kAverage, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1}),
+                     {x});
+  }
+  Id GlobalAveragePool(Id x) {
+    return graph.Add("means" + std::to_string(seed++), std::make_shared<GlobalPoolOp>(PoolKind::kAverage),
+                     {x});
   }
 
  private:

@@ -1,0 +1,158 @@
+#include "ops/pool/quantized_average_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "layouts/base/sizes.h"
+#include "ops/kernels/block_kernel.h"
+#include "ops/quantize/byte_loops.h"
+
+namespace tilesmith {
+namespace {
+
+// A window along one axis, at one position of the output.
+struct AxisTaps {
+  int64_t first, last, counted;
+};
+
+AxisTaps RowTaps(const PoolWindow& w, int64_t y, int64_t height) {
+  const WindowTaps taps = TapsOf(y * w.sh - w.top, w.kh, w.dh, height, w.bottom);
+  return {taps.first, taps.last, w.count_include_pad ? taps.padded : taps.last - taps.first};
+}
+AxisTaps ColumnTaps(const PoolWindow& w, int64_t x, int64_t width) {
+  const WindowTaps taps = TapsOf(x * w.sw - w.left, w.kw, w.dw, width, w.right);
+  return {taps.first, taps.last, w.count_include_pad ? taps.padded : taps.last - taps.first};
+}
+float Divisor(const AxisTaps& rows, const AxisTaps& columns) {
+  return static_cast<float>(std::max<int64_t>(rows.counted * columns.counted, 1));
+}
+int32_t TapCount(const AxisTaps& rows, const AxisTaps& columns) {
+  return static_cast<int32_t>((rows.last - rows.first) * (columns.last - columns.first));
+}
+
+// Rows of a block of channels are tasks; a thread's scratch holds the sums of a block's lanes.
+template <typename Byte>
+class AveragePoolBytesKernel : public Kernel {
+ public:
+  AveragePoolBytesKernel(const KernelRequest& request, const QuantizedAveragePoolParams& params)
+      : window_(params.window),
+        in_(BlockDimsOf(request.inputs[0], request.layout)),
+        out_(BlockDimsOf(request.output, request.layout)),
+        input_zero_(params.input.zero_points[0]),
+        terms_{.scale = params.input.scales[0],
+               .out_scale = params.output.scales[0],
+               .zero = params.output.zero_points[0],
+               .low = params.limits.low,
+               .high = params.limits.high},
+        add_(TILESMITH_DISPATCH(request.cpu.isa, AddToSums<Byte>)),
+        round_(TILESMITH_DISPATCH(request.cpu.isa, RoundMeans<Byte>)) {}
+
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  int64_t ScratchBytes(int threads) const override { return threads * thread_bytes(); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    auto* const sums = args.scratch_at<int32_t>(range.thread * thread_bytes());
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t y = task % out_.height, plane = task / out_.height;
+      const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
+      const Byte* const in = args.inputs[0].image<Byte>(image) + block * in_.block_floats();
+      Byte* out = args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
+      const AxisTaps rows = RowTaps(window_, y, in_.height);
+      for (int64_t x = 0; x < out_.width; ++x, out += out_.lanes)
+        RunPixel(in, y, x, rows, out_.UsedLanes(block), sums, out);
+    }
+  }
+
+ private:
+  int64_t thread_bytes() const { return RoundUp(out_.lanes * int64_t{sizeof(int32_t)}, 64); }
+
+  void RunPixel(const Byte* in, int64_t y, int64_t x, const AxisTaps& rows, int64_t channels, int32_t* sums,
+                Byte* out) const {
+    const PoolWindow& w = window_;
+    const AxisTaps columns = ColumnTaps(w, x, in_.width);
+    std::fill_n(sums, channels, -input_zero_ * TapCount(rows, columns));
+    for (int64_t i = rows.first; i < rows.last; ++i) {
+      const Byte* const row = in + (y * w.sh - w.top + i * w.dh) * in_.width * in_.lanes;
+      const Byte* tap = row + (x * w.sw - w.left + columns.first * w.dw) * in_.lanes;
+      for (int64_t j = columns.first; j < columns.last; ++j, tap += w.dw * in_.lanes) {
+        if (channels == 1) {
+          *sums += *tap;
+        } else {
+          add_(tap, sums, channels);
+        }
+      }
+    }
+    MeanTerms terms = terms_;
+    terms.divisor = Divisor(rows, columns);
+    round_(sums, out, channels, terms);
+    std::fill_n(out + channels, out_.lanes - channels, Byte{});
+  }
+
+  const PoolWindow window_;
+  const BlockDims in_, out_;
+  const int32_t input_zero_;
+  const MeanTerms terms_;
+  void (*const add_)(const Byte*, int32_t*, int64_t);
+  void (*const round_)(const int32_t*, Byte*, int64_t, const MeanTerms&);
+};
+
+}  // namespace
+
+QuantizedAveragePoolOp::QuantizedAveragePoolOp(QuantizedAveragePoolParams params)
+    : params_(std::move(params)), pool_(params_.window) {
+  const auto& [window, input, output, limits] = params_;
+  TILESMITH_CHECK(window.kind == PoolKind::kAverage && window.kh <= kMaxTaps / window.kw);
+  TILESMITH_CHECK(IsByte(input.type) && input.per_tensor() && input.type == output.type &&
+                  output.per_tensor());
+  const StoredRange range = RangeOf(output.type);
+  TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+}
+
+std::string QuantizedAveragePoolOp::Signature() const {
+  return fmt::format("Quantized{}{}", pool_.Signature(), Describe(params_.output));
+}
+
+DataType QuantizedAveragePoolOp::OutputType(std::span<const DataType> inputs) const {
+  if (KernelTakes(inputs)) return params_.output.type;
+  throw Error(ErrorCode::kBadModel, fmt::format("{} takes {}, it got {}", Type(),
+                                                DataTypeName(params_.input.type), DataTypeName(inputs[0])));
+}
+
+Tensor QuantizedAveragePoolOp::Reference(std::span<const Tensor* const> inputs) const {
+  const auto& [w, input, output, limits] = params_;
+  const Dims4 in = ToDims4(inputs[0]->shape());
+  const Shape shapes[] = {inputs[0]->shape()};
+  Tensor result(InferShape(shapes), Layout::Nchw(output.type));
+  const Dims4 out = ToDims4(result.shape());
+  VisitType(output.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    for (int64_t at = 0; at < result.size(); ++at) {
+      const int64_t x = at % out.w, y = at / out.w % out.h, plane = at / (out.h * out.w);
+      const AxisTaps rows = RowTaps(w, y, in.h), columns = ColumnTaps(w, x, in.w);
+      int32_t sum = 0;
+      for (int64_t i = rows.first; i < rows.last; ++i) {
+        for (int64_t j = columns.first; j < columns.last; ++j) {
+          const int64_t row = y * w.sh - w.top + i * w.dh, column = x * w.sw - w.left + j * w.dw;
+          sum += inputs[0]->data<T>()[(plane * in.h + row) * in.w + column] - input.zero_points[0];
+        }
+      }
+      const float mean = static_cast<float>(sum) * input.scales[0] / Divisor(rows, columns);
+      const int32_t stored =
+          QuantizedValue(mean, output.scales[0], output.zero_points[0], RangeOf(output.type));
+      result.data<T>()[at] = static_cast<T>(std::clamp(stored, limits.low, limits.high));
+    }
+  });
+  return result;
+}
+
+std::unique_ptr<Kernel> QuantizedAveragePoolOp::MakeKernel(const KernelRequest& request) const {
+  if (request.layout.type() == DataType::kU8)
+    return std::make_unique<AveragePoolBytesKernel<uint8_t>>(request, params_);
+  return std::make_unique<AveragePoolBytesKernel<int8_t>>(request, params_);
+}
+
+}  // namespace tilesmith

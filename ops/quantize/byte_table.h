@@ -1,0 +1,40 @@
+// A function of one quantised number: what DequantizeLinear, an activation, or none, and QuantizeLinear are
+// together, as a table of all 256 bytes. There is no importer, a pass makes it of those.
+//
+//   y = clamp(round(f((x - zero_x) * scale_x) / scale_y) + zero_y, low, high)
+//
+// Any shape and layout.
+#pragma once
+
+#include <array>
+
+#include "ops/base/activation.h"
+#include "ops/base/op.h"
+#include "ops/base/quantization.h"
+
+namespace tilesmith {
+
+class ByteTableOp : public Op {
+ public:
+  // Preconditions: u8 or i8, per tensor; `limits` within the output type's range.
+  ByteTableOp(const Activation& function, Quantization input, Quantization output, StoredRange limits);
+
+  std::string_view Type() const override { return "ByteTable"; }
+  std::string Signature() const override;  // without scales, zero points and limits
+  Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
+  DataType OutputType(std::span<const DataType> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override { return ElementCount(inputs[0]); }
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool AnyTypeInAnyLayout() const override { return true; }
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override { return inputs[0] == input_; }
+  bool HasFastKernel() const override { return true; }
+
+ private:
+  const std::string function_;
+  const DataType input_, output_;
+  std::array<uint8_t, 256> table_;  // of the bits of x
+};
+
+}  // namespace tilesmith
