@@ -66,7 +66,8 @@ inline Floats LoadReals(const uint8_t* bytes, const QuantizedSumTerms& sum) {
   return __builtin_convertvector(steps, Floats) * sum.scale;
 }
 
-// The numbers that are rounded and then clamped, in registers.
+// The numbers that are rounded and then clamped, in registers. kSum: with a residual.
+template <bool kSum>
 struct Requantization {
   explicit Requantization(const QuantizedPixels& p) : pixels(p) {
     for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
@@ -75,7 +76,7 @@ struct Requantization {
   // Of vector `v` of pixel number `pixel`.
   Floats Steps(Sums sums, int v, int64_t pixel) const {
     const Floats steps = __builtin_convertvector(sums, Floats) * multipliers[v];
-    if (pixels.sum.residual == nullptr) return steps;
+    if constexpr (!kSum) return steps;
     const QuantizedSumTerms& sum = pixels.sum;
     const Floats inside = Min(Max(steps, Splat<kWidth>(sum.low)), Splat<kWidth>(sum.high));
     const Floats own = ((inside + kRound) - kRound) * sum.own_scale;
@@ -91,7 +92,8 @@ struct Requantization {
 // GCC 12 warns of forms without a mask.
 inline __m512i RoundToInts(Floats steps) {
   // What is too low becomes the lowest integer, and so would what is too high.
-  return _mm512_maskz_cvtps_epi32(0xffff, (__m512)Min(steps, Splat<kWidth>(1e6f)));
+  const __m512 bounded = _mm512_maskz_min_ps(0xffff, (__m512)steps, _mm512_set1_ps(1e6f));
+  return _mm512_maskz_cvtps_epi32(0xffff, bounded);
 }
 
 // Four vectors of integers as bytes: of each vector four bytes follow each other, then those of the next.
@@ -118,9 +120,9 @@ struct BytePacker {
 };
 
 // Requantizes and stores pixels from number `first` on.
-template <int kPixels, int kUsed>
+template <bool kSum, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
-  const Requantization requantization(p);
+  const Requantization<kSum> requantization(p);
   const BytePacker packer(p);
   const auto rounded = [&](int i, int v) {
     return RoundToInts(requantization.Steps(sums[i][v], v, first + i));
@@ -128,6 +130,7 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
   uint8_t* out = p.out + first * p.out_step;
   const int64_t step = p.out_step;
   const auto mask = static_cast<__mmask32>(0xffffffffu >> (32 - p.channels));
+  const bool whole = p.channels == kUsed * kWidth;
   if constexpr (kUsed == 2) {
 #pragma GCC unroll 12
     for (int i = 0; i < kPixels; i += 2) {
@@ -136,7 +139,7 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
       const __m256i bytes[] = {_mm512_maskz_extracti64x4_epi64(0xff, two, 0),
                                _mm512_maskz_extracti64x4_epi64(0xff, two, 1)};
       for (int k = 0; k <= j - i; ++k, out += step) {
-        if (p.channels == kLanes) {
+        if (whole) {
           _mm256_storeu_si256((__m256i_u*)out, bytes[k]);
         } else {
           _mm256_mask_storeu_epi8(out, mask, bytes[k]);
@@ -152,7 +155,7 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
           _mm512_maskz_extracti32x4_epi32(0xf, four, 0), _mm512_maskz_extracti32x4_epi32(0xf, four, 1),
           _mm512_maskz_extracti32x4_epi32(0xf, four, 2), _mm512_maskz_extracti32x4_epi32(0xf, four, 3)};
       for (int k = 0; k < 4 && i + k < kPixels; ++k, out += step) {
-        if (p.channels == kWidth) {
+        if (whole) {
           _mm_storeu_si128((__m128i_u*)out, bytes[k]);
         } else {
           _mm_mask_storeu_epi8(out, static_cast<__mmask16>(mask), bytes[k]);
@@ -177,10 +180,10 @@ inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
 #endif
 }
 
-template <int kPixels, int kUsed>
+template <bool kSum, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   static_assert(kUsed == kVectors);
-  const Requantization requantization(p);
+  const Requantization<kSum> requantization(p);
   const Floats low = Splat<kWidth>(static_cast<float>(p.low - p.zero)),
                high = Splat<kWidth>(static_cast<float>(p.high - p.zero));
   const Sums zero = Sums{} + (p.zero - kRoundBits);
@@ -240,7 +243,8 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
     }
   }
   if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
-  StoreTile<kPixels>(p, first, sums);
+  if (p.sum.residual != nullptr) return StoreTile<true>(p, first, sums);
+  StoreTile<false>(p, first, sums);
 }
 
 // The tile of the last `pixels` < kPixels.
