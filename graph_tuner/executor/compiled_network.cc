@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/planned_conversions.h"
 #include "ops/conv/conv.h"
@@ -73,6 +74,7 @@ class Compiler {
     for (size_t i = 0; i < network_.steps.size(); ++i)
       if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
         network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+    CountCrossedBytes();
     if (!device_.ReadsHostMemory()) UploadConstants();
     LayOutArena();
     return std::move(network_);
@@ -136,6 +138,19 @@ class Compiler {
       }
       network_.steps.push_back(std::move(info));
     }
+  }
+
+  void CountCrossedBytes() {
+    std::vector<StepGrids> grids;
+    for (size_t i = 0; i < network_.kernels.size(); ++i) {
+      const Kernel& kernel = *network_.kernels[i];
+      const NodeSchedule& schedule = schedules_[network_.program.steps[i].node];
+      const bool is_conv = dynamic_cast<const ConvKernel*>(&kernel) != nullptr;
+      grids.push_back(
+          {kernel.Grid(0), kernel.Grid(kernel.Stages() - 1), is_conv ? &schedule.workload : nullptr});
+    }
+    const std::vector<double> bytes = CrossedBytes(network_.program, grids, device_.threads());
+    for (size_t i = 0; i < bytes.size(); ++i) network_.steps[i].crossed_bytes = bytes[i];
   }
 
   void UploadConstants() {

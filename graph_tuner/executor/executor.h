@@ -35,6 +35,7 @@ struct StepProfile {
   // plans do not charge it.
   bool planned = true;
   int64_t packed_weight_bytes = 0;  // of convs
+  double crossed_bytes = 0;         // read by another thread than the one that wrote them (CrossedBytes)
 };
 
 // A tensor that a step reads or writes.

@@ -2,10 +2,21 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/task_places.h"
 
 namespace tilesmith {
+namespace {
 
-Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads) {
+// nullopt where the template has none of the style.
+std::optional<Config> DefaultOfStyle(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                     const Target& cpu, DefaultStyle style) {
+  if (style == DefaultStyle::kBlocks) return conv_template.Default(workload, cpu);
+  const TaskPlaces* places = PlacesOf(conv_template);
+  return places ? places->RowsDefault(workload, cpu) : std::nullopt;
+}
+
+// nullopt where no template has one.
+std::optional<Record> RecordOfStyle(const ConvWorkload& workload, const Target& cpu, DefaultStyle style) {
   // Fewer multiplications cost exactness and memory: they have to be worth it.
   constexpr double kWorthwhile = 1.15;
   Record record;
@@ -13,15 +24,27 @@ Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int thread
   for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
     const bool is_first = record.template_name.empty();
     if ((!is_first && !fewest) || !conv_template->Supports(workload, cpu).ok) continue;
-    Config config = conv_template->Default(workload, cpu);
-    const std::optional<double> cycles = conv_template->Cycles(workload, config, cpu);
+    std::optional<Config> config = DefaultOfStyle(*conv_template, workload, cpu, style);
+    if (!config) continue;
+    const std::optional<double> cycles = conv_template->Cycles(workload, *config, cpu);
     if (!is_first && (!cycles || *cycles * kWorthwhile > *fewest)) continue;
     fewest = cycles;
     record.template_name = conv_template->Name();
-    record.layouts = conv_template->Layouts(workload, config);
-    record.config = std::move(config);
+    record.layouts = conv_template->Layouts(workload, *config);
+    record.config = *std::move(config);
   }
-  TILESMITH_CHECK(!record.template_name.empty(), "no template supports {}", WorkloadToString(workload));
+  return record.template_name.empty() ? std::nullopt : std::optional(std::move(record));
+}
+
+}  // namespace
+
+Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads, DefaultStyle style) {
+  Target team = cpu;
+  if (style == DefaultStyle::kRows) team.cores = threads;
+  std::optional<Record> found = RecordOfStyle(workload, team, style);
+  if (!found) found = RecordOfStyle(workload, cpu, DefaultStyle::kBlocks);
+  TILESMITH_CHECK(found.has_value(), "no template supports {}", WorkloadToString(workload));
+  Record record = *std::move(found);
   record.target = cpu;
   record.workload = workload;
   record.conditions.threads = threads;

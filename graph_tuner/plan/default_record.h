@@ -6,8 +6,14 @@
 
 namespace tilesmith {
 
+enum class DefaultStyle {
+  kBlocks,  // ConvTemplate::Default
+  kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it
+};
+
 // The default schedule of the first template that supports the workload, or of a later one that is estimated
 // to be clearly faster (ConvTemplate::Cycles); unmeasured: seconds is 0, tuner is "default".
-Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads);
+Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads,
+                     DefaultStyle style = DefaultStyle::kBlocks);
 
 }  // namespace tilesmith

@@ -22,7 +22,10 @@ class DepthToSpaceKernel : public Kernel {
     }
   }
 
-  int64_t Tasks(int) const override { return out_.images * out_.blocks * out_.height; }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override {
+    return {.images = out_.images, .channels = out_.blocks, .rows = out_.height, .height = out_.height};
+  }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {

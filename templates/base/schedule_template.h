@@ -4,6 +4,7 @@
 //   config.h      the knobs as a struct (ReadConfig), and Supports, Space, Default as in ConvTemplate
 //   schedule.h    struct Schedule: a workload, a config and what matters of the CPU, read once, and every
 //                 size that follows from them. All that is asked of a config is asked of its schedule:
+//                     TaskGrid GridOf(const Schedule&)
 //                     LoopFeatures FeaturesOf(const Schedule&)
 //                     LoopNest NestOf(const Schedule&)
 //                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
@@ -21,6 +22,7 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/task_places.h"
 
 namespace tilesmith {
 
@@ -33,6 +35,8 @@ struct TemplateParts {
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
   Config (*preset)(const ConvWorkload& workload, const Target& cpu);
+  // Null: the preset with NHWC in its layout knobs and 1 in "oc_inner", where that is valid.
+  std::optional<Config> (*rows_preset)(const ConvWorkload& workload, const Target& cpu) = nullptr;
   Schedule (*read)(const ConvWorkload& workload, const Config& config, const Target& cpu);
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
@@ -50,7 +54,7 @@ constexpr bool kBuiltForX86 = false;
 enum class CodeFor { kAnyCpu, kX86 };
 
 template <typename Schedule, CodeFor kCode = CodeFor::kAnyCpu>
-class ScheduleTemplate final : public ConvTemplate {
+class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
  public:
   explicit ScheduleTemplate(TemplateParts<Schedule> parts) : parts_(std::move(parts)) {}
 
@@ -70,6 +74,19 @@ class ScheduleTemplate final : public ConvTemplate {
   }
   Config Default(const ConvWorkload& workload, const Target& cpu) const override {
     return parts_.preset(workload, cpu);
+  }
+  std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu) const override {
+    if (workload.oh == 1) return std::nullopt;
+    if (parts_.rows_preset) return parts_.rows_preset(workload, cpu);
+    const ConfigSpace space = Space(workload, cpu);
+    std::optional<Config> config =
+        WithLayouts(workload, space, Default(workload, cpu), {Layout::Nhwc(), Layout::Nhwc()});
+    if (config && config->Find("oc_inner")) config->Set("oc_inner", 1);
+    if (config && !space.WhyInvalid(*config).empty()) config.reset();
+    return config;
+  }
+  TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const override {
+    return GridOf(parts_.read(workload, config, cpu));
   }
   std::vector<std::string_view> LayoutKnobs() const override { return parts_.layout_knobs; }
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {

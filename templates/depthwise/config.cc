@@ -163,12 +163,12 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const Target& cpu) {
+namespace {
+
+// Completes block and rows: as few tasks as there are cores, and the first register tile that is valid.
+// False where none is.
+bool CompleteDefault(const ConvWorkload& w, const Target& cpu, Config& config) {
   const ConfigSpace space = Space(w, cpu);
-  Config config;
-  config.Set("block", cpu.vector_floats());
-  config.Set("rows", w.oh);
-  // As few tasks as there are cores.
   for (const int64_t vectors : space.knobs().back().values) {
     if (vectors == 1 ||
         vectors * cpu.cores <= (w.oc + cpu.vector_floats() - 1) / cpu.vector_floats() + cpu.cores - 1)
@@ -176,8 +176,26 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
   }
   for (const DepthwiseConfig& tile : DefaultTiles(w, cpu)) {
     SetTile(tile, "", config);
-    if (space.WhyInvalid(config).empty()) break;
+    if (space.WhyInvalid(config).empty()) return true;
   }
+  return false;
+}
+
+}  // namespace
+
+Config Default(const ConvWorkload& w, const Target& cpu) {
+  Config config;
+  config.Set("block", cpu.vector_floats());
+  config.Set("rows", w.oh);
+  CompleteDefault(w, cpu, config);
+  return config;
+}
+
+std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
+  Config config;
+  config.Set("block", 0);
+  config.Set("rows", cpu.cores > 2 ? (w.oh + 3) / 4 : (w.oh + 1) / 2);  // what the knob has
+  if (!CompleteDefault(w, cpu, config)) return std::nullopt;
   return config;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +53,7 @@ ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
 // the kernel is too large for every config.
 Config Default(const ConvWorkload& workload, const Target& cpu);
+// As in TaskPlaces: a part of the rows for each core, or quarters of them.
+std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::depthwise

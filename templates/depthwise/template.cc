@@ -25,6 +25,7 @@ const ConvTemplate& DepthwiseTemplate() {
                                                           .supports = depthwise::Supports,
                                                           .space = depthwise::Space,
                                                           .preset = depthwise::Default,
+                                                          .rows_preset = depthwise::RowsDefault,
                                                           .read = depthwise::ReadSchedule,
                                                           .layout_knobs = {"block"},
                                                           .error_factor = depthwise::ErrorFactor});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -245,15 +246,33 @@ int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& 
   return 0;
 }
 
-std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu) {
+// What a default is for: any network, or one whose threads keep the rows that they wrote.
+enum class DefaultFor { kBlocks, kRows };
+
+// Whether tasks of this form, in NHWC, are cut by even shares near where those of every other conv are; and
+// whether the pixels of a tile that are a multiple of 4 KiB apart leave room beside them in the sets of a
+// first-level cache that they share.
+bool SuitsRows(const ConvWorkload& w, const DirectConfig& c, const Target& cpu) {
+  constexpr int64_t kSetsBytes = 4096, kMostInSet = 6, kManyBlocks = 4;
+  const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
+  const int64_t blocks = CeilDiv(height, c.rows);
+  const bool cut =
+      blocks % cpu.cores == 0 || blocks >= kManyBlocks * cpu.cores || (c.flat_width == 0 && c.rows == 1);
+  const int64_t pixel_bytes = w.ic * w.sw * kFloatBytes;
+  const int64_t distinct = kSetsBytes / std::gcd(pixel_bytes, kSetsBytes);
+  return c.oc_inner && cut && (c.ic_block != 0 || c.width_tile <= kMostInSet * distinct);
+}
+
+std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu, DefaultFor use) {
+  const bool rows_stay = use == DefaultFor::kRows;
   const ConfigSpace space = Space(w, cpu);
   const auto knob = [&](std::string_view name) -> const Knob& {
     return *std::ranges::find(space.knobs(), name, &Knob::name);
   };
   const int64_t vector = cpu.vector_floats();
   DirectConfig c;
-  c.ic_block = Pick(space, "ic_block", w.ic < vector / 2 ? 1 : w.ic < vector ? 8 : vector);
-  c.oc_block = Pick(space, "oc_block", vector);
+  c.ic_block = Pick(space, "ic_block", w.ic < vector / 2 ? 1 : rows_stay ? 0 : w.ic < vector ? 8 : vector);
+  c.oc_block = Pick(space, "oc_block", rows_stay ? 0 : vector);
   c.oc_inner = w.pre.any();
   if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !w.pre.any()) {
     Config config = ToConfig(c);
@@ -279,6 +298,7 @@ std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu) {
             for (const int64_t inner : knob("oc_inner").values) {
               if (rows > (flat_width > 0 ? 1 : w.oh)) continue;
               c.rows = rows, c.oc_inner = inner != 0;
+              if (rows_stay && !SuitsRows(w, c, cpu)) continue;
               candidates.push_back({c, BusiestCoreCycles(w, c, row_cycles, cpu)});
             }
           }
@@ -305,14 +325,18 @@ std::string WhyNoDefault(const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kMinTapBytes = 14;  // a load and a multiplication
   // A lower bound first, which takes no time however large the sizes are.
   const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kMinTapBytes;
-  if (code <= kMaxCodeBytes && FindDefault(w, cpu)) return "";
+  if (code <= kMaxCodeBytes && FindDefault(w, cpu, DefaultFor::kBlocks)) return "";
   return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
-  std::optional<Config> config = FindDefault(w, cpu);
+  std::optional<Config> config = FindDefault(w, cpu, DefaultFor::kBlocks);
   TILESMITH_CHECK(config.has_value(), "{} has no default", WorkloadToString(w));
   return *std::move(config);
+}
+
+std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
+  return FindDefault(w, cpu, DefaultFor::kRows);
 }
 
 Support Supports(const ConvWorkload& w, const Target& cpu) {

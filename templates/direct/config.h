@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "layouts/base/target.h"
@@ -48,5 +49,7 @@ std::string WhyNoDefault(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks. Precondition:
 // WhyNoDefault is empty.
 Config Default(const ConvWorkload& workload, const Target& cpu);
+// As in TaskPlaces.
+std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::direct

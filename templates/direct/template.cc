@@ -21,6 +21,7 @@ const ConvTemplate& DirectTemplate() {
                                                        .supports = direct::Supports,
                                                        .space = direct::Space,
                                                        .preset = direct::Default,
+                                                       .rows_preset = direct::RowsDefault,
                                                        .read = direct::ReadSchedule,
                                                        .cycles = direct::CyclesOf});
   return instance;

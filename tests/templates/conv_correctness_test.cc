@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <tuple>
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
@@ -15,6 +16,7 @@
 #include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/task_places.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -145,6 +147,12 @@ void Check(const Case& c) {
             threads, split);
   for (int stage = 0; stage < kernel->Stages(); ++stage)
     EXPECT_EQ(kernel->Grid(stage).tasks(), kernel->Tasks(stage)) << "stage " << stage;
+  const TaskGrid grid = PlacesOf(*c.conv_template)->Grid(w, c.config, c.cpu),
+                 built = kernel->Grid(kernel->Stages() - 1);
+  EXPECT_EQ(std::tie(grid.images, grid.channels, grid.rows, grid.channels_inner, grid.height, grid.row_units,
+                     grid.part_units),
+            std::tie(built.images, built.channels, built.rows, built.channels_inner, built.height,
+                     built.row_units, built.part_units));
   Tensor allowed(w.output_shape());
   std::fill_n(allowed.floats(), allowed.size(), static_cast<float>(AllowedError(c, data)));
   ExpectEqual(wanted, TransformGeneric(allowed, layouts.out), target, gap, c);
@@ -168,7 +176,13 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
     c.config = conv_template.Default(c.workload, c.cpu);
     ASSERT_EQ(space.WhyInvalid(c.config), "") << c.Text();
-    if (i % 8 != 0) {
+    const std::optional<Config> rows = PlacesOf(conv_template)->RowsDefault(c.workload, c.cpu);
+    if (rows) {
+      EXPECT_EQ(space.WhyInvalid(*rows), "") << c.Text();
+    }
+    if (i % 8 == 4 && rows) {
+      c.config = *rows;
+    } else if (i % 8 != 0) {
       const std::optional<Config> config = RandomValidConfig(space, random);
       if (!config) continue;
       c.config = *config;

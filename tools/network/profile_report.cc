@@ -1,5 +1,7 @@
 #include "tools/network/profile_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -21,6 +23,8 @@ double Total(std::span<const StepProfile> steps) {
   return total;
 }
 
+Cell KilobytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes * 1e-3)}; }
+
 bool IsConv(const StepProfile& step) {
   const auto templates = AllConvTemplates();
   return std::any_of(templates.begin(), templates.end(),
@@ -38,6 +42,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                {"predicted_seconds", "predicted ms"},
                {"repeated_seconds", "repeated ms"},
                {"lost_seconds", "lost ms"},
+               {"crossed_bytes", "crossed KB"},
                {"share", "share"},
                {"node", ""},
                {"converts", ""}});
@@ -50,6 +55,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                   MillisecondsCell(step.predicted_seconds),
                   MillisecondsCell(step.repeated_seconds),
                   MillisecondsCell(Lost(step)),
+                  KilobytesCell(step.crossed_bytes),
                   PercentCell(total > 0 ? step.seconds / total : 0),
                   TextCell(step.node),
                   {step.conversion.has_value(), ""}});
@@ -60,7 +66,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
 Table KindTable(std::span<const StepProfile> steps) {
   struct Sum {
     int64_t steps = 0;
-    double seconds = 0, lost = 0;
+    double seconds = 0, lost = 0, crossed_bytes = 0;
   };
   std::map<std::string, Sum> sums;
   for (const StepProfile& step : steps) {
@@ -68,6 +74,7 @@ Table KindTable(std::span<const StepProfile> steps) {
     ++sum.steps;
     sum.seconds += step.seconds;
     sum.lost += Lost(step);
+    sum.crossed_bytes += step.crossed_bytes;
   }
   std::vector<std::pair<std::string, Sum>> ordered(sums.begin(), sums.end());
   std::sort(ordered.begin(), ordered.end(),
@@ -77,11 +84,13 @@ Table KindTable(std::span<const StepProfile> steps) {
                {"steps", "steps"},
                {"seconds", "ms"},
                {"lost_seconds", "lost ms"},
+               {"crossed_bytes", "crossed KB"},
                {"share", "share"}});
   const double total = Total(steps);
   for (const auto& [kind, sum] : ordered) {
     table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
-                  MillisecondsCell(sum.lost), PercentCell(total > 0 ? sum.seconds / total : 0)});
+                  MillisecondsCell(sum.lost), KilobytesCell(sum.crossed_bytes),
+                  PercentCell(total > 0 ? sum.seconds / total : 0)});
   }
   return table;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "layouts/base/split.h"
 #include "tests/graph_tuner/support/liveness.h"
 #include "tests/support/random.h"
 
@@ -77,6 +78,45 @@ TEST(MemoryPlanner, BuffersOfASlotHaveTheSameMiddle) {
   EXPECT_EQ(middle(2), middle(0));
   EXPECT_EQ(middle(3), middle(1));
   EXPECT_EQ(middle(4), middle(0));
+}
+
+// Bytes, in whole lines, that a thread writes where another one wrote last, when each writes its even share
+// of every buffer.
+int64_t BytesTakenOver(const std::vector<BufferRequest>& requests, const MemoryPlan& plan, int threads) {
+  constexpr int64_t kLine = 64;
+  std::vector<size_t> order(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return requests[i].first; });
+  std::vector<int> owners(static_cast<size_t>(plan.bytes / kLine + 1), -1);
+  int64_t lines = 0;
+  for (const size_t i : order) {
+    for (int thread = 0; thread < threads; ++thread) {
+      const TaskRange share = ShareOf((requests[i].bytes + kLine - 1) / kLine, thread, threads);
+      for (int64_t line = share.begin; line < share.end; ++line) {
+        int& owner = owners[static_cast<size_t>(plan.offsets[i] / kLine + line)];
+        lines += owner >= 0 && owner != thread;
+        owner = thread;
+      }
+    }
+  }
+  return lines * kLine;
+}
+
+TEST(MemoryPlanner, InSlotsEachOfTwoThreadsWritesWhereItWroteBefore) {
+  constexpr int64_t kMoved = 4096 + 2 * 64;  // by alignment
+  int64_t in_slots = 0, packed = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    TestRandom random(seed);
+    std::vector<BufferRequest> requests;
+    for (int step = 0; step < 30; ++step) requests.push_back({step, step + 1, random.Integer(1, 1 << 20)});
+    const int64_t taken = BytesTakenOver(requests, PlaceInSlots(requests), 2);
+    EXPECT_LE(taken, 30 * kMoved);
+    EXPECT_EQ(BytesTakenOver(requests, PlaceInSlots(requests), 1), 0);
+    in_slots += taken;
+    packed += BytesTakenOver(requests, PackMemory(requests), 2);
+  }
+  EXPECT_LT(in_slots * 10, packed);
 }
 
 // Where a large buffer was, one small one is, and the others are beside it.

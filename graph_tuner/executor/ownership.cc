@@ -1,0 +1,119 @@
+#include "graph_tuner/executor/ownership.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layouts/base/boxes.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr Box kAll = {};
+
+AxisPart Scaled(const AxisPart& part, double first, double size) {
+  return {first + part.begin * size, first + part.end * size};
+}
+
+// What the kernel reads of its input for a part of its output.
+Box InputOf(const ConvWorkload& w, const Box& out) {
+  const auto groups = static_cast<double>(w.g), ih = static_cast<double>(w.ih);
+  const auto sh = static_cast<double>(w.sh), oh = static_cast<double>(w.oh);
+  const auto reach = static_cast<double>((w.kh - 1) * (w.dh + 1) + 1 - w.ph - w.sh);
+  Box in = out;
+  in.channels = {std::floor(out.channels.begin * groups) / groups,
+                 std::ceil(out.channels.end * groups) / groups};
+  in.rows = {std::clamp((out.rows.begin * oh * sh - static_cast<double>(w.ph)) / ih, 0.0, 1.0),
+             std::clamp((out.rows.end * oh * sh + reach) / ih, 0.0, 1.0)};
+  return in;
+}
+
+class Owners {
+ public:
+  Owners(const Program& program, std::span<const StepGrids> grids, int threads)
+      : program_(program), grids_(grids), threads_(threads), writers_(program.regions.size(), -1) {}
+
+  std::vector<double> Count() {
+    std::vector<double> crossed(program_.steps.size(), 0.0);
+    for (size_t step = 0; step < program_.steps.size(); ++step) {
+      for (size_t slot = 0; slot < program_.steps[step].reads.size(); ++slot)
+        crossed[step] += OfRead(step, slot);
+      writers_[RegionOf(program_.steps[step].write)] = static_cast<int>(step);
+    }
+    return crossed;
+  }
+
+ private:
+  size_t RegionOf(int value) const { return static_cast<size_t>(program_.values[value].region); }
+
+  double OfRead(size_t step, size_t slot) const {
+    const Value& value = program_.values[program_.steps[step].reads[slot]];
+    const Region& region = program_.regions[value.region];
+    if (region.source != Region::Source::kComputed) return 0;
+    double share = 0;
+    for (int thread = 0; thread < threads_; ++thread) {
+      std::vector<Box> owned;
+      AddOwned(RegionOf(program_.steps[step].reads[slot]), thread, kAll, value.shape, owned);
+      share += VolumeOutside(ReadBy(step, slot, thread), owned);
+    }
+    return share * static_cast<double>(region.images * region.image_bytes);
+  }
+
+  std::vector<Box> ReadBy(size_t step, size_t slot, int thread) const {
+    const Step& s = program_.steps[step];
+    const Shape& in = program_.values[s.reads[slot]].shape;
+    const Shape& out = program_.values[s.write].shape;
+    if (grids_[step].reads.height == 0) return {kAll};
+    std::vector<Box> boxes = BoxesOf(grids_[step].reads, s.split, thread, threads_);
+    for (Box& box : boxes) {
+      if (grids_[step].conv != nullptr && slot == 0) {
+        box = InputOf(*grids_[step].conv, box);
+      } else if (in != out) {
+        const bool images = in.size() == 4 && out.size() == 4 && in[0] == out[0];
+        if (!images) return {kAll};
+        if (in[1] != out[1]) box.channels = {};
+      }
+    }
+    return boxes;
+  }
+
+  // What the thread has written of a region, as parts of a tensor that has it at `place`. Of a tensor of
+  // another shape (a view) nobody can say.
+  void AddOwned(size_t region, int thread, const Box& place, const Shape& shape,
+                std::vector<Box>& owned) const {
+    if (const int writer = writers_[region]; writer >= 0) {
+      const Step& step = program_.steps[static_cast<size_t>(writer)];
+      const Shape& written = program_.values[step.write].shape;
+      Shape whole = written;
+      if (place.channels != AxisPart() && written.size() > 1 && shape.size() > 1) whole[1] = shape[1];
+      if (whole != shape) return;
+      for (Box box : BoxesOf(grids_[static_cast<size_t>(writer)].writes, step.split, thread, threads_)) {
+        box.channels = Scaled(box.channels, place.channels.begin, place.channels.size());
+        owned.push_back(box);
+      }
+      return;
+    }
+    for (size_t part = 0; part < program_.regions.size(); ++part) {
+      const Region& slice = program_.regions[part];
+      if (slice.slice_of != static_cast<int>(region)) continue;
+      const auto all = static_cast<double>(program_.regions[region].image_bytes);
+      Box at = place;
+      at.channels = Scaled({static_cast<double>(slice.slice_offset) / all,
+                            static_cast<double>(slice.slice_offset + slice.image_bytes) / all},
+                           place.channels.begin, place.channels.size());
+      AddOwned(part, thread, at, shape, owned);
+    }
+  }
+
+  const Program& program_;
+  const std::span<const StepGrids> grids_;
+  const int threads_;
+  std::vector<int> writers_;  // by region: the step that has written it; -1 for none
+};
+
+}  // namespace
+
+std::vector<double> CrossedBytes(const Program& program, std::span<const StepGrids> grids, int threads) {
+  return Owners(program, grids, threads).Count();
+}
+
+}  // namespace tilesmith
