@@ -190,7 +190,7 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   // more lost nothing by rows.
   constexpr double kWorthwhile = 1.05;
   StyledPlan blocks = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = DefaultStyle::kBlocks});
-  if (threads == 1) return std::move(blocks.plan);
+  if (threads == 1 || cpu.isa == Isa::kPortable) return std::move(blocks.plan);
   StyledPlan rows = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = DefaultStyle::kRows});
   return std::move(rows.cycles * kWorthwhile < blocks.cycles ? rows.plan : blocks.plan);
 }

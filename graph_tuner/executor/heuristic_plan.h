@@ -10,7 +10,8 @@ namespace tilesmith {
 // The schedule without tuning, in one of two styles: each template's default, in one block size (the CPU's
 // vector width) everywhere it can; or, for several threads, NHWC everywhere with tasks in the order of rows,
 // so that each thread reads the rows that it wrote. The second where it is estimated to take clearly less
-// time, moves of tensors and of bytes from core to core included.
+// time, moves of tensors and of bytes from core to core included; never by portable kernels, which have no
+// estimate.
 Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads);
 
 }  // namespace tilesmith

@@ -30,7 +30,16 @@ Box InputOf(const ConvWorkload& w, const Box& out) {
 class Owners {
  public:
   Owners(const Program& program, std::span<const StepGrids> grids, int threads)
-      : program_(program), grids_(grids), threads_(threads), writers_(program.regions.size(), -1) {}
+      : program_(program),
+        grids_(grids),
+        threads_(threads),
+        writers_(program.regions.size(), -1),
+        slices_(program.regions.size()) {
+    for (size_t region = 0; region < program.regions.size(); ++region) {
+      const int whole = program.regions[region].slice_of;
+      if (whole >= 0) slices_[static_cast<size_t>(whole)].push_back(region);
+    }
+  }
 
   std::vector<double> Count() {
     std::vector<double> crossed(program_.steps.size(), 0.0);
@@ -92,9 +101,8 @@ class Owners {
       }
       return;
     }
-    for (size_t part = 0; part < program_.regions.size(); ++part) {
+    for (const size_t part : slices_[region]) {
       const Region& slice = program_.regions[part];
-      if (slice.slice_of != static_cast<int>(region)) continue;
       const auto all = static_cast<double>(program_.regions[region].image_bytes);
       Box at = place;
       at.channels = Scaled({static_cast<double>(slice.slice_offset) / all,
@@ -107,7 +115,8 @@ class Owners {
   const Program& program_;
   const std::span<const StepGrids> grids_;
   const int threads_;
-  std::vector<int> writers_;  // by region: the step that has written it; -1 for none
+  std::vector<int> writers_;                 // by region: the step that has written it; -1 for none
+  std::vector<std::vector<size_t>> slices_;  // by region: those that lie in it
 };
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(Ownership, OfAConcatEverySliceIsItsWriters) {
 // One broken link shows as a large part of what the network reads.
 TEST(Ownership, DefaultPlansKeepRowsWithTheirThreads) {
   const Target cpu = TestCpu();
-  if (cpu.isa == Isa::kPortable) GTEST_SKIP() << "no template for it has defaults by rows";
+  if (cpu.isa == Isa::kPortable) GTEST_SKIP() << "portable kernels have no estimate";
   for (const char* name : {"mobilenet_v1", "mobilenet_v2"}) {
     const Graph graph = OptimizeGraph(BuildNetwork(name));
     const auto network = CompileNetwork(graph, HeuristicPlan(graph, cpu, 2), OpenDevice(cpu, 2));
