@@ -42,7 +42,8 @@ struct CudaProgram {
   std::vector<CudaLaunch> launches;  // one after the other
   std::vector<float> weights;        // as the functions read them
   int64_t scratch_bytes = 0;
-  int64_t alignment = 4;  // of inputs and outputs, and of their batch strides, in bytes
+  // Of the first input and of the output, and of their batch strides, in bytes.
+  int64_t input_alignment = 4, output_alignment = 4;
 };
 
 // TsArgs as a launch of this process fills it; pointers are the device's.

@@ -43,7 +43,8 @@ std::unique_ptr<ConvKernel> BuildKernel(const Product& p, const Target&, const C
   program.text = text.Take();
   program.launches = LaunchesOf(p);
   program.scratch_bytes = p.partial_bytes();
-  program.alignment = p.together() || p.vector_out() ? 16 : 4;
+  program.input_alignment = p.together() ? 16 : 4;
+  program.output_alignment = p.vector_out() ? 16 : 4;
   return std::make_unique<CudaConv>(std::move(program));
 }
 

@@ -62,13 +62,12 @@ EmulatedPrograms::~EmulatedPrograms() {
 }
 
 void EmulatedPrograms::Run(size_t program, const KernelArgs& args, const float* weights) const {
-  const auto check = [&](const void* data, int64_t stride) {
-    const int64_t alignment = programs_[program]->alignment;
+  const auto check = [](const void* data, int64_t stride, int64_t alignment) {
     if (reinterpret_cast<intptr_t>(data) % alignment != 0 || stride % alignment != 0)
       throw std::runtime_error(fmt::format("a tensor is not aligned to {} bytes", alignment));
   };
-  for (const InputView& input : args.inputs) check(input.data, input.batch_stride);
-  check(args.output.data, args.output.batch_stride);
+  check(args.inputs[0].data, args.inputs[0].batch_stride, programs_[program]->input_alignment);
+  check(args.output.data, args.output.batch_stride, programs_[program]->output_alignment);
   for (const CudaLaunch& launch : programs_[program]->launches) {
     void* const found = dlsym(library_, NameIn(kPrefix, program, launch.function).c_str());
     if (found == nullptr) throw std::runtime_error("no function " + launch.function);
