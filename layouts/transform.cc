@@ -5,6 +5,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/convert_transform.h"
 #include "layouts/transform_moves.h"
 #include "layouts/transform_plan.h"
 
@@ -35,14 +36,10 @@ class TransformKernel : public Kernel {
  private:
   // `in` and `out` are one image's.
   void RunTask(const Element* in, Element* out, int64_t task) const {
-    const int64_t groups = plan_.Groups();
-    const int64_t chunk = plan_.chunks_outside ? task / groups : task % plan_.chunks;
-    const int64_t group = plan_.chunks_outside ? task % groups : task / plan_.chunks;
-    const int64_t begin = group * plan_.moves_a_task;
-    const int64_t end = std::min(begin + plan_.moves_a_task, static_cast<int64_t>(plan_.moves.size()));
-    for (int64_t i = begin; i < end; ++i) {
+    const MovePlan::TaskPart part = plan_.PartOf(task);
+    for (int64_t i = part.first_move; i < part.last_move; ++i) {
       const ChannelMove& move = plan_.moves[i];
-      MoveChunk(in + move.in_offset, out + move.out_offset, move, chunk);
+      MoveChunk(in + move.in_offset, out + move.out_offset, move, part.chunk);
     }
   }
 
@@ -110,11 +107,27 @@ class TransformKernel : public Kernel {
   void (*const copy_runs_)(const RunMove<Element>&);
 };
 
-// A transform moves elements and leaves them as they are.
 void CheckTypes(const Layout& from, const Layout& to) {
-  if (from.type() == to.type()) return;
-  throw Error(ErrorCode::kBadModel, fmt::format("a layout transform converts no types: from {} to {}",
-                                                from.ToString(), to.ToString()));
+  if (from.type() == to.type() || AreConverted(from.type(), to.type())) return;
+  throw Error(ErrorCode::kBadModel,
+              fmt::format("a layout transform converts f32 and bf16 only: from {} to {}", from.ToString(),
+                          to.ToString()));
+}
+
+// One element of one of the types into one of the other.
+void ConvertOne(const std::byte* from, DataType from_type, std::byte* to, DataType to_type) {
+  if (from_type == to_type) {
+    std::memcpy(to, from, static_cast<size_t>(ElementBytes(to_type)));
+    return;
+  }
+  VisitType(from_type, [&](auto from_tag) {
+    typename decltype(from_tag)::Type value;
+    std::memcpy(&value, from, sizeof(value));
+    VisitType(to_type, [&](auto to_tag) {
+      const auto converted = ConvertElement<typename decltype(to_tag)::Type>(value);
+      std::memcpy(to, &converted, sizeof(converted));
+    });
+  });
 }
 
 }  // namespace
@@ -126,18 +139,21 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to) {
   if (shape.size() > 4) {
     TILESMITH_CHECK(source.layout().is_nchw() && to.is_nchw(), "{} from {} to {}", ShapeToString(shape),
                     source.layout().ToString(), to.ToString());
-    std::copy_n(source.raw(), source.bytes(), result.raw());
+    for (int64_t i = 0; i < source.size(); ++i) {
+      ConvertOne(source.raw() + i * source.layout().element_bytes(), source.type(),
+                 result.raw() + i * to.element_bytes(), to.type());
+    }
     return result;
   }
   const Dims4 dims = ToDims4(shape);
-  const int64_t size = to.element_bytes();
+  const int64_t from_size = source.layout().element_bytes(), to_size = to.element_bytes();
   Dims4 at;
   for (at.n = 0; at.n < dims.n; ++at.n) {
     for (at.c = 0; at.c < dims.c; ++at.c) {
       for (at.h = 0; at.h < dims.h; ++at.h) {
         for (at.w = 0; at.w < dims.w; ++at.w) {
-          std::copy_n(source.raw() + ElementOffset(dims, source.layout(), at) * size, size,
-                      result.raw() + ElementOffset(dims, to, at) * size);
+          ConvertOne(source.raw() + ElementOffset(dims, source.layout(), at) * from_size, source.type(),
+                     result.raw() + ElementOffset(dims, to, at) * to_size, to.type());
         }
       }
     }
@@ -149,6 +165,7 @@ std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& fr
                                             const Target& cpu) {
   CheckTypes(from, to);
   MovePlan plan = PlanTransform(shape, from, to);
+  if (from.type() != to.type()) return MakeConvertKernel(std::move(plan), from.type(), cpu);
   switch (to.element_bytes()) {
     case 1:
       return std::make_unique<TransformKernel<uint8_t>>(std::move(plan), cpu.isa);

@@ -1,4 +1,5 @@
-// Layout transforms: the same elements, another order. Elements of any type, which stays: between layouts of
+// Layout transforms: the same elements, another order, and another type where those are f32 and bf16, rounded
+// as Bf16Bits (data_type.h) says. Elements are of any type otherwise, which stays: between layouts of other
 // different types all of these throw Error(kBadModel).
 #pragma once
 

@@ -115,6 +115,16 @@ int64_t MovePlan::ChunkBegin(int64_t chunk) const {
   return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * line_elements;
 }
 
+MovePlan::TaskPart MovePlan::PartOf(int64_t task) const {
+  TaskPart part;
+  part.chunk = chunks_outside ? task / Groups() : task % chunks;
+  part.first_pixel = ChunkBegin(part.chunk);
+  part.last_pixel = ChunkBegin(part.chunk + 1);
+  part.first_move = (chunks_outside ? task % Groups() : task / chunks) * moves_a_task;
+  part.last_move = std::min(part.first_move + moves_a_task, static_cast<int64_t>(moves.size()));
+  return part;
+}
+
 TaskGrid MovePlan::Grid() const {
   TaskGrid grid = {.images = images,
                    .channels = Groups(),

@@ -48,13 +48,20 @@ struct MovePlan {
 
   int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
   int64_t TasksPerImage() const { return chunks * Groups(); }
+  // What a task of an image moves.
+  struct TaskPart {
+    int64_t chunk = 0;
+    int64_t first_pixel = 0, last_pixel = 0;  // of the chunk
+    int64_t first_move = 0, last_move = 0;
+  };
+  TaskPart PartOf(int64_t task) const;
   TaskGrid Grid() const;
   // First pixel of a chunk; chunk == chunks gives the end. Multiples of line_elements inside, so that chunks
   // of an aligned plane are whole cache lines.
   int64_t ChunkBegin(int64_t chunk) const;
 };
 
-// Preconditions: rank <= 4 or both layouts NCHW, of one type. Pure.
+// Preconditions: rank <= 4 or both layouts NCHW. Sizes are those of the output's type. Pure.
 MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to);
 
 }  // namespace tilesmith

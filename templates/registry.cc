@@ -40,6 +40,11 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
   return all;
 }
 
+std::span<const ConvTemplate* const> Bf16ConvTemplates() {
+  static const std::array templates = {&DirectBf16Template()};
+  return templates;
+}
+
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target) {
   std::vector<const ConvTemplate*> fitting;
   for (const ConvTemplate* candidate : AllConvTemplates()) {
@@ -52,6 +57,9 @@ const ConvTemplate* KnownConvTemplate(std::string_view name) {
   for (const ConvTemplate* candidate : AllConvTemplates()) {
     if (candidate->Name() == name) return candidate;
   }
+  for (const ConvTemplate* candidate : Bf16ConvTemplates()) {
+    if (candidate->Name() == name) return candidate;
+  }
   return nullptr;
 }
 
@@ -59,6 +67,7 @@ const ConvTemplate& FindConvTemplate(std::string_view name) {
   if (const ConvTemplate* known = KnownConvTemplate(name)) return *known;
   std::vector<std::string_view> known;
   for (const ConvTemplate* candidate : AllConvTemplates()) known.push_back(candidate->Name());
+  for (const ConvTemplate* candidate : Bf16ConvTemplates()) known.push_back(candidate->Name());
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
 }

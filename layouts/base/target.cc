@@ -63,6 +63,14 @@ bool DetectVnni() {
 #endif
 }
 
+bool DetectBf16() {
+#ifdef TILESMITH_X86
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string_view ToolVersion() { return TILESMITH_VERSION; }
@@ -96,6 +104,7 @@ Target DetectCpu() {
   cpu.model = ReadModelName();
   cpu.isa = DetectIsa();
   cpu.vnni = cpu.isa == Isa::kAvx512 && DetectVnni();
+  cpu.bf16 = cpu.isa == Isa::kAvx512 && DetectBf16();
   cpu.cores = UsableCores();
   if (const int64_t bytes = ReadCacheBytes(0)) cpu.l1d_bytes = bytes;
   if (const int64_t bytes = ReadCacheBytes(2)) cpu.l2_bytes = bytes;
@@ -106,7 +115,7 @@ Target DetectCpu() {
 Target CapIsa(Target cpu, Isa cap) {
   if (cap < cpu.isa) {
     cpu.isa = cap;
-    cpu.vnni = false;
+    cpu.vnni = cpu.bf16 = false;
   }
   return cpu;
 }

@@ -24,6 +24,7 @@ struct Target {
   std::string model;  // as the CPU names itself, e.g. "AMD EPYC"
   Isa isa = Isa::kPortable;
   bool vnni = false;  // products of bytes in fours, on vectors of `isa`'s width; never below kAvx512
+  bool bf16 = false;  // products of bf16 in pairs, summed in f32; never below kAvx512
   int cores = 1;      // cores this process may use: those of its affinity mask, as far as a quota goes
   int64_t l1d_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
@@ -52,7 +53,7 @@ std::string_view IsaName(Isa isa);
 Isa ParseIsa(std::string_view text);
 
 // Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
-// state; vnni is AVX-512 VNNI.
+// state; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16.
 Target DetectCpu();
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "layouts/convert_runs.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/pool/pool.h"
 #include "ops/pool/pool_loops.h"
@@ -30,6 +31,27 @@ PoolAxis ResolveAxis(const AxisWindow& window, int64_t input, int64_t output, bo
   return axis;
 }
 
+// bf16 by way of floats.
+class Bf16Runs {
+ public:
+  explicit Bf16Runs(const KernelRequest& request)
+      : used_(request.layout.type() == DataType::kBf16),
+        widen_(TILESMITH_DISPATCH(request.cpu.isa, ConvertRuns<uint16_t>)),
+        narrow_(TILESMITH_DISPATCH(request.cpu.isa, ConvertRuns<float>)) {}
+
+  // Whether tensors are of bf16 at all.
+  bool used() const { return used_; }
+  void Read(const ConvertMove<uint16_t>& move) const { widen_(move); }
+  void Write(const float* in, uint16_t* out, int64_t count) const {
+    narrow_({.in = in, .out = out, .length = count, .padded = count});
+  }
+
+ private:
+  bool used_;
+  void (*widen_)(const ConvertMove<uint16_t>&);
+  void (*narrow_)(const ConvertMove<float>&);
+};
+
 class PoolKernel : public Kernel {
  public:
   PoolKernel(const KernelRequest& request, const PoolWindow& w)
@@ -40,10 +62,12 @@ class PoolKernel : public Kernel {
         columns_(
             ResolveAxis({w.kw, w.sw, w.dw, w.left, w.right}, in_.width, out_.width, w.count_include_pad)),
         loop_(w.kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, MaxPoolRow)
-                                       : TILESMITH_DISPATCH(request.cpu.isa, AveragePoolRow)) {}
+                                       : TILESMITH_DISPATCH(request.cpu.isa, AveragePoolRow)),
+        bf16_(request) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  int64_t ScratchBytes(int threads) const override { return threads * ThreadFloats() * kFloatBytes; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t row_floats = in_.width * in_.lanes;
@@ -53,10 +77,8 @@ class PoolKernel : public Kernel {
       const TapRange taps = rows_.taps[y];
       const int64_t first_row = y * window_.sh - window_.top + taps.first * window_.dh;
       PoolRow row;
-      row.input = args.inputs[0].image<float>(image) + block * in_.block_floats() +
-                  (taps.first < taps.last ? first_row * row_floats : 0);
-      row.output =
-          args.output.image<float>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
+      const int64_t from = block * in_.block_floats() + (taps.first < taps.last ? first_row * row_floats : 0);
+      const int64_t to = block * out_.block_floats() + y * out_.width * out_.lanes;
       row.lanes = out_.lanes;
       row.output_width = out_.width;
       row.row_floats = window_.dh * row_floats;
@@ -65,18 +87,43 @@ class PoolKernel : public Kernel {
       row.columns = columns_.taps.data();
       row.column_divisors = columns_.divisors.data();
       row.row_divisor = rows_.divisors[y];
+      if (bf16_.used()) {
+        auto* const rows = args.scratch_at<float>(range.thread * ThreadFloats() * kFloatBytes);
+        bf16_.Read({.in = args.inputs[0].image<uint16_t>(image) + from,
+                    .out = rows,
+                    .in_pixel_stride = row.row_floats,
+                    .out_pixel_stride = row_floats,
+                    .pixels = row.rows,
+                    .length = row_floats,
+                    .padded = row_floats});
+        row.input = rows;
+        row.output = rows + window_.kh * row_floats;
+        row.row_floats = row_floats;
+      } else {
+        row.input = args.inputs[0].image<float>(image) + from;
+        row.output = args.output.image<float>(image) + to;
+      }
       loop_(row);
       if (block == out_.blocks - 1 && out_.has_padding()) {
         ZeroLanes(row.output, out_.UsedLanes(block), out_.lanes, out_.width);
       }
+      if (bf16_.used())
+        bf16_.Write(row.output, args.output.image<uint16_t>(image) + to, out_.width * out_.lanes);
     }
   }
 
  private:
+  static constexpr int64_t kFloatBytes = sizeof(float);
+  // Of scratch: the input rows of an output row, and that.
+  int64_t ThreadFloats() const {
+    return bf16_.used() ? (window_.kh * in_.width + out_.width) * in_.lanes : 0;
+  }
+
   const PoolWindow window_;
   const BlockDims in_, out_;
   const PoolAxis rows_, columns_;
   void (*const loop_)(const PoolRow&);
+  const Bf16Runs bf16_;
 };
 
 class GlobalPoolKernel : public Kernel {
@@ -86,33 +133,53 @@ class GlobalPoolKernel : public Kernel {
         channels_(in_.blocks * in_.lanes),
         pieces_((channels_ + kPieceChannels - 1) / kPieceChannels),
         loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes)
-                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes)) {}
+                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes)),
+        bf16_(request) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return {.images = in_.images, .channels = pieces_, .height = 1}; }
+  int64_t ScratchBytes(int threads) const override { return threads * ThreadFloats() * kFloatBytes; }
 
   // Padding lanes hold zeros, and so do their maxima and means.
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t image = task / pieces_, first = task % pieces_ * kPieceChannels;
       const int64_t last = std::min(first + kPieceChannels, channels_);
-      const float* in = args.inputs[0].image<float>(image);
-      float* out = args.output.image<float>(image);
       for (int64_t channel = first; channel < last;) {
         const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
         const int64_t lanes = std::min(in_.lanes - lane, last - channel);
-        loop_(in + block * in_.block_floats() + lane, out + channel, lanes, in_.lanes, in_.pixels());
+        const int64_t from = block * in_.block_floats() + lane;
+        if (bf16_.used()) {
+          auto* const means = args.scratch_at<float>(range.thread * ThreadFloats() * kFloatBytes);
+          float* const pixels = means + kPieceChannels;
+          bf16_.Read({.in = args.inputs[0].image<uint16_t>(image) + from,
+                      .out = pixels,
+                      .in_pixel_stride = in_.lanes,
+                      .out_pixel_stride = lanes,
+                      .pixels = in_.pixels(),
+                      .length = lanes,
+                      .padded = lanes});
+          loop_(pixels, means, lanes, lanes, in_.pixels());
+          bf16_.Write(means, args.output.image<uint16_t>(image) + channel, lanes);
+        } else {
+          loop_(args.inputs[0].image<float>(image) + from, args.output.image<float>(image) + channel, lanes,
+                in_.lanes, in_.pixels());
+        }
         channel += lanes;
       }
     }
   }
 
  private:
-  static constexpr int64_t kPieceChannels = 64;
+  static constexpr int64_t kPieceChannels = 64, kFloatBytes = sizeof(float);
+  // Of scratch: the channels of a task, and what they become.
+  int64_t ThreadFloats() const { return bf16_.used() ? (in_.pixels() + 1) * kPieceChannels : 0; }
+
   const BlockDims in_;
   const int64_t channels_;  // padding included
   const int64_t pieces_;    // of one image
   void (*const loop_)(const float*, float*, int64_t, int64_t, int64_t);
+  const Bf16Runs bf16_;
 };
 
 }  // namespace

@@ -84,6 +84,27 @@ double RoundingBound(const ConvWorkload& w, double magnitude) {
   return slopes * terms * std::numeric_limits<float>::epsilon() * magnitude;
 }
 
+double HalfUlp(DataType type) {
+  return type == DataType::kBf16 ? 0x1p-8 : type == DataType::kF16 ? 0x1p-11 : 0;
+}
+
+TypeRounding TypeRoundingOf(const ConvTemplate& conv_template, const ConvWorkload& w,
+                            const LayoutPair& layouts) {
+  const double factor = HalfUlp(conv_template.FactorType()), in = HalfUlp(layouts.in.type());
+  const bool rounded_again = w.fused() || layouts.in.type() != conv_template.FactorType();
+  const double inputs = (1 + in) * (1 + (rounded_again ? factor : 0));
+  const double residual = w.post.sum ? HalfUlp(layouts.out.type()) : 0;
+  return {std::max(inputs * (1 + factor) - 1, residual), HalfUlp(layouts.out.type())};
+}
+
+double TypedBound(const TypeRounding& rounding, double float_bound, double magnitude, double value) {
+  if (!rounding.any()) return float_bound;
+  constexpr double kSlope = 1.5 * 1.5;
+  // The terms of the float sum are larger by at most the factors' share.
+  const double before = float_bound * (1 + rounding.factors) + kSlope * rounding.factors * magnitude;
+  return before + rounding.output * (std::abs(value) + before);
+}
+
 ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
                            const Config& config, const Target& cpu) {
   const Probe probe(workload);
@@ -94,7 +115,8 @@ ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload
   const AlignedBuffer scratch(kernel->ScratchBytes(1));
   const InputView inputs[] = {input.input_view()};
   RunKernel(*kernel, {inputs, output.output_view(), scratch.data()}, 1);
-  return probe.ErrorOf(output);
+  const Layout plain = Layout::Nchw();
+  return probe.ErrorOf(output.type() == DataType::kF32 ? output : Transform(output, plain, cpu, 1));
 }
 
 std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm,

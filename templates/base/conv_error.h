@@ -16,6 +16,22 @@ namespace tilesmith {
 // ConvSample::magnitude. To be multiplied with ConvTemplate::ErrorFactor.
 double RoundingBound(const ConvWorkload& workload, double magnitude);
 
+// What types of fewer bits than f32 add to that, as shares of half a unit in the last place: `factors` of the
+// sum of the terms' magnitudes, `output` of the result.
+struct TypeRounding {
+  double factors = 0, output = 0;
+  bool any() const { return factors > 0 || output > 0; }
+};
+// Of rounding to a type, relative; 0 of f32, whose rounding the bounds of sums count.
+double HalfUlp(DataType type);
+// Inputs are rounded where they are stored, and where they are multiplied once more if something in front of
+// the conv has made others of them; weights where they are multiplied; residuals where they are stored.
+TypeRounding TypeRoundingOf(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                            const LayoutPair& layouts);
+// The bound of one output where f32 alone is off by `float_bound`: post-ops have a slope of at most 1.5, and
+// so may an activation in front of the conv.
+double TypedBound(const TypeRounding& rounding, double float_bound, double magnitude, double value);
+
 // Both relative to the root mean square of the exact outputs.
 struct ConvError {
   double rms = 0;

@@ -110,6 +110,9 @@ class ConvTemplate {
     (void)config;
     return 1;
   }
+  // What inputs and weights are rounded to before they are multiplied; sums are f32 (TypeRounding in
+  // conv_error.h).
+  virtual DataType FactorType() const { return DataType::kF32; }
   // Cycles that the busiest core takes on its own, weights coming from memory: an estimate from shapes alone,
   // to choose between schedules that nobody has measured (cycles.h); nullopt where a template has none.
   virtual std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,
@@ -136,11 +139,14 @@ std::span<const ConvTemplate* const> ConvTemplates();
 // Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused and
 // fits 32-bit offsets.
 std::span<const ConvTemplate* const> CudaConvTemplates();
-// Of every kind, those for this process's cores first.
+// Those for this process's cores that compute convs of floats in bf16, best first. Their configs say, in the
+// knobs `in_type` and `out_type`, how inputs and outputs are stored.
+std::span<const ConvTemplate* const> Bf16ConvTemplates();
+// Those in f32 of every kind, those for this process's cores first.
 std::vector<const ConvTemplate*> AllConvTemplates();
-// Those for this kind of target, in the same order.
+// Of all but those in bf16, those for this kind of target, in the same order.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
-// nullptr when there is none of that name: logs outlive templates.
+// Of either list; nullptr when there is none of that name: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);

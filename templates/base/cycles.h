@@ -6,6 +6,7 @@ namespace tilesmith {
 
 constexpr double kFmasPerCycle = 2;         // vectors
 constexpr double kFmaLatency = 4;           // until a sum can go on
+constexpr double kBf16DotLatency = 6;       // the same of products of pairs of bf16
 constexpr double kLoadsPerCycle = 1.3;      // vectors or elements from the first-level cache, beside the FMAs
 constexpr double kL2VectorsPerCycle = 0.7;  // vectors from the second-level cache
 constexpr double kL3BytesPerCycle = 16;

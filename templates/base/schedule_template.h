@@ -41,6 +41,10 @@ struct TemplateParts {
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
+  // The knobs whose values are the types (DataType) of the input's and of the output's layout; none: f32
+  // both.
+  std::vector<std::string_view> type_knobs = {};
+  DataType factors = DataType::kF32;  // as in ConvTemplate::FactorType
   double (*error_factor)(const ConvWorkload& workload, const Config& config) = nullptr;  // null: 1
   double (*cycles)(const Schedule& schedule, const Target& cpu) = nullptr;               // null: no estimate
 };
@@ -88,12 +92,22 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const override {
     return GridOf(parts_.read(workload, config, cpu));
   }
-  std::vector<std::string_view> LayoutKnobs() const override { return parts_.layout_knobs; }
+  std::vector<std::string_view> LayoutKnobs() const override {
+    std::vector<std::string_view> knobs = parts_.layout_knobs;
+    knobs.insert(knobs.end(), parts_.type_knobs.begin(), parts_.type_knobs.end());
+    return knobs;
+  }
   LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
     if (parts_.layout_knobs.empty()) return {};
-    return {LayoutOfBlockKnob(config.Get(parts_.layout_knobs.front())),
-            LayoutOfBlockKnob(config.Get(parts_.layout_knobs.back()))};
+    LayoutPair pair = {LayoutOfBlockKnob(config.Get(parts_.layout_knobs.front())),
+                       LayoutOfBlockKnob(config.Get(parts_.layout_knobs.back()))};
+    if (parts_.type_knobs.empty()) return pair;
+    const auto typed = [&](const Layout& layout, std::string_view knob) {
+      return layout.WithType(static_cast<DataType>(config.Get(knob)));
+    };
+    return {typed(pair.in, parts_.type_knobs.front()), typed(pair.out, parts_.type_knobs.back())};
   }
+  DataType FactorType() const override { return parts_.factors; }
   double ErrorFactor(const ConvWorkload& workload, const Config& config) const override {
     return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
   }

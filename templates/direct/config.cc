@@ -32,11 +32,11 @@ bool GroupsFitBlock(int64_t channels_per_group, int64_t groups, int64_t block) {
   return channels_per_group % block == 0 || block % channels_per_group == 0;
 }
 
-std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
+std::vector<int64_t> InputBlocks(Factors factors, const ConvWorkload& w) {
   constexpr int64_t kFewChannels = 16;  // few enough that reading planes directly can pay
   std::vector<int64_t> blocks;
   for (int64_t block : {1, 8, 16, 32, 64}) {
-    if (block == 1 && w.ic > kFewChannels) continue;
+    if (block == 1 && (w.ic > kFewChannels || factors == Factors::kBf16)) continue;  // no pairs in planes
     if (block >= 2 * w.ic && block > 8) continue;
     if (GroupsFitBlock(w.ic / w.g, w.g, block)) blocks.push_back(block);
   }
@@ -79,11 +79,20 @@ std::vector<int64_t> RowCounts(int64_t most) {
   return rows;
 }
 
+std::string WhyTypesInvalid(const ConvWorkload& w, const DirectConfig& c) {
+  if (c.broadcast == Broadcast::kEmbedded && w.ic / w.g % c.step_channels() != 0)
+    return "embedded broadcast needs whole pairs of channels";
+  if (c.ic_pass > 0 && c.out_type != DataType::kF32)
+    return "passes keep their sums in the output, which has to be f32";
+  if (Prepares(w, c) && !c.oc_inner) return "prepared rows are for neighbouring tasks: oc_inner has to be 1";
+  return "";
+}
+
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DirectConfig& c) {
   const int64_t width = c.flat_width > 0 ? c.flat_width : w.ow;
   const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
   const int64_t channels = w.ic / w.g;
-  const int64_t block = c.ic_block == 0 ? channels : std::min(c.ic_block, channels);
+  const int64_t block = c.Steps(c.ic_block == 0 ? channels : std::min(c.ic_block, channels));
   if (c.flat_width == w.iw && c.flat_width > 0) return "flat_width is the row's own width";
   if (c.rows > height) return fmt::format("rows {} exceeds the {} there are", c.rows, height);
   if (const std::string reason = WhyTileInvalid(c, width, w.oc / w.g, cpu); !reason.empty()) return reason;
@@ -93,7 +102,8 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DirectCon
     return fmt::format("ic_unroll {} exceeds the block", c.ic_unroll);
   if (c.ic_pass >= channels) return fmt::format("ic_pass {} is all channels: write 0", c.ic_pass);
   if (c.ic_pass > 0 && c.ic_block > 0 && c.ic_pass % c.ic_block != 0) return "ic_pass splits a block";
-  const int64_t prepared = w.pre.any() && c.rows > 1 ? PreparedFloats(w, c) * kFloatBytes : 0;
+  if (const std::string reason = WhyTypesInvalid(w, c); !reason.empty()) return reason;
+  const int64_t prepared = Prepares(w, c) && c.rows > 1 ? PreparedBytes(w, c) : 0;
   if (prepared > kMaxPreparedBytes) {
     return fmt::format("prepares {} KiB of input per task (at most {})", prepared >> 10,
                        kMaxPreparedBytes >> 10);
@@ -141,10 +151,15 @@ DirectConfig ReadConfig(const Config& config) {
   c.rows = config.Get("rows");
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
+  if (const auto in_type = config.Find("in_type")) {
+    c.factors = Factors::kBf16;
+    c.in_type = static_cast<DataType>(*in_type);
+    c.out_type = static_cast<DataType>(config.Get("out_type"));
+  }
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
   const int64_t registers = cpu.vector_registers();
   const bool wide = cpu.isa == Isa::kAvx512;
   const std::vector<int64_t> flat_widths = FlatWidths(w);
@@ -155,7 +170,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
     if (channels < w.ic / w.g) passes.push_back(channels);
   }
   std::vector<Knob> knobs = {
-      {"ic_block", InputBlocks(w), "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
+      {"ic_block", InputBlocks(factors, w), "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
       {"oc_block", OutputBlocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"oc_vectors", UpTo(8, {1, 2, 3, 4, 6}), "register tile: vectors of output channels"},
       {"width_tile",
@@ -172,6 +187,11 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
       {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
       {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
   };
+  if (factors == Factors::kBf16) {
+    constexpr auto kF32 = static_cast<int64_t>(DataType::kF32), kBf16 = static_cast<int64_t>(DataType::kBf16);
+    knobs.push_back({"in_type", {kBf16, kF32}, "how the input is stored: 3 is bf16, 0 f32"});
+    knobs.push_back({"out_type", {kBf16, kF32}, "how the output is stored: 3 is bf16, 0 f32"});
+  }
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
@@ -200,6 +220,10 @@ Config ToConfig(const DirectConfig& c) {
   config.Set("oc_inner", c.oc_inner);
   config.Set("flat_width", c.flat_width);
   config.Set("prefetch", c.prefetch);
+  if (c.factors == Factors::kBf16) {
+    config.Set("in_type", static_cast<int64_t>(c.in_type));
+    config.Set("out_type", static_cast<int64_t>(c.out_type));
+  }
   return config;
 }
 
@@ -209,11 +233,12 @@ Config ToConfig(const DirectConfig& c) {
 bool SetRowsTile(const ConvWorkload& w, const Target& cpu, const ConfigSpace& space, Config& config) {
   constexpr int64_t kWidest = 6, kTasksPerCore = 4, kFewestRows = 48;
   const int64_t vectors_of_outputs = CeilDiv(w.oc, cpu.vector_floats()), cache = cpu.l2_bytes / 2;
+  const int64_t bytes = ReadConfig(config).in_bytes();
   config.Set("rows", 1);
-  if (w.iw * w.ic * kFloatBytes > cache && w.oc * w.ic * kFloatBytes <= cache) {
+  if (w.iw * w.ic * bytes > cache && w.oc * w.ic * bytes <= cache) {
     const auto knob = std::ranges::find(space.knobs(), "flat_width", &Knob::name);
     for (const int64_t width : knob->values) {
-      if (width < kFewestRows || width == w.iw || width * w.ic * kFloatBytes > cache) continue;
+      if (width < kFewestRows || width == w.iw || width * w.ic * bytes > cache) continue;
       config.Set("flat_width", std::max(width, config.Get("flat_width")));
       config.Set("oc_inner", 1);
     }
@@ -238,7 +263,8 @@ bool SetRowsTile(const ConvWorkload& w, const Target& cpu, const ConfigSpace& sp
 // inputs and outputs.
 int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& cpu, const Knob& passes) {
   const int64_t channels = w.ic / w.g;
-  const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * kFloatBytes;
+  if (c.out_type != DataType::kF32) return 0;
+  const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * c.in_bytes();
   const int64_t room = std::max<int64_t>(cpu.l2_bytes / 8 / channel_bytes, 1);
   const int64_t even = CeilDiv(channels, CeilDiv(channels, room));
   for (const int64_t pass : passes.values)
@@ -258,19 +284,22 @@ bool SuitsRows(const ConvWorkload& w, const DirectConfig& c, const Target& cpu) 
   const int64_t blocks = CeilDiv(height, c.rows);
   const bool cut =
       blocks % cpu.cores == 0 || blocks >= kManyBlocks * cpu.cores || (c.flat_width == 0 && c.rows == 1);
-  const int64_t pixel_bytes = w.ic * w.sw * kFloatBytes;
+  const int64_t pixel_bytes = w.ic * w.sw * c.in_bytes();
   const int64_t distinct = kSetsBytes / std::gcd(pixel_bytes, kSetsBytes);
   return c.oc_inner && cut && (c.ic_block != 0 || c.width_tile <= kMostInSet * distinct);
 }
 
-std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu, DefaultFor use) {
+std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const Target& cpu,
+                                  DefaultFor use) {
   const bool rows_stay = use == DefaultFor::kRows;
-  const ConfigSpace space = Space(w, cpu);
+  const ConfigSpace space = SpaceOf(factors, w, cpu);
   const auto knob = [&](std::string_view name) -> const Knob& {
     return *std::ranges::find(space.knobs(), name, &Knob::name);
   };
   const int64_t vector = cpu.vector_floats();
   DirectConfig c;
+  c.factors = factors;
+  c.in_type = c.out_type = c.factor_type();
   c.ic_block = Pick(space, "ic_block", w.ic < vector / 2 ? 1 : rows_stay ? 0 : w.ic < vector ? 8 : vector);
   c.oc_block = Pick(space, "oc_block", rows_stay ? 0 : vector);
   c.oc_inner = w.pre.any();
@@ -321,25 +350,27 @@ std::optional<Config> FindDefault(const ConvWorkload& w, const Target& cpu, Defa
 
 }  // namespace
 
-std::string WhyNoDefault(const ConvWorkload& w, const Target& cpu) {
+std::string WhyNoDefault(Factors factors, const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kMinTapBytes = 14;  // a load and a multiplication
   // A lower bound first, which takes no time however large the sizes are.
   const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kMinTapBytes;
-  if (code <= kMaxCodeBytes && FindDefault(w, cpu, DefaultFor::kBlocks)) return "";
+  if (code <= kMaxCodeBytes && FindDefault(factors, w, cpu, DefaultFor::kBlocks)) return "";
   return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
 }
 
-Config Default(const ConvWorkload& w, const Target& cpu) {
-  std::optional<Config> config = FindDefault(w, cpu, DefaultFor::kBlocks);
+Config DefaultOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
+  std::optional<Config> config = FindDefault(factors, w, cpu, DefaultFor::kBlocks);
   TILESMITH_CHECK(config.has_value(), "{} has no default", WorkloadToString(w));
   return *std::move(config);
 }
 
 std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
-  return FindDefault(w, cpu, DefaultFor::kRows);
+  return FindDefault(Factors::kF32, w, cpu, DefaultFor::kRows);
 }
 
-Support Supports(const ConvWorkload& w, const Target& cpu) {
+Support SupportsOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
+  if (factors == Factors::kBf16 && !cpu.bf16)
+    return Support::No("multiplies with AVX-512 BF16, which this CPU lacks");
   if (!w.before.empty()) return Support::No("computes no other conv in front of the conv");
   const int64_t out_per_group = w.oc / w.g;
   if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {
@@ -347,7 +378,7 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
                                    out_per_group, cpu.vector_floats()));
   }
   if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
-  const std::string reason = WhyNoDefault(w, cpu);
+  const std::string reason = WhyNoDefault(factors, w, cpu);
   return reason.empty() ? Support::Yes() : Support::No(reason);
 }
 

@@ -18,6 +18,12 @@ enum class Broadcast {
   kMixed = 2,     // like kRegister, but the last weight vector is a memory operand: one register saved
 };
 
+// What is multiplied.
+enum class Factors {
+  kF32,
+  kBf16,  // channels two at a time (VDPBF16PS), summed in f32
+};
+
 struct DirectConfig {
   int64_t ic_block = 16;       // x of the input's NCHW[x]c; 0 is NHWC
   int64_t oc_block = 16;       // x of the output's; 0 is NHWC
@@ -31,8 +37,19 @@ struct DirectConfig {
   bool oc_inner = false;   // tasks: consecutive ones share the rows instead of the weights
   int64_t flat_width = 0;  // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
   int64_t prefetch = 0;    // weight vectors fetched this far ahead; 0 is none
+  Factors factors = Factors::kF32;
+  DataType in_type = DataType::kF32, out_type = DataType::kF32;  // as stored
+
+  // Input channels that one multiplication takes, and channels as so many multiplications.
+  int64_t step_channels() const { return factors == Factors::kBf16 ? 2 : 1; }
+  int64_t Steps(int64_t channels) const { return (channels + step_channels() - 1) / step_channels(); }
+  DataType factor_type() const { return factors == Factors::kBf16 ? DataType::kBf16 : DataType::kF32; }
+  // Bytes of an input element as it is multiplied.
+  int64_t in_bytes() const { return ElementBytes(factor_type()); }
+  int64_t out_bytes() const { return ElementBytes(out_type); }
 };
 
+// Configs of bf16 have the knobs in_type and out_type; others have none of them.
 DirectConfig ReadConfig(const Config& config);
 // Only the knobs of the register tile and of the loop over channels inside it.
 DirectConfig ReadTile(const Config& config);
@@ -41,15 +58,30 @@ DirectConfig ReadTile(const Config& config);
 // when one can.
 std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
+Support SupportsOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
+ConfigSpace SpaceOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
 
 // Why there is no config that is valid and decent everywhere; "" when there is.
-std::string WhyNoDefault(const ConvWorkload& workload, const Target& cpu);
+std::string WhyNoDefault(Factors factors, const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks. Precondition:
 // WhyNoDefault is empty.
-Config Default(const ConvWorkload& workload, const Target& cpu);
-// As in TaskPlaces.
+Config DefaultOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
+
+// As in TaskPlaces, in f32.
 std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
+
+// The same as TemplateParts takes them.
+template <Factors kFactors>
+Support Supports(const ConvWorkload& workload, const Target& cpu) {
+  return SupportsOf(kFactors, workload, cpu);
+}
+template <Factors kFactors>
+ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) {
+  return SpaceOf(kFactors, workload, cpu);
+}
+template <Factors kFactors>
+Config Default(const ConvWorkload& workload, const Target& cpu) {
+  return DefaultOf(kFactors, workload, cpu);
+}
 
 }  // namespace tilesmith::direct

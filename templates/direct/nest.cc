@@ -8,8 +8,6 @@
 namespace tilesmith::direct {
 namespace {
 
-constexpr double kBytes = sizeof(float);
-
 // Widest of the tiles that a row is cut into.
 int64_t WidestTile(const Schedule& g) {
   const int64_t width = g.config.width_tile, tiles = (g.ow + width - 1) / width;
@@ -45,13 +43,13 @@ std::vector<Loop> RowLoops(const Schedule& g, std::string_view pixels) {
   const DirectConfig& c = g.config;
   const Pass& pass = g.passes.front();
   const int64_t block = pass.blocks > 0 ? pass.block_channels : pass.tail_channels;
-  const int64_t unroll = std::min(c.ic_unroll, block), width = WidestTile(g);
+  const int64_t step = c.step_channels(), unroll = std::min(c.ic_unroll * step, block), width = WidestTile(g);
   std::vector<Loop> loops = {LoopOver(pixels, g.ow, width, LoopKind::kLoop, "register tiles"),
                              LoopOver("ic", pass.channels(), block, LoopKind::kLoop, "blocks of the layout"),
                              LoopOver("kh", g.workload.kh, 1, LoopKind::kLoop, "those inside the input"),
                              LoopOver("ic", block, unroll, LoopKind::kLoop),
                              LoopOver("kw", g.workload.kw, 1, LoopKind::kUnrolled),
-                             LoopOver("ic", unroll, 1, LoopKind::kUnrolled),
+                             LoopOver("ic", unroll, step, LoopKind::kUnrolled),
                              LoopOver(pixels, width, 1, LoopKind::kUnrolled, "register tile: positions"),
                              LoopOver("oc", WidestChunk(g) * g.vector_floats, g.vector_floats,
                                       LoopKind::kUnrolled, "register tile: vectors of channels"),
@@ -67,9 +65,10 @@ void SetTileBytes(const Schedule& g, LoopNest& nest) {
   const int64_t width = WidestTile(g), lanes = WidestChunk(g) * g.vector_floats;
   const int64_t channels = g.passes.front().channels();
   const int64_t columns = std::min(g.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
-  nest.tile_input_bytes = static_cast<double>(columns * w.kh * channels) * kBytes;
-  nest.tile_weight_bytes = static_cast<double>(lanes * w.kh * w.kw * channels) * kBytes;
-  nest.tile_output_bytes = static_cast<double>(lanes * width) * kBytes;
+  const auto in_bytes = static_cast<double>(g.config.in_bytes());
+  nest.tile_input_bytes = static_cast<double>(columns * w.kh * channels) * in_bytes;
+  nest.tile_weight_bytes = static_cast<double>(lanes * w.kh * w.kw * channels) * in_bytes;
+  nest.tile_output_bytes = static_cast<double>(lanes * width) * static_cast<double>(g.config.out_bytes());
 }
 
 LoopNest NestOf(const Schedule& g) {
@@ -87,15 +86,16 @@ LoopNest NestOf(const Schedule& g) {
     nest.tasks.insert(nest.tasks.end(), {groups, chunks, rows});
   }
   if (c.flat_width > 0) nest.tasks.front().note = fmt::format("images recut into {} rows of {}", g.oh, g.ow);
-  if (w.pre.any()) {
+  if (g.prepares()) {
     LoopPart prepare = {"prepare the input rows of the task, once for all its chunks", {}, "", 0};
     prepare.loops = {LoopOver("ih", InputRowsOfTask(w, c), 1, LoopKind::kLoop),
                      LoopOver("iw", g.iw, 1, LoopKind::kLoop)};
-    prepare.body = "row in scratch = scale, shift, activation of the input";
+    prepare.body = w.pre.any() ? "row in scratch = scale, shift, activation of the input"
+                               : "row in scratch = the input as bf16";
     nest.parts.push_back(std::move(prepare));
   }
   LoopPart multiply;
-  if (w.pre.any()) multiply.title = "multiply";
+  if (g.prepares()) multiply.title = "multiply";
   multiply.loops = {PassLoop(g), LoopOver("oh", c.rows, 1, LoopKind::kLoop)};
   const std::vector<Loop> row = RowLoops(g, "ow");
   multiply.loops.insert(multiply.loops.end(), row.begin(), row.end());

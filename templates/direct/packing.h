@@ -3,7 +3,8 @@
 //   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors`
 //   vectors
 //
-// Output channels past the last are zero. The order is a single stream per (chunk, pass) but for skipped
+// Of bf16 a channel is a pair of them, and the second of an odd one's pair is zero. Output channels past the
+// last are zero. The order is a single stream per (chunk, pass) but for skipped
 // kernel rows.
 #pragma once
 
@@ -13,13 +14,14 @@
 
 namespace tilesmith::direct {
 
-// Floats of one (chunk, pass), and of one kernel row of a block of `channels` channels.
+// Words of 4 bytes, floats or pairs of bf16, of one (chunk, pass), and of one kernel row of a block of
+// `channels` channels.
 int64_t PassWeights(const Schedule& schedule, const Chunk& chunk, const Pass& pass);
 int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channels);
 
 struct PackedWeights {
   AlignedBuffer weights;
-  std::vector<int64_t> offsets;  // floats; of (chunk, pass) at chunk * passes + pass
+  std::vector<int64_t> offsets;  // words; of (chunk, pass) at chunk * passes + pass
   AlignedBuffer bias;            // whole vectors per chunk
   std::vector<int64_t> bias_offsets;
 };

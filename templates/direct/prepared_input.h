@@ -1,9 +1,11 @@
 // Input ops (ConvWorkload::pre) of the direct template. Applying them to every element as it is broadcast
 // would repeat them for every chunk of output channels; instead the rows that a task reads are transformed
 // once into memory of the thread, in the input's own layout, where the row kernels find them unchanged. Tasks
-// that share rows follow each other, so all chunks use what was prepared for the first.
+// that share rows follow each other, so all chunks use what was prepared for the first. Inputs that are
+// stored in another type than is multiplied are converted on the way.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "templates/base/conv_template.h"
@@ -23,14 +25,18 @@ class PreparedInput {
   PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // Memory for one thread's rows: whole cache lines.
-  int64_t ThreadFloats() const { return thread_floats_; }
+  int64_t ThreadBytes() const { return rows_bytes_ + line_bytes_; }
   // Transforms what the output rows [first, last) of `image` read, into `to`. Thread-safe.
-  InputRows Prepare(const float* image, int64_t first, int64_t last, float* to) const;
+  InputRows Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const;
 
  private:
+  // `pixels` pixels of a block, by way of a line of floats where there are input ops.
+  void PrepareBf16(const std::byte* from, std::byte* to, float* line, int64_t block, int64_t pixels) const;
+
   const Schedule schedule_;
   const Isa isa_;
-  int64_t block_ = 0, blocks_ = 0, most_rows_ = 0, thread_floats_ = 0;
+  int64_t block_ = 0, blocks_ = 0, most_rows_ = 0;
+  int64_t rows_bytes_ = 0, line_bytes_ = 0;
   std::vector<float> scale_, shift_;  // zero for the channels that pad the last block
 };
 

@@ -12,11 +12,14 @@ namespace tilesmith::direct {
 namespace {
 
 // A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
-std::vector<Pass> CutChannels(int64_t channels, int64_t block, int64_t per_pass) {
+// What is left of a last block is a pass of its own, but with factors of bf16 part of the only one.
+std::vector<Pass> CutChannels(int64_t channels, int64_t block, const DirectConfig& config) {
   std::vector<Pass> passes;
+  int64_t per_pass = config.ic_pass;
+  const bool only_one = config.factors == Factors::kBf16 && per_pass == 0;
   if (per_pass == 0 || per_pass > channels) per_pass = channels;
   const bool one_block = block >= channels;
-  if (!one_block) per_pass = std::max(block, per_pass / block * block);
+  if (!one_block && !only_one) per_pass = std::max(block, per_pass / block * block);
   for (int64_t c = 0; c < channels; c += per_pass) {
     const int64_t count = std::min(per_pass, channels - c);
     Pass pass;
@@ -52,10 +55,11 @@ std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, i
   return chunks;
 }
 
-// Of one input channel and kernel column in a register tile.
-double TapCycles(int64_t vectors, int64_t positions) {
+// Of one step of input channels and kernel column in a register tile.
+double TapCycles(int64_t vectors, int64_t positions, Factors factors) {
   const auto v = static_cast<double>(vectors), p = static_cast<double>(positions);
-  return std::max({v * p / kFmasPerCycle, (v + p) / kLoadsPerCycle, v / kL2VectorsPerCycle, kFmaLatency});
+  const double latency = factors == Factors::kBf16 ? kBf16DotLatency : kFmaLatency;
+  return std::max({v * p / kFmasPerCycle, (v + p) / kLoadsPerCycle, v / kL2VectorsPerCycle, latency});
 }
 
 }  // namespace
@@ -66,13 +70,14 @@ double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats
   const int64_t channels = w.ic / w.g;
   const int64_t vectors = CeilDiv(w.oc / w.g, vector_floats), chunks = CeilDiv(vectors, c.oc_vectors);
   const int64_t fewer = vectors / chunks, larger_chunks = vectors % chunks;
-  const double taps = static_cast<double>(channels) * static_cast<double>(w.kh * w.kw);
+  const double taps = static_cast<double>(c.Steps(channels)) * static_cast<double>(w.kh * w.kw);
   const auto passes = static_cast<double>(c.ic_pass == 0 ? 1 : CeilDiv(channels, c.ic_pass));
   double cycles = 0;
   for (const TileRun& run : CutRow(w, cut)) {
     const auto tile_cycles = [&](int64_t v) {
       constexpr double kStart = 12;  // beside setting the sums and storing them
-      return taps * TapCycles(v, run.width) + passes * (static_cast<double>(v * run.width) + kStart);
+      return taps * TapCycles(v, run.width, c.factors) +
+             passes * (static_cast<double>(v * run.width) + kStart);
     };
     const double all_chunks = static_cast<double>(chunks - larger_chunks) * tile_cycles(fewer) +
                               static_cast<double>(larger_chunks) * tile_cycles(fewer + 1);
@@ -91,10 +96,11 @@ double BusiestCoreCycles(const ConvWorkload& w, const DirectConfig& c, double ro
   const auto blocks = static_cast<double>(w.mb * CeilDiv(height, c.rows));
   const auto channels = static_cast<double>(w.ic / w.g), rows = static_cast<double>(c.rows);
   const double passes = c.ic_pass == 0 ? 1 : std::ceil(channels / static_cast<double>(c.ic_pass));
-  const auto chunk_bytes = static_cast<double>(c.oc_vectors * cpu.vector_floats() * kFloatBytes);
-  const double input = static_cast<double>(InputRowsOfTask(w, c)) * width * channels * kFloatBytes;
-  const double weights = chunk_bytes * channels * static_cast<double>(w.kh * w.kw);
-  const double output = rows * width / static_cast<double>(w.sw) * chunk_bytes;
+  const auto chunk = static_cast<double>(c.oc_vectors * cpu.vector_floats());
+  const auto in_bytes = static_cast<double>(c.in_bytes()), out_bytes = static_cast<double>(c.out_bytes());
+  const double input = static_cast<double>(InputRowsOfTask(w, c)) * width * channels * in_bytes;
+  const double weights = chunk * in_bytes * channels * static_cast<double>(w.kh * w.kw);
+  const double output = rows * width / static_cast<double>(w.sw) * chunk * out_bytes;
   const double shared = c.oc_inner ? input : weights, other = c.oc_inner ? weights : input;
   const double neighbours = c.oc_inner ? chunks : blocks;
   const double tasks = std::ceil(chunks * blocks / cpu.cores);
@@ -115,30 +121,32 @@ Schedule MakeSchedule(const ConvWorkload& w, const DirectConfig& config, int vec
   Schedule g;
   g.workload = w;
   g.config = config;
-  g.in = LayoutOfBlockKnob(config.ic_block);
-  g.out = LayoutOfBlockKnob(config.oc_block);
+  g.in = LayoutOfBlockKnob(config.ic_block).WithType(config.in_type);
+  g.out = LayoutOfBlockKnob(config.oc_block).WithType(config.out_type);
   g.vector_floats = vector_floats;
   const bool flat = config.flat_width > 0;
   g.iw = flat ? config.flat_width : w.iw;
   g.ih = flat ? w.ih * w.iw / config.flat_width : w.ih;
   g.ow = flat ? g.iw : w.ow;
   g.oh = flat ? g.ih : w.oh;
-  g.in_pixel_bytes = g.in.BlockFor(w.ic) * kFloatBytes;
+  g.in_pixel_bytes = g.in.BlockFor(w.ic) * config.in_bytes();
   g.in_row_bytes = g.iw * g.in_pixel_bytes;
   g.in_block_bytes = g.ih * g.in_row_bytes;
-  g.out_pixel_bytes = g.out.BlockFor(w.oc) * kFloatBytes;
+  g.out_pixel_bytes = g.out.BlockFor(w.oc) * config.out_bytes();
   g.out_row_bytes = g.ow * g.out_pixel_bytes;
   g.out_block_bytes = g.oh * g.out_row_bytes;
   g.tiles = CutRow(w, {g.iw, g.ow, config.width_tile, config.balance_tiles});
-  g.passes = CutChannels(w.ic / w.g, g.in.BlockFor(w.ic), config.ic_pass);
+  g.passes = CutChannels(w.ic / w.g, g.in.BlockFor(w.ic), config);
   g.chunks = CutOutputChannels(w, g.out, static_cast<int>(config.oc_vectors), vector_floats);
   return g;
 }
 
 int64_t Schedule::OutChannelOffset(int64_t channel) const {
   const int64_t block = out.BlockFor(workload.oc);
-  return channel / block * out_block_bytes + channel % block * kFloatBytes;
+  return channel / block * out_block_bytes + channel % block * config.out_bytes();
 }
+
+bool Schedule::prepares() const { return Prepares(workload, config); }
 
 void Schedule::KernelRows(int64_t row, int64_t* first, int64_t* last) const {
   const int64_t top = row * workload.sh - workload.ph;
@@ -153,9 +161,14 @@ int64_t InputRowsOfTask(const ConvWorkload& w, const DirectConfig& config) {
   return std::min(height, (config.rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
 }
 
-int64_t PreparedFloats(const ConvWorkload& w, const DirectConfig& config) {
+bool Prepares(const ConvWorkload& w, const DirectConfig& config) {
+  return w.pre.any() || config.in_type != config.factor_type();
+}
+
+int64_t PreparedBytes(const ConvWorkload& w, const DirectConfig& config) {
   const int64_t width = config.flat_width > 0 ? config.flat_width : w.iw;
-  return InputRowsOfTask(w, config) * width * LayoutOfBlockKnob(config.ic_block).PaddedChannels(w.ic);
+  const int64_t channels = LayoutOfBlockKnob(config.ic_block).PaddedChannels(w.ic);
+  return InputRowsOfTask(w, config) * width * channels * config.in_bytes();
 }
 
 TaskGrid GridOf(const Schedule& g) {
@@ -172,7 +185,8 @@ TaskGrid GridOf(const Schedule& g) {
 LoopFeatures FeaturesOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
-  constexpr double kBytes = sizeof(float);
+  const auto in_bytes = static_cast<double>(c.in_bytes()), out_bytes = static_cast<double>(c.out_bytes());
+  const double input_share = in_bytes / static_cast<double>(kFloatBytes);
   const int64_t taps = w.ic / w.g * w.kh * w.kw;
   int64_t vectors = 0;
   for (const Chunk& chunk : g.chunks) vectors += chunk.vectors;
@@ -187,24 +201,25 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.fma_per_load = tile / loads;
   f.accumulators = tile;
   f.code_bytes = static_cast<double>(EstimateCodeBytes(w, c, g.vector_floats));
-  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * kBytes;
+  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * in_bytes;
   f.tasks = static_cast<double>(w.mb * static_cast<int64_t>(g.chunks.size()) * g.row_blocks());
-  f.task_input_bytes = c.flat_width > 0 ? static_cast<double>(c.rows * g.iw * w.ic) * kBytes
-                                        : InputBytes(w, c.rows, w.ic / w.g);
-  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * kBytes;
-  f.task_output_bytes = chunk_lanes * static_cast<double>(c.rows * g.ow) * kBytes;
+  f.task_input_bytes = c.flat_width > 0 ? static_cast<double>(c.rows * g.iw * w.ic) * in_bytes
+                                        : InputBytes(w, c.rows, w.ic / w.g) * input_share;
+  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * in_bytes;
+  f.task_output_bytes = chunk_lanes * static_cast<double>(c.rows * g.ow) * out_bytes;
   f.output_passes = static_cast<double>(g.passes.size());
-  if (w.pre.any()) f.scratch_bytes = static_cast<double>(PreparedFloats(w, c)) * kBytes;
+  if (g.prepares()) f.scratch_bytes = static_cast<double>(PreparedBytes(w, c));
   return f;
 }
 
 int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int vector_floats) {
   const int64_t iw = config.flat_width > 0 ? config.flat_width : w.iw;
   const int64_t ow = config.flat_width > 0 ? config.flat_width : w.ow;
-  const int64_t in_block = config.ic_block == 0 ? w.ic / w.g : std::min(config.ic_block, w.ic / w.g);
+  const int64_t block = config.ic_block == 0 ? w.ic / w.g : std::min(config.ic_block, w.ic / w.g);
+  const int64_t in_block = config.Steps(block);
   const int64_t unroll = std::min(config.ic_unroll, in_block);
   // Unrolled copies of the channel body: the loop, its rest, and both again for a partial last block.
-  const int64_t tail = w.ic / w.g % in_block;
+  const int64_t tail = config.Steps(w.ic / w.g % block);
   const int64_t channels = unroll + in_block % unroll + std::min(tail, unroll) + tail % unroll;
   const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
   const int64_t load_bytes = 8;

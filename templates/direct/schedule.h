@@ -38,12 +38,12 @@ struct Chunk {
 struct Schedule {
   ConvWorkload workload;
   DirectConfig config;
-  Layout in, out;
+  Layout in, out;  // as stored
   int vector_floats = 16;
 
   // Rows and columns after flattening.
   int64_t ih, iw, oh, ow;
-  // Bytes.
+  // Bytes, those of the input as it is multiplied: prepared inputs are of another type than stored ones.
   int64_t in_pixel_bytes, in_row_bytes, in_block_bytes;
   int64_t out_pixel_bytes, out_row_bytes, out_block_bytes;
 
@@ -51,6 +51,8 @@ struct Schedule {
   std::vector<Pass> passes;
   std::vector<Chunk> chunks;
 
+  // Whether tasks make what they multiply of the input's rows first (prepared_input.h).
+  bool prepares() const;
   int64_t row_blocks() const { return (oh + config.rows - 1) / config.rows; }
   // Byte offset of output channel `channel` from pixel 0 of the image.
   int64_t OutChannelOffset(int64_t channel) const;
@@ -60,9 +62,11 @@ struct Schedule {
 
 Schedule MakeSchedule(const ConvWorkload& workload, const DirectConfig& config, int vector_floats);
 
-// With input ops: input rows that a task reads at most, and the floats of them in the input's layout.
+// Whether there are input ops, or the input is stored in another type than is multiplied.
+bool Prepares(const ConvWorkload& workload, const DirectConfig& config);
+// Then: input rows that a task reads at most, and the bytes of them in the order of the input's layout.
 int64_t InputRowsOfTask(const ConvWorkload& workload, const DirectConfig& config);
-int64_t PreparedFloats(const ConvWorkload& workload, const DirectConfig& config);
+int64_t PreparedBytes(const ConvWorkload& workload, const DirectConfig& config);
 
 // Cycles that a core needs for one row of outputs, all of their channels, when its inputs are near: an
 // estimate to choose register tiles by.

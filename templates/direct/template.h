@@ -9,5 +9,7 @@
 namespace tilesmith {
 
 const ConvTemplate& DirectTemplate();
+// The same with factors of bf16, two input channels at a time, summed in f32: on CPUs with AVX-512 BF16.
+const ConvTemplate& DirectBf16Template();
 
 }  // namespace tilesmith

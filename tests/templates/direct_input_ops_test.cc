@@ -56,13 +56,13 @@ TEST(DirectInputOps, RowsOfATask) {
   config.ic_block = 16;
   const ConvWorkload w = ParseWorkload("scale_shift>ic24ih20oc8kh3sh2ph1");
   EXPECT_EQ(direct::InputRowsOfTask(w, config), 3 * 2 + 3);
-  EXPECT_EQ(direct::PreparedFloats(w, config), 9 * 20 * 32);
+  EXPECT_EQ(direct::PreparedBytes(w, config), 9 * 20 * 32 * kFloatBytes);
   config.rows = 10;
   EXPECT_EQ(direct::InputRowsOfTask(w, config), 20);
   config.flat_width = 40;
   config.rows = 2;
   const ConvWorkload flat = ParseWorkload("scale_shift>ic24ih20oc8kh1");
-  EXPECT_EQ(direct::PreparedFloats(flat, config), 2 * 40 * 32);
+  EXPECT_EQ(direct::PreparedBytes(flat, config), 2 * 40 * 32 * kFloatBytes);
 }
 
 }  // namespace

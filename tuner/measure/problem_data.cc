@@ -7,12 +7,11 @@
 #include <limits>
 
 #include "layouts/transform.h"
-#include "templates/base/conv_error.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr float kGuardValue = 1.2345e30f;
+constexpr std::byte kGuardValue{0x5A};
 constexpr int kRandomAnswers = 240;  // beside the 16 corners
 
 class Random {
@@ -36,22 +35,35 @@ class Random {
 GuardedOutput::GuardedOutput(const Shape& shape, const Layout& layout)
     : shape_(shape),
       layout_(layout),
-      size_(PaddedElementCount(shape, layout)),
-      buffer_((size_ + 2 * kGuardFloats) * sizeof(float)) {}
+      output_bytes_(PaddedBytes(shape, layout)),
+      buffer_(output_bytes_ + 2 * kGuardBytes) {}
 
 OutputView GuardedOutput::view() { return {data(), BatchBytes(shape_, layout_)}; }
 
 void GuardedOutput::ResetGuards() {
-  std::fill_n(buffer_.floats(), kGuardFloats, kGuardValue);
-  std::fill_n(buffer_.floats() + kGuardFloats + size_, kGuardFloats, kGuardValue);
+  std::fill_n(data() - kGuardBytes, kGuardBytes, kGuardValue);
+  std::fill_n(data() + output_bytes_, kGuardBytes, kGuardValue);
 }
 
 bool GuardedOutput::GuardsIntact() const {
-  const auto intact = [](float value) { return value == kGuardValue; };
-  const float* before = buffer_.floats();
-  const float* after = before + kGuardFloats + size_;
-  return std::all_of(before, before + kGuardFloats, intact) &&
-         std::all_of(after, after + kGuardFloats, intact);
+  const auto intact = [](const std::byte* guard) {
+    return std::all_of(guard, guard + kGuardBytes, [](std::byte value) { return value == kGuardValue; });
+  };
+  return intact(data() - kGuardBytes) && intact(data() + output_bytes_);
+}
+
+float GuardedOutput::At(int64_t element) const {
+  if (layout_.type() == DataType::kF32) return reinterpret_cast<const float*>(data())[element];
+  return reinterpret_cast<const Bf16*>(data())[element];
+}
+
+void GuardedOutput::PutNans(int64_t first, int64_t count) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  if (layout_.type() == DataType::kF32) {
+    std::fill_n(reinterpret_cast<float*>(data()) + first, count, kNan);
+  } else {
+    std::fill_n(reinterpret_cast<Bf16*>(data()) + first, count, Bf16(kNan));
+  }
 }
 
 ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads)
@@ -96,9 +108,7 @@ const Tensor& ProblemData::Residual(const Layout& layout) {
 }
 
 int64_t ProblemData::bytes() const {
-  const auto of = [](const Tensor* tensor) {
-    return tensor ? tensor->size() * static_cast<int64_t>(sizeof(float)) : 0;
-  };
+  const auto of = [](const Tensor* tensor) { return tensor ? tensor->bytes() : 0; };
   const ConvTensors plain = data_.tensors();
   int64_t sum = of(plain.input) + of(plain.weights) + of(plain.residual) + of(plain.before_weights);
   for (const auto& [layout, tensor] : inputs_) sum += of(&tensor);
@@ -112,25 +122,25 @@ GuardedOutput& ProblemData::Output(const Layout& layout) {
 }
 
 void ProblemData::Poison(const Layout& layout) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Dims4 dims = ToDims4(workload_.output_shape());
   GuardedOutput& output = Output(layout);
   output.ResetGuards();
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
   for (const Answer& answer : answers_) {
-    output.data()[ElementOffset(dims, layout, answer.index)] = kNan;
+    output.PutNans(ElementOffset(dims, layout, answer.index), 1);
     const Dims4 last = {answer.index.n, dims.c - 1, answer.index.h, answer.index.w};
-    std::fill_n(output.data() + ElementOffset(dims, layout, last) + 1, padding, kNan);
+    output.PutNans(ElementOffset(dims, layout, last) + 1, padding);
   }
 }
 
-double ProblemData::Tolerance(const Answer& answer, double error_factor) const {
+double ProblemData::Tolerance(const Answer& answer, const Allowed& allowed) const {
   constexpr double kPostOps = 2;  // hard_swish has slope 1.5
-  const double magnitude = error_factor == 1 ? answer.magnitude : largest_magnitude_;
-  return kPostOps * error_factor * RoundingBound(workload_, magnitude) + 1e-30;
+  const double magnitude = allowed.error_factor == 1 ? answer.magnitude : largest_magnitude_;
+  const double floats = kPostOps * allowed.error_factor * RoundingBound(workload_, magnitude);
+  return TypedBound(allowed.rounding, floats, magnitude, answer.value) + 1e-30;
 }
 
-AnswerCheck ProblemData::CheckAnswer(const Layout& layout, double error_factor) {
+AnswerCheck ProblemData::CheckAnswer(const Layout& layout, const Allowed& allowed) {
   const Dims4 dims = ToDims4(workload_.output_shape());
   GuardedOutput& output = Output(layout);
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
@@ -138,19 +148,20 @@ AnswerCheck ProblemData::CheckAnswer(const Layout& layout, double error_factor) 
   double largest = 0;
   for (const Answer& answer : answers_) {
     const Dims4& at = answer.index;
-    const float got = output.data()[ElementOffset(dims, layout, at)];
-    const double tolerance = Tolerance(answer, error_factor);
+    const float got = output.At(ElementOffset(dims, layout, at));
+    const double tolerance = Tolerance(answer, allowed);
     if (!(std::abs(got - answer.value) <= tolerance)) {
       check.wrong = fmt::format("output (n={}, c={}, h={}, w={}) is {}, should be {} +- {:.2g}", at.n, at.c,
                                 at.h, at.w, got, answer.value, tolerance);
       return check;
     }
     largest = std::max(largest, std::abs(got - answer.value));
-    const float* tail = output.data() + ElementOffset(dims, layout, {at.n, dims.c - 1, at.h, at.w}) + 1;
-    const float* wrong = std::find_if(tail, tail + padding, [](float value) { return !(value == 0); });
-    if (wrong != tail + padding) {
-      check.wrong = fmt::format("padding channel {} at (n={}, h={}, w={}) is {}, should be 0",
-                                dims.c + (wrong - tail), at.n, at.h, at.w, *wrong);
+    const int64_t tail = ElementOffset(dims, layout, {at.n, dims.c - 1, at.h, at.w}) + 1;
+    for (int64_t i = 0; i < padding; ++i) {
+      const float value = output.At(tail + i);
+      if (value == 0) continue;
+      check.wrong = fmt::format("padding channel {} at (n={}, h={}, w={}) is {}, should be 0", dims.c + i,
+                                at.n, at.h, at.w, value);
       return check;
     }
   }

@@ -7,24 +7,29 @@
 
 #include "layouts/tensor.h"
 #include "ops/conv/conv_data.h"
+#include "templates/base/conv_error.h"
 
 namespace tilesmith {
 
-// Memory of one output with guard floats on both sides.
+// Memory of one output, in the type of its layout, with guards on both sides.
 class GuardedOutput {
  public:
   GuardedOutput(const Shape& shape, const Layout& layout);
   OutputView view();
-  float* data() { return buffer_.floats() + kGuardFloats; }
+  // An element as a float. Preconditions of this and the next: the type is f32 or bf16.
+  float At(int64_t element) const;
+  void PutNans(int64_t first, int64_t count);
   int64_t bytes() const { return static_cast<int64_t>(buffer_.bytes()); }
   void ResetGuards();
   bool GuardsIntact() const;
 
  private:
-  static constexpr int64_t kGuardFloats = 1024;
+  std::byte* data() const { return static_cast<std::byte*>(buffer_.data()) + kGuardBytes; }
+
+  static constexpr int64_t kGuardBytes = 4096;
   Shape shape_;
   Layout layout_;
-  int64_t size_ = 0;
+  int64_t output_bytes_ = 0;
   AlignedBuffer buffer_;
 };
 
@@ -47,8 +52,12 @@ class ProblemData {
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
-  // error_factor: ConvTemplate::ErrorFactor of what computed it.
-  AnswerCheck CheckAnswer(const Layout& layout, double error_factor);
+  // What computed it: ConvTemplate::ErrorFactor, and how types round (TypeRoundingOf, conv_error.h).
+  struct Allowed {
+    double error_factor = 1;
+    TypeRounding rounding = {};
+  };
+  AnswerCheck CheckAnswer(const Layout& layout, const Allowed& allowed);
 
  private:
   struct Answer {
@@ -57,7 +66,7 @@ class ProblemData {
     double magnitude = 0;  // of its terms
   };
   void MakeAnswers(uint64_t seed);
-  double Tolerance(const Answer& answer, double error_factor) const;
+  double Tolerance(const Answer& answer, const Allowed& allowed) const;
   const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
 
   ConvWorkload workload_;

@@ -117,8 +117,10 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     // far from the best needs no sample either.
     constexpr double kHopeless = 4;
     const double first = RunOnce(*kernel, args, false);
-    const AnswerCheck check = data_.CheckAnswer(
-        layouts.out, find_(request.template_name).ErrorFactor(session_.workload, request.config));
+    const ConvTemplate& conv_template = find_(request.template_name);
+    const AnswerCheck check =
+        data_.CheckAnswer(layouts.out, {conv_template.ErrorFactor(session_.workload, request.config),
+                                        TypeRoundingOf(conv_template, session_.workload, layouts)});
     result.error = check.error;
     if (!check.wrong.empty()) {
       Fail(result, TrialStatus::kWrongAnswer, check.wrong);

@@ -33,6 +33,10 @@ const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), 
 // register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
 constexpr int64_t kUnit = 1024;
 
+// What a step of input channels takes of the input, and of the weights for each output channel: a float or a
+// pair of bf16.
+constexpr int64_t kStepBytes = 4;
+
 }  // namespace
 
 RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
@@ -67,6 +71,10 @@ size_t RowGenerator::Emit(const RowVariant& variant) {
   mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
   mov(kDisplacementUnit, kUnit);
   if (wide() && variant.chunk.partial_lanes > 0) LoadMask(variant.chunk.partial_lanes, Vector(0));
+  if (schedule_.config.factors == Factors::kBf16) {
+    mov(eax, 0x55555555);  // the first of each pair
+    kmovd(k2, eax);
+  }
   EmitRow();
   for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
   vzeroupper();
@@ -126,9 +134,15 @@ void RowGenerator::EmitStart() {
 }
 
 void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
-  if (!partial) return vaddps(acc, acc, stored);
   const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
-  LoadPartial(loaded, stored, mask);
+  if (schedule_.out.type() == DataType::kBf16) {
+    constexpr uint8_t kHalfFloat = 16;
+    partial ? vpmovzxwd(loaded | k1 | T_z, stored) : vpmovzxwd(loaded, stored);
+    vpslld(loaded, loaded, kHalfFloat);
+  } else {
+    if (!partial) return vaddps(acc, acc, stored);
+    LoadPartial(loaded, stored, mask);
+  }
   vaddps(acc, acc, loaded);
 }
 
@@ -162,10 +176,12 @@ void RowGenerator::EmitBlocks(const TileRun& tile) {
 // weights.
 void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
   const ConvWorkload& w = schedule_.workload;
-  const int64_t unroll = std::min(schedule_.config.ic_unroll, channels);
-  const int64_t times = channels / unroll, rest = channels % unroll;
-  const int64_t channel_bytes = sizeof(float);
-  const int64_t weights_per_channel = w.kw * variant_->chunk.vectors * vector_bytes();
+  const DirectConfig& config = schedule_.config;
+  const int64_t steps = config.Steps(channels), half = channels % config.step_channels();
+  const int64_t unroll = std::min(config.ic_unroll, steps);
+  const int64_t times = (steps - half) / unroll, rest = steps - times * unroll;
+  const bool advances = times > 1 || (times == 1 && rest > 0);
+  const int64_t weights_per_step = w.kw * variant_->chunk.vectors * vector_bytes();
   Xbyak::Label next_row, next_unroll;
   if (w.kh > 1) {
     mov(kRowsLeft, kKernelRows);
@@ -177,20 +193,20 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
     align(32);
     L(next_unroll);
   }
-  EmitChannels(tile, unroll);
-  add(kWeightsNow, Offset(unroll * weights_per_channel));
+  if (times > 0) {
+    EmitSteps(tile, unroll, false);
+    add(kWeightsNow, Offset(unroll * weights_per_step));
+    if (advances) add(kSourceNow, Offset(unroll * kStepBytes));
+  }
   if (times > 1) {
-    add(kSourceNow, Offset(unroll * channel_bytes));
     dec(kUnrollsLeft);
     jnz(next_unroll, T_NEAR);
-  } else if (rest > 0) {
-    add(kSourceNow, Offset(unroll * channel_bytes));
   }
   if (rest > 0) {
-    EmitChannels(tile, rest);
-    add(kWeightsNow, Offset(rest * weights_per_channel));
+    EmitSteps(tile, rest, half > 0);
+    add(kWeightsNow, Offset(rest * weights_per_step));
   }
-  const int64_t moved = times > 1 || rest > 0 ? times * unroll * channel_bytes : 0;
+  const int64_t moved = advances ? times * unroll * kStepBytes : 0;
   add(kSourceNow, Offset((w.dh + 1) * schedule_.in_row_bytes - moved));
   if (w.kh > 1) {
     dec(kRowsLeft);
@@ -198,13 +214,32 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
   }
 }
 
-void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
+void RowGenerator::LoadElement(const Xmm& element, int64_t offset, bool half) {
+  if (half) return vpbroadcastw(element | k2 | T_z, SourceAt(offset, false));
+  vbroadcastss(element, SourceAt(offset, false));
+}
+
+void RowGenerator::Multiply(const Xmm& acc, const Xmm& factor, const Xbyak::Operand& other) {
+  schedule_.config.factors == Factors::kBf16 ? vdpbf16ps(acc, factor, other)
+                                             : vfmadd231ps(acc, factor, other);
+}
+
+void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
+  if (schedule_.out.type() == DataType::kBf16) {
+    const Xbyak::Ymm narrow(acc.getIdx());
+    vcvtneps2bf16(narrow, acc);
+    return partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
+  }
+  partial ? StorePartial(to, acc, Vector(plan_.first_broadcast)) : vmovups(to, acc);
+}
+
+void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
   const ConvWorkload& w = schedule_.workload;
   const int vectors = variant_->chunk.vectors;
   const int64_t ahead = schedule_.config.prefetch;
   for (int64_t column = 0; column < w.kw; ++column) {
-    for (int64_t c = 0; c < channels; ++c) {
-      const int64_t base = (column * channels + c) * vectors * vector_bytes();
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t base = (column * steps + step) * vectors * vector_bytes();
       const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes())]; };
       for (int v = 0; v < plan_.weights; ++v) vmovups(Vector(plan_.first_weight + v), weights_at(v));
       for (int v = 0; ahead > 0 && v < vectors; ++v) {
@@ -214,21 +249,21 @@ void RowGenerator::EmitChannels(const TileRun& tile, int64_t channels) {
         const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
         const int64_t absolute = tile.first * w.sw + in_column;
         if (tile.edge && (absolute < 0 || absolute >= schedule_.iw)) continue;
-        const int64_t offset = in_column * schedule_.in_pixel_bytes + c * kFloatBytes;
+        const int64_t offset = in_column * schedule_.in_pixel_bytes + step * kStepBytes;
         if (plan_.broadcasts == 0) {
           for (int v = 0; v < vectors; ++v) {
-            vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
+            Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
           }
           continue;
         }
         const Xmm element = Vector(plan_.first_broadcast + next_broadcast_);
         next_broadcast_ = (next_broadcast_ + 1) % plan_.broadcasts;
-        vbroadcastss(element, SourceAt(offset, false));
+        LoadElement(element, offset, half && step + 1 == steps);
         for (int v = 0; v < plan_.weights; ++v) {
-          vfmadd231ps(Accumulator(v, position), Vector(plan_.first_weight + v), element);
+          Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), element);
         }
         for (int v = plan_.weights; v < vectors; ++v)
-          vfmadd231ps(Accumulator(v, position), element, weights_at(v));
+          Multiply(Accumulator(v, position), element, weights_at(v));
       }
     }
   }
@@ -248,19 +283,20 @@ void RowGenerator::EmitFinish() {
       if (!variant_->first) AddStored(acc, OutputAt(kOutput, v, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
-        StorePartial(OutputAt(kOutput, v, w), acc, mask);
+        Store(OutputAt(kOutput, v, w), acc, true);
         continue;
       }
       // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
       if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
-      vmovups(OutputAt(kOutput, v, w), acc);
+      Store(OutputAt(kOutput, v, w), acc, false);
     }
   }
   if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
   const Xmm zero = Vector(plan_.first_broadcast);
   Zero(zero);
   for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
-    for (int w = 0; w < positions_; ++w) vmovups(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero);
+    for (int w = 0; w < positions_; ++w)
+      Store(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero, false);
   }
 }
 

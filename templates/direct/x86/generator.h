@@ -3,6 +3,8 @@
 // For each register tile of the row:  acc = first ? bias (+ residual) : 0
 //   for block in pass, for kernel row, for channel, for kernel column:
 //     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
+// With factors of bf16 a weight and an element are pairs of channels, and their product the sum of two; of an
+// odd channel the element's other half is zero, and not read.
 //   acc += first ? 0 : out
 //   out = last ? activation(acc) : acc
 // Passes are summed apart, so rounding errors grow with the longest of them rather than with all channels.
@@ -61,11 +63,19 @@ class RowGenerator : public x86::VectorCode {
   void EmitRow();
   void EmitTile(const TileRun& tile);
   void EmitStart();
-  // acc += a stored vector, of which only the chunk's partial_lanes exist where `partial`.
+  // acc += a stored vector of the output's type, of which only the chunk's partial_lanes exist where
+  // `partial`.
   void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
   void EmitBlocks(const TileRun& tile);
   void EmitBlock(const TileRun& tile, int64_t channels);
-  void EmitChannels(const TileRun& tile, int64_t channels);
+  // `steps` of input channels (DirectConfig::step_channels); of the last one only the first channel where
+  // `half`.
+  void EmitSteps(const TileRun& tile, int64_t steps, bool half);
+  void LoadElement(const Xbyak::Xmm& element, int64_t offset, bool half);
+  // acc += weights * element, either of which may be in memory.
+  void Multiply(const Xbyak::Xmm& acc, const Xbyak::Xmm& factor, const Xbyak::Operand& other);
+  // Destroys acc.
+  void Store(const Xbyak::Address& to, const Xbyak::Xmm& acc, bool partial);
   void EmitFinish();
 
   const Schedule& schedule_;

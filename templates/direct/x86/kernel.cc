@@ -20,7 +20,7 @@ class DirectKernel : public ConvKernel {
  public:
   DirectKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)), packed_(PackWeights(schedule_, weights)), kernels_(schedule_, cpu) {
-    if (schedule_.workload.pre.any()) prepared_.emplace(schedule_, cpu, weights);
+    if (schedule_.prepares()) prepared_.emplace(schedule_, cpu, weights);
   }
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
@@ -45,7 +45,7 @@ class DirectKernel : public ConvKernel {
 
  private:
   // Of scratch.
-  int64_t ThreadBytes() const { return prepared_ ? prepared_->ThreadFloats() * kFloatBytes : 0; }
+  int64_t ThreadBytes() const { return prepared_ ? prepared_->ThreadBytes() : 0; }
 
   Task Locate(int64_t task) const {
     const int64_t row_blocks = schedule_.row_blocks();
@@ -62,10 +62,10 @@ class DirectKernel : public ConvKernel {
 
   // The input of a task: the image itself, or what the input ops make of the rows it reads.
   InputRows RowsOf(const KernelArgs& args, const Task& task, int thread) const {
-    const float* image = args.inputs[0].image<float>(task.image);
-    if (!prepared_) return {image, 0, schedule_.in_block_bytes};
+    const auto* image = args.inputs[0].image<std::byte>(task.image);
+    if (!prepared_) return {reinterpret_cast<const float*>(image), 0, schedule_.in_block_bytes};
     return prepared_->Prepare(image, FirstRow(task), LastRow(task),
-                              args.scratch_at<float>(thread * ThreadBytes()));
+                              args.scratch_at<std::byte>(thread * ThreadBytes()));
   }
 
   void RunTask(const KernelArgs& args, const Task& task, const InputRows& rows) const {
@@ -96,9 +96,9 @@ class DirectKernel : public ConvKernel {
     const int64_t block = schedule_.in.BlockFor(w.ic);
 
     RowArgs row_args;
-    row_args.source =
-        BytesPast(rows.data, in_channel / block * rows.block_bytes + in_channel % block * kFloatBytes +
-                                 (in_row - rows.first_row) * schedule_.in_row_bytes);
+    row_args.source = BytesPast(rows.data, in_channel / block * rows.block_bytes +
+                                               in_channel % block * schedule_.config.in_bytes() +
+                                               (in_row - rows.first_row) * schedule_.in_row_bytes);
     row_args.weights = packed_.weights.floats() +
                        packed_.offsets[task.chunk * schedule_.passes.size() + pass_index] +
                        first * (pass.blocks > 0 ? row_weights : tail_row_weights);

@@ -1,0 +1,269 @@
+// The templates that compute in bf16: random workloads and configs against the reference, on integers that
+// bf16 holds, whose sums are exact, and on arbitrary numbers within the derived bound. TILESMITH_SWEEP=N
+// makes the sweep N cases per template long.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/conv_data.h"
+#include "templates/base/conv_error.h"
+#include "templates/base/conv_template.h"
+#include "tests/support/guarded_tensor.h"
+#include "tests/support/random_workload.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith::bf16_conv {
+namespace {
+
+struct Case {
+  const ConvTemplate* conv_template;
+  ConvWorkload workload;
+  Config config;
+  uint64_t seed = 0;
+  std::string Text() const {
+    return fmt::format("{} {} {} seed {}", conv_template->Name(), WorkloadToString(workload),
+                       config.ToString(), seed);
+  }
+};
+
+int SweepLength() {
+  constexpr int kDefault = 400;
+  const char* text = std::getenv("TILESMITH_SWEEP");
+  return text == nullptr ? kDefault : std::atoi(text);
+}
+
+// Images of `tensor`'s bytes, `gap` bytes further apart than they need to be, with an end at an unreadable
+// page.
+class GuardedImages {
+ public:
+  GuardedImages(const Shape& shape, const Layout& layout, int64_t gap, Guard guard)
+      : images_(shape[0]),
+        image_bytes_(BatchBytes(shape, layout)),
+        stride_(image_bytes_ + gap),
+        bytes_(images_ * stride_ - gap),
+        memory_((bytes_ + 3) / 4, guard),
+        first_(reinterpret_cast<std::byte*>(memory_.data()) +
+               (guard == Guard::kAfter ? memory_.size() * 4 - bytes_ : 0)) {}
+
+  void Fill(const Tensor& tensor) {
+    for (int64_t n = 0; n < images_; ++n)
+      std::memcpy(first_ + n * stride_, tensor.raw() + n * image_bytes_, static_cast<size_t>(image_bytes_));
+  }
+  void ReadInto(Tensor& tensor) const {
+    for (int64_t n = 0; n < images_; ++n)
+      std::memcpy(tensor.raw() + n * image_bytes_, first_ + n * stride_, static_cast<size_t>(image_bytes_));
+  }
+  // Fresh memory is all ones and zeros of NaNs; so must be what lies between images.
+  bool GapsIntact() const {
+    const GuardedTensor fresh(memory_.size());
+    for (int64_t n = 0; n + 1 < images_; ++n) {
+      for (int64_t i = image_bytes_; i < stride_; ++i) {
+        const auto* at = first_ + n * stride_ + i;
+        const int64_t phase = (at - reinterpret_cast<const std::byte*>(memory_.data())) % 4;
+        if (*at != reinterpret_cast<const std::byte*>(fresh.data())[phase]) return false;
+      }
+    }
+    return memory_.SlackIntact();
+  }
+  void MakeReadOnly() { memory_.MakeReadOnly(); }
+  InputView input() const { return {first_, stride_}; }
+  OutputView output() { return {first_, stride_}; }
+
+ private:
+  int64_t images_, image_bytes_, stride_, bytes_;
+  GuardedTensor memory_;
+  std::byte* first_;
+};
+
+// What a case computes, as floats in its output's order, padding included.
+Tensor Compute(const Case& c, const ConvData& data, TestRandom& random) {
+  const ConvWorkload& w = c.workload;
+  const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
+  const int64_t gap = random.Integer(0, 1) * 128;
+  const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
+  GuardedImages source(w.input_shape(), layouts.in, gap, guard);
+  source.Fill(TransformGeneric(data.input, layouts.in));
+  source.MakeReadOnly();
+  GuardedImages sum(w.output_shape(), layouts.out, gap, guard),
+      fresh(w.output_shape(), layouts.out, gap, guard);
+  if (w.post.sum) sum.Fill(TransformGeneric(*data.residual, layouts.out));
+  const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
+  GuardedImages& target = in_place ? sum : fresh;
+
+  const auto kernel = c.conv_template->Build(w, c.config, TestCpu(), WeightsOf(data.tensors()));
+  const InputView inputs[] = {source.input(), sum.input()};
+  const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 3, 7});
+  const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
+  AlignedBuffer scratch(kernel->ScratchBytes(threads));
+  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output(), scratch.data()}, threads, split);
+  EXPECT_TRUE(target.GapsIntact()) << "wrote outside the images: " << c.Text();
+  Tensor got(w.output_shape(), layouts.out);
+  target.ReadInto(got);
+  return TransformGeneric(got, layouts.out.WithType(DataType::kF32));
+}
+
+bool IsExact(const Activation& activation) {
+  return activation.kind != ActivationKind::kHardSwish && activation.kind != ActivationKind::kHardSigmoid;
+}
+
+void CheckIntegers(const Case& c) {
+  TestRandom random(c.seed);
+  uint64_t seed = c.seed;
+  const ConvData data = MakeConvData(c.workload, [&seed](Tensor& tensor) {
+    FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
+  });
+  const Layout out = c.conv_template->Layouts(c.workload, c.config).out;
+  const Layout floats = out.WithType(DataType::kF32);
+  const Tensor exact = TransformGeneric(ReferenceConv(c.workload, data.tensors()), floats);
+  const Tensor rounded = TransformGeneric(TransformGeneric(exact, out), floats);
+  const Tensor got = Compute(c, data, random);
+  const bool is_exact = IsExact(c.workload.post.activation);
+  const float one_step = out.type() == DataType::kBf16 ? 0x1p-7f : 4e-7f;
+  for (int64_t i = 0; i < exact.padded_size(); ++i) {
+    const float want = rounded.floats()[i], have = got.floats()[i];
+    ASSERT_NEAR(want, have, is_exact ? 0 : one_step * std::abs(want))
+        << "offset " << i << ", exact " << exact.floats()[i] << ": " << c.Text();
+  }
+}
+
+std::optional<Case> DrawCase(const ConvTemplate& conv_template, TestRandom& random, uint64_t seed) {
+  constexpr int kMaxTries = 1000, kOneFusedIn = 4;
+  for (int i = 0; i < kMaxTries; ++i) {
+    Case c{&conv_template, {}, {}, seed};
+    c.workload = random.Integer(1, kOneFusedIn) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
+    if (!conv_template.Supports(c.workload, TestCpu()).ok) continue;
+    const ConfigSpace space = conv_template.Space(c.workload, TestCpu());
+    c.config = conv_template.Default(c.workload, TestCpu());
+    EXPECT_EQ(space.WhyInvalid(c.config), "") << c.Text();
+    for (int tries = 0; seed % 8 != 0 && tries < 20000; ++tries) {
+      const uint64_t index = random.Next() % space.size();
+      if (!space.IsValid(index)) continue;
+      c.config = space.At(index);
+      break;
+    }
+    return c;
+  }
+  return std::nullopt;
+}
+
+class Bf16Conv : public testing::TestWithParam<const ConvTemplate*> {
+ protected:
+  void SetUp() override {
+    if (!TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  }
+};
+
+TEST_P(Bf16Conv, IsExactWhereNothingRounds) {
+  int ran = 0;
+  for (int i = 0; i < SweepLength() && !HasFatalFailure(); ++i) {
+    TestRandom random(static_cast<uint64_t>(i) * 16 + 5);
+    const auto c = DrawCase(*GetParam(), random, static_cast<uint64_t>(i));
+    if (!c) continue;
+    SCOPED_TRACE(c->Text());
+    CheckIntegers(*c);
+    ++ran;
+  }
+  EXPECT_GT(ran, SweepLength() / 2);
+}
+
+// Numbers of many magnitudes, every output held to its own bound, and the bound is not idle: rounding is
+// seen.
+TEST_P(Bf16Conv, StaysWithinItsBound) {
+  TestRandom random(3);
+  double largest_share = 0;
+  for (uint64_t i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    const auto c = DrawCase(*GetParam(), random, i);
+    if (!c) continue;
+    SCOPED_TRACE(c->Text());
+    const ConvWorkload& w = c->workload;
+    const ConvData data = MakeConvData(w, [&](Tensor& tensor) {
+      for (int64_t k = 0; k < tensor.size(); ++k) {
+        const float scale = std::ldexp(1.0f, static_cast<int>(random.Integer(-3, 3)));
+        tensor.floats()[k] = scale * (static_cast<float>(random.Integer(-1000000, 1000000)) / 1000000);
+      }
+    });
+    const Tensor got = TransformGeneric(Compute(*c, data, random), Layout::Nchw());
+    const LayoutPair layouts = c->conv_template->Layouts(w, c->config);
+    const TypeRounding rounding = TypeRoundingOf(*c->conv_template, w, layouts);
+    const Dims4 dims = ToDims4(w.output_shape());
+    for (int k = 0; k < 40; ++k) {
+      const Dims4 at = {random.Integer(0, dims.n - 1), random.Integer(0, dims.c - 1),
+                        random.Integer(0, dims.h - 1), random.Integer(0, dims.w - 1)};
+      const ConvSample sample = ReferenceConvAt(w, data.tensors(), at);
+      constexpr double kPostOps = 2;
+      const double floats = kPostOps * RoundingBound(w, sample.magnitude);
+      const double bound = TypedBound(rounding, floats, sample.magnitude, sample.value) + 1e-30;
+      const double error = std::abs(got.floats()[ElementOffset(dims, Layout::Nchw(), at)] - sample.value);
+      ASSERT_LE(error, bound);
+      largest_share = std::max(largest_share, error / bound);
+    }
+  }
+  EXPECT_GT(largest_share, 0.05);
+}
+
+// A NaN and an infinity go to the outputs that read them and to no other.
+TEST_P(Bf16Conv, KeepsNansAndInfinities) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  TestRandom random(5);
+  for (uint64_t i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    auto c = DrawCase(*GetParam(), random, i);
+    if (!c || !IsExact(c->workload.post.activation)) continue;
+    SCOPED_TRACE(c->Text());
+    uint64_t seed = i;
+    ConvData data = MakeConvData(c->workload, [&seed](Tensor& tensor) {
+      FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
+      for (int64_t k = 0; k < tensor.size(); ++k) tensor.floats()[k] += tensor.floats()[k] == 0 ? 1 : 0;
+    });
+    data.input.floats()[random.Integer(0, data.input.size() - 1)] = i % 2 == 0 ? kNan : -kInf;
+    const Tensor expected = ReferenceConv(c->workload, data.tensors());
+    const Tensor got = TransformGeneric(Compute(*c, data, random), Layout::Nchw());
+    for (int64_t k = 0; k < expected.size(); ++k) {
+      const float want = expected.floats()[k], have = got.floats()[k];
+      ASSERT_EQ(std::isnan(want), std::isnan(have)) << "output " << k;
+      if (std::isnan(want)) continue;
+      const float allowed = std::isfinite(want) ? 0x1p-8f * std::abs(want) : 0;
+      ASSERT_TRUE(want == have || std::abs(want - have) <= allowed) << "output " << k << ": " << have;
+    }
+  }
+}
+
+TEST_P(Bf16Conv, ReadsAndWritesBothTypes) {
+  const ConvTemplate& conv_template = *GetParam();
+  for (const char* text : {"ic64ih14oc64kh3ph1+bias+relu", "g64ic64ih14oc64kh3ph1+bias+relu"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    if (!conv_template.Supports(w, TestCpu()).ok) continue;
+    std::set<std::pair<DataType, DataType>> types;
+    for (const LayoutPair& pair : conv_template.LayoutPairs(w, conv_template.Space(w, TestCpu())))
+      types.insert({pair.in.type(), pair.out.type()});
+    EXPECT_TRUE(types.contains({DataType::kBf16, DataType::kBf16}));
+    EXPECT_TRUE(types.contains({DataType::kBf16, DataType::kF32}));
+    EXPECT_TRUE(types.contains({DataType::kF32, DataType::kBf16}));
+  }
+}
+
+TEST_P(Bf16Conv, IsRefusedWithoutTheInstructions) {
+  Target cpu = TestCpu();
+  cpu.bf16 = false;
+  const Support support = GetParam()->Supports(ParseWorkload("ic64ih14oc64kh3ph1"), cpu);
+  EXPECT_FALSE(support.ok);
+  EXPECT_NE(support.reason, "");
+  EXPECT_EQ(KnownConvTemplate(GetParam()->Name()), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, Bf16Conv,
+                         testing::ValuesIn(Bf16ConvTemplates().begin(), Bf16ConvTemplates().end()),
+                         [](const auto& info) { return std::string(info.param->Name()); });
+
+}  // namespace
+}  // namespace tilesmith::bf16_conv
