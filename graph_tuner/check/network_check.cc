@@ -147,7 +147,7 @@ class Walk {
   void RunStep(size_t index) {
     const BoundStep& step = steps_[index];
     for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const Tensor& exact = values_[step.inputs[i].node].value();
+      const Tensor exact = Stored(values_[step.inputs[i].node].value(), step.inputs[i]);
       const auto changed = FirstChanged(exact, step.inputs[i], step.input_memory[i]);
       if (!changed) continue;
       Wrong(step,
@@ -156,15 +156,16 @@ class Walk {
     }
     executor_.RunStep(index);
     NodeValue& value = values_[step.node];
-    const Tensor got = ReadPlain(step.output, Reading(step.output_memory));
-    const Tensor bound = step.computes ? BoundOf(step, value) : Tensor(step.output.shape);
+    const Tensor got = InLayout(ReadPlain(step.output, Reading(step.output_memory)), value.value().layout());
+    const Tensor bound =
+        step.computes ? BoundOf(step, value) : ConversionBound(value.value(), MovedType(step));
     const StepCheck compared = CompareStep(got, value.value(), bound, step.computes && MaySpread(step.node));
     ++check_.steps;
     check_.spread += compared.spread;
     NoteWorst(step, compared);
     if (!compared.wrong.empty()) Wrong(step, compared.wrong);
     if (!PaddingIsZero(step.output, Reading(step.output_memory))) Wrong(step, "its padding is not zero");
-    WritePlain(value.value(), step.output, step.output_memory);
+    WritePlain(Stored(value.value(), step.output), step.output, step.output_memory);
     if (step.computes && got.type() == DataType::kF32) AddErrors(value, got, bound);
   }
 
@@ -175,13 +176,25 @@ class Walk {
            schedule.conv_template->ErrorFactor(schedule.workload, schedule.config) != 1;
   }
 
+  // A plain tensor as a step stores it, but for the order.
+  static Tensor Stored(const Tensor& plain, const StepTensor& tensor) {
+    return InLayout(plain, Layout::Nchw(tensor.layout.type()));
+  }
+
+  // Of a step that computes nothing, the type of fewer bits on its two sides.
+  static DataType MovedType(const BoundStep& step) {
+    const DataType in = step.inputs[0].layout.type();
+    return in == DataType::kF32 ? step.output.layout.type() : in;
+  }
+
   Tensor BoundOf(const BoundStep& step, const NodeValue& value) const {
     const NodeSchedule& schedule = schedules_[step.node];
     std::vector<const Tensor*> inputs;
     for (const StepTensor& input : step.inputs) inputs.push_back(&values_[input.node].value());
     const Op& op = *graph_.node(step.node).op;
-    if (schedule.conv_template == nullptr) return OpRoundingBound(op, inputs, value.exact);
-    ConvStep conv{schedule, dynamic_cast<const ConvOp&>(op)};
+    if (schedule.conv_template == nullptr)
+      return OpRoundingBound(op, inputs, value.exact, schedule.out.type());
+    ConvStep conv{.schedule = schedule, .conv = dynamic_cast<const ConvOp&>(op), .output = &value.exact};
     if (schedule.first) {
       conv.first = graph_.node(*schedule.first).op.get();
       conv.middle = &values_[*schedule.first].value();

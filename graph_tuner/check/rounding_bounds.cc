@@ -18,6 +18,7 @@
 #include "ops/pool/pool.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
+#include "templates/base/conv_error.h"
 
 namespace tilesmith {
 namespace {
@@ -290,6 +291,49 @@ bool IsMean(const Op& op) { return op.Type() == "AveragePool" || op.Type() == "G
 
 }  // namespace
 
+namespace {
+
+// What types of fewer bits add to the bounds of a conv.
+Tensor TypedBounds(const ConvStep& step, const Tensor& magnitudes, Tensor bounds) {
+  const NodeSchedule& schedule = step.schedule;
+  const TypeRounding rounding =
+      TypeRoundingOf(*schedule.conv_template, schedule.workload, {schedule.inputs[0], schedule.out});
+  if (!rounding.any()) return bounds;
+  TILESMITH_CHECK(step.output != nullptr);
+  for (int64_t i = 0; i < bounds.size(); ++i) {
+    bounds.floats()[i] = static_cast<float>(
+        TypedBound(rounding, bounds.floats()[i], magnitudes.floats()[i], step.output->floats()[i]));
+  }
+  return bounds;
+}
+
+Tensor FloatOpBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output);
+
+}  // namespace
+
+Tensor ConversionBound(const Tensor& tensor, DataType stored) {
+  Tensor bounds(tensor.shape());
+  if (tensor.type() != DataType::kF32 || stored == DataType::kF32) return bounds;
+  const auto share = static_cast<float>(HalfUlp(stored));
+  for (int64_t i = 0; i < bounds.size(); ++i)
+    bounds.floats()[i] = share * std::abs(tensor.floats()[i]) + static_cast<float>(kSmallest);
+  return bounds;
+}
+
+// Inputs are rounded, which a maximum, a mean or a move takes on as it is, and the output once more.
+Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output,
+                       DataType stored) {
+  Tensor bounds = FloatOpBound(op, inputs, output);
+  if (output.type() != DataType::kF32 || stored == DataType::kF32) return bounds;
+  const Tensor of_inputs = ConversionBound(OfAbsolutes(op, inputs), stored);
+  const Tensor of_output = ConversionBound(output, stored);
+  for (int64_t i = 0; i < bounds.size(); ++i) {
+    const float before = bounds.floats()[i] + of_inputs.floats()[i];
+    bounds.floats()[i] = before + of_output.floats()[i] + static_cast<float>(HalfUlp(stored)) * before;
+  }
+  return bounds;
+}
+
 Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> inputs) {
   const NodeSchedule& schedule = step.schedule;
   const ConvWorkload& w = step.conv.workload();
@@ -300,13 +344,17 @@ Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> in
   if (step.first != nullptr) terms += 2 + ActivationRoundings(ActivationInFront(step), 1);
   const double factor = schedule.conv_template->ErrorFactor(schedule.workload, schedule.config);
   const double slope = step.first != nullptr ? Slope(ActivationInFront(step)) : 1;
-  if (factor == 1) return BoundsOf(magnitudes, slope * SumRoundings(terms), w.post.activation);
+  if (factor == 1)
+    return TypedBounds(step, magnitudes,
+                       BoundsOf(magnitudes, slope * SumRoundings(terms), w.post.activation));
   std::fill_n(magnitudes.floats(), magnitudes.size(),
               *std::max_element(magnitudes.floats(), magnitudes.floats() + magnitudes.size()));
-  return BoundsOf(magnitudes, slope * factor * terms, w.post.activation);
+  return TypedBounds(step, magnitudes, BoundsOf(magnitudes, slope * factor * terms, w.post.activation));
 }
 
-Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output) {
+namespace {
+
+Tensor FloatOpBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output) {
   constexpr double kFewOperations = 2, kOfExp = 16, kOfTaps = 32;
   const auto is_float = [](const Tensor* tensor) { return tensor->type() == DataType::kF32; };
   if (!is_float(&output) || !std::ranges::all_of(inputs, is_float)) return Tensor(output.shape());
@@ -339,5 +387,7 @@ Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, cons
   }
   return BoundsOf(Absolute(output), kFewOperations, {});
 }
+
+}  // namespace
 
 }  // namespace tilesmith

@@ -15,6 +15,7 @@ struct ConvStep {
   const ConvOp& conv;
   const Op* first = nullptr;       // the node fused in front, or null
   const Tensor* middle = nullptr;  // its output, plain; exactly when there is one
+  const Tensor* output = nullptr;  // the reference's, plain; may be missing where all types are f32
 };
 
 // Plain tensors of the output's shape; `inputs` are plain and those of the step. The magnitude of a conv's
@@ -23,7 +24,11 @@ struct ConvStep {
 // of an algorithm that mixes neighbouring outputs is held to its own magnitude, the others to ErrorFactor
 // times the largest. Not finite where an input is not.
 Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> inputs);
-// The bound of any other op; output: its Reference.
-Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output);
+// The bound of any other op; output: its Reference; stored: the type of all its tensors where they are
+// floats.
+Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output,
+                       DataType stored = DataType::kF32);
+// Of storing a tensor in another type.
+Tensor ConversionBound(const Tensor& tensor, DataType stored);
 
 }  // namespace tilesmith

@@ -99,7 +99,7 @@ class Compiler {
     if (schedule.conv_template == nullptr) {
       network_.ops.push_back(node.op);
       return device_.BuildOp(*node.op, {graph_.InputShapes(step.node), node.shape, schedule.out,
-                                        device_.target(), graph_.InputTypes(step.node)});
+                                        device_.target(), StoredTypes(schedule)});
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
@@ -108,6 +108,13 @@ class Compiler {
                           WeightsOf(dynamic_cast<const ConvOp&>(*conv), first.get()));
     network_.convs.push_back({node.name, kernel.get()});
     return kernel;
+  }
+
+  // Of what a node reads.
+  static std::vector<DataType> StoredTypes(const NodeSchedule& schedule) {
+    std::vector<DataType> types;
+    for (const Layout& layout : schedule.inputs) types.push_back(layout.type());
+    return types;
   }
 
   void DescribeSteps() {
@@ -125,7 +132,7 @@ class Compiler {
         const NodeSchedule& schedule = schedules_[step.node];
         info.name = schedule.first ? graph_.node(*schedule.first).name + ">" + node.name : node.name;
         info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
-        const bool fast = node.op->HasFastKernel() && node.op->KernelTakes(graph_.InputTypes(step.node));
+        const bool fast = node.op->HasFastKernel() && node.op->KernelTakes(StoredTypes(schedule));
         if (schedule.conv_template == nullptr && !fast) info.kind += " (reference)";
         info.predicted_seconds = schedule.predicted_seconds;
       } else {

@@ -73,11 +73,10 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
     }
     return read(view.in);
   }
-  // A tensor of floats could be stored in another type, if there were kernels for it.
   const Layout layout = InputOrder(node, plan.layouts.out);
   if (plan.layouts != NodeLayouts(graph, id, layout, layout))
     BadPlan(node, fmt::format("{} cannot change layouts", node.op->Type()));
-  if (layout.type() != DataType::kF32 || !NodeRunsIn(graph, id, layout)) {
+  if (!NodeRunsIn(graph, id, layout)) {
     BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), plan.layouts.out.ToString()));
   }
   read(layout);

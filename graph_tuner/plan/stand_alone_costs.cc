@@ -13,7 +13,13 @@ double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layou
   std::vector<DataType> types = graph.InputTypes(id);
   const bool floats = node.type == DataType::kF32 &&
                       std::ranges::all_of(types, [](DataType type) { return type == DataType::kF32; });
-  if (floats) return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
+  if (floats && layout.type() == DataType::kF32)
+    return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout});
+  if (floats) {
+    types.assign(types.size(), layout.type());
+    return costs.OpSeconds(
+        {node.op, graph.InputShapes(id), node.shape, layout, std::move(types), layout.type()});
+  }
   // With one layout only there is nothing to choose; plans correct the time by what they measure.
   if (!node.op->AnyTypeInAnyLayout() || !node.op->KernelTakes(types)) return 0;
   return costs.OpSeconds({node.op, graph.InputShapes(id), node.shape, layout.WithType(DataType::kF32),

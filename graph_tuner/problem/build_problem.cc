@@ -72,7 +72,7 @@ struct Fusion {
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
-          const Corrections& corrections, const WeightPrice& price)
+          const Corrections& corrections, const ConvPrice& price)
       : graph_(graph),
         candidates_(candidates),
         layouts_(layouts),
@@ -169,7 +169,8 @@ class Builder {
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
     const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
-      const double corrected = corrections_.ConvSeconds(name, *choice.record) + price_.Of(*choice.record);
+      const double corrected =
+          corrections_.ConvSeconds(name, *choice.record) + price_.Of(name, *choice.record);
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
       vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
@@ -299,13 +300,18 @@ class Builder {
   const TolerantLayouts& layouts_;
   CostSource& costs_;
   const Corrections& corrections_;
-  const WeightPrice& price_;
+  const ConvPrice& price_;
   const Slices slices_;
   std::vector<Fusion> fusions_;
   BuiltProblem built_;
 };
 
 }  // namespace
+
+double ConvPrice::Of(const std::string& conv, const Record& record) const {
+  const double squares = seconds_per_square > 0 ? errors->Of(conv, record) : 0;
+  return weights.Of(record) + seconds_per_square * squares;
+}
 
 TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
   TolerantLayouts layouts{{Layout::Nchw()}, {}};
@@ -326,7 +332,7 @@ TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections, const WeightPrice& price) {
+                          CostSource& costs, const Corrections& corrections, const ConvPrice& price) {
   return Builder(graph, candidates, layouts, costs, corrections, price).Build();
 }
 

@@ -29,6 +29,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/problem/error_price.h"
 #include "graph_tuner/problem/weight_price.h"
 #include "graph_tuner/solvers/layout_problem.h"
 #include "ops/graph/end_layouts.h"
@@ -57,11 +58,19 @@ struct TolerantLayouts {
 // NCHW, every layout that appears among the candidates, and those that ops have by default.
 TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates);
 
+// What convs are charged for besides time.
+struct ConvPrice {
+  WeightPrice weights = {};
+  double seconds_per_square = 0;
+  const ErrorBudget* errors = nullptr;  // outlives the price; may be missing where squares have none
+  double Of(const std::string& conv, const Record& record) const;  // in seconds
+};
+
 // Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones, those of
-// convs with the price of their weights.
+// convs with their price.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
                           CostSource& costs, const Corrections& corrections = {},
-                          const WeightPrice& price = {});
+                          const ConvPrice& price = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -2,46 +2,98 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "layouts/base/error.h"
 
 namespace tilesmith {
 namespace {
 
-constexpr double kLowestPrice = 1e-15, kHighestPrice = 1;  // seconds per byte
+struct PriceRange {
+  double lowest, highest;
+};
+constexpr PriceRange kWeightPrices = {1e-15, 1};   // seconds per byte
+constexpr PriceRange kErrorPrices = {1e-6, 1e15};  // seconds per square of a relative error
 constexpr double kStep = 8, kPrecision = 1.01;
 constexpr double kMiB = 1 << 20;
 
-SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Corrections& corrections,
-                                 int64_t max_bytes) {
-  const auto solve = [&](double price) {
-    return problem.Solve(corrections, {.seconds_per_weight_byte = price});
-  };
-  const auto weight_bytes = [&](const SolvedProblem& solved) {
-    Plan plan;
-    plan.nodes = ChosenNodes(problem.graph(), solved.priced.built, solved.solution.assignment);
-    return PackedWeightBytes(plan, problem.options().cpu);
-  };
-  const auto fits = [&](const SolvedProblem& solved) { return weight_bytes(solved) <= double(max_bytes); };
-
+// The lowest price, up to a hundredth, at which `solve` gives what fits; that and the price.
+template <typename Solve, typename Fits, typename Refuse>
+std::pair<SolvedProblem, double> AtLowestPrice(const PriceRange& range, const Solve& solve, const Fits& fits,
+                                               const Refuse& refuse) {
   SolvedProblem solved = solve(0);
-  if (fits(solved)) return solved;
-  double too_low = kLowestPrice, enough = kLowestPrice;
+  if (fits(solved)) return {std::move(solved), 0};
+  double too_low = range.lowest, enough = range.lowest;
   while (!fits(solved = solve(enough))) {
     too_low = enough;
     enough *= kStep;
-    if (enough <= kHighestPrice) continue;
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: the smallest packed weights that the log has schedules for take {:.1f} MiB, "
-                            "allowed are {:.1f}",
-                            problem.graph().name(), weight_bytes(solved) / kMiB, double(max_bytes) / kMiB));
+    if (enough > range.highest) refuse(solved);
   }
   while (enough > too_low * kPrecision) {
     const double middle = std::sqrt(too_low * enough);
     (fits(solve(middle)) ? enough : too_low) = middle;
   }
-  return solve(enough);
+  return {solve(enough), enough};
+}
+
+Plan ChosenPlan(const NetworkProblem& problem, const SolvedProblem& solved) {
+  Plan plan;
+  plan.nodes = ChosenNodes(problem.graph(), solved.priced.built, solved.solution.assignment);
+  return plan;
+}
+
+// At a price on weights, the fastest of the plans within the budget of errors that a price on those finds.
+// Whatever the price, the solution's cost less the budget's share is at most what any plan in the budget
+// costs: the largest such bound says how far from the fastest this one can be.
+SolvedProblem SolveWithinError(const NetworkProblem& problem, const Corrections& corrections,
+                               double weight_price) {
+  const ErrorBudget& errors = problem.options().errors;
+  double bound = -std::numeric_limits<double>::infinity();
+  const auto solve = [&](double price) {
+    SolvedProblem solved = problem.Solve(
+        corrections, {.seconds_per_weight_byte = weight_price, .seconds_per_error_square = price});
+    if (errors.any()) bound = std::max(bound, solved.solution.cost - price * errors.most);
+    return solved;
+  };
+  if (!errors.any()) return solve(0);
+  const auto error_of = [&](const SolvedProblem& solved) { return errors.Of(ChosenPlan(problem, solved)); };
+  auto [solved, price] = AtLowestPrice(
+      kErrorPrices, solve, [&](const SolvedProblem& one) { return error_of(one) <= errors.most; },
+      [&](const SolvedProblem& one) {
+        throw Error(
+            ErrorCode::kNoCandidate,
+            fmt::format("{}: the smallest output error that the log has schedules for is predicted to "
+                        "be {:.2g}, allowed is {:.2g}",
+                        problem.graph().name(), std::sqrt(error_of(one)), std::sqrt(errors.most)));
+      });
+  const double cost = solved.solution.cost - price * error_of(solved);
+  if (price > 0 && bound > 0) {
+    solved.solution.certificate +=
+        fmt::format(" at its price, and at most {:.1f}% slower than any plan within {:.2g}",
+                    (cost / bound - 1) * 100, std::sqrt(errors.most));
+  }
+  return solved;
+}
+
+SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Corrections& corrections,
+                                 int64_t max_bytes) {
+  const auto weight_bytes = [&](const SolvedProblem& solved) {
+    return PackedWeightBytes(ChosenPlan(problem, solved), problem.options().cpu);
+  };
+  return AtLowestPrice(
+             kWeightPrices, [&](double price) { return SolveWithinError(problem, corrections, price); },
+             [&](const SolvedProblem& solved) { return weight_bytes(solved) <= double(max_bytes); },
+             [&](const SolvedProblem& solved) {
+               throw Error(ErrorCode::kNoCandidate,
+                           fmt::format("{}: the smallest packed weights that the log has schedules for take "
+                                       "{:.1f} MiB, allowed are {:.1f}",
+                                       problem.graph().name(), weight_bytes(solved) / kMiB,
+                                       double(max_bytes) / kMiB));
+             })
+      .first;
 }
 
 }  // namespace
@@ -49,7 +101,7 @@ SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Correction
 GraphTuneResult GraphTune(const NetworkProblem& problem, const Corrections& corrections,
                           std::optional<int64_t> max_weight_bytes) {
   const SolvedProblem solved = max_weight_bytes ? SolveWithinWeights(problem, corrections, *max_weight_bytes)
-                                                : problem.Solve(corrections);
+                                                : SolveWithinError(problem, corrections, 0);
   const LayoutProblem& layouts = solved.priced.built.problem;
   return {problem.PlanOf(solved.priced, solved.solution), solved.solution.stats, layouts.size(),
           boost::num_edges(layouts.boost())};
@@ -59,7 +111,8 @@ std::optional<Plan> PlanIfWeightsFit(const NetworkProblem& problem, std::optiona
   try {
     return GraphTune(problem, {}, max_weight_bytes).plan;
   } catch (const Error& error) {
-    if (!max_weight_bytes || error.code() != ErrorCode::kNoCandidate) throw;
+    const bool limited = max_weight_bytes || problem.options().errors.any();
+    if (!limited || error.code() != ErrorCode::kNoCandidate) throw;
     return std::nullopt;
   }
 }

@@ -24,7 +24,8 @@ Candidates AcceptedCandidates(const Graph& graph, const std::vector<Record>& rec
                               const GraphTuneOptions& options) {
   FindSolver(options.solver);  // an unknown one is told before minutes of measuring
   CheckAccuracyLimits(options.accuracy);
-  return FindCandidates(graph, AcceptedRecords(options.accuracy, records), options.cpu, options.threads);
+  const std::vector<Record> accepted = AcceptedRecords(options.accuracy, records);
+  return FindCandidates(graph, RecordsIn(options.precision, accepted), options.cpu, options.threads);
 }
 
 // The candidates a uniform schedule may use.
@@ -43,6 +44,12 @@ std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& la
 
 Record Fastest(const std::vector<Record>& records) {
   return *std::min_element(records.begin(), records.end(), IsBetterRecord);
+}
+
+// A workload without records in these types keeps what it has.
+std::vector<Record> OfPrecision(Precision precision, const std::vector<Record>& records) {
+  std::vector<Record> kept = RecordsIn(precision, records);
+  return kept.empty() ? records : kept;
 }
 
 // A conv keeps what it cannot do without.
@@ -93,6 +100,8 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
       candidates_(usable_->candidates) {
   if (!options_.fusion) KeepUnfused(candidates_);
   if (!restriction_.without_template.empty()) LeaveOut(restriction_.without_template, candidates_);
+  if (restriction_.precision)
+    for (auto& [workload, list] : candidates_) list = OfPrecision(*restriction_.precision, list);
   layouts_ = LayoutsOf(graph, candidates_);
   layouts_.ends = options_.ends;
   if (restriction_.uniform) {
@@ -118,8 +127,10 @@ int64_t NetworkProblem::UsableRecords() const {
 }
 
 PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& prices) const {
-  const WeightPrice weights{prices.seconds_per_weight_byte, options_.cpu};
-  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, weights), corrections, prices};
+  const ConvPrice price{.weights = {prices.seconds_per_weight_byte, options_.cpu},
+                        .seconds_per_square = prices.seconds_per_error_square,
+                        .errors = &options_.errors};
+  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, price), corrections, prices};
 }
 
 Solution NetworkProblem::Solve(const LayoutProblem& problem) const {
@@ -163,6 +174,11 @@ Plan NetworkProblem::PlanOf(const PricedProblem& priced, const Solution& solutio
     plan.certificate +=
         fmt::format(" among plans with at most {:.1f} MiB of packed weights", bytes / (1 << 20));
     seconds += price * bytes;
+  }
+  if (options_.errors.any()) {
+    plan.certificate += fmt::format(" among plans with a predicted output error of at most {:.2g}",
+                                    std::sqrt(options_.errors.Of(plan)));
+    seconds += priced.prices.seconds_per_error_square * options_.errors.Of(plan);
   }
   TILESMITH_CHECK(std::abs(seconds - solution.cost) <= kCostRounding * std::abs(solution.cost),
                   "{}: the plan costs {:.12g} s, its solution {:.12g} s", graph_->name(), seconds,

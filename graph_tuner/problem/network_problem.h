@@ -16,6 +16,7 @@
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/solvers/solver.h"
 #include "ops/graph/graph.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 
@@ -29,6 +30,8 @@ struct GraphTuneOptions {
   bool fusion = true;       // fused workloads that the log knows may be chosen
   EndLayouts ends;          // how the caller gives inputs and takes outputs; changing that is charged
   AccuracyLimits accuracy;  // records beyond it are as if they were not in the log
+  Precision precision = Precision::kF32;  // and so are those in other types
+  ErrorBudget errors;                     // of the outputs, by what convs in other types than f32 do to them
   // How the user named the model, for the command that error messages suggest.
   std::string model = "MODEL";
   // Called while costs are asked for, measured ones taking a few milliseconds each.
@@ -45,11 +48,14 @@ struct Restriction {
   // A template that is done without wherever another one has a record. Layers that can be fused can also run
   // one by one.
   std::string without_template = {};
+  // Only records in these types, as far as a workload has them.
+  std::optional<Precision> precision = {};
 };
 
 // What a solution is charged for besides time; by default nothing.
 struct Prices {
-  double seconds_per_weight_byte = 0;  // of packed weights (weight_price.h)
+  double seconds_per_weight_byte = 0;   // of packed weights (weight_price.h)
+  double seconds_per_error_square = 0;  // of the outputs (error_price.h)
 };
 
 // The layout problem under given corrections and prices.

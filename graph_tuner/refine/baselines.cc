@@ -35,8 +35,12 @@ std::string CountOf(const Plan& plan, const Layout& layout) {
 
 }  // namespace
 
-std::vector<Baseline> Baselines() {
+std::vector<Baseline> Baselines(Precision precision) {
   std::vector<Baseline> baselines = {{"best record of each conv", {.fastest_records = true}}};
+  if (precision == Precision::kMixed) {
+    baselines.push_back({"f32 only", {.precision = Precision::kF32}});
+    baselines.push_back({"bf16 wherever it can be", {.precision = Precision::kBf16}});
+  }
   for (const char* layout : kUniformLayouts)
     baselines.push_back({fmt::format("{} everywhere", layout), {.uniform = Layout::Parse(layout)}});
   return baselines;
@@ -45,7 +49,7 @@ std::vector<Baseline> Baselines() {
 std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
                                            std::optional<int64_t> max_weight_bytes) {
   std::vector<PlannedBaseline> planned;
-  for (const Baseline& baseline : Baselines()) {
+  for (const Baseline& baseline : Baselines(problem.options().precision)) {
     const std::optional<Layout>& layout = baseline.restriction.uniform;
     if (layout && !AnyWrites(problem.usable(), *layout)) {
       planned.push_back({baseline.name, std::nullopt, "no candidate in " + layout->ToString()});
@@ -53,7 +57,9 @@ std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
     }
     std::optional<Plan> solved = PlanIfWeightsFit(problem.Restricted(baseline.restriction), max_weight_bytes);
     if (!solved) {
-      planned.push_back({baseline.name, std::nullopt, "no plan with so small weights"});
+      planned.push_back(
+          {baseline.name, std::nullopt,
+           max_weight_bytes ? "no plan with so small weights" : "no plan with so small an error"});
       continue;
     }
     const auto same = std::ranges::find_if(planned, [&](const PlannedBaseline& other) {

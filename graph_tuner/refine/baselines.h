@@ -15,16 +15,17 @@ struct Baseline {
 };
 
 // "best record of each conv" (what tuning alone gives: the fastest schedule of every workload whatever its
-// layouts, the other ops as cheap as that allows), then one layout wherever it is possible: "NCHW8c
-// everywhere", and the same for NCHW16c, NCHW32c, NHWC and NCHW.
-std::vector<Baseline> Baselines();
+// layouts, the other ops as cheap as that allows), where types are mixed "f32 only" and "bf16 wherever it can
+// be", then one layout wherever it is possible: "NCHW8c everywhere", and the same for NCHW16c, NCHW32c, NHWC
+// and NCHW.
+std::vector<Baseline> Baselines(Precision precision = Precision::kF32);
 
 struct PlannedBaseline {
   std::string name;
   std::optional<Plan> plan;  // what is to be run; none where `note` says why
   // "no candidate in NCHW32c", "the same as the plan", "the same as NHWC everywhere", "no plan with so small
-  // weights"; of one that is to be run in which not every conv writes its layout: "12 of 53 convolutions in
-  // it".
+  // weights", "no plan with so small an error"; of one that is to be run in which not every conv writes its
+  // layout: "12 of 53 convolutions in it".
   std::string note;
 };
 

@@ -5,6 +5,7 @@
 
 #include "graph_tuner/problem/candidates.h"
 #include "layouts/base/check.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 namespace {
@@ -29,6 +30,7 @@ std::vector<const Record*> Alternatives(const Record& own, const std::vector<con
   for (const Record* record : ranked) {
     if (int(chosen.size()) == options.variants) break;
     if (record->layouts != own.layouts || record->conditions != own.conditions) continue;
+    if (IsNarrow(*record) != IsNarrow(own)) continue;  // what it does to the outputs stays
     if (record->early_stopped || record->seconds > options.slack * own.seconds) continue;
     if (is_new(*record) && StillBuilds(*record, cpu)) chosen.push_back(record);
   }

@@ -30,14 +30,17 @@ inline Layout EndLayout(const Node& node, const Layout& layout) {
   return node.shape.size() == 4 && node.type == DataType::kF32 ? layout : Layout::Nchw(node.type);
 }
 
-// Whether the node's op runs with all its tensors in the order of `layout`.
+// Whether the node's op runs with all its tensors in the order of `layout`, floats stored in its type.
 inline bool NodeRunsIn(const Graph& graph, Graph::NodeId id, const Layout& layout) {
   const Node& node = graph.node(id);
-  if (layout.is_nchw()) return true;
+  const bool stored_as_is = layout.type() == DataType::kF32;
+  if (layout.is_nchw() && stored_as_is) return true;
   std::vector<DataType> types = graph.InputTypes(id);
-  const bool takes = node.op->AnyTypeInAnyLayout() && node.op->KernelTakes(types);
+  const std::vector<DataType> stored(types.size(), layout.type());
+  const bool takes = node.op->AnyTypeInAnyLayout() && node.op->KernelTakes(stored_as_is ? types : stored);
   types.push_back(node.type);
   const bool floats = std::ranges::all_of(types, [](DataType type) { return type == DataType::kF32; });
+  if (!stored_as_is) return floats && takes && node.op->RunsIn(layout, graph.InputShapes(id));
   return (floats || takes) && node.op->RunsIn(layout, graph.InputShapes(id));
 }
 

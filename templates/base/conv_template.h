@@ -136,8 +136,8 @@ class ConvTemplate {
 // Those for this process's cores, best first. The last, "portable", supports every workload that is not fused
 // on every CPU.
 std::span<const ConvTemplate* const> ConvTemplates();
-// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused and
-// fits 32-bit offsets.
+// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused
+// and fits 32-bit offsets.
 std::span<const ConvTemplate* const> CudaConvTemplates();
 // Those for this process's cores that compute convs of floats in bf16, best first. Their configs say, in the
 // knobs `in_type` and `out_type`, how inputs and outputs are stored.

@@ -289,8 +289,7 @@ bool SuitsRows(const ConvWorkload& w, const DirectConfig& c, const Target& cpu) 
   return c.oc_inner && cut && (c.ic_block != 0 || c.width_tile <= kMostInSet * distinct);
 }
 
-std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const Target& cpu,
-                                  DefaultFor use) {
+std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const Target& cpu, DefaultFor use) {
   const bool rows_stay = use == DefaultFor::kRows;
   const ConfigSpace space = SpaceOf(factors, w, cpu);
   const auto knob = [&](std::string_view name) -> const Knob& {

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <limits>
+
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
@@ -42,6 +45,9 @@ class GraphTuneCommand : public Command {
     args.Positive("--max-weights", &max_weights_,
                   "Packed weights of all convolutions in MiB, at most; Winograd's and Strassen's are larger "
                   "than plain ones (default: no limit)");
+    args.Real("--max-output-error", &max_output_error_,
+              "Of the outputs relative to f32's, such as 0.002, at most: with --precision bf16 or mixed, on "
+              "random inputs (default: any)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--variants", &request_.variants, "Try the log's next fastest configs in the network, too");
     args.Group("Output");
@@ -64,6 +70,7 @@ class GraphTuneCommand : public Command {
     RequireWritable(report_path_);
     request_.baselines = !no_baselines_;
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
+    if (std::isfinite(max_output_error_)) request_.max_output_error = MaxOutputError();
     CatchInterrupts();
     ProgressLine progress;
     if (SizesOf(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
@@ -188,11 +195,28 @@ class GraphTuneCommand : public Command {
                 predicted ? Cell{measured / plan.predicted_seconds - 1,
                                  fmt::format("{:+.1f}%", (measured / plan.predicted_seconds - 1) * 100)}
                           : NoCell());
+    AddOutputError(report, tuned);
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
                 {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
     report.Fact("plan", "plan", TextCell(request_.plan_path));
     AddDisturbance(report, tuned.watch.total());
+  }
+
+  double MaxOutputError() const {
+    if (request_.arguments.precision == "f32")
+      throw Error(ErrorCode::kUsage, "--max-output-error is for --precision bf16 and mixed");
+    if (max_output_error_ > 0) return max_output_error_;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
+  }
+
+  static void AddOutputError(Report& report, const GraphTunedModel& tuned) {
+    const auto cell = [](double error) { return Cell{error, fmt::format("{:.2g}", error)}; };
+    if (tuned.output_error)
+      report.Fact("output_error", "output error, random inputs", cell(*tuned.output_error));
+    if (tuned.predicted_output_error)
+      report.Fact("predicted_output_error", "  predicted", cell(*tuned.predicted_output_error));
   }
 
   // Where the predicted figures come from.
@@ -205,6 +229,7 @@ class GraphTuneCommand : public Command {
   GraphTuneModelRequest request_;
   int64_t max_weights_ = 0;  // 0: no limit
   std::string onnxruntime_, save_path_, report_path_;
+  double max_output_error_ = std::numeric_limits<double>::infinity();
   bool no_baselines_ = false, check_ = false, nodes_ = false, json_ = false;
 };
 

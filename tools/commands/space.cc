@@ -87,6 +87,8 @@ class SpaceCommand : public Command {
                                        {"note", "layouts (in -> out), or why not"}}});
     for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu))
       Add(*conv_template, workload, cpu, report, summary);
+    for (const ConvTemplate* conv_template : Bf16ConvTemplates())
+      Add(*conv_template, workload, cpu, report, summary);
     PrintResults(report, json_, cpu);
     return 0;
   }

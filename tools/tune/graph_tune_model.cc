@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
+#include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/baselines.h"
@@ -60,10 +62,15 @@ class GraphTuner {
   }
 
   void RefineProblem() {
+    if (options_.precision != Precision::kF32)
+      errors_.emplace(tuned_.graph, tuned_.machine, RandomInputs(tuned_.graph, 1));
+    if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
     const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
     tuned_.candidates = problem.UsableRecords();
-    const std::vector<Record> accepted = AcceptedRecords(options_.accuracy, log_);
-    ExpectRuns(kTemplateRivals + (request_.baselines ? static_cast<int>(Baselines().size()) : 0));
+    const std::vector<Record> accepted =
+        RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
+    ExpectRuns(kTemplateRivals +
+               (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
     PredictionLoop loop;
     loop.rounds = static_cast<int>(request_.rounds);
     loop.max_weight_bytes = request_.max_weight_bytes;
@@ -94,6 +101,50 @@ class GraphTuner {
     if (request_.baselines)
       loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
     tuned_.refined = RefinePlan(problem, *costs_, loop);
+    CheckError();
+  }
+
+  // Sets the budget of errors: what each conv does by itself is measured, and where a plan's outputs show
+  // that the sum of squares is more, the budget is cut by as much.
+  void KeepErrorsWithin(double most) {
+    constexpr int kAttempts = 5;
+    constexpr double kMargin = 0.95;
+    options_.errors.squares = errors_->OfConvs([this](size_t done, size_t total) {
+      ThrowIfStopped(sinks_.stop);
+      sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
+    });
+    options_.errors.most = most * most;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
+      const double seen = errors_->Of(GraphTune(problem, {}, request_.max_weight_bytes).plan);
+      if (seen <= most) return;
+      options_.errors.most *= kMargin * (most / seen) * (most / seen);
+    }
+  }
+
+  // What was learned since may have led to another plan than the one whose error was seen.
+  void CheckError() {
+    if (!errors_) return;
+    constexpr int kAttempts = 5;
+    constexpr double kMargin = 0.95;
+    RefinedPlan& refined = tuned_.refined;
+    tuned_.output_error = errors_->Of(refined.plan);
+    if (!request_.max_output_error) return;
+    const double most = *request_.max_output_error;
+    for (int attempt = 0; attempt<kAttempts&& * tuned_.output_error> most; ++attempt) {
+      options_.errors.most *= kMargin * std::pow(most / *tuned_.output_error, 2);
+      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
+      const Corrections learned = refined.plan.corrections;
+      refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
+      refined.plan.corrections = learned;
+      refined.check = MeasurePlans(Where(), {&refined.plan}, request_.seconds, best_).front();
+      tuned_.output_error = errors_->Of(refined.plan);
+    }
+    tuned_.predicted_output_error = std::sqrt(options_.errors.Of(refined.plan));
+    if (*tuned_.output_error <= most) return;
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g}", tuned_.graph.name(),
+                            *tuned_.output_error, most));
   }
 
   void Write(const Plan& plan) const {
@@ -151,7 +202,8 @@ class GraphTuner {
   std::unique_ptr<CostSource> costs_;
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
-  CorePlacement best_;  // that a measurement has seen
+  std::optional<OutputErrors> errors_;  // where other types than f32 are allowed
+  CorePlacement best_;                  // that a measurement has seen
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ struct GraphTuneModelRequest {
   double time_budget = 90;
   double begin = NowSeconds();
   std::optional<int64_t> max_weight_bytes = {};
+  // Of the outputs, relative to f32's (OutputErrors, output_errors.h); none: any.
+  std::optional<double> max_output_error = {};
   bool baselines = true;
   bool variants = false;          // the log's next fastest configs are tried in the network, too
   std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
@@ -37,6 +39,8 @@ struct GraphTunedModel {
   DevicePtr machine;
   RefinedPlan refined;     // not finished when the time was over before
   int64_t candidates = 0;  // records that could be chosen
+  // Where other types than f32 were allowed: the plan's, measured, and predicted where there was a limit.
+  std::optional<double> output_error = {}, predicted_output_error = {};
   std::vector<StepDifference> steps;
   std::vector<BaselineRun> baseline_runs;  // beside the plan; none when the time was over before
   MachineWatch watch;                      // of the plans' turns

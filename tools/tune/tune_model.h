@@ -15,6 +15,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/targets.h"
 #include "tools/tune/tune_row.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 
@@ -35,7 +36,8 @@ struct TuneModelRequest {
   uint64_t seed = 1;         // of the search and of the data
   AccuracyLimits accuracy = {};
   std::string conditions = "auto";  // ColdWeights
-  bool fusion = true;               // a network's fused alternatives to pairs of layers are tasks too
+  Precision precision = Precision::kF32;
+  bool fusion = true;  // a network's fused alternatives to pairs of layers are tasks too
   std::vector<std::string> history_paths = {};
   std::string cost_model_path = {};
   bool suggest_shipped =

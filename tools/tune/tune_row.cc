@@ -31,13 +31,14 @@ void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& t
   for (size_t i = 0; i < rows.size(); ++i) by_workload.emplace(WorkloadToString(rows[i].task.workload), i);
   for (size_t i = 0; i < rows.size(); ++i) {
     const ConvWorkload& workload = rows[i].task.workload;
-    if (!workload.fused()) continue;
+    const bool other_type = rows[i].factors != DataType::kF32;
+    if (!workload.fused() && !other_type) continue;
     std::vector<ConvWorkload> parts = workload.before;
-    parts.push_back(workload.main_conv());
+    parts.push_back(workload.fused() ? workload.main_conv() : workload);
     std::vector<size_t> replaces;
     for (const ConvWorkload& part : parts) {
       const auto found = by_workload.find(WorkloadToString(part));
-      if (found != by_workload.end()) replaces.push_back(found->second);
+      if (found != by_workload.end() && found->second != i) replaces.push_back(found->second);
     }
     if (replaces.size() < parts.size()) continue;  // tuned for its own sake
     tasks[i].replaces = std::move(replaces);
@@ -48,7 +49,7 @@ void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& t
 double OneDnnSeconds(std::span<const TuneRow> rows) {
   double total = 0;
   for (const TuneRow& row : rows) {
-    if (row.task.workload.fused()) continue;
+    if (row.task.workload.fused() || row.factors != DataType::kF32) continue;
     if (!row.baseline) return 0;
     total += double(row.task.count) * row.baseline->seconds;
   }

@@ -19,16 +19,18 @@ struct TuneRow {
   bool known = false;                  // from the database: nothing is measured
   Disturbance disturbance = {};        // while it was searched
   TuneResult result;
+  DataType factors = DataType::kF32;  // of its templates
 };
 
 // What a gain in each task is worth. Of a network: how often it contains the task. Otherwise every task
 // counts alike, whatever its size: the inverse of oneDNN's time, or of the work where oneDNN cannot do it.
 std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network);
 
-// Points each fused task at the tasks it is an alternative to, where those are among the rows.
+// Points each fused task, and each in another type than f32, at the tasks it is an alternative to, where
+// those are among the rows.
 void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& tasks);
 
-// oneDNN's time for the network: every task that is not fused, as often as it appears. 0 where some is
+// oneDNN's time for the network: every task in f32 that is not fused, as often as it appears. 0 where some is
 // missing.
 double OneDnnSeconds(std::span<const TuneRow> rows);
 

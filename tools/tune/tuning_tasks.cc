@@ -40,7 +40,8 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
   if (is_network() && request_.fusion) {
     std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
   }
-  MeasureBaselines(targets.tasks);
+  MakeRows(targets.tasks);
+  MeasureBaselines();
   OpenDatabase();
 }
 
@@ -73,11 +74,26 @@ void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
   }
 }
 
+// In f32 first, which rows of other types are alternatives to.
+void TuningTasks::MakeRows(const std::vector<ConvTask>& tasks) {
+  const auto templates = [&](const ConvTask& task, DataType factors) {
+    return TemplatesToTune(task.workload, machine_->target(), request_.accuracy, factors);
+  };
+  std::vector<TuneRow> narrow;
+  for (const ConvTask& task : tasks) {
+    const bool in_bf16 = request_.precision != Precision::kF32 && !templates(task, DataType::kBf16).empty();
+    TuneRow row = {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}};
+    if (!in_bf16 || request_.precision == Precision::kMixed) rows_.push_back(row);
+    row.factors = DataType::kBf16;
+    if (in_bf16) narrow.push_back(row);
+  }
+  std::ranges::move(narrow, std::back_inserter(rows_));
+}
+
 // Before tuning, since nothing else of ours may run while trials are measured. What there is no time for is
 // left out.
-void TuningTasks::MeasureBaselines(const std::vector<ConvTask>& tasks) {
+void TuningTasks::MeasureBaselines() {
   constexpr double kShare = 0.2;
-  for (const ConvTask& task : tasks) rows_.push_back({task, IsCold(task), std::nullopt, false, {}, {}});
   if (request_.measure_elsewhere) return;
   const PinnedTeam team(machine_);
   WarnIfDisturbed(machine_, sinks_);
@@ -87,6 +103,7 @@ void TuningTasks::MeasureBaselines(const std::vector<ConvTask>& tasks) {
     cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
   std::vector<TuneRow*> missing;
   for (TuneRow& row : rows_) {
+    if (row.factors != DataType::kF32) continue;
     const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
     if (known != nullptr)
       row.baseline = *known;
@@ -169,7 +186,7 @@ NetworkTask TuningTasks::MakeTask(TuneRow& row) {
   for (const std::string& name : row.task.forbidden_templates) {
     request.accuracy.forbidden_templates.push_back(name);
   }
-  request.templates = TemplatesToTune(workload, machine_->target(), request.accuracy);
+  request.templates = TemplatesToTune(workload, machine_->target(), request.accuracy, row.factors);
   request.conditions = {machine_->threads(), true, row.cold_weights};
   request.options = request_.options;
   request.options.seed = request_.seed;
@@ -178,7 +195,7 @@ NetworkTask TuningTasks::MakeTask(TuneRow& row) {
   if (request_.suggest_shipped)
     request.suggestions = Suggestions(ShippedRecords(), workload, machine_->target(), machine_->threads());
   request.history = history_;
-  if (database_) TakeFromDatabase(row, task);
+  if (database_ && row.factors == DataType::kF32) TakeFromDatabase(row, task);
   return task;
 }
 
@@ -213,7 +230,7 @@ void TuningTasks::Finish(NetworkResult result) {
 void TuningTasks::Remember() {
   int64_t trials = 0, tuned = 0;
   for (const TuneRow& row : rows_) {
-    if (row.known) continue;
+    if (row.known || row.factors != DataType::kF32) continue;
     trials += int64_t(row.result.records.size());
     ++tuned;
   }
@@ -221,7 +238,8 @@ void TuningTasks::Remember() {
   const int given = counted() ? PlannedTrials() : int(trials / tuned);
   std::vector<Record> records;
   for (const TuneRow& row : rows_) {
-    if (!row.known) std::ranges::copy(row.result.records, std::back_inserter(records));
+    if (row.known || row.factors != DataType::kF32) continue;
+    std::ranges::copy(row.result.records, std::back_inserter(records));
   }
   if (!database_->Add(records, given)) sinks_.Warn("database " + database_->warnings().back());
 }

@@ -46,7 +46,9 @@ class TuningTasks {
   std::vector<Record> OpenLog() const;
   bool IsCold(const ConvTask& task) const;
   void CheckSupported(const std::vector<ConvTask>& tasks) const;
-  void MeasureBaselines(const std::vector<ConvTask>& tasks);
+  // In which types each task is tuned.
+  void MakeRows(const std::vector<ConvTask>& tasks);
+  void MeasureBaselines();
   void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache);
   void OpenDatabase();
   void WarnOfDatabase(const std::vector<std::string>& warnings);

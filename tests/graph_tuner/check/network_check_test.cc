@@ -102,8 +102,8 @@ Graph Amplifier() {
 Graph Ordinary() {
   Graph graph("ordinary");
   const auto x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 9, 10, 10}), {});
-  const auto a = AddConv(graph, "a", {x}, 24, 3);
-  const auto b = AddConv(graph, "b", {a}, 24, 3);
+  const auto a = AddFilledConv(graph, "a", {x}, 24, 3);
+  const auto b = AddFilledConv(graph, "b", {a}, 24, 3);
   graph.MarkOutput(graph.Add("sum", std::make_shared<BinaryOp>(BinaryKind::kAdd), {a, b}));
   return graph;
 }

@@ -28,7 +28,7 @@ namespace {
 using testing::HasSubstr;
 using NodeId = Graph::NodeId;
 
-std::string ErrorOf(const std::function<void()>& action) {
+std::string RefusalOf(const std::function<void()>& action) {
   try {
     action();
   } catch (const Error& error) {
@@ -160,11 +160,11 @@ TEST(TypedNetworks, TensorsOfOtherTypesAreRefused) {
   std::vector<Tensor> outputs = UnwrittenOutputs(network.graph);
   std::vector<Tensor> inputs = network.inputs;
   inputs[0] = Tensor(inputs[0].shape());
-  EXPECT_THAT(ErrorOf([&] { executor.Run(Pointers(inputs), Pointers(outputs)); }),
+  EXPECT_THAT(RefusalOf([&] { executor.Run(Pointers(inputs), Pointers(outputs)); }),
               HasSubstr("input \"bytes\" is 1x3x6x7 NCHW, expected 1x3x6x7 NCHW:u8"));
-  EXPECT_THAT(ErrorOf([&] { RunReference(network.graph, Pointers(inputs)); }), HasSubstr("\"bytes\""));
+  EXPECT_THAT(RefusalOf([&] { RunReference(network.graph, Pointers(inputs)); }), HasSubstr("\"bytes\""));
   outputs[1] = Tensor(outputs[1].shape(), Layout::Nchw(DataType::kI32));
-  EXPECT_THAT(ErrorOf([&] { executor.Run(Pointers(network.inputs), Pointers(outputs)); }),
+  EXPECT_THAT(RefusalOf([&] { executor.Run(Pointers(network.inputs), Pointers(outputs)); }),
               HasSubstr("output \"picked\" is 1x4x6x7 NCHW:i32, expected 1x4x6x7 NCHW:i64"));
 }
 
@@ -174,7 +174,7 @@ TEST(TypedNetworks, LayoutsOfTypesThatNothingOffersAreRefused) {
   const auto with = [&](std::string_view name, const Layout& in, const Layout& out) {
     Plan changed = plan;
     std::ranges::find(changed.nodes, name, &NodePlan::node)->layouts = {in, out};
-    return ErrorOf([&] { Executor(network.graph, changed, OpenDevice(TestCpu(), 1)); });
+    return RefusalOf([&] { Executor(network.graph, changed, OpenDevice(TestCpu(), 1)); });
   };
   const Layout b8 = Layout::Blocked(8), bf16 = Layout::Blocked(8, DataType::kBf16);
   EXPECT_THAT(with("a", b8, bf16), HasSubstr("layouts NCHW8c -> NCHW8c:bf16, but its config computes"));
@@ -184,7 +184,7 @@ TEST(TypedNetworks, LayoutsOfTypesThatNothingOffersAreRefused) {
   EXPECT_THAT(with("whole", b8, Layout::Blocked(8, DataType::kI64)), HasSubstr("does not run in"));
   Plan ends = plan;
   ends.ends.inputs = Layout::Nhwc(DataType::kU8);
-  EXPECT_THAT(ErrorOf([&] { Executor(network.graph, ends, OpenDevice(TestCpu(), 1)); }),
+  EXPECT_THAT(RefusalOf([&] { Executor(network.graph, ends, OpenDevice(TestCpu(), 1)); }),
               HasSubstr("NHWC:u8"));
 }
 
@@ -228,12 +228,12 @@ TEST(TypedNetworks, BadValuesOfIntegersAreErrors) {
   std::vector<Tensor> inputs(2, Tensor({2}, Layout::Nchw(DataType::kI32)));
   std::vector<Tensor> outputs = UnwrittenOutputs(graph);
   const auto run = [&] { executor.Run(Pointers(inputs), Pointers(outputs)); };
-  EXPECT_THAT(ErrorOf(run), HasSubstr("by zero"));
+  EXPECT_THAT(RefusalOf(run), HasSubstr("by zero"));
   inputs[1].data<int32_t>()[0] = inputs[1].data<int32_t>()[1] = -1;
   inputs[0].data<int32_t>()[0] = std::numeric_limits<int32_t>::min();
-  EXPECT_THAT(ErrorOf(run), HasSubstr("outside axis 0"));
+  EXPECT_THAT(RefusalOf(run), HasSubstr("outside axis 0"));
   inputs[0].data<int32_t>()[0] = 1;
-  EXPECT_EQ(ErrorOf(run), "no error");
+  EXPECT_EQ(RefusalOf(run), "no error");
   EXPECT_EQ(outputs[0].data<int32_t>()[1], -1);
 }
 

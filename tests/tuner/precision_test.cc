@@ -1,0 +1,54 @@
+#include "tuner/precision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layouts/base/error.h"
+#include "templates/base/conv_template.h"
+#include "tests/tuner/support/sample_records.h"
+
+namespace tilesmith {
+namespace {
+
+TEST(Precision, NamesRoundTrip) {
+  for (const std::string& name : PrecisionNames()) EXPECT_EQ(PrecisionName(ParsePrecision(name)), name);
+  EXPECT_EQ(PrecisionNames().size(), 3u);
+  EXPECT_THROW(ParsePrecision("int8"), Error);
+}
+
+TEST(Precision, KeepsTheRecordsOfItsTypes) {
+  const Record floats = SampleRecord(1), other = [] {
+    Record record = SampleRecord(2);
+    record.workload = ParseWorkload("g64ic64ih56oc64kh3ph1+bias+relu");
+    return record;
+  }();
+  Record narrow = SampleRecord(3, "NCHW16c:bf16", "NCHW16c:bf16");
+  narrow.template_name = "direct_bf16";
+  Record converting = SampleRecord(4);  // f32 outside, factors of bf16
+  converting.template_name = "direct_bf16";
+  Record failed = narrow;
+  failed.status = TrialStatus::kWrongAnswer;
+  EXPECT_FALSE(IsNarrow(floats));
+  EXPECT_TRUE(IsNarrow(narrow));
+  EXPECT_TRUE(IsNarrow(converting));
+  const std::vector<Record> all = {floats, other, narrow, converting};
+  const auto seconds = [](const std::vector<Record>& records) {
+    std::vector<double> result;
+    for (const Record& record : records) result.push_back(record.seconds);
+    return result;
+  };
+  EXPECT_THAT(seconds(RecordsIn(Precision::kF32, all)), testing::ElementsAre(1, 2));
+  EXPECT_THAT(seconds(RecordsIn(Precision::kBf16, all)), testing::ElementsAre(2, 3, 4));
+  EXPECT_THAT(seconds(RecordsIn(Precision::kMixed, all)), testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(seconds(RecordsIn(Precision::kBf16, {floats, failed})), testing::ElementsAre(1));
+}
+
+TEST(Bf16Templates, AreApartFromTheOthers) {
+  for (const ConvTemplate* conv_template : ConvTemplates())
+    EXPECT_EQ(conv_template->FactorType(), DataType::kF32) << conv_template->Name();
+  for (const ConvTemplate* conv_template : Bf16ConvTemplates())
+    EXPECT_EQ(&FindConvTemplate(conv_template->Name()), conv_template);
+}
+
+}  // namespace
+}  // namespace tilesmith
