@@ -30,7 +30,7 @@ template <typename Schedule>
 struct TemplateParts {
   std::string_view name;
   std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
-  bool fuses = false;  // computes something in front of the conv
+  bool fuses = false;                    // computes something in front of the conv
   // Asked of workloads that pass what `fuses` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
@@ -55,7 +55,8 @@ constexpr bool kBuiltForX86 = true;
 constexpr bool kBuiltForX86 = false;
 #endif
 
-enum class CodeFor { kAnyCpu, kX86 };
+// The tasks of another device are not dealt to threads: a plan does not place them, and they have no GridOf.
+enum class CodeFor { kAnyCpu, kX86, kOtherDevice };
 
 template <typename Schedule, CodeFor kCode = CodeFor::kAnyCpu>
 class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
@@ -80,7 +81,7 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
     return parts_.preset(workload, cpu);
   }
   std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu) const override {
-    if (workload.oh == 1) return std::nullopt;
+    if (workload.oh == 1 || kCode == CodeFor::kOtherDevice) return std::nullopt;
     if (parts_.rows_preset) return parts_.rows_preset(workload, cpu);
     const ConfigSpace space = Space(workload, cpu);
     std::optional<Config> config =
@@ -90,7 +91,11 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
     return config;
   }
   TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const override {
-    return GridOf(parts_.read(workload, config, cpu));
+    if constexpr (kCode == CodeFor::kOtherDevice) {
+      return TaskGrid::List(1);
+    } else {
+      return GridOf(parts_.read(workload, config, cpu));
+    }
   }
   std::vector<std::string_view> LayoutKnobs() const override {
     std::vector<std::string_view> knobs = parts_.layout_knobs;
@@ -125,7 +130,7 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   }
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const Target& cpu,
                                     const ConvWeights& weights) const override {
-    if constexpr (kCode == CodeFor::kAnyCpu || kBuiltForX86) {
+    if constexpr (kCode != CodeFor::kX86 || kBuiltForX86) {
       return BuildKernel(parts_.read(workload, config, cpu), cpu, weights);
     } else {
       TILESMITH_CHECK(false, "the {} template generates x86 code", parts_.name);
@@ -139,5 +144,7 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
 // A template of generated code, for AVX2 and AVX-512.
 template <typename Schedule>
 using X86Template = ScheduleTemplate<Schedule, CodeFor::kX86>;
+template <typename Schedule>
+using DeviceTemplate = ScheduleTemplate<Schedule, CodeFor::kOtherDevice>;
 
 }  // namespace tilesmith

@@ -12,14 +12,14 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
   return MakeSchedule(w, ReadConfig(config));
 }
 
-ScheduleTemplate<Schedule> Make(std::string_view name,
-                                Support (*supports)(const ConvWorkload&, const Target&)) {
-  return ScheduleTemplate<Schedule>({.name = name,
-                                     .device = kCudaDevice,
-                                     .supports = supports,
-                                     .space = Space,
-                                     .preset = Default,
-                                     .read = ReadSchedule});
+DeviceTemplate<Schedule> Make(std::string_view name,
+                              Support (*supports)(const ConvWorkload&, const Target&)) {
+  return DeviceTemplate<Schedule>({.name = name,
+                                   .device = kCudaDevice,
+                                   .supports = supports,
+                                   .space = Space,
+                                   .preset = Default,
+                                   .read = ReadSchedule});
 }
 
 }  // namespace

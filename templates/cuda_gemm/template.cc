@@ -7,23 +7,23 @@
 namespace tilesmith {
 
 const ConvTemplate& CudaDirectTemplate() {
-  static const ScheduleTemplate<cuda_gemm::Product> instance({.name = "cuda_direct",
-                                                              .device = kCudaDevice,
-                                                              .supports = cuda_gemm::SupportsDirect,
-                                                              .space = cuda_gemm::DirectSpace,
-                                                              .preset = cuda_gemm::DirectDefault,
-                                                              .read = cuda_gemm::ReadDirect});
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_direct",
+                                                            .device = kCudaDevice,
+                                                            .supports = cuda_gemm::SupportsDirect,
+                                                            .space = cuda_gemm::DirectSpace,
+                                                            .preset = cuda_gemm::DirectDefault,
+                                                            .read = cuda_gemm::ReadDirect});
   return instance;
 }
 
 const ConvTemplate& CudaTensorTemplate() {
-  static const ScheduleTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor",
-                                                              .device = kCudaDevice,
-                                                              .supports = cuda_gemm::SupportsTensor,
-                                                              .space = cuda_gemm::TensorSpace,
-                                                              .preset = cuda_gemm::TensorDefault,
-                                                              .read = cuda_gemm::ReadTensor,
-                                                              .error_factor = cuda_gemm::TensorErrorFactor});
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor",
+                                                            .device = kCudaDevice,
+                                                            .supports = cuda_gemm::SupportsTensor,
+                                                            .space = cuda_gemm::TensorSpace,
+                                                            .preset = cuda_gemm::TensorDefault,
+                                                            .read = cuda_gemm::ReadTensor,
+                                                            .error_factor = cuda_gemm::TensorErrorFactor});
   return instance;
 }
 

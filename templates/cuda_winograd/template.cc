@@ -7,14 +7,13 @@
 namespace tilesmith {
 
 const ConvTemplate& CudaWinogradTemplate() {
-  static const ScheduleTemplate<cuda_winograd::Schedule> instance(
-      {.name = "cuda_winograd",
-       .device = kCudaDevice,
-       .supports = cuda_winograd::Supports,
-       .space = cuda_winograd::Space,
-       .preset = cuda_winograd::Default,
-       .read = cuda_winograd::ReadSchedule,
-       .error_factor = cuda_winograd::ErrorFactor});
+  static const DeviceTemplate<cuda_winograd::Schedule> instance({.name = "cuda_winograd",
+                                                                 .device = kCudaDevice,
+                                                                 .supports = cuda_winograd::Supports,
+                                                                 .space = cuda_winograd::Space,
+                                                                 .preset = cuda_winograd::Default,
+                                                                 .read = cuda_winograd::ReadSchedule,
+                                                                 .error_factor = cuda_winograd::ErrorFactor});
   return instance;
 }
 
