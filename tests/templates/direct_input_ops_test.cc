@@ -1,6 +1,7 @@
 // Input ops in the direct template: what the random sweep rarely meets.
 #include <gmock/gmock.h>
 
+#include "templates/base/image_strides.h"
 #include "templates/direct/schedule.h"
 #include "templates/direct/template.h"
 #include "tests/templates/exact_conv.h"

@@ -16,9 +16,9 @@ namespace {
 TEST(ExecutorAllocation, RunningAllocatesNothing) {
   Graph graph("g");
   const auto x = graph.Add("x", std::make_shared<InputOp>(Shape{2, 3, 12, 12}), {});
-  const auto a = AddConv(graph, "a", {x}, 16, 3);
-  const auto b = AddConv(graph, "b", {a}, 16);
-  const auto c = AddConv(graph, "c", {b, a}, 16, 3);
+  const auto a = AddFilledConv(graph, "a", {x}, 16, 3);
+  const auto b = AddFilledConv(graph, "b", {a}, 16);
+  const auto c = AddFilledConv(graph, "c", {b, a}, 16, 3);
   const auto cat = graph.Add("cat", std::make_shared<ConcatOp>(1), {c, b});
   const auto relu =
       graph.Add("relu", std::make_shared<ActivationOp>(Activation{ActivationKind::kHardSwish}), {cat});

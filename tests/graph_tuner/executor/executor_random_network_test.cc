@@ -81,7 +81,7 @@ class NetworkMaker {
       case 0:
       case 1:
       case 2:
-        return AddConv(x);
+        return AddFilledConv(x);
       case 3:
       case 4:
       case 5:
@@ -105,7 +105,7 @@ class NetworkMaker {
     }
   }
 
-  void AddConv(NodeId x) {
+  void AddFilledConv(NodeId x) {
     const Shape& in = ShapeOf(x);
     ConvWorkload w;
     std::tie(w.mb, w.ic, w.ih, w.iw) = std::tie(in[0], in[1], in[2], in[3]);

@@ -53,8 +53,8 @@ std::string ErrorOf(const std::function<void()>& action) {
 TEST(Executor, OneTransformServesAllConsumers) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 16, 5, 5}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 16);
-  const NodeId b = AddConv(graph, "b", {x}, 16, 3);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 16);
+  const NodeId b = AddFilledConv(graph, "b", {x}, 16, 3);
   graph.MarkOutput(graph.Add("sum", Add(), {a, b}));
   EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "sum", "sum: NCHW8c -> NCHW"));
@@ -63,10 +63,10 @@ TEST(Executor, OneTransformServesAllConsumers) {
 TEST(Executor, ConcatOfWholeBlocksTakesNoStep) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({2, 8, 3, 3}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 16);
-  const NodeId b = AddConv(graph, "b", {a}, 11);  // its last block is partly filled, as the concat's is
+  const NodeId a = AddFilledConv(graph, "a", {x}, 16);
+  const NodeId b = AddFilledConv(graph, "b", {a}, 11);  // its last block is partly filled, as the concat's is
   const NodeId inner = graph.Add("inner", Concat(), {a, b});
-  const NodeId c = AddConv(graph, "c", {inner}, 16);
+  const NodeId c = AddFilledConv(graph, "c", {inner}, 16);
   graph.MarkOutput(graph.Add("outer", Concat(), {c, inner}));
   EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "c", "outer: NCHW8c -> NCHW"));
@@ -75,8 +75,8 @@ TEST(Executor, ConcatOfWholeBlocksTakesNoStep) {
 TEST(Executor, ConcatAcrossBlocksIsComputed) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({2, 8, 3, 3}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 11);
-  const NodeId b = AddConv(graph, "b", {x}, 8);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 11);
+  const NodeId b = AddFilledConv(graph, "b", {x}, 8);
   graph.MarkOutput(graph.Add("cat", Concat(), {a, b}));
   EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
               ElementsAre("x: NCHW -> NCHW8c", "a", "b", "cat", "cat: NCHW8c -> NCHW"));
@@ -85,8 +85,8 @@ TEST(Executor, ConcatAcrossBlocksIsComputed) {
 TEST(Executor, TensorsConcatenatedTwiceAreCopiedOnce) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 8, 3, 3}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 8);
-  const NodeId b = AddConv(graph, "b", {x}, 8);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 8);
+  const NodeId b = AddFilledConv(graph, "b", {x}, 8);
   graph.MarkOutput(graph.Add("ab", Concat(), {a, b}));
   graph.MarkOutput(graph.Add("xb", Concat(), {x, b}));
   EXPECT_THAT(StepsOf(graph, UniformPlan(graph, TestCpu(), 8)),
@@ -121,11 +121,11 @@ std::vector<int> RootsOf(const Graph& graph, const Plan& plan, const std::vector
 TEST(Executor, ResidualsAndActivationsWorkInPlace) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 8);
-  const NodeId b = AddConv(graph, "b", {a}, 8);
-  const NodeId c = AddConv(graph, "c", {b, a}, 8);  // over a, which dies here
-  const NodeId d = graph.Add("d", Relu(), {c});     // over c
-  const NodeId e = AddConv(graph, "e", {d, d}, 8);  // not over d, which it convolves
+  const NodeId a = AddFilledConv(graph, "a", {x}, 8);
+  const NodeId b = AddFilledConv(graph, "b", {a}, 8);
+  const NodeId c = AddFilledConv(graph, "c", {b, a}, 8);  // over a, which dies here
+  const NodeId d = graph.Add("d", Relu(), {c});           // over c
+  const NodeId e = AddFilledConv(graph, "e", {d, d}, 8);  // not over d, which it convolves
   graph.MarkOutput(e);
   const Plan plan = UniformPlan(graph, TestCpu(), 8);
   const std::vector<int> roots = RootsOf(graph, plan, {"a", "b", "c", "d", "e"});
@@ -140,11 +140,11 @@ TEST(Executor, ResidualsAndActivationsWorkInPlace) {
 TEST(Executor, NothingIsWrittenOverWhatIsStillRead) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 8);
-  const NodeId b = AddConv(graph, "b", {a}, 8);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 8);
+  const NodeId b = AddFilledConv(graph, "b", {a}, 8);
   const NodeId cat = graph.Add("cat", Concat(), {a, b});
   const NodeId relu = graph.Add("relu", Relu(), {cat});  // over the concat were it not for c
-  const NodeId c = AddConv(graph, "c", {a}, 16);
+  const NodeId c = AddFilledConv(graph, "c", {a}, 16);
   graph.MarkOutput(graph.Add("sum", Add(), {relu, c}));
   const Plan plan = UniformPlan(graph, TestCpu(), 8);
   const std::vector<int> roots = RootsOf(graph, plan, {"a", "b", "relu"});
@@ -156,7 +156,7 @@ TEST(Executor, NothingIsWrittenOverWhatIsStillRead) {
 TEST(Executor, TensorsWhoseBatchIsRecutStayDense) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({2, 3, 4, 4}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 4);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 4);
   const NodeId flat = graph.Add("flat", std::make_shared<ViewOp>("Reshape", Shape{1, -1}), {a});
   graph.MarkOutput(graph.Add("recut", Relu(), {flat}));
   const NodeId b = graph.Add("b", Relu(), {a});  // lies in the concat, where images are apart: not over a
@@ -188,7 +188,7 @@ TEST(Executor, ExceptionsOfKernelsReachTheCaller) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
   const NodeId y = graph.Add("y", std::make_shared<ThrowingOp>(armed), {x});
-  graph.MarkOutput(AddConv(graph, "z", {y}, 8));
+  graph.MarkOutput(AddFilledConv(graph, "z", {y}, 8));
   const Target cpu = TestCpu();
   Executor executor(graph, UniformPlan(graph, cpu, 8), OpenDevice(cpu, 3));
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
@@ -234,7 +234,7 @@ TEST(Executor, StopsAtTheNextStepWhenToldTo) {
   Graph graph("g");
   const NodeId x = graph.Add("x", Input({1, 8, 4, 4}), {});
   const NodeId y = graph.Add("y", std::make_shared<CallingOp>([&] { stop = tell; }), {x});
-  const NodeId z = AddConv(graph, "z", {y}, 8);
+  const NodeId z = AddFilledConv(graph, "z", {y}, 8);
   graph.MarkOutput(graph.Add("w", std::make_shared<CallingOp>([&] { ++later; }), {z}));
   const Target cpu = TestCpu();
   const Plan plan = UniformPlan(graph, cpu, 8);
@@ -258,7 +258,7 @@ class ExecutorErrors : public testing::Test {
  protected:
   ExecutorErrors() : graph_("g"), cpu_(TestCpu()) {
     const NodeId x = graph_.Add("x", Input({1, 8, 4, 4}), {});
-    const NodeId y = AddConv(graph_, "y", {x}, 8);
+    const NodeId y = AddFilledConv(graph_, "y", {x}, 8);
     graph_.MarkOutput(graph_.Add("z", Relu(), {y}));
     plan_ = UniformPlan(graph_, cpu_, 8);
   }

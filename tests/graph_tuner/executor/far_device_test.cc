@@ -23,8 +23,8 @@ using NodeId = Graph::NodeId;
 Graph SmallNetwork() {
   Graph graph("small");
   const NodeId x = graph.Add("x", std::make_shared<InputOp>(Shape{2, 8, 6, 5}), {});
-  const NodeId a = AddConv(graph, "a", {x}, 16);
-  const NodeId b = AddConv(graph, "b", {x}, 11, 3);
+  const NodeId a = AddFilledConv(graph, "a", {x}, 16);
+  const NodeId b = AddFilledConv(graph, "b", {x}, 11, 3);
   const auto added = std::make_shared<Tensor>(Shape{2, 16, 6, 5});
   FillUniform({added->floats(), static_cast<size_t>(added->size())}, 5);
   const NodeId c = graph.Add("c", std::make_shared<ConstantOp>(added), {});

@@ -108,8 +108,8 @@ inline void ExpectOutputs(Executor& executor, const Graph& graph, const std::vec
 }
 
 // A convolution of size `kernel` with seeded weights, a bias and relu; with a residual when one is given.
-inline Graph::NodeId AddConv(Graph& graph, const std::string& name, std::vector<Graph::NodeId> inputs,
-                             int64_t oc, int64_t kernel = 1) {
+inline Graph::NodeId AddFilledConv(Graph& graph, const std::string& name, std::vector<Graph::NodeId> inputs,
+                                   int64_t oc, int64_t kernel = 1) {
   const Shape in = graph.node(inputs[0]).shape;
   ConvWorkload w;
   std::tie(w.mb, w.ic, w.ih, w.iw) = std::tie(in[0], in[1], in[2], in[3]);
