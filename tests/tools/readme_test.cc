@@ -1,6 +1,6 @@
 // The pages, all .md files of the tree, say what is so: each line of their ```sh blocks that starts with
-// tilesmith is run, in the order of the page, in a directory for the page; what they name in the tree is there,
-// and their links lead somewhere. What makes commands slow is scaled down, nothing else is changed.
+// tilesmith is run, in the order of the page, in a directory for the page; what they name in the tree is
+// there, and their links lead somewhere. What makes commands slow is scaled down, nothing else is changed.
 #include <unistd.h>
 
 #include <algorithm>
