@@ -1,5 +1,4 @@
 // A tuning log of AutoTVM's, all the way to a network that runs: imported, re-measured here, graph-tuned.
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -73,7 +72,8 @@ TEST_F(AutotvmNetworkTest, DrivesTheGraphTunerEndToEnd) {
                     here = directory_.File("here.jsonl"), plan = directory_.File("plan.jsonl");
   WriteFile(theirs, text);
   const Json report = OnNetwork({"log", "import", theirs, "-o", imported, "--model", "resnet18"});
-  EXPECT_EQ(report["tasks"], fmt::format("{0} of {0}", tasks.size()));
+  EXPECT_EQ(report["tasks"], tasks.size());
+  EXPECT_EQ(report["served_tasks"], tasks.size());
   EXPECT_GE(report["records"], 2 * tasks.size());
 
   // Another machine's times are refused until they are asked for.
