@@ -120,7 +120,7 @@ TEST_F(LogCommandTest, StatsCountTrials) {
   EXPECT_LE(stats["tasks"][0]["trials"], 12);
   EXPECT_LE(stats["tasks"][0]["until_5_percent"], stats["tasks"][0]["until_2_percent"]);
   EXPECT_EQ(stats["records"], Records(Log()).size());
-  EXPECT_EQ(stats["tuners"], "xgb");
+  EXPECT_EQ(stats["tuners"], json::array({"xgb"}));
 }
 
 TEST_F(LogCommandTest, DistillKeepsTheBest) {
