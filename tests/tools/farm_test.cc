@@ -19,10 +19,12 @@ using ::testing::Not;
 // One option for all that take a farm.
 std::vector<std::vector<std::string>> FarmCommands(const std::string& url,
                                                    const TemporaryDirectory& directory) {
-  return {{"worker", "--farm", url},
-          {"worker", "--list", "--farm", url},
-          {"tune", kSmallConv, "-o", directory.File("a.jsonl"), "--farm", url},
-          {"measure-space", kSmallConv, "-o", directory.File("a.space"), "--farm", url}};
+  return {
+      {"worker", "--farm", url},
+      {"worker", "--list", "--farm", url},
+      {"tune", kSmallConv, "-o", directory.File("a.jsonl"), "--farm", url},
+      {"measure-space", kSmallConv, "-o", directory.File("a.space"), "--farm", url},
+      {"graph-tune", "squeezenet1_1", "--default-schedules", "-o", directory.File("a.plan"), "--farm", url}};
 }
 
 TEST(FarmCommandTest, AFarmOutOfReachIsAnErrorOfTheEnvironment) {
@@ -45,6 +47,14 @@ TEST(FarmCommandTest, WhatMakesNoSenseIsUsage) {
   ExpectRefusal({"tune", kSmallConv, "-o", log, "--class", "fast"}, 2, "--class is for --farm");
   ExpectRefusal({"measure-space", kSmallConv, "-o", log, "--farm", "unix:///x", "--class", "all"}, 2, "tune");
   ExpectRefusal({"tune", kSmallConv, "-o", log, "--farm", "rediss://x"}, 2, "tunnel");
+  const auto graph_tune = [&](const std::vector<std::string>& more, const std::string& mentions) {
+    std::vector<std::string> command = {"graph-tune", "squeezenet1_1", "--default-schedules", "-o", log};
+    command.insert(command.end(), more.begin(), more.end());
+    ExpectRefusal(command, 2, mentions);
+  };
+  graph_tune({"--class", "fast"}, "--class is for --farm");
+  graph_tune({"--farm", "unix:///x", "--class", "all"}, "tune");
+  graph_tune({"--farm", "unix:///x", "--onnxruntime", "x.so"}, "--onnxruntime is not for --farm");
 }
 
 TEST(FarmCommandTest, AFarmsLogIsALogLikeAllOthers) {

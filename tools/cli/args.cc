@@ -220,6 +220,16 @@ void Args::Parse(const std::vector<std::string>& arguments) {
   }
 }
 
+std::vector<std::string> Args::GivenOptions() const {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : std::as_const(impl_->app).get_options()) {
+    if (option->get_lnames().empty()) continue;
+    for (const std::string& value : option->results())
+      given.push_back(fmt::format("--{}={}", option->get_lnames().front(), value));
+  }
+  return given;
+}
+
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
 std::string Wrapped(const std::string& text, size_t width, size_t indent) {

@@ -52,6 +52,8 @@ class Args {
   // The arguments after the command's name.
   void Parse(const std::vector<std::string>& arguments);
   bool help_asked() const;
+  // The options that were given, as "--name=value", "--name=true" where it takes none.
+  std::vector<std::string> GivenOptions() const;
   // The list of arguments and options, for below the command's purpose: by heading, wrapped to `width`.
   std::string Help(const std::string& command, size_t width) const;
   // The same as values, in the order of declaration, -h left out.

@@ -93,6 +93,8 @@ int RunCommand(const std::string& name, Command& command, const std::vector<std:
   return command.Run();
 }
 
+}  // namespace
+
 int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
   try {
     return RunCommand(name, command, arguments);
@@ -107,6 +109,8 @@ int RunGuarded(const std::string& name, Command& command, const std::vector<std:
     return int(ErrorCode::kInternal);
   }
 }
+
+namespace {
 
 bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h" || argument == "help";

@@ -37,6 +37,9 @@ std::vector<std::unique_ptr<Command>> MakeCommands();
 // What the overview says around the commands.
 extern const std::string_view kAboutTilesmith, kExitCodes;
 
+// Parses and runs a command; `name` is what errors begin with. Errors as with RunCommandLine.
+int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments);
+
 // Finds the command, parses, runs, and turns errors into one line on stderr and an exit code: an Error's own
 // code, 1 for any other exception, 7 when what was printed did not get to stdout (streams.h).
 int RunCommandLine(const std::vector<std::string>& arguments);

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
@@ -22,6 +23,12 @@ std::string Quoted(const std::string& argument) {
   return quoted + "'";
 }
 
+// "": this process's own.
+std::string& CommandToShow() {
+  static std::string command;
+  return command;
+}
+
 // Without the user and the password that a URL may have.
 std::string WithoutPassword(std::string argument) {
   const size_t scheme = argument.find("://");
@@ -33,7 +40,10 @@ std::string WithoutPassword(std::string argument) {
 
 }  // namespace
 
+void WorkForCommand(std::string command) { CommandToShow() = std::move(command); }
+
 std::string OwnCommand() {
+  if (!CommandToShow().empty()) return VisibleLine(CommandToShow());
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string arguments{std::istreambuf_iterator<char>(file), {}};
   std::string command = "tilesmith";

@@ -25,8 +25,10 @@ void AddOrigin(Report& details, const Target& cpu);
 // The report as Print has it, with its origin in JSON.
 void PrintResults(Report& report, bool json, const Target& cpu);
 
-// The command that this process was started with, however its binary was found, without a URL's password.
+// The command that this process was started with, however its binary was found, without a URL's password; or
+// that it works for, once it was told.
 std::string OwnCommand();
+void WorkForCommand(std::string command);
 
 // What was built: "1a2b3c4", with "-dirty" where files had been changed since; "unknown" outside of a git
 // tree. In a file that tools/cli/commit.cmake writes.

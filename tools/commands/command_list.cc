@@ -24,6 +24,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeManualCommand());
   commands.push_back(MakeMeasureWorkerCommand());
   commands.push_back(MakeNetworkWorkerCommand());
+  commands.push_back(MakeGraphTuneJobCommand());
   return commands;
 }
 

@@ -11,7 +11,8 @@ std::unique_ptr<Command> MakeTasksCommand();
 std::unique_ptr<Command> MakeSpaceCommand();
 std::unique_ptr<Command> MakeOptimizeCommand();
 std::unique_ptr<Command> MakeTuneCommand();
-std::unique_ptr<Command> MakeGraphTuneCommand();
+// Whose report names the plan so, if that is not "": it is somebody else's.
+std::unique_ptr<Command> MakeGraphTuneCommand(const std::string& plan_shown = "");
 std::unique_ptr<Command> MakeExplainCommand();
 std::unique_ptr<Command> MakeBenchCommand();
 std::unique_ptr<Command> MakeRunCommand();
@@ -26,6 +27,7 @@ std::unique_ptr<Command> MakeLogCommand();
 std::unique_ptr<Command> MakeDoctorCommand();
 std::unique_ptr<Command> MakeManualCommand();
 std::unique_ptr<Command> MakeMeasureWorkerCommand();
+std::unique_ptr<Command> MakeGraphTuneJobCommand();
 std::unique_ptr<Command> MakeNetworkWorkerCommand();
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -10,12 +11,14 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
+#include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
 #include "tools/report/write_report.h"
+#include "tools/tune/graph_tune_farm.h"
 #include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
@@ -23,17 +26,21 @@ namespace {
 
 class GraphTuneCommand : public Command {
  public:
+  explicit GraphTuneCommand(std::string plan_shown) : plan_shown_(std::move(plan_shown)) {}
   std::string_view Name() const override { return "graph-tune"; }
   std::string_view Purpose() const override {
     return "Choose schedule and layouts of every node of a network, from a tuning log";
   }
   std::string_view Examples() const override {
     return "tilesmith graph-tune resnet50 --log resnet50.jsonl -o resnet50.plan.jsonl\n"
-           "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl";
+           "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl\n"
+           "tilesmith graph-tune resnet50 --log resnet50.jsonl -o plan.jsonl --farm redis://queue:6379/0";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     DeclareModelOptions(args, &request_.arguments.model);
     DeclareGraphTuning(args, &request_.arguments);
+    DeclareFarm(args, &farm_);
     args.Group("Search");
     args.Duration("--time-budget", &request_.time_budget,
                   "For all of it (default 90s); the best plan by then is kept");
@@ -76,6 +83,7 @@ class GraphTuneCommand : public Command {
     if (SizesOf(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
       throw Error(ErrorCode::kUsage, "--save and --report are for one size of the inputs");
     }
+    if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm(progress);
     GraphTuneSizes(request_, SinksOf(progress),
                    [&](const GraphTuneModelRequest& request, const GraphTunedModel& tuned) {
                      progress.Clear();
@@ -85,6 +93,22 @@ class GraphTuneCommand : public Command {
   }
 
  private:
+  // What the worker prints is printed.
+  int TuneOnFarm(ProgressLine& progress) const {
+    if (!onnxruntime_.empty()) throw Error(ErrorCode::kUsage, "--onnxruntime is not for --farm");
+    const FarmGraphTuned tuned = GraphTuneOnFarm({.farm = farm_,
+                                                  .arguments = request_.arguments,
+                                                  .options = args_->GivenOptions(),
+                                                  .plan_path = request_.plan_path,
+                                                  .save_path = save_path_,
+                                                  .report_path = report_path_},
+                                                 SinksOf(progress));
+    progress.Clear();
+    PrintOut(tuned.output);
+    if (tuned.code != ErrorCode{}) throw Error(tuned.code, tuned.error);
+    return 0;
+  }
+
   void Show(const ModelOptions& model, const GraphTunedModel& tuned, ProgressLine& progress) const {
     Report report;
     if (!model.input_shapes.empty()) {
@@ -199,7 +223,7 @@ class GraphTuneCommand : public Command {
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
                 {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
-    report.Fact("plan", "plan", TextCell(request_.plan_path));
+    report.Fact("plan", "plan", TextCell(plan_shown_.empty() ? request_.plan_path : plan_shown_));
     AddDisturbance(report, tuned.watch.total());
   }
 
@@ -226,6 +250,9 @@ class GraphTuneCommand : public Command {
                        refined.settled ? "settled" : "not settled");
   }
 
+  const std::string plan_shown_;  // instead of the plan's path; "": that itself
+  const Args* args_ = nullptr;    // while it runs
+  FarmOptions farm_;
   GraphTuneModelRequest request_;
   int64_t max_weights_ = 0;  // 0: no limit
   std::string onnxruntime_, save_path_, report_path_;
@@ -235,6 +262,8 @@ class GraphTuneCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeGraphTuneCommand() { return std::make_unique<GraphTuneCommand>(); }
+std::unique_ptr<Command> MakeGraphTuneCommand(const std::string& plan_shown) {
+  return std::make_unique<GraphTuneCommand>(plan_shown);
+}
 
 }  // namespace tilesmith

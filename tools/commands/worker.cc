@@ -14,6 +14,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
+#include "tools/tune/graph_tune_job.h"
 #include "tuner/farm/farm_worker.h"
 #include "tuner/measure/process_measurer.h"
 
@@ -74,6 +75,7 @@ class WorkerCommand : public Command {
     service.worker = Describe();
     service.on_event = [](const std::string& text) { PrintNote(text + "\n"); };
     service.stop = &InterruptFlag();
+    service.jobs = {{kGraphTuneJob, DoGraphTuneJob}};
     CatchInterrupts();
     WarnOfOthers(service);
     const std::vector<std::string> program = {"/proc/self/exe", "measure-worker"};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <random>
 
 #include "layouts/base/error.h"
 #include "tuner/farm/scripts.h"
@@ -22,6 +23,17 @@ std::string WorkerKey(const std::string& worker) { return Key("worker:") + worke
 std::string ClassKey(const std::string& class_name) { return Key("class:") + class_name; }
 std::string OpenKey(const std::string& coordinator) { return Key("open:") + coordinator; }
 std::string AnswersKey(const std::string& coordinator) { return Key("answers:") + coordinator; }
+
+constexpr size_t kPartBytes = size_t{4} << 20;  // of a file, in one key
+constexpr int kMaxReports = 1024;
+
+// Of the parts of a file.
+std::vector<std::string> FileKeys(const std::string& coordinator, const std::string& name, int64_t bytes) {
+  std::vector<std::string> keys;
+  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(kPartBytes))
+    keys.push_back(fmt::format("{}{}:{}:{}", Key("file:"), coordinator, name, keys.size()));
+  return keys;
+}
 
 std::string Milliseconds(double seconds) { return fmt::format("{:.0f}", std::ceil(seconds * 1e3)); }
 
@@ -60,6 +72,11 @@ double ToSeconds(const std::string& text) {
 }
 
 }  // namespace
+
+std::string NewCoordinatorId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
 
 RedisReply Farm::Run(const char* script, const std::vector<std::string>& keys,
                      const std::vector<std::string>& arguments) {
@@ -148,28 +165,37 @@ std::optional<FarmDelivery> Farm::Reclaim(const FarmWorker& worker, const std::s
   return FarmDelivery{stream, reply.elements[0].text, FieldsOf(reply.elements[1]), reply.elements[2].integer};
 }
 
-bool Farm::IsOpen(const FarmTrial& trial) {
-  return redis_.Call({"HEXISTS", OpenKey(trial.coordinator), trial.id}).integer == 1;
+bool Farm::IsOpen(const std::string& coordinator, const std::string& id) {
+  return redis_.Call({"HEXISTS", OpenKey(coordinator), id}).integer == 1;
 }
 
-bool Farm::Commit(const FarmDelivery& delivery, const std::string& coordinator, const FarmAnswer& answer) {
-  std::vector<std::string> arguments = {kGroup, delivery.entry, answer.id,
+bool Farm::Commit(const FarmDelivery& delivery, const std::string& coordinator, const std::string& id,
+                  const FarmFields& answer) {
+  std::vector<std::string> arguments = {kGroup, delivery.entry, id,
                                         Milliseconds(timing_.coordinator_seconds)};
-  Append(ToFields(answer), arguments);
+  Append(answer, arguments);
   return Run(farm_scripts::kCommit, {delivery.stream, OpenKey(coordinator), AnswersKey(coordinator)},
              arguments)
              .integer == 1;
+}
+
+bool Farm::Report(const std::string& coordinator, const FarmJobReport& report) {
+  std::vector<std::string> arguments = {report.id, Milliseconds(timing_.coordinator_seconds),
+                                        std::to_string(kMaxReports)};
+  Append(ToFields(report), arguments);
+  return Run(farm_scripts::kReport, {OpenKey(coordinator), AnswersKey(coordinator)}, arguments).integer == 1;
 }
 
 void Farm::GiveBack(const FarmDelivery& delivery) {
   Run(farm_scripts::kGiveBack, {delivery.stream}, {kGroup, delivery.entry});
 }
 
-bool Farm::Submit(const std::string& stream, const FarmTrial& trial) {
+bool Farm::Submit(const std::string& stream, const std::string& coordinator, const std::string& id,
+                  const FarmFields& fields) {
   std::vector<std::string> arguments = {std::to_string(kMaxQueued), Milliseconds(timing_.coordinator_seconds),
-                                        trial.id};
-  Append(ToFields(trial), arguments);
-  return Run(farm_scripts::kSubmit, {stream, OpenKey(trial.coordinator)}, arguments).integer == 1;
+                                        id};
+  Append(fields, arguments);
+  return Run(farm_scripts::kSubmit, {stream, OpenKey(coordinator)}, arguments).integer == 1;
 }
 
 std::set<std::string> Farm::Open(const std::string& coordinator) {
@@ -203,6 +229,33 @@ void Farm::Trim(const std::string& coordinator, std::span<const std::string> ent
   std::vector<std::string> words = {"XDEL", AnswersKey(coordinator)};
   words.insert(words.end(), entries.begin(), entries.end());
   redis_.Call(words);
+}
+
+void Farm::PutFile(const std::string& coordinator, const std::string& name, std::string_view bytes) {
+  const std::vector<std::string> keys = FileKeys(coordinator, name, std::ssize(bytes));
+  for (size_t part = 0; part < keys.size(); ++part) {
+    redis_.Call({"SET", keys[part], std::string(bytes.substr(part * kPartBytes, kPartBytes)), "PX",
+                 Milliseconds(timing_.coordinator_seconds)});
+  }
+}
+
+std::optional<std::string> Farm::GetFile(const std::string& coordinator, const std::string& name,
+                                         int64_t bytes) {
+  std::string all;
+  for (const std::string& key : FileKeys(coordinator, name, bytes)) {
+    // No more than a part, whatever lies there.
+    all += redis_.Call({"GETRANGE", key, "0", std::to_string(kPartBytes - 1)}).text;
+  }
+  return std::ssize(all) == bytes ? std::optional(std::move(all)) : std::nullopt;
+}
+
+void Farm::KeepFile(const std::string& coordinator, const std::string& name, int64_t bytes) {
+  for (const std::string& key : FileKeys(coordinator, name, bytes))
+    redis_.Call({"PEXPIRE", key, Milliseconds(timing_.coordinator_seconds)});
+}
+
+void Farm::RemoveFile(const std::string& coordinator, const std::string& name, int64_t bytes) {
+  for (const std::string& key : FileKeys(coordinator, name, bytes)) redis_.Call({"DEL", key});
 }
 
 void Farm::End(const std::string& coordinator) {

@@ -41,6 +41,8 @@ struct FarmDelivery {
   int64_t times = 1;  // this one included
 };
 
+std::string NewCoordinatorId();
+
 // One thread at a time. All functions throw as Redis::Call does.
 class Farm {
  public:
@@ -68,13 +70,26 @@ class Farm {
   std::vector<FarmDelivery> Take(const FarmWorker& worker, double seconds);
   // One of a worker that is dead, if there is any.
   std::optional<FarmDelivery> Reclaim(const FarmWorker& worker, const std::string& stream);
-  bool IsOpen(const FarmTrial& trial);
+  bool IsOpen(const FarmTrial& trial) { return IsOpen(trial.coordinator, trial.id); }
+  bool IsOpen(const FarmJob& job) { return IsOpen(job.coordinator, job.id); }
   // Whether it was the first answer.
-  bool Commit(const FarmDelivery& delivery, const std::string& coordinator, const FarmAnswer& answer);
+  bool Commit(const FarmDelivery& delivery, const std::string& coordinator, const FarmAnswer& answer) {
+    return Commit(delivery, coordinator, answer.id, ToFields(answer));
+  }
+  bool Commit(const FarmDelivery& delivery, const std::string& coordinator, const FarmJobReport& report) {
+    return Commit(delivery, coordinator, report.id, ToFields(report));
+  }
+  // Of a job that is not over. False when nobody wants it any more.
+  bool Report(const std::string& coordinator, const FarmJobReport& report);
   void GiveBack(const FarmDelivery& delivery);
 
   // For coordinators. False when the stream is full.
-  bool Submit(const std::string& stream, const FarmTrial& trial);
+  bool Submit(const std::string& stream, const FarmTrial& trial) {
+    return Submit(stream, trial.coordinator, trial.id, ToFields(trial));
+  }
+  bool Submit(const std::string& stream, const FarmJob& job) {
+    return Submit(stream, job.coordinator, job.id, ToFields(job));
+  }
   std::set<std::string> Open(const std::string& coordinator);
   void Forget(const std::string& coordinator, std::span<const std::string> ids);
   // The fields of the answers behind the entry `after`, "0" being before all, each with its entry; waits so
@@ -84,7 +99,20 @@ class Farm {
   void Trim(const std::string& coordinator, std::span<const std::string> entries);
   void End(const std::string& coordinator);
 
+  // For both: files of a coordinator's job, which are forgotten with it.
+  void PutFile(const std::string& coordinator, const std::string& name, std::string_view bytes);
+  // nullopt: it is not there, or not of that size.
+  std::optional<std::string> GetFile(const std::string& coordinator, const std::string& name, int64_t bytes);
+  // So that it stays for as long as answers do.
+  void KeepFile(const std::string& coordinator, const std::string& name, int64_t bytes);
+  void RemoveFile(const std::string& coordinator, const std::string& name, int64_t bytes);
+
  private:
+  bool IsOpen(const std::string& coordinator, const std::string& id);
+  bool Commit(const FarmDelivery& delivery, const std::string& coordinator, const std::string& id,
+              const FarmFields& answer);
+  bool Submit(const std::string& stream, const std::string& coordinator, const std::string& id,
+              const FarmFields& fields);
   RedisReply Run(const char* script, const std::vector<std::string>& keys,
                  const std::vector<std::string>& arguments);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -18,11 +17,6 @@ namespace {
 
 constexpr double kWaitSeconds = 0.25;
 constexpr size_t kTrimFrom = 64;  // answers
-
-std::string NewCoordinatorId() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
 
 }  // namespace
 

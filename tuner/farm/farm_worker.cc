@@ -21,7 +21,8 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kMostShown = 200;  // of what a worker does
+constexpr size_t kMostShown = 200;      // of what a worker does
+constexpr size_t kMostRefused = 10000;  // of why
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 std::string WrongClass(const FarmWorker& worker, const std::string& kind) {
@@ -37,6 +38,9 @@ bool IsOurs(const Error& error) {
 
 // What a session may use where it names no limit, or one that is none.
 int64_t PhysicalBytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
+// A file of a job is not there any more.
+struct FileLost {};
 
 // Tells that the worker is alive, what it does and what it holds, from a thread of its own.
 class Heart {
@@ -185,6 +189,85 @@ class Server {
   // Answers the first of those that wait, whatever it is.
   void Next() {
     const FarmDelivery delivery = waiting_.front();
+    if (IsJob(delivery.fields)) {
+      NextJob(delivery);
+    } else {
+      NextTrial(delivery);
+    }
+    waiting_.pop_front();
+    heart_->Hold({waiting_.begin(), waiting_.end()});
+    heart_->Update([](FarmWorker& worker) { worker.doing = "idle"; });
+  }
+
+  void NextJob(const FarmDelivery& delivery) {
+    FarmJobReport last;
+    last.worker = service_.worker.id;
+    FarmJob job;
+    try {
+      job = FarmJobFrom(delivery.fields);
+      last.id = job.id;
+      if (farm_.IsOpen(job) && !DoJob(job, delivery, last)) return Drop(job, delivery);
+    } catch (const FileLost&) {
+      return Drop(job, delivery);
+    } catch (const Error& error) {
+      if (IsOurs(error)) throw;
+      heart_->Update([](FarmWorker& worker) { ++worker.refused; });
+      Say(fmt::format("refused a job: {}", error.what()));
+      last = {last.id, last.worker, last.number + 1};
+      last.refused = std::string(error.what()).substr(0, kMostRefused);
+    }
+    last.last = true;
+    farm_.Commit(delivery, job.coordinator, last);
+  }
+
+  // False when nobody wants it any more.
+  bool DoJob(const FarmJob& job, const FarmDelivery& delivery, FarmJobReport& report) {
+    MeasureSession session;
+    session.cpu = job.target;
+    if (const std::string why = WhyNotMeasuredOn(service_.worker.target, session); !why.empty())
+      throw Error(ErrorCode::kUsage, why);
+    const auto found = service_.jobs.find(job.kind);
+    if (found == service_.jobs.end()) throw Error(ErrorCode::kUsage, "does no " + job.kind);
+    if (delivery.times > kMaxDeliveries) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("given to {} workers, none of which finished it", kMaxDeliveries));
+    }
+    heart_->Update([&](FarmWorker& worker) { worker.doing = job.kind; });
+    const auto file = [&](const std::string& name) {
+      const auto at = job.files.find(name);
+      if (at == job.files.end()) throw Error(ErrorCode::kUsage, fmt::format("has no file {}", name));
+      std::optional<std::string> bytes = farm_.GetFile(job.coordinator, name, at->second);
+      if (!bytes) throw FileLost();
+      return *std::move(bytes);
+    };
+    const auto so_far = [&](const FarmJobResult& result) {
+      heart_->CheckAlive();
+      PutResult(job, result, report);
+      return farm_.Report(job.coordinator, report);
+    };
+    const auto result = found->second({job, service_.stop, service_.timing.heartbeat_seconds, file, so_far});
+    if (result) PutResult(job, *result, report);
+    return result.has_value();
+  }
+
+  void PutResult(const FarmJob& job, const FarmJobResult& result, FarmJobReport& report) {
+    ++report.number;
+    report.text = result.text;
+    report.files.clear();
+    for (const auto& [name, bytes] : result.files) {
+      farm_.PutFile(job.coordinator, ReportFile(name, report), bytes);
+      report.files[name] = std::ssize(bytes);
+    }
+  }
+
+  // What nobody wants, or what was lost in part, which its coordinator notices.
+  void Drop(const FarmJob& job, const FarmDelivery& delivery) {
+    Say("a job is not wanted any more");
+    farm_.Forget(job.coordinator, {{job.id}});
+    farm_.Commit(delivery, job.coordinator, FarmJobReport{job.id, service_.worker.id});
+  }
+
+  void NextTrial(const FarmDelivery& delivery) {
     FarmAnswer answer;
     std::string coordinator;
     Message message = ErrorMessage{};
@@ -208,9 +291,6 @@ class Server {
     const bool first = farm_.Commit(delivery, coordinator, answer);
     if (open && !first && !coordinator.empty())
       Say("a trial was answered by somebody else, or is not wanted any more");
-    waiting_.pop_front();
-    heart_->Hold({waiting_.begin(), waiting_.end()});
-    heart_->Update([](FarmWorker& worker) { worker.doing = "idle"; });
   }
 
   // Throws Error(kUsage) for what is no trial.

@@ -51,7 +51,77 @@ Number NumberField(const FarmFields& fields, const char* name) {
   return value;
 }
 
+// Names and bytes of files.
+std::string FilesText(const std::map<std::string, int64_t>& files) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, bytes] : files) json[name] = bytes;
+  return json.dump();
+}
+
+std::map<std::string, int64_t> FilesField(const FarmFields& fields) {
+  const nlohmann::json json = ParseJson(Field(fields, "files"));
+  if (!json.is_object()) throw Error(ErrorCode::kUsage, "field \"files\" is no JSON object");
+  std::map<std::string, int64_t> files;
+  int64_t total = 0;
+  for (const auto& [name, value] : json.items()) {
+    const auto bytes = JsonGet<int64_t>(json, name.c_str());
+    if (!IsFarmName(name) || bytes < 0 || bytes > kMaxFarmFileBytes - total) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("field \"files\": more than {} MiB in all, or what is no name",
+                              kMaxFarmFileBytes >> 20));
+    }
+    files[name] = bytes;
+    total += bytes;
+  }
+  return files;
+}
+
 }  // namespace
+
+std::string ReportFile(const std::string& name, const FarmJobReport& report) {
+  return fmt::format("{}:{}:{}", report.worker, report.number, name);
+}
+
+bool IsJob(const FarmFields& fields) { return fields.contains("job"); }
+
+FarmFields ToFields(const FarmJob& j) {
+  return {{"id", j.id},     {"from", j.coordinator},
+          {"job", j.kind},  {"target", JsonLine(TargetToJson(j.target))},
+          {"text", j.text}, {"files", FilesText(j.files)}};
+}
+
+FarmFields ToFields(const FarmJobReport& r) {
+  return {{"id", r.id},
+          {"worker", r.worker},
+          {"number", fmt::format("{}", r.number)},
+          {"last", r.last ? "1" : "0"},
+          {"refused", r.refused},
+          {"text", r.text},
+          {"files", FilesText(r.files)}};
+}
+
+FarmJob FarmJobFrom(const FarmFields& fields) {
+  FarmJob job;
+  job.id = NameField(fields, "id");
+  job.coordinator = NameField(fields, "from");
+  job.kind = NameField(fields, "job");
+  job.target = TargetFromJson(ParseJson(Field(fields, "target")));
+  job.text = Field(fields, "text");
+  job.files = FilesField(fields);
+  return job;
+}
+
+FarmJobReport FarmJobReportFrom(const FarmFields& fields) {
+  FarmJobReport report;
+  report.id = NameField(fields, "id");
+  report.worker = NameField(fields, "worker");
+  report.number = NumberField<int64_t>(fields, "number");
+  report.last = NumberField<int64_t>(fields, "last") == 1;
+  report.refused = Field(fields, "refused");
+  report.text = Field(fields, "text");
+  report.files = FilesField(fields);
+  return report;
+}
 
 FarmFields ToFields(const FarmTrial& t) {
   return {{"id", t.id}, {"from", t.coordinator}, {"session", t.session}, {"trial", t.trial}};

@@ -14,6 +14,8 @@
 
 namespace tilesmith {
 
+constexpr int64_t kMaxFarmFileBytes = int64_t{2} << 30;  // of all files of a job
+
 // Of an entry of a stream, or of a hash.
 using FarmFields = std::map<std::string, std::string>;
 
@@ -29,6 +31,27 @@ struct FarmAnswer {
   std::string id, worker;
   std::string ready, answer;
 };
+
+// Work that is no trial, as a whole, of a kind that both sides know (FarmService::jobs). `text` says what is
+// to be done; files lie beside the streams (Farm::PutFile), by name, with their bytes.
+struct FarmJob {
+  std::string id, coordinator, kind;
+  Target target;  // what machine it is for
+  std::string text;
+  std::map<std::string, int64_t> files = {};
+};
+
+// What a worker tells of a job, again and again, at last how it ended. Its files are called
+// ReportFile(NAME, report).
+struct FarmJobReport {
+  std::string id, worker;
+  int64_t number = 0;  // of the worker's reports on the job
+  bool last = false;
+  std::string refused = {};  // why it was not done, or ""
+  std::string text = {};
+  std::map<std::string, int64_t> files = {};
+};
+std::string ReportFile(const std::string& name, const FarmJobReport& report);
 
 // A worker as `tilesmith worker --list` shows it.
 struct FarmWorker {
@@ -47,10 +70,16 @@ struct FarmWorker {
 
 FarmFields ToFields(const FarmTrial& trial);
 FarmFields ToFields(const FarmAnswer& answer);
+FarmFields ToFields(const FarmJob& job);
+FarmFields ToFields(const FarmJobReport& report);
 FarmFields ToFields(const FarmWorker& worker);
+// Whether the fields are a job's rather than a trial's.
+bool IsJob(const FarmFields& fields);
 // Throw Error(kUsage) naming the field that is missing, too long, or wrong.
 FarmTrial FarmTrialFrom(const FarmFields& fields);
 FarmAnswer FarmAnswerFrom(const FarmFields& fields);
+FarmJob FarmJobFrom(const FarmFields& fields);
+FarmJobReport FarmJobReportFrom(const FarmFields& fields);
 FarmWorker FarmWorkerFrom(const std::string& id, const FarmFields& fields);
 
 // Of a workload, config, conditions, version and how often the same was asked for before, and of all else

@@ -9,6 +9,7 @@
 //   trials:worker:ID     stream of trials for one worker
 //   open:ID              hash of the trials that a coordinator waits for
 //   answers:ID           stream of answers to it
+//   file:ID:NAME:N       the N-th part of a file of its job's
 // Both kinds of trial streams have one consumer group, whose consumers are the workers.
 #pragma once
 
@@ -102,6 +103,15 @@ end
 redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
 redis.call('XDEL', KEYS[1], ARGV[2])
 return first
+)lua";
+
+// What a worker tells of a job, while it is wanted. KEYS: open, answers. ARGV: job id, ms, entries at most,
+// fields and values.
+inline constexpr const char* kReport = R"lua(
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('XADD', KEYS[2], 'MAXLEN', ARGV[3], '*', unpack(ARGV, 4))
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return 1
 )lua";
 
 // To whoever comes first. KEYS: stream. ARGV: group, entry.

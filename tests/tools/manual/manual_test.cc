@@ -33,6 +33,27 @@ TEST(ArgsTest, DescribeWhatTheyTake) {
   EXPECT_EQ(described[3].help, "Print JSON");
 }
 
+TEST(ArgsTest, GivenOptionsAreGivenBack) {
+  Args args;
+  std::string model, log, left_out;
+  std::vector<std::string> shapes;
+  bool json = false, check = false;
+  args.Positional("MODEL", &model, "");
+  args.Text("-o,--output", &log, "");
+  args.Text("--log", &left_out, "");
+  args.Texts("--shape", &shapes, "");
+  args.Flag("--json", &json, "");
+  args.Flag("--check", &check, "");
+  args.Parse({"--shape", "a=1x2", "net", "--json", "-o", "x.jsonl", "--shape=b=3"});
+  EXPECT_THAT(args.GivenOptions(), testing::UnorderedElementsAre("--output=x.jsonl", "--shape=a=1x2",
+                                                                 "--shape=b=3", "--json=true"));
+  bool again = false;
+  Args others;
+  others.Flag("--json", &again, "");
+  others.Parse({"--json=true"});
+  EXPECT_TRUE(again);
+}
+
 TEST(ManualTest, EveryCommandHasAPageWithItsOptionsAndExamples) {
   const auto pages = ManPages();
   const std::vector<CommandDescription> commands = DescribeCommands();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -75,8 +76,9 @@ class SleepingMeasurer : public Measurer {
 // A worker in a thread of this process.
 class ThreadedWorker {
  public:
-  ThreadedWorker(const FarmAddress& address, const FarmWorker& worker, double trial_seconds)
-      : measurer_(trial_seconds), service_{address, QuickTiming(), worker, {}, &stop_}, thread_([this] {
+  ThreadedWorker(const FarmAddress& address, const FarmWorker& worker, double trial_seconds,
+                 const std::map<std::string, FarmJobFunction>& jobs = {})
+      : measurer_(trial_seconds), service_{address, QuickTiming(), worker, {}, &stop_, jobs}, thread_([this] {
           try {
             ServeFarm(service_, measurer_);
           } catch (const std::exception& error) {
