@@ -272,8 +272,9 @@ int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& 
   return 0;
 }
 
-// What a default is for: any network, or one whose threads keep the rows that they wrote.
-enum class DefaultFor { kBlocks, kRows };
+// What a default is for: any network, or one whose threads keep the rows that they wrote; kAny: to see that
+// there is one.
+enum class DefaultFor { kBlocks, kRows, kAny };
 
 // Whether tasks of this form, in NHWC, are cut by even shares near where those of every other conv are; and
 // whether the pixels of a tile that are a multiple of 4 KiB apart leave room beside them in the sets of a
@@ -306,11 +307,14 @@ std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const 
     Config config = ToConfig(c);
     if (SetRowsTile(w, cpu, space, config)) return config;
   }
-  struct Candidate {
-    DirectConfig config;
-    double cycles;
+  const int64_t most = cpu.isa == Isa::kAvx512 ? 4 : std::max<int64_t>(8 / w.kw, 1);
+  const auto if_valid = [&](DirectConfig candidate, int64_t unroll) {
+    candidate.ic_unroll = unroll;
+    Config config = ToConfig(candidate);
+    return space.WhyInvalid(config).empty() ? std::optional(std::move(config)) : std::nullopt;
   };
-  std::vector<Candidate> candidates;
+  std::vector<DirectConfig> candidates;
+  std::vector<std::pair<double, size_t>> by_cycles;
   const bool flat = CanFlatten(w) && w.ih > 1 && !w.pre.any();  // prepared rows should stay in the cache
   for (const int64_t flat_width : flat ? knob("flat_width").values : std::vector<int64_t>{0}) {
     c.flat_width = flat_width;
@@ -327,22 +331,25 @@ std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const 
               if (rows > (flat_width > 0 ? 1 : w.oh)) continue;
               c.rows = rows, c.oc_inner = inner != 0;
               if (rows_stay && !SuitsRows(w, c, cpu)) continue;
-              candidates.push_back({c, BusiestCoreCycles(w, c, row_cycles, cpu)});
+              if (use == DefaultFor::kAny) {
+                for (const int64_t unroll : {1, 2, 4, 8})
+                  if (unroll <= most)
+                    if (std::optional<Config> config = if_valid(c, unroll)) return config;
+                continue;
+              }
+              by_cycles.emplace_back(BusiestCoreCycles(w, c, row_cycles, cpu), candidates.size());
+              candidates.push_back(c);
             }
           }
         }
       }
     }
   }
-  std::ranges::stable_sort(candidates, {}, &Candidate::cycles);
-  const int64_t most = cpu.isa == Isa::kAvx512 ? 4 : std::max<int64_t>(8 / w.kw, 1);
+  std::ranges::sort(by_cycles);
   for (const int64_t unroll : {8, 4, 2, 1}) {
     if (unroll > most) continue;
-    for (Candidate& candidate : candidates) {
-      candidate.config.ic_unroll = unroll;
-      const Config config = ToConfig(candidate.config);
-      if (space.WhyInvalid(config).empty()) return config;
-    }
+    for (const auto& [cycles, index] : by_cycles)
+      if (std::optional<Config> config = if_valid(candidates[index], unroll)) return config;
   }
   return std::nullopt;
 }
@@ -353,7 +360,7 @@ std::string WhyNoDefault(Factors factors, const ConvWorkload& w, const Target& c
   constexpr int64_t kMinTapBytes = 14;  // a load and a multiplication
   // A lower bound first, which takes no time however large the sizes are.
   const int64_t code = std::max<int64_t>(EdgePositions(w), 1) * w.kw * kMinTapBytes;
-  if (code <= kMaxCodeBytes && FindDefault(factors, w, cpu, DefaultFor::kBlocks)) return "";
+  if (code <= kMaxCodeBytes && FindDefault(factors, w, cpu, DefaultFor::kAny)) return "";
   return fmt::format("a kernel {} wide makes more than {} bytes of code", w.kw, kMaxCodeBytes);
 }
 
