@@ -14,10 +14,11 @@ namespace {
 std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + name; }
 
 TEST(ScriptsTest, AllParse) {
-  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models",
-                           "tools/fetch-peers", "tools/fetch-report", "tools/report/pictures", "tools/fuzz",
-                           "tools/lib.sh", "tools/package", "tools/ort/fetch", "tests/tools/package_test",
-                           "tests/tools/ort/check", "tests/tools/ort/check-nodes", "tests/tuner/farm/partition", ".ci/run"}) {
+  for (const char* name :
+       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
+        "tools/fetch-report", "tools/report/pictures", "tools/fuzz", "tools/lib.sh", "tools/package",
+        "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check", "tests/tools/ort/check-nodes",
+        "tests/tuner/farm/partition", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }
