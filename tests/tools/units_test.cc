@@ -17,6 +17,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
 #include "ops/conv/fusion.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"
@@ -32,18 +33,6 @@
 
 namespace tilesmith {
 namespace {
-
-// The message of the Error(kUsage) that `action` throws; "" when it throws none.
-template <typename Action>
-std::string UsageError(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "";
-}
 
 TEST(ArgsTest, ValuesReachTheirVariables) {
   Args args;
@@ -74,9 +63,10 @@ TEST(ArgsTest, RepeatedOptionsAreRefused) {
   Args args;
   int64_t trials = 0;
   args.Positive("--trials", &trials, "");
-  EXPECT_EQ(UsageError([&] {
-              args.Parse({"--trials", "1", "--trials", "2"});
-            }),
+  EXPECT_EQ(Refusal(ErrorCode::kUsage,
+                    [&] {
+                      args.Parse({"--trials", "1", "--trials", "2"});
+                    }),
             "--trials may be given only once");
 }
 
@@ -86,7 +76,8 @@ TEST(ArgsTest, Durations) {
   EXPECT_DOUBLE_EQ(ParseDuration("--t", "1.5m"), 90);
   EXPECT_DOUBLE_EQ(ParseDuration("--t", "500ms"), 0.5);
   for (const char* text : {"", "-1s", "0", "8x", "m", "1m30", "inf", "nan", "1e3s", "8 m", "0s"}) {
-    EXPECT_THAT(UsageError([&] { ParseDuration("--t", text); }), testing::HasSubstr("--t must be a duration"))
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ParseDuration("--t", text); }),
+                testing::HasSubstr("--t must be a duration"))
         << text;
   }
 }
@@ -276,10 +267,13 @@ TEST(NpyTest, ConvertsOtherTypesAndRefusesWhatItCannotRead) {
   EXPECT_EQ(ReadNpy(file("|u1", "False", "\x05\xff")).data<uint8_t>()[1], 255);
   EXPECT_TRUE(ReadNpy(file("|b1", "False", "\x07\x01")).data<bool>()[0]);
   EXPECT_EQ(ReadNpy(file("<f2", "False", std::string("\0\x3e\0\xc0", 4))).data<F16>()[1], -2.0f);
-  EXPECT_THAT(UsageError([&] { ReadNpy(file("<c8", "False", eight)); }), testing::HasSubstr("<c8"));
-  EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "True", eight)); }), testing::HasSubstr("Fortran"));
-  EXPECT_THAT(UsageError([&] { ReadNpy(file(">f8", "False", eight)); }), testing::HasSubstr(">f8"));
-  EXPECT_THAT(UsageError([&] { ReadNpy(file("<f8", "False", "short")); }),
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpy(file("<c8", "False", eight)); }),
+              testing::HasSubstr("<c8"));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpy(file("<f8", "True", eight)); }),
+              testing::HasSubstr("Fortran"));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpy(file(">f8", "False", eight)); }),
+              testing::HasSubstr(">f8"));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpy(file("<f8", "False", "short")); }),
               testing::HasSubstr("needs 16 bytes"));
 }
 
@@ -289,7 +283,7 @@ TEST(NpyTest, DamagedArchivesAreRefusedAtEveryLength) {
   const std::string whole = ReadFile(directory.File("a.npz"));
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
     WriteFile(directory.File("cut.npz"), whole.substr(0, bytes));
-    EXPECT_NE(UsageError([&] { ReadNpz(directory.File("cut.npz")); }), "") << bytes;
+    EXPECT_NE(Refusal(ErrorCode::kUsage, [&] { ReadNpz(directory.File("cut.npz")); }), "") << bytes;
   }
 }
 
@@ -318,15 +312,16 @@ TEST(NpyTest, DeflatedEntriesAreReadAndWrongOnesRefused) {
 
   bytes[bytes.size() / 2] ^= 1;
   WriteFile(path, bytes);
-  EXPECT_NE(UsageError([&] { ReadNpz(path); }), "");
+  EXPECT_NE(Refusal(ErrorCode::kUsage, [&] { ReadNpz(path); }), "");
   WriteNpz(path, {{"x", zeros}});
   bytes = ReadFile(path);
   bytes[bytes.size() / 2] ^= 1;
   WriteFile(path, bytes);
-  EXPECT_THAT(UsageError([&] { ReadNpz(path); }), testing::HasSubstr("CRC"));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpz(path); }), testing::HasSubstr("CRC"));
   if (zip_compression_method_supported(ZIP_CM_BZIP2, 1) != 0) {
     WritePacked(path, FormatNpy(zeros), ZIP_CM_BZIP2);
-    EXPECT_THAT(UsageError([&] { ReadNpz(path); }), testing::HasSubstr("packed by method 12"));
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadNpz(path); }),
+                testing::HasSubstr("packed by method 12"));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "layouts/base/error.h"
+#include "tests/support/refusal.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
 #include "tuner/farm/address.h"
 
@@ -13,17 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-template <typename Action>
-std::string UsageError(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(FarmAddress, UrlsAreRead) {
   FarmAddress address = ParseFarmUrl("redis://queue");
@@ -53,7 +43,7 @@ TEST(FarmAddress, WhatIsWrongIsNamedWithoutThePassword) {
                                                         {"redis://que ue", "space"},
                                                         {"unix://run/redis.sock", "begins with /"},
                                                         {"unix:///run/redis.sock?x=2", "not known"}}) {
-    const std::string message = UsageError([&, text = url] { ParseFarmUrl(text); });
+    const std::string message = Refusal(ErrorCode::kUsage, [&, text = url] { ParseFarmUrl(text); });
     EXPECT_THAT(message, HasSubstr(mentions)) << url;
     EXPECT_THAT(message, Not(HasSubstr("secret"))) << url;
     EXPECT_THAT(message, Not(HasSubstr("sec%zz"))) << url;
@@ -84,14 +74,16 @@ TEST(FarmMessages, WhatIsNoneIsRefusedByTheNameOfItsField) {
   for (const char* name : {"id", "from", "session", "trial"}) {
     FarmFields fields = right;
     fields.erase(name);
-    EXPECT_THAT(UsageError([&] { FarmTrialFrom(fields); }), HasSubstr(std::string("\"") + name + "\""));
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { FarmTrialFrom(fields); }),
+                HasSubstr(std::string("\"") + name + "\""));
     fields[name] = std::string(size_t{1} << 17, 'x');
-    EXPECT_THAT(UsageError([&] { FarmTrialFrom(fields); }), HasSubstr(std::string("\"") + name + "\""));
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { FarmTrialFrom(fields); }),
+                HasSubstr(std::string("\"") + name + "\""));
   }
   FarmFields fields = right;
   for (const char* name : {"", "a b", "a\nb", "../x", "a:b"}) {
     fields["from"] = name;
-    EXPECT_THAT(UsageError([&] { FarmTrialFrom(fields); }), HasSubstr("\"from\"")) << name;
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { FarmTrialFrom(fields); }), HasSubstr("\"from\"")) << name;
   }
   const FarmFields worker = ToFields(FarmWorkerOf("w1"));
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"trials", "-1"},
@@ -101,11 +93,12 @@ TEST(FarmMessages, WhatIsNoneIsRefusedByTheNameOfItsField) {
                                                                                     {"class", "a/b"}}) {
     FarmFields wrong = worker;
     wrong[name] = value;
-    EXPECT_THAT(UsageError([&, &own = wrong] { FarmWorkerFrom("w1", own); }), HasSubstr(name)) << value;
+    EXPECT_THAT(Refusal(ErrorCode::kUsage, [&, &own = wrong] { FarmWorkerFrom("w1", own); }), HasSubstr(name))
+        << value;
   }
   FarmFields wrong = worker;
   wrong["target"] = "{";
-  EXPECT_NE(UsageError([&] { FarmWorkerFrom("w1", wrong); }), "no error");
+  EXPECT_NE(Refusal(ErrorCode::kUsage, [&] { FarmWorkerFrom("w1", wrong); }), "");
 }
 
 TEST(FarmMessages, ATrialsIdIsOfAllThatItsResultDependsOn) {
