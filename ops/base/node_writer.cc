@@ -11,16 +11,16 @@
 namespace tilesmith {
 namespace {
 
-using Names = std::unordered_map<std::string, std::string>;
+using Renames = std::unordered_map<std::string, std::string>;
 
-void Rename(std::vector<std::string>& tensors, const Names& names) {
+void Rename(std::vector<std::string>& tensors, const Renames& names) {
   for (std::string& tensor : tensors) {
     if (const auto found = names.find(tensor); found != names.end()) tensor = found->second;
   }
 }
 
 // The tensors around a body that have other names now.
-NodeList Renamed(const NodeList& list, Names names) {
+NodeList Renamed(const NodeList& list, Renames names) {
   NodeList result = list;
   for (const std::string& input : list.inputs) names.erase(input);
   for (ModelNode& node : result.nodes) {
@@ -99,7 +99,7 @@ std::vector<std::string> NodeWriter::Inline(const NodeList& list, const std::vec
     Refuse(spec_, fmt::format("a body with {} inputs and {} outputs is given {} and {}", list.inputs.size(),
                               list.outputs.size(), inputs.size(), outputs.size()));
   }
-  Names names;
+  Renames names;
   for (size_t i = 0; i < list.inputs.size(); ++i) names[list.inputs[i]] = i < inputs.size() ? inputs[i] : "";
   std::set<std::string_view> computed;
   for (const ModelNode& node : list.nodes) computed.insert(node.outputs.begin(), node.outputs.end());

@@ -76,12 +76,9 @@ std::optional<SpaceToDepth> SpaceToDepthOf(const Graph& graph, NodeId id) {
   return complete && phases > 1 ? std::optional(found) : std::nullopt;
 }
 
-bool Takes(const Graph& graph, NodeId consumer, NodeId tensor) {
-  const ConvOp* conv = OpAs<ConvOp>(graph, consumer);
-  if (conv == nullptr) return false;
-  const ConvWorkload& w = conv->workload();
-  const std::vector<NodeId> inputs = graph.Inputs(consumer);
-  return w.g == 1 && w.dh == 0 && w.dw == 0 && inputs[0] == tensor && std::ranges::count(inputs, tensor) == 1;
+bool CanReadTheImage(const Graph& graph, NodeId consumer, NodeId tensor) {
+  const ConvWorkload* w = ConvReading(graph, consumer, tensor);
+  return w != nullptr && w->g == 1 && w->dh == 0 && w->dw == 0;
 }
 
 OpPtr OnTheImage(const ConvOp& conv, const SpaceToDepth& from) {
@@ -111,7 +108,7 @@ std::vector<std::optional<SpaceToDepth>> FindFoldable(const Graph& graph) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     const std::vector<NodeId> consumers = graph.Consumers(id);
     const bool taken = !graph.IsOutput(id) && std::ranges::all_of(consumers, [&](NodeId consumer) {
-      return Takes(graph, consumer, id);
+      return CanReadTheImage(graph, consumer, id);
     });
     if (taken) foldable[id] = SpaceToDepthOf(graph, id);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/conv/conv.h"
 #include "ops/elementwise/binary.h"
 
 namespace tilesmith {
@@ -33,6 +34,13 @@ std::vector<Fusion> PlanFusions(const Graph& graph, const FusePair& fuse) {
 }
 
 }  // namespace
+
+const ConvWorkload* ConvReading(const Graph& graph, NodeId consumer, NodeId tensor) {
+  const ConvOp* conv = OpAs<ConvOp>(graph, consumer);
+  if (conv == nullptr) return nullptr;
+  const std::vector<NodeId> inputs = graph.Inputs(consumer);
+  return inputs[0] == tensor && std::ranges::count(inputs, tensor) == 1 ? &conv->workload() : nullptr;
+}
 
 bool IsBinary(const Graph& graph, NodeId id, BinaryKind kind) {
   const BinaryOp* op = OpAs<BinaryOp>(graph, id);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/conv/workload.h"
 #include "ops/elementwise/kinds.h"
 #include "ops/graph/graph.h"
 
@@ -16,6 +17,8 @@ const T* OpAs(const Graph& graph, Graph::NodeId id) {
   return dynamic_cast<const T*>(graph.node(id).op.get());
 }
 
+// The workload of a convolution that reads the tensor as its data and nowhere else, or null.
+const ConvWorkload* ConvReading(const Graph& graph, Graph::NodeId consumer, Graph::NodeId tensor);
 // Whether the node is a BinaryOp of this kind with two inputs.
 bool IsBinary(const Graph& graph, Graph::NodeId id, BinaryKind kind);
 // The value of all, when there is but one.

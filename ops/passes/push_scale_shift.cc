@@ -10,21 +10,16 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-// Whether the conv reads the tensor as its data and nothing else, and never past its edge.
-bool Takes(const Graph& graph, NodeId consumer, NodeId tensor) {
-  const ConvOp* conv = OpAs<ConvOp>(graph, consumer);
-  if (conv == nullptr) return false;
-  const ConvWorkload& w = conv->workload();
-  const std::vector<NodeId> inputs = graph.Inputs(consumer);
-  return std::max({w.ph, w.pw, w.pad_bottom(), w.pad_right()}) <= 0 && inputs[0] == tensor &&
-         std::ranges::count(inputs, tensor) == 1;
+bool ReadsWithoutPadding(const Graph& graph, NodeId consumer, NodeId tensor) {
+  const ConvWorkload* w = ConvReading(graph, consumer, tensor);
+  return w != nullptr && std::max({w->ph, w->pw, w->pad_bottom(), w->pad_right()}) <= 0;
 }
 
 bool CanBePushed(const Graph& graph, NodeId id) {
   const ScaleShiftOp* op = OpAs<ScaleShiftOp>(graph, id);
   if (op == nullptr || op->activation().kind != ActivationKind::kNone || graph.IsOutput(id)) return false;
   return std::ranges::all_of(graph.Consumers(id),
-                             [&](NodeId consumer) { return Takes(graph, consumer, id); });
+                             [&](NodeId consumer) { return ReadsWithoutPadding(graph, consumer, id); });
 }
 
 // sum w * (s * x + t) = sum (w * s) * x + sum w * t

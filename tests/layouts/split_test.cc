@@ -4,27 +4,15 @@
 
 #include <vector>
 
-#include "tests/support/random.h"
+#include "tests/support/random_grid.h"
 
 namespace tilesmith {
 namespace {
 
-TaskGrid RandomGrid(TestRandom& random) {
-  TaskGrid grid;
-  grid.images = random.Integer(0, 3);
-  grid.channels = random.Integer(0, 6);
-  grid.channels_inner = random.Integer(0, 1) == 1;
-  grid.height = random.Integer(0, 12);
-  grid.row_units = random.Integer(1, 5);
-  grid.part_units = random.Integer(1, 9);
-  grid.rows = (grid.height * grid.row_units + grid.part_units - 1) / grid.part_units;
-  return grid;
-}
-
 TEST(Share, TheSharesOfEverySplitAreAllTasksOnce) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     TestRandom random(seed);
-    const TaskGrid grid = RandomGrid(random);
+    const TaskGrid grid = RandomGrid(random, 0);
     for (const Split split : kSplits) {
       for (const int threads : {1, 2, 3, 7}) {
         SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << SplitName(split) << " on " << threads);

@@ -7,9 +7,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 struct FunctionCase {
   const char* type;
   double tolerance;  // relative to the largest of 1 and the value

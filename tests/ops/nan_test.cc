@@ -14,15 +14,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-Tensor TensorOf(const Shape& shape, const std::vector<float>& values) {
-  Tensor tensor(shape);
-  std::ranges::copy(values, tensor.floats());
-  return tensor;
-}
-
 std::vector<float> Reference(const Op& op, const std::vector<Tensor>& inputs) {
   std::vector<const Tensor*> pointers;
   for (const Tensor& input : inputs) pointers.push_back(&input);
@@ -73,13 +64,13 @@ TEST(Nan, LargestAndSmallestPassOverIt) {
   const ReduceOp reduce_max(ReduceKind::kMax, {3}, true), reduce_min(ReduceKind::kMin, {3}, true);
   for (const std::vector<float>& values :
        {std::vector<float>{kNan, -2, -1}, {-2, kNan, -1}, {-1, -2, kNan}}) {
-    const std::vector<Tensor> inputs = {TensorOf(image, values)};
+    const std::vector<Tensor> inputs = {Floats(image, values)};
     EXPECT_EQ(Reference(max_pool, inputs)[0], -1);
     EXPECT_EQ(Reference(global, inputs)[0], -1);
     EXPECT_EQ(Reference(reduce_max, inputs)[0], -1);
     EXPECT_EQ(Reference(reduce_min, inputs)[0], -2);
   }
-  const std::vector<Tensor> nothing = {TensorOf(image, {kNan, kNan, kNan})};
+  const std::vector<Tensor> nothing = {Floats(image, {kNan, kNan, kNan})};
   EXPECT_EQ(Reference(max_pool, nothing)[0], -kInf);
   EXPECT_EQ(Reference(global, nothing)[0], -kInf);
   EXPECT_EQ(Reference(reduce_min, nothing)[0], kInf);
@@ -87,7 +78,7 @@ TEST(Nan, LargestAndSmallestPassOverIt) {
 
 TEST(Nan, SumsMeansAndSoftmaxKeepIt) {
   const Shape image = {1, 1, 1, 3};
-  const std::vector<Tensor> inputs = {TensorOf(image, {1, kNan, 2})};
+  const std::vector<Tensor> inputs = {Floats(image, {1, kNan, 2})};
   EXPECT_TRUE(std::isnan(Reference(GlobalPoolOp(PoolKind::kAverage), inputs)[0]));
   EXPECT_TRUE(std::isnan(Reference(ReduceOp(ReduceKind::kMean, {3}, true), inputs)[0]));
   EXPECT_TRUE(std::isnan(Reference(ReduceOp(ReduceKind::kSum, {3}, true), inputs)[0]));

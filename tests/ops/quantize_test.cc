@@ -12,9 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 // Reals that hit the ends of the range, halves between steps, and what is no number.
 Tensor Reals(const Shape& shape, const Quantization& q, uint64_t seed) {
   Tensor tensor(shape);

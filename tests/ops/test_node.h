@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "layouts/base/error.h"
@@ -12,6 +13,9 @@
 #include "ops/onnx/node_importer.h"
 
 namespace tilesmith {
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 inline Tensor Floats(const Shape& shape, const std::vector<float>& values) {
   Tensor tensor(shape);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-struct Case {
+struct NanCase {
   const ConvTemplate* conv_template;
   ConvWorkload workload;
   Config config;
@@ -34,7 +34,7 @@ std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
   return std::nullopt;
 }
 
-bool DrawCase(TestRandom& random, const Activation& activation, Case& c) {
+bool DrawCase(TestRandom& random, const Activation& activation, NanCase& c) {
   for (int i = 0; i < 300; ++i) {
     c.workload = random.Integer(1, 4) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
     c.workload.post.activation = activation;
@@ -47,7 +47,7 @@ bool DrawCase(TestRandom& random, const Activation& activation, Case& c) {
   return false;
 }
 
-Tensor Compute(const Case& c, const ConvData& data) {
+Tensor Compute(const NanCase& c, const ConvData& data) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
   const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
@@ -61,7 +61,7 @@ Tensor Compute(const Case& c, const ConvData& data) {
   return output;
 }
 
-void ExpectNansOf(const Tensor& expected, const Tensor& got, const Case& c) {
+void ExpectNansOf(const Tensor& expected, const Tensor& got, const NanCase& c) {
   const bool spreads = c.conv_template->ErrorFactor(c.workload, c.config) != 1;
   const Tensor plain = TransformGeneric(got, Layout::Nchw());
   for (int64_t i = 0; i < expected.size(); ++i) {
@@ -77,7 +77,7 @@ void ExpectNansOf(const Tensor& expected, const Tensor& got, const Case& c) {
   }
 }
 
-void CheckCase(const Case& c, TestRandom& random) {
+void CheckCase(const NanCase& c, TestRandom& random) {
   uint64_t seed = random.Next();
   ConvData data = MakeConvData(c.workload, [&seed](Tensor& tensor) {
     FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
@@ -98,7 +98,7 @@ TEST_P(ConvNan, GoesToTheOutputsThatReadIt) {
   for (const char* text : {"", "relu", "clip:-3:6", "clip:2:9", "clip:-inf:5", "leaky_relu:0.5",
                            "leaky_relu:2", "hard_sigmoid:0.25:0.5", "hard_swish"}) {
     for (int i = 0; i < kCases && !HasFatalFailure(); ++i) {
-      Case c{&conv_template, {}, {}, i % 2 == 0 ? TestCpu() : CapIsa(TestCpu(), Isa::kAvx2)};
+      NanCase c{&conv_template, {}, {}, i % 2 == 0 ? TestCpu() : CapIsa(TestCpu(), Isa::kAvx2)};
       if (!DrawCase(random, ParseActivation(text), c)) continue;
       SCOPED_TRACE(fmt::format("{} {} {} {}", conv_template.Name(), WorkloadToString(c.workload),
                                c.config.ToString(), IsaName(c.cpu.isa)));

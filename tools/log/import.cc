@@ -6,6 +6,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/results_file.h"

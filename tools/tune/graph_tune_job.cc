@@ -47,7 +47,7 @@ constexpr const char* kJobOptions[] = {"batch",
                                        "max-output-error",
                                        "json"};
 
-constexpr double kMostSeconds = 12 * 3600;  // that nobody would ask for
+constexpr double kMostJobSeconds = 12 * 3600;  // that nobody would ask for
 constexpr size_t kMostWarnings = 20, kMostTextBytes = 1000;
 
 std::vector<std::string> TextsField(const json& object, const char* name) {
@@ -219,8 +219,8 @@ std::optional<FarmJobResult> DoGraphTuneJob(const FarmJobDesk& desk) {
   std::string said;
   while (child.channel().Receive(said, NowSeconds() + desk.report_seconds) != Transport::Receipt::kEnd) {
     if (IsStopped(desk.stop)) throw Error(ErrorCode::kInterrupted, "stopped");
-    if (NowSeconds() - begin > kMostSeconds)
-      throw Error(ErrorCode::kUsage, fmt::format("takes longer than {:.0f} hours", kMostSeconds / 3600));
+    if (NowSeconds() - begin > kMostJobSeconds)
+      throw Error(ErrorCode::kUsage, fmt::format("takes longer than {:.0f} hours", kMostJobSeconds / 3600));
     if (!desk.report(news.Look())) return std::nullopt;
   }
   if (IsStopped(desk.stop)) throw Error(ErrorCode::kInterrupted, "stopped");

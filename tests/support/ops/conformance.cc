@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = "/usr/share/libonnx-testdata/data";
+const fs::path kTestData = "/usr/share/libonnx-testdata/data";
 constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
 
 std::string ReadAll(const fs::path& path) {
@@ -75,7 +75,7 @@ struct Case {
 // What is no model of tensors, a sequence say, throws Error(kBadModel).
 Case LoadCase(const fs::path& folder) {
   Case result;
-  result.name = folder.lexically_relative(kRoot).string();
+  result.name = folder.lexically_relative(kTestData).string();
   result.model = ReadAll(folder / "model.onnx");
   result.summary = SummarizeOnnx(result.model, result.name);
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -199,34 +199,34 @@ void RunCase(const Case& test, const RunGraph& run, ConformanceReport& report) {
 
 }  // namespace
 
-bool HaveConformanceData() { return fs::is_directory(kRoot); }
+bool HaveConformanceData() { return fs::is_directory(kTestData); }
 
 ConformanceReport RunConformance(const RunGraph& run) {
   ConformanceReport report;
   std::vector<fs::path> folders;
   for (const char* group : {"node", "pytorch-converted", "pytorch-operator", "simple"}) {
-    if (!fs::is_directory(kRoot / group)) continue;
-    for (const auto& entry : fs::directory_iterator(kRoot / group)) folders.push_back(entry.path());
+    if (!fs::is_directory(kTestData / group)) continue;
+    for (const auto& entry : fs::directory_iterator(kTestData / group)) folders.push_back(entry.path());
   }
   std::ranges::sort(folders);
   for (const fs::path& folder : folders) {
     try {
       RunCase(LoadCase(folder), run, report);
     } catch (const Error& error) {
-      report.skipped[OneLine(error.what())].push_back(folder.lexically_relative(kRoot).string());
+      report.skipped[OneLine(error.what())].push_back(folder.lexically_relative(kTestData).string());
     }
   }
   return report;
 }
 
 size_t CountNodeCases() {
-  const fs::directory_iterator cases(kRoot / "node");
+  const fs::directory_iterator cases(kTestData / "node");
   return static_cast<size_t>(std::distance(begin(cases), end(cases)));
 }
 
 std::map<std::string, OperatorCoverage> CoverOperators() {
   std::map<std::string, OperatorCoverage> coverage;
-  for (const auto& entry : fs::directory_iterator(kRoot / "node")) {
+  for (const auto& entry : fs::directory_iterator(kTestData / "node")) {
     std::optional<Case> test;
     try {
       test = LoadCase(entry.path());
