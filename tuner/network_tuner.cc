@@ -129,6 +129,7 @@ class NetworkTuner::Impl {
 
   std::vector<double> BestSeconds() const {
     std::vector<double> best;
+    best.reserve(tasks_.size());
     for (const RunningTask& task : tasks_) best.push_back(task.best_seconds());
     return best;
   }
@@ -236,6 +237,7 @@ class NetworkTuner::Impl {
 
   std::vector<TaskState> States() const {
     std::vector<TaskState> states;
+    states.reserve(tasks_.size());
     for (const RunningTask& task : tasks_) {
       states.push_back({task.tuner.curve(), task.tuner.trials(), TrialSeconds(task), task.tuner.exhausted()});
     }

@@ -82,6 +82,7 @@ void TaskTuner::MakeLanes() {
   for (const ConvTemplate* conv_template : request_.templates) {
     lanes_.push_back({conv_template, conv_template->Space(request_.workload, request_.cpu), nullptr});
   }
+  spaces.reserve(lanes_.size());
   for (const Lane& lane : lanes_) spaces.push_back({lane.conv_template, &lane.space});
   layouts_ = std::make_unique<LayoutSearch>(request_.workload, request_.cpu, spaces, request_.options.seed);
 }

@@ -111,6 +111,7 @@ class Verifier {
     measurer_.Begin({first.workload, CpuFor(session.front()->old, request_), first.conditions,
                      request_.sampling, request_.limits, request_.seed});
     std::vector<TrialRequest> requests;
+    requests.reserve(session.size());
     for (const Verification* v : session) requests.push_back({v->now.template_name, v->now.config});
     bool stopped = false;
     const auto results =

@@ -72,6 +72,7 @@ class Walk {
     const auto outputs = PointersTo<Tensor*>(outputs_);
     executor_.Run(inputs, outputs);
     std::vector<Tensor> computed;
+    computed.reserve(outputs_.size());
     for (const Tensor& output : outputs_) computed.push_back(InLayout(output, Layout::Nchw(output.type())));
     steps_ = executor_.BindSteps(inputs, outputs);
     CountUses();
@@ -124,6 +125,7 @@ class Walk {
     const Op& op = *graph_.node(id).op;
     const auto evaluate = [&](const auto& of) {
       std::vector<const Tensor*> arguments;
+      arguments.reserve(sources.size());
       for (const NodeId source : sources) arguments.push_back(&of(values_[source]));
       return op.Reference(arguments);
     };
@@ -190,6 +192,7 @@ class Walk {
   Tensor BoundOf(const BoundStep& step, const NodeValue& value) const {
     const NodeSchedule& schedule = schedules_[step.node];
     std::vector<const Tensor*> inputs;
+    inputs.reserve(step.inputs.size());
     for (const StepTensor& input : step.inputs) inputs.push_back(&values_[input.node].value());
     const Op& op = *graph_.node(step.node).op;
     if (schedule.conv_template == nullptr)

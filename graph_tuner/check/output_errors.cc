@@ -33,6 +33,7 @@ Tensor InBf16(const ConvTemplate& conv_template, const ConvOp& conv, const std::
   std::vector<Tensor> stored = {InLayout(inputs[0], layouts.in)};
   if (w.post.sum) stored.push_back(InLayout(inputs[1], layouts.out));
   std::vector<InputView> views;
+  views.reserve(stored.size());
   for (const Tensor& tensor : stored) views.push_back(tensor.input_view());
   Tensor output(w.output_shape(), layouts.out);
   const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(device.threads())));
@@ -49,6 +50,7 @@ std::vector<Tensor> OutputTensors(const Graph& graph, const Plan& plan) {
 
 std::vector<Tensor> Plain(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> plain;
+  plain.reserve(tensors.size());
   for (const Tensor& tensor : tensors) plain.push_back(InLayout(tensor, Layout::Nchw(tensor.type())));
   return plain;
 }
@@ -109,6 +111,7 @@ ErrorSquares OutputErrors::OfConvs(const std::function<void(size_t, size_t)>& pr
     if (conv_template == nullptr) continue;
     run(0, at);
     std::vector<Tensor> read;
+    read.reserve(step.inputs.size());
     for (size_t i = 0; i < step.inputs.size(); ++i)
       read.push_back(ReadPlain(step.inputs[i], step.input_memory[i]));
     WritePlain(InBf16(*conv_template, *conv, read, *device_), step.output, step.output_memory);

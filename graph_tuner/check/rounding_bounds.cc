@@ -184,6 +184,7 @@ Tensor OfAbsolutes(const Op& op, std::span<const Tensor* const> inputs) {
   std::vector<Tensor> absolutes;
   std::vector<const Tensor*> pointers;
   for (const Tensor* input : inputs) absolutes.push_back(Absolute(*input));
+  pointers.reserve(absolutes.size());
   for (const Tensor& absolute : absolutes) pointers.push_back(&absolute);
   return op.Reference(pointers);
 }

@@ -113,6 +113,7 @@ class Compiler {
   // Of what a node reads.
   static std::vector<DataType> StoredTypes(const NodeSchedule& schedule) {
     std::vector<DataType> types;
+    types.reserve(schedule.inputs.size());
     for (const Layout& layout : schedule.inputs) types.push_back(layout.type());
     return types;
   }

@@ -17,6 +17,7 @@ inline std::vector<Tensor> InputsIn(const Layout& layout, const Graph& graph,
                                     const std::vector<Tensor>& plain) {
   std::vector<Tensor> tensors;
   const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  tensors.reserve(plain.size());
   for (size_t i = 0; i < plain.size(); ++i)
     tensors.push_back(InLayout(plain[i], EndLayout(graph.node(ids[i]), layout)));
   return tensors;

@@ -79,6 +79,7 @@ Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const Stop
 void Executor::Impl::StageUserTensors() {
   const auto stage = [&](const std::vector<UserTensor>& tensors) {
     std::vector<DeviceMemory> staged;
+    staged.reserve(tensors.size());
     for (const UserTensor& tensor : tensors)
       staged.push_back(device.Allocate(static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))));
     return staged;
@@ -177,6 +178,7 @@ void Executor::Impl::Bind(std::span<const void* const> in, std::span<void* const
     device.Upload(in[i], staged_inputs[i].data.get(), staged_inputs[i].bytes);
     from.push_back(staged_inputs[i].data.get());
   }
+  to.reserve(staged_outputs.size());
   for (const DeviceMemory& output : staged_outputs) to.push_back(output.data.get());
   user_outputs.assign(out.begin(), out.end());
   Patch(from, to);

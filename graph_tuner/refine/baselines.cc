@@ -69,7 +69,7 @@ std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
       planned.push_back({baseline.name, std::nullopt, "the same as " + same->name});
     } else {
       const std::string note = layout ? CountOf(*solved, *layout) : "";
-      planned.push_back({baseline.name, std::move(*solved), note});
+      planned.push_back({baseline.name, std::move(solved), note});
     }
   }
   return planned;

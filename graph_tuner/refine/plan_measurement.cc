@@ -22,6 +22,7 @@ std::vector<double> RatiosTo(const PlanMeasurement& other, const PlanMeasurement
   TILESMITH_CHECK(!other.turns.empty() && other.turns.size() == measurement.turns.size(), "{} and {} turns",
                   other.turns.size(), measurement.turns.size());
   std::vector<double> ratios;
+  ratios.reserve(other.turns.size());
   for (size_t turn = 0; turn < other.turns.size(); ++turn)
     ratios.push_back(measurement.turns[turn] / other.turns[turn]);
   return ratios;

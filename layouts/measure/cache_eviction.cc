@@ -13,7 +13,7 @@ namespace tilesmith {
 namespace {
 
 #ifdef TILESMITH_X86
-constexpr uintptr_t kLineBytes = 64;
+constexpr size_t kLineBytes = 64;
 
 bool HasClflushopt() {
   unsigned eax, ebx = 0, ecx, edx;
@@ -21,12 +21,14 @@ bool HasClflushopt() {
 }
 
 // Unordered among each other, so an order of magnitude faster than clflush.
-__attribute__((target("clflushopt"))) void FlushUnordered(uintptr_t begin, uintptr_t end) {
-  for (uintptr_t line = begin; line < end; line += kLineBytes) _mm_clflushopt(reinterpret_cast<void*>(line));
+__attribute__((target("clflushopt"))) void FlushUnordered(std::span<std::byte> memory) {
+  for (size_t at = 0; at < memory.size(); at += kLineBytes) _mm_clflushopt(&memory[at]);
+  _mm_clflushopt(&memory.back());
 }
 
-void FlushOrdered(uintptr_t begin, uintptr_t end) {
-  for (uintptr_t line = begin; line < end; line += kLineBytes) _mm_clflush(reinterpret_cast<void*>(line));
+void FlushOrdered(std::span<std::byte> memory) {
+  for (size_t at = 0; at < memory.size(); at += kLineBytes) _mm_clflush(&memory[at]);
+  _mm_clflush(&memory.back());
 }
 #endif
 
@@ -36,9 +38,9 @@ void EvictFromCaches(std::span<const std::byte> memory) {
   if (memory.empty()) return;
 #ifdef TILESMITH_X86
   static const bool has_clflushopt = HasClflushopt();
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory.data()) & ~(kLineBytes - 1);
-  const uintptr_t end = reinterpret_cast<uintptr_t>(memory.data() + memory.size());
-  has_clflushopt ? FlushUnordered(begin, end) : FlushOrdered(begin, end);
+  // The instructions' pointers are not const, though they change nothing.
+  const std::span<std::byte> lines(const_cast<std::byte*>(memory.data()), memory.size());
+  has_clflushopt ? FlushUnordered(lines) : FlushOrdered(lines);
   _mm_mfence();
 #else
   // No flush instruction is assumed: displace the caches by writing more than they hold.

@@ -73,6 +73,7 @@ bool Op::KernelTakes(std::span<const DataType> inputs) const {
 
 std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request) {
   std::vector<DataType> types;
+  types.reserve(request.inputs.size());
   for (size_t slot = 0; slot < request.inputs.size(); ++slot) types.push_back(request.InputType(slot));
   return op.KernelTakes(types) ? op.MakeKernel(request) : MakeReferenceKernel(op, request);
 }

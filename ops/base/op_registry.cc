@@ -52,12 +52,14 @@ std::string NodeSpec::String(std::string_view name, std::string_view fallback) c
 
 std::vector<int64_t> NodeSpec::Ints(std::string_view name, std::vector<int64_t> fallback) const {
   const std::vector<int64_t>* value = Get<std::vector<int64_t>>(*this, name);
-  return value ? *value : std::move(fallback);
+  if (value) return *value;
+  return fallback;
 }
 
 std::vector<float> NodeSpec::Floats(std::string_view name, std::vector<float> fallback) const {
   const std::vector<float>* value = Get<std::vector<float>>(*this, name);
-  return value ? *value : std::move(fallback);
+  if (value) return *value;
+  return fallback;
 }
 
 const Tensor& NodeSpec::Constant(size_t index) const {

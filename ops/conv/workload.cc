@@ -251,7 +251,7 @@ void ValidateFused(const ConvWorkload& w) {
 }
 
 std::string InputOpsToString(const InputOps& ops) {
-  const std::string activation = ActivationToString(ops.activation);
+  std::string activation = ActivationToString(ops.activation);
   if (!ops.scale_shift) return activation;
   return activation.empty() ? "scale_shift" : "scale_shift+" + activation;
 }

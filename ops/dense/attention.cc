@@ -93,7 +93,8 @@ BuiltOp BuildAttention(const NodeSpec& spec) {
   params.causal = spec.Int("is_causal", 0) != 0;
   params.masked = spec.HasInput(3);
   if (params.masked) params.mask = MaskArrangement(spec, q.heads, k.heads);
-  return BuiltWithInputs(std::make_shared<AttentionOp>(std::move(params)), params.masked ? 4 : 3);
+  const int inputs = params.masked ? 4 : 3;
+  return BuiltWithInputs(std::make_shared<AttentionOp>(std::move(params)), inputs);
 }
 
 Shape Matrix(const Shape& seen) {

@@ -21,7 +21,7 @@ std::shared_ptr<const Tensor> FloatMatrix(const NodeSpec& spec, size_t index) {
 
 // The constant matrix at input 1 times alpha, as {N, K}; `transposed` says that it is stated so.
 std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, bool transposed) {
-  const std::shared_ptr<const Tensor> given = FloatMatrix(spec, 1);
+  std::shared_ptr<const Tensor> given = FloatMatrix(spec, 1);
   if (alpha == 1 && transposed) return given;
   const int64_t rows = given->shape()[0], columns = given->shape()[1];
   auto weights = std::make_shared<Tensor>(transposed ? Shape{rows, columns} : Shape{columns, rows});

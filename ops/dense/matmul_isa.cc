@@ -3,6 +3,7 @@
 #include "ops/kernels/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
+// Offsets inside a tile are small. NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
@@ -131,3 +132,4 @@ void ScaleRow(float* values, int64_t count, float factor) {
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

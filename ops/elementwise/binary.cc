@@ -43,7 +43,7 @@ uint64_t IntegerPower(uint64_t base, uint64_t exponent) {
 template <typename T>
 T Combine(BinaryKind kind, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    const auto x = static_cast<uint64_t>(+a), y = static_cast<uint64_t>(+b);
     switch (kind) {
       case BinaryKind::kAdd:
         return static_cast<T>(x + y);

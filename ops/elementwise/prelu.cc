@@ -13,7 +13,7 @@ namespace {
 BuiltOp BuildPRelu(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const Shape& shape = spec.inputs[0].shape;
-  const BuiltOp general = BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPRelu), 2);
+  BuiltOp general = BuiltWithInputs(std::make_shared<BinaryOp>(BinaryKind::kPRelu), 2);
   if (shape.size() < 2 || !spec.inputs[1].constant) return general;
   std::vector<float> slopes = ConstantFloats(spec, 1);
   const Shape& slope_shape = spec.inputs[1].constant->shape();

@@ -43,6 +43,7 @@ std::vector<Tensor> RunReference(const Graph& graph, std::span<const Tensor* con
     ThrowIfStopped(stop);
     const std::vector<Graph::NodeId> sources = graph.Inputs(id);
     std::vector<const Tensor*> arguments;
+    arguments.reserve(sources.size());
     for (const Graph::NodeId source : sources) arguments.push_back(found[source]);
     values[id] = graph.node(id).op->Reference(arguments);
     found[id] = &values[id];

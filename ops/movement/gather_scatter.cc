@@ -89,7 +89,7 @@ void Reduce(ScatterReduction reduction, T value, T& result) {
   }
   const bool add = reduction == ScatterReduction::kAdd;
   if constexpr (std::is_integral_v<T>) {  // wraps around
-    const auto x = static_cast<uint64_t>(result), y = static_cast<uint64_t>(value);
+    const auto x = static_cast<uint64_t>(+result), y = static_cast<uint64_t>(+value);
     result = static_cast<T>(add ? x + y : x * y);
   } else {
     result = static_cast<T>(add ? result + value : result * value);

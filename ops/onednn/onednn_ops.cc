@@ -180,7 +180,7 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::
     if (!fits(output) || !std::ranges::all_of(inputs, fits))
       throw Refusal{fmt::format("{} in {}", ShapeToString(output), layout.ToString())};
     impl.name = "ours";
-    Impl::Guest& guest = impl.guest.emplace();
+    Impl::Guest& guest = impl.guest.emplace(Impl::Guest{});
     for (const Shape& input : inputs) {
       impl.AddSource(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(guest.inputs.size()), LayoutDesc(input, layout),
                      input);

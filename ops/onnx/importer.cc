@@ -145,7 +145,7 @@ std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model,
   for (const onnx::FunctionProto& function : model.functions()) {
     functions->insert_or_assign(QualifiedType(function.domain(), function.name()), MakeNodeList(function));
   }
-  RecursionCheck(*functions, source);
+  const RecursionCheck none_recurs(*functions, source);
   return functions;
 }
 

@@ -168,11 +168,9 @@ class QdqPlanner {
     unit.weighted = true;
     if (node.op_type() == "Conv") {
       unit.axis = 0;
-    } else if (node.op_type() == "ConvTranspose") {
-      unit.axis = 1;
     } else if (node.op_type() == "Gemm") {
       unit.axis = IntAttribute(node, "transB", 0) != 0 ? 0 : 1;
-    } else if (index_.Constant(node.input(1))->dims_size() == 2) {
+    } else if (node.op_type() == "ConvTranspose" || index_.Constant(node.input(1))->dims_size() == 2) {
       unit.axis = 1;
     }
     if (node.op_type().starts_with("Conv")) tensors_.Add(unit.output);

@@ -198,7 +198,7 @@ class QdqWriter {
     onnx::NodeProto node = job_.graph.node(index);
     node.set_name(names_.New(NodeTitle(node) + "_alone"));
     for (std::string& output : *node.mutable_output()) {
-      if (!output.empty()) output = names_.New(output + "_alone");
+      if (!output.empty()) output = names_.New(fmt::format("{}_alone", output));
     }
     return node;
   }

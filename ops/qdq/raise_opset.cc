@@ -145,7 +145,6 @@ class OpsetRaiser {
     const std::string input = node.input(0), output = node.output(0);
     const std::string shape = names_.New(output + "_shape"), flat = names_.New(output + "_flat_input"),
                       result = names_.New(output + "_flat");
-    const std::string op_type = node.op_type();
     onnx::NodeProto softmax = std::move(node);
     softmax.set_input(0, flat);
     softmax.set_output(0, result);

@@ -5,6 +5,7 @@
 #include "layouts/base/simd.h"
 #include "ops/quantize/quantized_conv_loops.h"
 
+// Offsets inside a tile are small. NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
@@ -112,8 +113,9 @@ struct BytePacker {
   }
   // The same in the order of the vectors.
   __m512i PackInOrder(__m512i a, __m512i b, __m512i c, __m512i d) const {
-    const Sums order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-    return (__m512i)__builtin_shuffle((Sums)Pack(a, b, c, d), order);
+    const Sums packed = (Sums)Pack(a, b, c, d);
+    return (__m512i)__builtin_shufflevector(packed, packed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
+                                            15);
   }
 
   const __m512i zero, low, high, flip;
@@ -268,10 +270,10 @@ typedef int16_t EightShorts __attribute__((vector_size(16)));
 typedef int64_t Halves __attribute__((vector_size(16)));
 
 inline Bytes LowerBytes(Bytes a, Bytes b) {
-  return __builtin_shuffle(a, b, Bytes{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 }
 inline Bytes UpperBytes(Bytes a, Bytes b) {
-  return __builtin_shuffle(a, b, Bytes{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
 // Eight rows of eight bytes as columns, two in each of four vectors.
@@ -393,3 +395,4 @@ void StoreChannelRows(const ChannelRows& rows) {
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

@@ -147,6 +147,7 @@ void ReadChannels(const NodeSpec& spec, int64_t channels, Normalization& result)
     const auto count = static_cast<int64_t>(values.size());
     if (result.groups > 0 && count == result.groups && count != channels) {
       std::vector<float> repeated;
+      repeated.reserve(channels);
       for (int64_t c = 0; c < channels; ++c) repeated.push_back(values[c / (channels / result.groups)]);
       values = std::move(repeated);
     } else if (count != channels) {

@@ -256,10 +256,9 @@ void SetSizes(const NodeSpec& spec, std::vector<int64_t> given, ResizeParams& pa
   if (policy == "not_larger" || policy == "not_smaller") {
     const std::vector<int64_t> own = OnAxes(spec, params.input);
     if (own.size() != given.size() || given.empty()) Refuse(spec, "its sizes and axes do not fit");
-    std::vector<float> scales;
-    for (size_t i = 0; i < given.size(); ++i) {
-      scales.push_back(static_cast<float>(given[i]) / static_cast<float>(std::max<int64_t>(own[i], 1)));
-    }
+    std::vector<float> scales(given.size());
+    for (size_t i = 0; i < given.size(); ++i)
+      scales[i] = static_cast<float>(given[i]) / static_cast<float>(std::max<int64_t>(own[i], 1));
     const auto [least, most] = std::ranges::minmax(scales);
     const float scale = policy == "not_larger" ? least : most;
     if (!(scale > 0) || !(scale <= 0x1p30f)) Refuse(spec, fmt::format("a scale of {}", scale));

@@ -70,7 +70,7 @@ Config Default(const ConvWorkload& w, const Target&) {
 }
 
 Support SupportsPortable(const ConvWorkload& w, const Target& target) {
-  const Support fits = FitsDisplacements(w);
+  Support fits = FitsDisplacements(w);
   if (!fits.ok) return fits;
   const Schedule s = MakeSchedule(w, ReadConfig(Default(w, target)));
   if (CeilDiv(s.tiles(), s.config.threads) > cuda::kMaxPositions)

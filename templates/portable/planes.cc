@@ -128,7 +128,7 @@ class PlaneKernel : public ConvKernel {
     tile.bias = weights_.floats() + first;
     tile.acc = acc;
     tile.planes = Planes(first);
-    for (int64_t x = 0; x < w_.ow; x += tile.vectors * kPortableLanes) {
+    for (int64_t x = 0; x < w_.ow; x += int64_t{tile.vectors} * kPortableLanes) {
       tile.rows = rows + x;
       tile.vectors = wide_ && w_.ow - x > kPortableLanes ? kVectorsPerTile : 1;
       TILESMITH_DISPATCH(g_.cpu.isa, RunPortablePlaneTile)(tile);
@@ -141,7 +141,7 @@ class PlaneKernel : public ConvKernel {
 
   void Finish(const KernelArgs& args, int64_t image, int64_t first, int64_t pixel,
               const PortablePlaneTile& tile) const {
-    const int64_t width = tile.vectors * kPortableLanes;
+    const int64_t width = int64_t{tile.vectors} * kPortableLanes;
     PortableFinish finish;
     SetActivation(w_.post.activation, finish);
     finish.acc = tile.acc;

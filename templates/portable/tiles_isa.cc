@@ -1,6 +1,7 @@
 #include "layouts/base/simd.h"
 #include "templates/portable/tiles.h"
 
+// Offsets inside a tile are small. NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
@@ -230,3 +231,4 @@ void FinishPortablePlanes(const PortableFinish& finish) {
 }
 
 }  // namespace tilesmith::TILESMITH_ISA
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

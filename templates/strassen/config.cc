@@ -108,7 +108,7 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
           fmt::format("{} -> {} channels: with fewer than {} the additions cost more than they save", w.ic,
                       w.oc, kFewestChannels));
     }
-    if (channels % (2 * cpu.vector_floats()) != 0)
+    if (channels % (int64_t{2} * cpu.vector_floats()) != 0)
       return Support::No(fmt::format("{} channels, whose halves do not fill vectors", channels));
   }
   if (w.oh * w.ow == 1) return Support::No("one pixel, which makes no pair");

@@ -105,6 +105,17 @@ struct Example {
                                {"ratio", 2}});
     }
     for (int i = 0; i < 50; ++i) bench["network_sample_seconds"].push_back(2e-3 + 1e-5 * (i % 7));
+    const Document alone = {{"threads", 2},
+                            {"batch", 1},
+                            {"streams", 1},
+                            {"schedule", prefix},
+                            {"p50_seconds", 2e-3},
+                            {"p99_seconds", 3e-3},
+                            {"images_per_second", 490}};
+    Document beside = alone;
+    beside.update(
+        {{"onnxruntime_images_per_second", 300}, {"onnxruntime_p50_seconds", 3e-3}, {"ratio", 1.6}});
+    bench["sweep"] = {alone, beside};
     const Document tuned = {{"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
     SavedResults results;
     results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json",
@@ -246,8 +257,8 @@ class BrowserTest : public testing::Test {
   std::string dom_;
 };
 
-const std::vector<std::string> kCharts = {"layers",   "improvement", "curves",
-                                          "roofline", "histogram",   "prediction"};
+const std::vector<std::string> kCharts = {"layers",    "improvement", "curves",    "roofline",
+                                          "histogram", "settings",    "prediction"};
 
 TEST_F(BrowserTest, EveryChartIsDrawn) {
   if (ThirdPartyFiles().empty()) GTEST_SKIP() << "built without the libraries of tools/fetch-report";

@@ -2,8 +2,11 @@
 #include "tools/network/stream_runs.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
@@ -11,7 +14,8 @@
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"
 #include "tools/network/network_run.h"
-#include "tools/network/stream_sweep.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/stream_sweep.h"
 
 namespace tilesmith {
 namespace {
@@ -53,6 +57,42 @@ TEST_F(StreamRunsTest, NeedsItsCoresAndStops) {
   EXPECT_THROW(Run({.streams = 1, .seconds = 600}, &stop), Error);
 }
 
+TEST_F(StreamRunsTest, SidesTakeTurns) {
+  const int64_t streams = std::min(2, machine_->target().cores);
+  std::atomic<int> running[2] = {}, together = 0;
+  std::vector<OpenStream> sides;
+  for (int side = 0; side < 2; ++side) {
+    sides.push_back([&, side] {
+      return [&, side] {
+        ++running[side];
+        if (running[1 - side] > 0) ++together;
+        std::this_thread::sleep_for(std::chrono::milliseconds(side + 1));
+        --running[side];
+      };
+    });
+  }
+  const std::vector<StreamTimes> times =
+      TimeStreams(sides, 1, {.streams = streams, .seconds = 0.08, .warmup_seconds = 0});
+  ASSERT_EQ(times.size(), 2u);
+  // The first runs, before the turns begin, may coincide with the other stream's of the other side.
+  EXPECT_LE(together, 2 * streams);
+  for (int side = 0; side < 2; ++side) {
+    EXPECT_GE(times[side].LatencyQuantile(0), 0.001 * (side + 1));
+    EXPECT_LE(times[side].runs_per_second, 1000.0 / (side + 1) * static_cast<double>(streams));
+    EXPECT_GT(times[side].runs.size(), 4u) << "each turn has one";
+  }
+}
+
+TEST_F(StreamRunsTest, ASideThatFailsEndsAllStreams) {
+  const int64_t streams = std::min(2, machine_->target().cores);
+  std::atomic<int> opened = 0;
+  const OpenStream failing = [&]() -> std::function<void()> {
+    if (opened++ == 0) throw Error(ErrorCode::kBadModel, "refused");
+    return [] {};
+  };
+  EXPECT_THROW(TimeStreams({&failing, 1}, 1, {.streams = streams, .seconds = 600}), Error);
+}
+
 TEST(PercentilesTest, AreNumbersAboveZeroUpToAHundred) {
   EXPECT_EQ(ParsePercentiles({}), (std::vector<double>{50, 90, 99}));
   EXPECT_EQ(ParsePercentiles({"99.9", "100"}), (std::vector<double>{99.9, 100}));
@@ -92,6 +132,10 @@ TEST(StreamCommandsTest, TellThroughputAndLatency) {
   const auto rows = nlohmann::json::parse(swept.out);
   EXPECT_GE(rows["sweep"].size(), 1u);
   EXPECT_GT(rows["sweep"][0]["images_per_second"], 0);
+  if (!FindOnnxRuntime("").empty()) {
+    EXPECT_GT(rows["sweep"][0]["onnxruntime_images_per_second"], 0);
+    EXPECT_GT(rows["sweep"][0]["ratio"], 0);
+  }
   EXPECT_THAT(rows["most_images"].get<std::string>(), testing::HasSubstr("of 1 thread"));
   EXPECT_THAT(ReadFile(csv), testing::HasSubstr("threads,batch,streams,images_per_second"));
   std::vector<std::string> one = {"bench", "--streams", "1"};

@@ -46,7 +46,8 @@ int Guard(const Body& body) {
   }
 }
 
-void RequirePointer(const void* pointer, const char* name) {
+template <typename T>
+void RequirePointer(const T* pointer, const char* name) {
   if (pointer == nullptr)
     throw tilesmith::Error(tilesmith::ErrorCode::kUsage, std::string(name) + " is a null pointer");
 }

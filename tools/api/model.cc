@@ -183,6 +183,7 @@ class SizedRun {
     results_.resize(size_->outputs.size());
     if (size_->tail) {
       std::vector<Tensor> plain;
+      plain.reserve(values_.size());
       for (const Tensor& value : values_) plain.push_back(InLayout(value, Layout::Nchw(value.type())));
       late_ = size_->tail->Run(PointersTo<const Tensor*>(plain));
     }

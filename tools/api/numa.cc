@@ -39,7 +39,8 @@ std::vector<int> ParseCpuList(const std::string& text) {
     }
     if (last < first || last >= CPU_SETSIZE) fail();
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    if (at < end && *at++ != ',') fail();
+    if (at < end && *at != ',') fail();
+    if (at < end) ++at;
   }
   return cpus;
 }

@@ -47,6 +47,7 @@ class Archive {
   std::vector<NamedTensor> Read() const {
     std::vector<NamedTensor> tensors;
     const auto entries = static_cast<zip_uint64_t>(zip_get_num_entries(zip_, 0));
+    tensors.reserve(entries);
     for (zip_uint64_t i = 0; i < entries; ++i) tensors.push_back(ReadEntry(i));
     return tensors;
   }
@@ -134,6 +135,7 @@ std::vector<NamedTensor> ReadNpz(const std::string& path) {
 
 void WriteNpz(const std::string& path, const std::vector<NamedTensor>& tensors) {
   std::vector<std::string> contents;
+  contents.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) contents.push_back(FormatNpy(tensor));
   Archive archive(path, "", ZIP_CREATE | ZIP_TRUNCATE);
   for (size_t i = 0; i < tensors.size(); ++i) archive.Add(tensors[i].first + ".npy", contents[i]);

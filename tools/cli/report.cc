@@ -51,9 +51,9 @@ bool IsList(const Cell& cell) {
 
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
-  const std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
-                           : IsList(cell) ? cell.text
-                                          : ToJsonValue(cell).dump();
+  std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
+                     : IsList(cell) ? cell.text
+                                    : ToJsonValue(cell).dump();
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -103,7 +103,7 @@ std::optional<std::string> FindProgram(std::string_view name) {
   std::string_view rest = variable != nullptr ? variable : "";
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(':'), rest.size());
-    const std::string path = fmt::format("{}/{}", rest.substr(0, end), name);
+    std::string path = fmt::format("{}/{}", rest.substr(0, end), name);
     if (access(path.c_str(), X_OK) == 0) return path;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }

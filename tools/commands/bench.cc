@@ -11,8 +11,9 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
-#include "tools/network/stream_sweep.h"
 #include "tools/peers/bench_model.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/stream_sweep.h"
 
 namespace tilesmith {
 namespace {
@@ -99,7 +100,8 @@ class BenchCommand : public Command {
     SweepRequest sweep = {.model = request_.targets.model,
                           .machine = machine_options_,
                           .plan_path = request_.plan_path,
-                          .each = each};
+                          .each = each,
+                          .onnxruntime = FindOnnxRuntime(request_.onnxruntime)};
     ParseSweep(sweep_, &sweep);
     ProgressLine progress;
     const std::vector<SweepRow> rows = SweepStreams(sweep, SinksOf(progress));

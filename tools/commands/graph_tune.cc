@@ -142,6 +142,7 @@ class GraphTuneCommand : public Command {
     AddOrigin(details, tuned.machine->target());
     details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));
     std::vector<StepProfile> steps;
+    steps.reserve(tuned.steps.size());
     for (const StepDifference& step : tuned.steps) steps.push_back(step.matched.step);
     details.AddTable(ProfileTable(steps));
   }

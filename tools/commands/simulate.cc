@@ -202,6 +202,7 @@ class SimulateCommand : public Command {
 
   Cell RegretCell(const Series& series, int trials) const {
     std::vector<double> regrets;
+    regrets.reserve(series.curves.size());
     for (const auto& curve : series.curves) {
       regrets.push_back(RegretAfter(curve, TrueBest(spaces_[series.space]), trials));
     }

@@ -44,6 +44,7 @@ class LogImportCommand : public Command {
     const auto read = int64_t(imported.size());
     if (!model_.model.empty()) imported = ForModel(imported);
     std::vector<Record> records;
+    records.reserve(imported.size());
     for (ImportedRecord& one : imported) records.push_back(std::move(one.record));
     ReplaceLog(output_, PointersTo(records));
     const auto same_tiles = int64_t(std::ranges::count(imported, true, &ImportedRecord::same_tiles));

@@ -68,6 +68,7 @@ std::vector<CommandDescription> TopLevel() {
 
 std::vector<std::string> NamesOf(const std::vector<CommandDescription>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CommandDescription& command : commands) names.push_back(command.name);
   return names;
 }

@@ -241,6 +241,7 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
     const std::vector<NodeChange>& changes = plans[i].changes;
     const size_t shown = std::min(changes.size(), most_terms);
     std::vector<std::string> texts;
+    texts.reserve(shown);
     for (size_t c = 0; c < shown; ++c)
       texts.push_back(fmt::format("{} {} (not {})", changes[c].here.node,
                                   ChoiceText(solved.graph(), changes[c].here),

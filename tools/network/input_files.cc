@@ -82,7 +82,7 @@ void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& output
     for (char& c : file) {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
     }
-    WriteNpy(path + "/" + file + ".npy", tensor);
+    WriteNpy(fmt::format("{}/{}.npy", path, file), tensor);
   }
 }
 

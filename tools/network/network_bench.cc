@@ -45,6 +45,7 @@ void CheckAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain, c
   chain.Run(stop);
   const std::vector<NamedTensor> ours = run.Outputs();
   std::vector<NamedTensor> theirs;
+  theirs.reserve(ours.size());
   for (size_t i = 0; i < ours.size(); ++i) theirs.emplace_back(ours[i].first, chain.GetOutput(int(i)));
   const double difference = LargestDifference(ours, theirs);
   if (difference <= kAllowedOutputDifference) return;

@@ -12,10 +12,12 @@ std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, con
                                       std::vector<Tensor> values) {
   if (tail != nullptr) {
     std::vector<const Tensor*> pointers;
+    pointers.reserve(values.size());
     for (const Tensor& value : values) pointers.push_back(&value);
     return ModelOutputs(tail->outputs(), nullptr, tail->Run(pointers));
   }
   std::vector<NamedTensor> named;
+  named.reserve(values.size());
   for (size_t i = 0; i < values.size(); ++i) named.emplace_back(names[i], std::move(values[i]));
   return named;
 }

@@ -23,11 +23,13 @@
 namespace tilesmith {
 namespace {
 
-// What all streams look at.
-struct StreamStart {
-  explicit StreamStart(std::ptrdiff_t streams) : ready(streams) {}
-  std::barrier<> ready;
-  std::atomic<bool> failed{false};  // some stream could not be made ready
+// With several sides, how often each has its turn.
+constexpr int kTurns = 4;
+
+// What one stream did of one side.
+struct Counted {
+  std::vector<StreamRun> runs;
+  double seconds = 0;  // that its turns took
 };
 
 std::vector<Tensor> OutputsOf(const Graph& graph, const Layout& layout) {
@@ -37,15 +39,29 @@ std::vector<Tensor> OutputsOf(const Graph& graph, const Layout& layout) {
   return outputs;
 }
 
-// Runs until `end`; of each run when it began and how long it took.
-std::vector<StreamRun> RunUntil(double end, double begin, int stream, const std::function<void()>& run) {
-  std::vector<StreamRun> runs;
-  while (NowSeconds() < end) {
-    const double began = NowSeconds();
+// A turn: runs for `warmup` seconds, then counts those that begin in the `seconds` after.
+void TakeTurn(const std::function<void()>& run, double warmup, double seconds, int stream, int turn,
+              const StopFlag* stop, Counted& counted) {
+  const double begin = NowSeconds() + warmup;
+  while (NowSeconds() < begin) run();
+  double now = NowSeconds();
+  const double first = now;
+  for (; now < first + seconds; ThrowIfStopped(stop)) {
+    const double began = now;
     run();
-    runs.push_back({stream, began - begin, NowSeconds() - began});
+    now = NowSeconds();
+    counted.runs.push_back({stream, turn * seconds + began - first, now - began});
   }
-  return runs;
+  counted.seconds += now - first;
+}
+
+StreamTimes SumOf(const std::vector<Counted>& streams, int64_t threads, double disturbed_share) {
+  StreamTimes times{static_cast<int>(streams.size()), static_cast<int>(threads), {}, 0, disturbed_share};
+  for (const Counted& one : streams) {
+    times.runs_per_second += static_cast<double>(one.runs.size()) / one.seconds;
+    times.runs.insert(times.runs.end(), one.runs.begin(), one.runs.end());
+  }
+  return times;
 }
 
 }  // namespace
@@ -64,61 +80,80 @@ double StreamTimes::LatencyQuantile(double fraction) const {
   return seconds.empty() ? 0 : Quantile(std::move(seconds), fraction);
 }
 
-StreamTimes RunStreams(const Graph& graph, const Plan& plan, const DevicePtr& machine,
-                       std::span<const Tensor> inputs, const StreamOptions& options, const StopFlag* stop) {
+OpenStream OpenNetwork(const Graph& graph, const Plan& plan, const DevicePtr& machine,
+                       std::span<const Tensor> inputs, const StopFlag* stop) {
+  return [&graph, ends = plan.ends, inputs, stop, network = CompileNetwork(graph, plan, machine, stop)] {
+    struct Session {
+      Executor executor;
+      std::vector<Tensor> from, to;
+    };
+    const auto session = std::make_shared<Session>(
+        Executor(network, stop), InputsIn(ends.inputs, graph, {inputs.begin(), inputs.end()}),
+        OutputsOf(graph, ends.outputs));
+    return [session, from = PointersTo<const Tensor*>(session->from), to = PointersTo<Tensor*>(session->to)] {
+      session->executor.Run(from, to);
+    };
+  };
+}
+
+std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t threads,
+                                     const StreamOptions& options, const StopFlag* stop) {
   const std::vector<int>& cores = ProcessCores();
-  const int64_t threads = machine->threads();
   if (options.streams > static_cast<int64_t>(cores.size()) / threads) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} streams of {} threads need {} cores, this process may use {}",
                             options.streams, threads, options.streams * threads, cores.size()));
   }
   const auto streams = static_cast<size_t>(options.streams);
-  const std::shared_ptr<const CompiledNetwork> network = CompileNetwork(graph, plan, machine, stop);
-  std::vector<std::vector<StreamRun>> runs(streams);
+  const int turns = sides.size() > 1 ? kTurns : 1;
+  std::vector<std::vector<Counted>> counted(sides.size(), std::vector<Counted>(streams));
   std::vector<std::exception_ptr> errors(streams);
-  StreamStart start(static_cast<std::ptrdiff_t>(streams));
-  const auto work = [&](size_t stream, bool& is_ready) {
+  std::barrier<> next_turn(static_cast<std::ptrdiff_t>(streams));
+  std::atomic<bool> failed{false};
+  const auto work = [&](size_t stream) {
     PinTeam(std::span(cores).subspan(stream * static_cast<size_t>(threads), static_cast<size_t>(threads)));
-    Executor executor(network, stop);
-    std::vector<Tensor> from = InputsIn(plan.ends.inputs, graph, {inputs.begin(), inputs.end()});
-    std::vector<Tensor> to = OutputsOf(graph, plan.ends.outputs);
-    const auto inputs_of_run = PointersTo<const Tensor*>(from);
-    const auto outputs_of_run = PointersTo<Tensor*>(to);
-    const auto run = [&] { executor.Run(inputs_of_run, outputs_of_run); };
-    run();
-    is_ready = true;
-    start.ready.arrive_and_wait();
-    if (start.failed) return;
-    const double begin = NowSeconds() + options.warmup_seconds;
-    RunUntil(begin, begin, static_cast<int>(stream), run);
-    runs[stream] = RunUntil(begin + options.seconds, begin, static_cast<int>(stream), run);
+    std::vector<std::function<void()>> runs;
+    for (const OpenStream& open : sides) {
+      runs.push_back(open());
+      runs.back()();
+    }
+    for (int turn = 0; turn < turns; ++turn) {
+      for (size_t side = 0; side < sides.size(); ++side) {
+        next_turn.arrive_and_wait();
+        if (failed) return;
+        if (sides.size() > 1) std::this_thread::sleep_for(kTurnPause);
+        TakeTurn(runs[side], options.warmup_seconds / turns, options.seconds / turns,
+                 static_cast<int>(stream), turn, stop, counted[side][stream]);
+      }
+    }
   };
   MachineWatch watch;
   std::vector<std::thread> team;
+  team.reserve(streams);
   for (size_t stream = 0; stream < streams; ++stream) {
     team.emplace_back([&, stream] {
-      bool is_ready = false;
       try {
-        work(stream, is_ready);
+        work(stream);
       } catch (...) {
         errors[stream] = std::current_exception();
-        start.failed = true;
-        if (!is_ready) start.ready.arrive_and_drop();
+        failed = true;
       }
+      next_turn.arrive_and_drop();
     });
   }
   for (std::thread& thread : team) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-  StreamTimes times{static_cast<int>(streams), static_cast<int>(threads), {}, 0, watch.EndInterval().share()};
-  for (const std::vector<StreamRun>& one : runs) {
-    if (one.empty()) continue;
-    times.runs_per_second +=
-        static_cast<double>(one.size()) / (one.back().begin_seconds + one.back().seconds);
-    times.runs.insert(times.runs.end(), one.begin(), one.end());
-  }
+  const double disturbed = watch.EndInterval().share();
+  std::vector<StreamTimes> times;
+  for (const std::vector<Counted>& side : counted) times.push_back(SumOf(side, threads, disturbed));
   return times;
+}
+
+StreamTimes RunStreams(const Graph& graph, const Plan& plan, const DevicePtr& machine,
+                       std::span<const Tensor> inputs, const StreamOptions& options, const StopFlag* stop) {
+  const OpenStream sides[] = {OpenNetwork(graph, plan, machine, inputs, stop)};
+  return TimeStreams(sides, machine->threads(), options, stop).front();
 }
 
 int64_t BatchOf(const Graph& graph) {

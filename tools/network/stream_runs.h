@@ -2,7 +2,9 @@
 // a request takes meanwhile.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,22 +30,36 @@ void DeclareStreams(Args& args, StreamOptions* options);
 // One run of one stream.
 struct StreamRun {
   int stream = 0;
-  double begin_seconds = 0, seconds = 0;  // since counting began; that it took
+  double begin_seconds = 0, seconds = 0;  // since counting began, others' turns left out; that it took
 };
 
 struct StreamTimes {
   int streams = 1, threads = 1;  // each with so many threads
   std::vector<StreamRun> runs;   // stream by stream
-  double runs_per_second = 0;    // of all together: of each, its runs by the end of its last one
+  double runs_per_second = 0;    // of all together: of each, its runs by the time its turns took
   double disturbed_share = 0;
 
   double LatencyQuantile(double fraction) const;  // in seconds; 0 without runs
 };
 
-// Stream i runs on the i-th so many of the process's cores. They share weights and code; activations and
-// `inputs`, the graph's and plain, are each one's own. A run that has begun is finished and counted.
-// Preconditions: the plan belongs to the graph and the machine. Throws Error(kUsage) when there are fewer
-// cores, Error(kInterrupted) when stopped.
+// Until the threads of the side that had its turn stop looking for more work.
+constexpr std::chrono::milliseconds kTurnPause{20};
+
+// What streams run. Each stream's thread opens it for itself, pinned to the stream's cores, and destroys it.
+using OpenStream = std::function<std::function<void()>()>;
+// A network by a plan. The streams share weights and code; activations and `inputs`, the graph's and plain,
+// are each one's own. Preconditions: the plan belongs to the graph and the machine; graph, plan and inputs
+// outlive it.
+OpenStream OpenNetwork(const Graph& graph, const Plan& plan, const DevicePtr& machine,
+                       std::span<const Tensor> inputs, const StopFlag* stop = nullptr);
+
+// Stream i runs on the i-th `threads` of the process's cores. Several sides take turns: all streams run the
+// first, then all the second, and so on; each side has `options.seconds` in all. A run that has begun is
+// finished and counted. Throws what a side throws, Error(kUsage) when there are fewer cores,
+// Error(kInterrupted) when stopped.
+std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t threads,
+                                     const StreamOptions& options, const StopFlag* stop = nullptr);
+// Of a network alone, by TimeStreams.
 StreamTimes RunStreams(const Graph& graph, const Plan& plan, const DevicePtr& machine,
                        std::span<const Tensor> inputs, const StreamOptions& options,
                        const StopFlag* stop = nullptr);

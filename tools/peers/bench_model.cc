@@ -64,6 +64,7 @@ class ModelBench {
   void BenchSuites(const std::vector<Suite>& suites) {
     for (Suite suite : suites) {
       std::vector<ConvTask> tasks;
+      tasks.reserve(suite.rows.size());
       for (const SuiteRow& row : suite.rows) tasks.push_back(row.task);
       suite.cold_weights = ColdWeights(request_.conditions, tasks.front());
       const bool direct = request_.against.empty() ? suite.against_direct : request_.against == "direct";

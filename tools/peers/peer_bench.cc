@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "layouts/measure/quantile.h"
 #include "tools/cli/npz.h"
 #include "tools/network/outputs.h"
+#include "tools/network/stream_runs.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/scratch_folder.h"
 #include "tuner/measure/child_process.h"
@@ -26,8 +26,6 @@ constexpr int kPairs = 3, kMinPairRounds = 5;
 constexpr double kBlockSeconds = 50e-3, kStartSeconds = 120, kAnswerSeconds = 120;
 // How often a waiting bench looks whether it was interrupted.
 constexpr double kStopSeconds = 1;
-// Until the threads of the side that had its turn stop looking for more work.
-constexpr std::chrono::milliseconds kPause{20};
 
 class NetworkWorker {
  public:
@@ -41,7 +39,7 @@ class NetworkWorker {
   int64_t peak_bytes() const { return peak_bytes_; }
 
   double SecondsPerRun(int64_t runs) {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kTurnPause);
     child_.channel().Send(JsonLine({{"runs", runs}}));
     return JsonGet<double>(Expect(kAnswerSeconds), "seconds");
   }

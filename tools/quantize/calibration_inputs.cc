@@ -84,6 +84,7 @@ std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string&
   std::vector<NamedTensor> arrays = ReadArrays(file);
   const std::vector<Graph::NodeId> ids = graph.GraphInputs();
   std::vector<std::string> names;
+  names.reserve(ids.size());
   for (const Graph::NodeId id : ids) names.push_back(graph.node(id).name);
   std::vector<InputSamples> samples;
   for (const Graph::NodeId id : ids) {
@@ -155,6 +156,7 @@ void CalibrationInputs::ForEach(const Graph& graph,
     for (int64_t i = 0; i < in_file; ++i, ++done) {
       if (limit_ > 0 && done == limit_) break;
       std::vector<Tensor> sample;
+      sample.reserve(inputs.size());
       for (const InputSamples& input : inputs) sample.push_back(input.Sample(i));
       visit(std::move(sample));
     }

@@ -22,6 +22,7 @@ std::span<const float> FloatsOf(const Tensor& tensor) {
 template <typename Row>
 std::vector<std::string> NamesOf(const std::vector<Row>& rows) {
   std::vector<std::string> names;
+  names.reserve(rows.size());
   for (const Row& row : rows) names.push_back(row.name);
   return names;
 }
@@ -128,6 +129,7 @@ class ModelQuantizer {
       }
     }
     std::vector<ValueRange> ranges;
+    ranges.reserve(groups.size());
     for (const ValueEnds& group : groups) ranges.push_back(group.range);
     if (request_.calibration.method != CalibrationMethod::kMinMax)
       ranges = SearchRanges(runner, ranges, behind - 1);
@@ -148,6 +150,7 @@ class ModelQuantizer {
       for (size_t i = 0; i < tensors.size(); ++i) histograms[tensors[i].group].Add(FloatsOf(runner.Value(i)));
     });
     std::vector<ValueRange> ranges;
+    ranges.reserve(histograms.size());
     for (const ValueHistogram& histogram : histograms)
       ranges.push_back(CalibratedRange(histogram, request_.calibration));
     return ranges;

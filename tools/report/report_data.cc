@@ -151,6 +151,10 @@ Json ReportData(const ReportSources& sources) {
       NumbersNamed(results, {{"flops", "peak_flops"}, {"bytes_per_second", "read_bytes_per_second"}});
   data["runs"] = Runs(results);
   data["steps"] = steps;
+  data["sweep"] =
+      results.Rows("sweep", {"schedule"},
+                   {"threads", "batch", "streams", "images_per_second", "p50_seconds", "p99_seconds",
+                    "onnxruntime_images_per_second", "onnxruntime_p50_seconds", "ratio"});
   data["timeline"] = Timeline(sources.trace);
   data["origins"] = results.Origins();
   data["log"] = {{"records", sources.records.size()}};

@@ -90,6 +90,7 @@ int FarmMeasurer::Capacity() const {
 
 void FarmMeasurer::ForgetInFlight() {
   std::vector<std::string> ids;
+  ids.reserve(in_flight_.size());
   for (const auto& [id, trial] : in_flight_) ids.push_back(id);
   in_flight_.clear();
   results_.clear();

@@ -32,6 +32,7 @@ int Spawn(const std::vector<std::string>& argv, int fd, pid_t& pid) {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   std::vector<char*> arguments;
+  arguments.reserve(argv.size());
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);

@@ -164,6 +164,7 @@ class ModelSearcher : public Searcher {
     const std::vector<float> scores =
         trees_ ? trees_->Predict(Features(schema_, indices), base_scores) : base_scores;
     std::vector<Candidate> candidates;
+    candidates.reserve(indices.size());
     for (size_t i = 0; i < indices.size(); ++i) candidates.push_back({indices[i], scores[i]});
     return Sorted(std::move(candidates));
   }

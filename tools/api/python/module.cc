@@ -133,6 +133,7 @@ class PythonSession {
     }
     for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
     std::vector<void*> to;
+    to.reserve(outputs.size());
     for (Array& output : outputs) to.push_back(output.mutable_data());
     const py::gil_scoped_release released;
     const std::lock_guard lock(mutex_);

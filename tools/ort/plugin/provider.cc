@@ -63,6 +63,7 @@ void Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   size_t claimed = 0;
   for (const HostRegion& region : found.regions) {
     std::vector<const OrtNode*> nodes;
+    nodes.reserve(region.members.size());
     for (const size_t member : region.members) nodes.push_back(host.nodes[member].handle);
     OrtNodeFusionOptions fusion{};
     fusion.ort_version_supported = kOrtApiVersion;
@@ -83,6 +84,7 @@ void Provider::CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t
                           OrtNodeComputeInfo** infos) {
   std::vector<std::unique_ptr<CompiledRegion>> regions;
   std::vector<bool> used_plans(options_.plans.size());
+  regions.reserve(count);
   for (size_t i = 0; i < count; ++i)
     regions.emplace_back(static_cast<CompiledRegion*>(CompileOne(graphs[i], nodes[i], used_plans)));
   for (size_t i = 0; i < used_plans.size(); ++i) {

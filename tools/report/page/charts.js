@@ -169,6 +169,20 @@ function histogramOption(runs) {
   });
 }
 
+// Settings of a sweep by what each does in a second and how long a run takes meanwhile.
+function sweepOption(rows) {
+  const series = (name, of, p50, images) => {
+    const shown = rows.filter((row) => row[images] > 0 && row[p50] > 0);
+    return {type: 'scatter', name, color: colour(of), symbolSize: 10, itemStyle: {opacity: 0.8}, data: shown.map((row) => [row[p50] * 1e3, row[images], settingText(row)])};
+  };
+  return () => ({
+    grid: {left: 64}, legend: {show: rows.some((row) => row.onnxruntime_images_per_second > 0)},
+    tooltip: {trigger: 'item', formatter: (at) => lines(`${at.seriesName}: ${at.value[2]}`, `${digits(at.value[1])} images/s`, `${digits(at.value[0])} ms`)},
+    xAxis: {type: 'log', name: 'median latency, ms', nameGap: 28, axisLabel: {hideOverlap: true}}, yAxis: {type: 'value', name: 'images/s', nameGap: 46},
+    series: [series('ours', 'ours', 'p50_seconds', 'images_per_second'), series('ONNX Runtime', 'onnxruntime', 'onnxruntime_p50_seconds', 'onnxruntime_images_per_second')].filter((one) => one.data.length),
+  });
+}
+
 // Points: {name, predicted, measured} in milliseconds.
 function predictionOption(points) {
   const all = points.flatMap((point) => [point.predicted, point.measured]);

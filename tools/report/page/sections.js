@@ -7,6 +7,8 @@ const layers = data.layers.filter((row) => isNumber(row.ours_seconds)).map((row)
 const onednnOf = new Map(layers.filter((row) => isNumber(row.onednn_seconds)).map((row) => [row.workload, row.onednn_seconds]));
 const withBoth = (entries) => entries.filter((entry) => entry.predicted_seconds > 0 && entry.measured_seconds > 0);
 
+const settingText = (row) => `${row.streams} × ${row.threads} thread${row.threads === 1 ? '' : 's'}, batch ${row.batch}`;
+
 function tiles() {
   const verdict = data.verdict, tile = (figure, label) => html('div', {class: 'tile'}, html('b', {}, figure), html('span', {}, label));
   const interval = isNumber(verdict.onednn_ratio_low) ? ` (95%: ${ratio(verdict.onednn_ratio_low)} to ${ratio(verdict.onednn_ratio_high)})` : '';
@@ -106,6 +108,16 @@ const sections = [
       const at = (q) => ({title: q === 0 ? 'min ms' : `p${q * 100} ms`, of: (run) => quantile(run.seconds, q), text: ms});
       parent.append(numbers([{title: 'of', of: (run) => run.name}, {title: 'samples', of: (run) => run.seconds.length}, at(0), at(0.1), at(0.5), at(0.9), at(0.99),
         {title: 'mean ms', of: (run) => sum(run.seconds) / run.seconds.length, text: ms}], sorted, drawn));
+    },
+  },
+  {
+    id: 'settings', title: 'Threads, batch and streams', note: 'What each setting does in a second, and how long a run takes meanwhile: further up and further left is better.',
+    missing: data.sweep.some((row) => row.images_per_second > 0 && row.p50_seconds > 0) ? null : 'needs what bench --sweep saved as JSON',
+    build(parent) {
+      const drawn = chart(parent, 'settings', 340, sweepOption(data.sweep));
+      parent.append(numbers([{title: 'setting', of: settingText}, {title: 'images/s', of: (row) => row.images_per_second, text: digits}, {title: 'ONNX Runtime', of: (row) => row.onnxruntime_images_per_second, text: digits},
+        {title: 'ratio', of: (row) => row.ratio, text: ratio}, {title: 'p50 ms', of: (row) => row.p50_seconds, text: ms}, {title: 'p99 ms', of: (row) => row.p99_seconds, text: ms},
+        {title: 'its p50 ms', of: (row) => row.onnxruntime_p50_seconds, text: ms}, {title: 'schedule', of: (row) => row.schedule}], data.sweep, drawn));
     },
   },
   {

@@ -1,9 +1,10 @@
-#include "tools/network/stream_sweep.h"
+#include "tools/peers/stream_sweep.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <memory>
+#include <mutex>
 #include <sstream>
 #include <utility>
 
@@ -13,11 +14,14 @@
 #include "tools/cli/interrupt.h"
 #include "tools/doctor/machine_watch.h"
 #include "tools/network/network_run.h"
+#include "tools/peers/onnx_runtime.h"
+#include "tools/peers/scratch_folder.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr int64_t kMostBatch = 8;
+constexpr uint64_t kSeed = 1;
 
 // 1, 2, 4, ... and the most.
 std::vector<int64_t> PowersUpTo(int64_t most) {
@@ -37,6 +41,30 @@ std::optional<Plan> FittingPlan(const std::string& path, const Graph& graph, con
     return std::move(plan);
   }
   return std::nullopt;
+}
+
+bool PeerTakes(const std::string& library, const std::string& onnx, const Graph& graph) {
+  try {
+    OpenOnnxRuntime(library, onnx, 1, graph, kSeed)->Run();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadModel) throw;
+    return false;
+  }
+}
+
+// Its threads stay on the cores of the thread that opens it. One opens at a time: the library reads variables
+// of the environment, which the loader sets.
+OpenStream OpenPeer(const std::string& library, const std::string& onnx, const Graph& graph, int threads) {
+  return [&, threads, opening = std::make_shared<std::mutex>()] {
+    const std::lock_guard lock(*opening);
+    const std::shared_ptr<OnnxRuntimeModel> model = OpenOnnxRuntime(library, onnx, threads, graph, kSeed);
+    return [model] { model->Run(); };
+  };
+}
+
+Cell PeerCell(const SweepRow& row) {
+  return row.peer ? RealCell(row.peer->runs_per_second * static_cast<double>(row.batch), 1) : NoCell();
 }
 
 std::string SettingText(const SweepRow& row) {
@@ -60,9 +88,15 @@ void ParseSweep(const std::string& text, SweepRequest* request) {
   }
 }
 
+std::optional<double> SweepRow::ratio() const {
+  return peer && peer->runs_per_second > 0 ? std::optional(times.runs_per_second / peer->runs_per_second)
+                                           : std::nullopt;
+}
+
 std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks& sinks) {
   const DevicePtr widest = OpenMachine(request.machine);
   const int64_t cores = widest->target().cores;
+  const ScratchFolder scratch;
   std::vector<SweepRow> rows;
   UnlessInterrupted([&] {
     const std::vector<int64_t> batches =
@@ -71,7 +105,10 @@ std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks&
       ModelOptions model = request.model;
       model.batch = batch;
       const Graph graph = LoadModel(model);
-      const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+      const std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
+      const std::string onnx =
+          request.onnxruntime.empty() ? "" : OnnxFileOf(model, scratch.File("model.onnx"));
+      const bool peer = !onnx.empty() && PeerTakes(request.onnxruntime, onnx, graph);
       for (const int64_t threads :
            request.threads ? PowersUpTo(widest->threads()) : std::vector<int64_t>{widest->threads()}) {
         MachineOptions options = request.machine;
@@ -86,7 +123,11 @@ std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks&
           sinks.Stage(SettingText(row));
           StreamOptions each = request.each;
           each.streams = streams;
-          row.times = RunStreams(graph, plan, machine, inputs, each, sinks.stop);
+          std::vector<OpenStream> sides = {OpenNetwork(graph, plan, machine, inputs, sinks.stop)};
+          if (peer) sides.push_back(OpenPeer(request.onnxruntime, onnx, graph, machine->threads()));
+          std::vector<StreamTimes> times = TimeStreams(sides, threads, each, sinks.stop);
+          row.times = std::move(times[0]);
+          if (peer) row.peer = std::move(times[1]);
           rows.push_back(std::move(row));
         }
       }
@@ -101,19 +142,24 @@ Table SweepTable(const std::vector<SweepRow>& rows) {
                {"batch", "batch", 0},
                {"streams", "streams", 0},
                {"images_per_second", "images/s", 0},
+               {"onnxruntime_images_per_second", "ONNX Runtime", 1},
+               {"ratio", "ratio", 0},
                {"p50_seconds", "p50 ms"},
+               {"onnxruntime_p50_seconds", "its p50 ms", 3},
                {"p90_seconds", "p90 ms", 3},
                {"p99_seconds", "p99 ms", 2},
                {"runs", "runs", 4},
                {"schedule", "schedule", 3},
                {"disturbed_share", "disturbed", 2}});
   for (const SweepRow& row : rows)
-    table.AddRow({CountCell(row.threads), CountCell(row.batch), CountCell(row.streams),
-                  RealCell(row.images_per_second(), 1), MillisecondsCell(row.times.LatencyQuantile(0.5)),
-                  MillisecondsCell(row.times.LatencyQuantile(0.9)),
-                  MillisecondsCell(row.times.LatencyQuantile(0.99)),
-                  CountCell(static_cast<int64_t>(row.times.runs.size())),
-                  TextCell(row.planned ? "plan" : "default"), DisturbedCell(row.times.disturbed_share)});
+    table.AddRow(
+        {CountCell(row.threads), CountCell(row.batch), CountCell(row.streams),
+         RealCell(row.images_per_second(), 1), PeerCell(row),
+         row.ratio() ? RatioCell(*row.ratio()) : NoCell(), MillisecondsCell(row.times.LatencyQuantile(0.5)),
+         row.peer ? MillisecondsCell(row.peer->LatencyQuantile(0.5)) : NoCell(),
+         MillisecondsCell(row.times.LatencyQuantile(0.9)), MillisecondsCell(row.times.LatencyQuantile(0.99)),
+         CountCell(static_cast<int64_t>(row.times.runs.size())), TextCell(row.planned ? "plan" : "default"),
+         DisturbedCell(row.times.disturbed_share)});
   return table;
 }
 
