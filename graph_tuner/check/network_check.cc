@@ -20,8 +20,6 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-InputView Reading(const OutputView& view) { return {view.data, view.batch_stride}; }
-
 // A node's output by the reference, and by the reference with rounding errors behind every step so far.
 struct NodeValue {
   Tensor exact;
@@ -150,7 +148,9 @@ class Walk {
     const BoundStep& step = steps_[index];
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const Tensor exact = Stored(values_[step.inputs[i].node].value(), step.inputs[i]);
-      const auto changed = FirstChanged(exact, step.inputs[i], step.input_memory[i]);
+      const InputView& memory = step.input_memory[i];
+      const SeenMemory seen(executor_.device(), step.inputs[i], memory.data, memory.batch_stride);
+      const auto changed = FirstChanged(exact, step.inputs[i], seen.view());
       if (!changed) continue;
       Wrong(step,
             fmt::format("its input \"{}\" was written over before it ran: {}",
@@ -158,7 +158,8 @@ class Walk {
     }
     executor_.RunStep(index);
     NodeValue& value = values_[step.node];
-    const Tensor got = InLayout(ReadPlain(step.output, Reading(step.output_memory)), value.value().layout());
+    SeenMemory written(executor_.device(), step.output, step.output_memory.data, step.output_memory.batch_stride);
+    const Tensor got = InLayout(ReadPlain(step.output, written.view()), value.value().layout());
     const Tensor bound =
         step.computes ? BoundOf(step, value) : ConversionBound(value.value(), MovedType(step));
     const StepCheck compared = CompareStep(got, value.value(), bound, step.computes && MaySpread(step.node));
@@ -166,8 +167,9 @@ class Walk {
     check_.spread += compared.spread;
     NoteWorst(step, compared);
     if (!compared.wrong.empty()) Wrong(step, compared.wrong);
-    if (!PaddingIsZero(step.output, Reading(step.output_memory))) Wrong(step, "its padding is not zero");
-    WritePlain(Stored(value.value(), step.output), step.output, step.output_memory);
+    if (!PaddingIsZero(step.output, written.view())) Wrong(step, "its padding is not zero");
+    WritePlain(Stored(value.value(), step.output), step.output, written.writable());
+    written.PutBack();
     if (step.computes && got.type() == DataType::kF32) AddErrors(value, got, bound);
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "layouts/base/sizes.h"
+
 namespace tilesmith {
 namespace {
 
@@ -45,6 +47,21 @@ void ForEachPadding(const StepTensor& tensor, int64_t batch_stride, const Body& 
 }
 
 }  // namespace
+
+SeenMemory::SeenMemory(const Device& device, const StepTensor& tensor, const void* data, int64_t batch_stride)
+    : device_(device), there_(const_cast<void*>(data)), batch_stride_(batch_stride), data_(there_) {
+  if (device.ReadsHostMemory()) return;
+  const int64_t images = tensor.shape.empty() ? 1 : tensor.shape[0];
+  const Checked bytes = Checked(std::max<int64_t>(images - 1, 0)) * batch_stride +
+                        (images == 0 ? 0 : BatchBytes(tensor.shape, tensor.layout));
+  copy_.resize(static_cast<size_t>(bytes.value()));
+  device.Download(there_, copy_.data(), copy_.size());
+  data_ = copy_.data();
+}
+
+void SeenMemory::PutBack() const {
+  if (data_ != there_) device_.Upload(data_, there_, copy_.size());
+}
 
 Tensor ReadPlain(const StepTensor& tensor, const InputView& memory) {
   Tensor plain(tensor.shape, Layout::Nchw(tensor.layout.type()));

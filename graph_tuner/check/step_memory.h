@@ -1,11 +1,32 @@
 // The memory of an executor's steps beside plain tensors.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "graph_tuner/executor/executor.h"
 
 namespace tilesmith {
+
+// The memory of a step's tensor as this process can look at it: itself, or a copy of what the device holds.
+class SeenMemory {
+ public:
+  // `data` and `batch_stride` are a view's, of the device's memory. The device outlives this.
+  SeenMemory(const Device& device, const StepTensor& tensor, const void* data, int64_t batch_stride);
+
+  InputView view() const { return {data_, batch_stride_}; }
+  // To be written; PutBack then takes it to the device.
+  OutputView writable() { return {data_, batch_stride_}; }
+  void PutBack() const;
+
+ private:
+  const Device& device_;
+  void* const there_;
+  const int64_t batch_stride_;
+  std::vector<std::byte> copy_;
+  void* data_ = nullptr;
+};
 
 // What lies there, plain and of its type.
 Tensor ReadPlain(const StepTensor& tensor, const InputView& memory);

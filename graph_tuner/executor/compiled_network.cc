@@ -71,9 +71,12 @@ class Compiler {
       ThrowIfStopped(stop_);
       network_.kernels.push_back(BuildKernel(step));
     }
-    for (size_t i = 0; i < network_.steps.size(); ++i)
-      if (const auto* conv = dynamic_cast<const ConvKernel*>(network_.kernels[i].get()))
+    for (size_t i = 0; i < network_.steps.size(); ++i) {
+      const Kernel& kernel = *network_.kernels[i];
+      if (const auto* conv = dynamic_cast<const ConvKernel*>(&kernel))
         network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+      if (device_.RunsInProcess(kernel)) network_.steps[i].kind += " (in process)";
+    }
     CountCrossedBytes();
     if (!device_.ReadsHostMemory()) UploadConstants();
     LayOutArena();

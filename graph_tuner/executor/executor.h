@@ -91,11 +91,12 @@ class Executor {
                                        std::span<Tensor* const> outputs, int runs, int repeats);
 
   // For who looks at every step: all of them in their order, bound to these tensors. RunStep then runs one,
-  // on whatever its inputs hold by then. A run with other tensors binds the steps to those. Precondition: the
-  // device reads host memory.
+  // on whatever its inputs hold by then. A run with other tensors binds the steps to those. The memory is the
+  // device's.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void RunStep(size_t index);
 
+  const Device& device() const;
   size_t ArenaBytes() const;  // activations and scratch
   size_t PackedWeightBytes() const;
   std::vector<CodeBlob> Code() const;  // every conv's generated code

@@ -19,7 +19,7 @@ CudaArguments ArgumentsOf(const CudaLaunch& launch, const KernelArgs& args, cons
   arguments.out_stride = out.batch_stride / kFloatBytes;
   if (args.scratch != nullptr)
     arguments.scratch = static_cast<std::byte*>(args.scratch) + launch.scratch_byte;
-  arguments.weights = weights;
+  if (weights != nullptr) arguments.weights = static_cast<const std::byte*>(weights) + launch.weights_byte;
   return arguments;
 }
 

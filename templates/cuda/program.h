@@ -34,6 +34,7 @@ struct CudaLaunch {
   std::vector<CudaOperand> inputs;
   CudaOperand output = {CudaOperand::From::kOutput};
   int64_t scratch_byte = 0;  // where the function's scratch begins
+  int64_t weights_byte = 0;  // and its weights
 };
 
 struct CudaProgram {

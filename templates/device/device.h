@@ -1,15 +1,19 @@
 // A device computes: it has memory, builds kernels, runs them and times them. Tuner, executor and costs go
 // through this interface; what a device is made of (cores, caches, instructions) only its own folder knows.
-// Today there is one, this process's cores (templates/cpu_device). Another one is a folder like that, a line
-// in templates/device_list.cc, and templates that say they are for it (ConvTemplate::DeviceKind).
+// There are this process's cores (templates/cpu_device) and NVIDIA GPUs (templates/cuda_device). Another one is
+// a folder like these, lines in templates/device_list.cc, and templates that say they are for it
+// (ConvTemplate::DeviceKind).
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "layouts/base/error.h"
 #include "layouts/base/kernel.h"
 #include "layouts/base/stop_flag.h"
 #include "layouts/base/target.h"
@@ -24,6 +28,12 @@ namespace tilesmith {
 struct DeviceMemory {
   std::shared_ptr<void> data;
   size_t bytes = 0;
+};
+
+// The device has failed under a kernel and answers this process no more, only another one.
+class DeviceLost : public Error {
+ public:
+  explicit DeviceLost(const std::string& message) : Error(ErrorCode::kEnvironment, message) {}
 };
 
 // A kernel and what it works on, in memory that kernels of the device reach.
@@ -77,6 +87,9 @@ class Device {
   // the views' batch strides.
   virtual std::unique_ptr<Kernel> BuildCopy(int64_t images, int64_t image_bytes) const = 0;
 
+  // Whether one of these kernels computes in the process instead, its tensors being brought there and back.
+  virtual bool RunsInProcess(const Kernel& /*kernel*/) const { return false; }
+
   // `stop`, which may be null, outlives the stream.
   virtual std::unique_ptr<Stream> NewStream(const StopFlag* stop) const = 0;
 
@@ -98,6 +111,10 @@ class Device {
 };
 
 using DevicePtr = std::shared_ptr<const Device>;
+
+// What this machine has of that kind (Target::device): of several, the first. Throws Error(kUsage) for an
+// unknown kind, and Error(kEnvironment) where there is none.
+Target DetectTarget(std::string_view kind);
 
 // The device of the target's kind, with so many threads, which wait for each other as `wait` says. Throws
 // Error(kEnvironment) naming a kind that this build has no device for.

@@ -89,7 +89,8 @@ std::unique_ptr<Measurer> MakeFarmMeasurer(const FarmOptions& options, const Far
 Measuring OpenMeasuring(const FarmOptions& farm, const MachineOptions& machine, const WorkSinks& sinks) {
   if (!farm.wanted() && farm.class_name.empty()) {
     const std::vector<std::string> worker = {"/proc/self/exe", "measure-worker"};
-    return {OpenMachine(machine), std::make_unique<ProcessMeasurer>(worker)};
+    const DevicePtr opened = OpenMachine(machine);
+    return {opened, std::make_unique<ProcessMeasurer>(WorkerFor(worker, opened->target()))};
   }
   if (farm.class_name == "all") throw Error(ErrorCode::kUsage, "--class all is for tune");
   const FarmClass chosen = ChosenClasses(farm).front();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <sstream>
 
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
@@ -18,7 +19,12 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
       "What threads do that wait for others: spin; after a while offer the core; at last sleep (default)");
   args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
+  DeclareTarget(args, &options->target);
   args.Group(heading);
+}
+
+void DeclareTarget(Args& args, std::string* target) {
+  args.Text("--target", target, "What to compute on: cpu, cuda or, of several GPUs, cuda:N (default cpu)");
 }
 
 Target CappedCpu(const std::string& max_isa) {
@@ -30,6 +36,37 @@ Target CappedCpu(const std::string& max_isa) {
 
 namespace {
 
+// Of those that the variable names already, where it is set; the driver counts from 0 what it names.
+void ShowOneGpu(const std::string& number) {
+  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  const char* const set = std::getenv(kVisible);
+  if (set == nullptr || *set == '\0') {
+    setenv(kVisible, number.c_str(), 1);
+    return;
+  }
+  std::istringstream visible(set);
+  std::string one;
+  for (int i = std::stoi(number); i >= 0; --i) {
+    if (std::getline(visible, one, ',')) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("target cuda:{}: {} is \"{}\"", number, kVisible, set));
+  }
+  setenv(kVisible, one.c_str(), 1);
+}
+
+// The kind of device; one with a number is the first from here on.
+std::string KindOf(const std::string& target) {
+  const size_t colon = target.find(':');
+  if (colon == std::string::npos) return target;
+  const std::string kind = target.substr(0, colon), number = target.substr(colon + 1);
+  constexpr size_t kMostDigits = 4;
+  const bool is_number = !number.empty() && number.size() <= kMostDigits &&
+                         number.find_first_not_of("0123456789") == std::string::npos;
+  if (kind != kCudaDevice || !is_number)
+    throw Error(ErrorCode::kUsage, fmt::format("unknown target \"{}\" (known: cpu, cuda, cuda:N)", target));
+  ShowOneGpu(number);
+  return kind;
+}
+
 WaitPolicy ParseWait(std::string_view name) {
   for (const WaitPolicy policy : kWaitPolicies)
     if (WaitPolicyName(policy) == name) return policy;
@@ -38,8 +75,21 @@ WaitPolicy ParseWait(std::string_view name) {
 
 }  // namespace
 
+Target ChosenTarget(const MachineOptions& options) {
+  return options.target == kCpuDevice ? CappedCpu(options.max_isa) : DetectTarget(KindOf(options.target));
+}
+
+std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target) {
+  if (target.device != kCpuDevice) worker.insert(worker.end(), {"--target", target.device});
+  return worker;
+}
+
 DevicePtr OpenMachine(const MachineOptions& options) {
-  const Target target = CappedCpu(options.max_isa);
+  const Target target = ChosenTarget(options);
+  if (target.device != kCpuDevice) {
+    if (options.threads == 0) return OpenDevice(target, 1);
+    throw Error(ErrorCode::kUsage, fmt::format("--threads is for the target cpu, not {}", options.target));
+  }
   if (target.isa < DetectCpu().isa) OneDnnCapIsa(target.isa);
   if (options.threads > target.cores) {
     throw Error(ErrorCode::kUsage,

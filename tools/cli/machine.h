@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "layouts/base/target.h"
 #include "templates/device/device.h"
@@ -16,14 +17,24 @@ struct MachineOptions {
   int64_t threads = 0;         // 0: all cores this process may use
   std::string wait = "sleep";  // WaitPolicyName
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
+  std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-// Detects the CPU and caps it, oneDNN included. Throws Error(kUsage) for an unknown ISA or wait, and for more
-// threads than cores: they would only take turns, and every barrier would wait for a time slice.
+// "--target", which the options above have as well.
+void DeclareTarget(Args& args, std::string* target);
+
+// Detects the CPU and caps it, oneDNN included, or opens another device. Throws Error(kUsage) for an unknown
+// target, ISA or wait, and for more threads than cores: they would only take turns, and every barrier would wait
+// for a time slice; Error(kEnvironment) where there is no such device. A device with a number is chosen by
+// CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
 Target CappedCpu(const std::string& max_isa);
+// The same of any target.
+Target ChosenTarget(const MachineOptions& options);
+// A measuring worker's command line, told for which device it is to measure.
+std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target);
 // The rest of a computing command: the team is pinned and oneDNN told the thread count. On destruction the
 // calling thread gets its cores back, so that processes started later are not confined to one.
 class PinnedTeam {

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
 #include "tools/commands/commands.h"
 #include "tuner/measure/worker.h"
 
@@ -13,11 +14,15 @@ class MeasureWorkerCommand : public Command {
   std::string_view Purpose() const override { return "Measure trials for a tuner, which starts this itself"; }
   std::string_view Examples() const override { return "tilesmith measure-worker"; }
   bool Hidden() const override { return true; }
-  void Declare(Args&) override {}
+  void Declare(Args& args) override { DeclareTarget(args, &machine_.target); }
   int Run() override {
     IgnoreInterrupts();
-    return MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO);
+    return MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO,
+                             machine_.target == kCpuDevice ? DetectCpu() : ChosenTarget(machine_));
   }
+
+ private:
+  MachineOptions machine_;
 };
 
 }  // namespace

@@ -69,12 +69,13 @@ class SpaceCommand : public Command {
   void Declare(Args& args) override {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
+    DeclareTarget(args, &target_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     const ConvWorkload workload = ParseWorkload(workload_);
-    const Target cpu = CappedCpu(max_isa_);
+    const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     Report report;
     report.Fact("workload", "workload", TextCell(WorkloadToString(workload)));
     report.Fact("isa", "ISA", TextCell(std::string(IsaName(cpu.isa))));
@@ -88,7 +89,7 @@ class SpaceCommand : public Command {
     for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu))
       Add(*conv_template, workload, cpu, report, summary);
     for (const ConvTemplate* conv_template : Bf16ConvTemplates())
-      Add(*conv_template, workload, cpu, report, summary);
+      if (conv_template->DeviceKind() == cpu.device) Add(*conv_template, workload, cpu, report, summary);
     PrintResults(report, json_, cpu);
     return 0;
   }
@@ -123,7 +124,7 @@ class SpaceCommand : public Command {
     }
   }
 
-  std::string workload_, max_isa_;
+  std::string workload_, max_isa_, target_ = kCpuDevice;
   bool json_ = false;
 };
 

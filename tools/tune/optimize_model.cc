@@ -58,7 +58,7 @@ class ModelOptimizer {
         tuning_request_(TuningOf(request)),
         machine_(tuning_request_.machine),
         tuning_(tuning_request_, sinks),
-        measurer_(request.worker) {}
+        measurer_(WorkerFor(request.worker, machine_->target())) {}
 
   OptimizedModel Run() {
     std::vector<NetworkTask> tasks = tuning_.Make();

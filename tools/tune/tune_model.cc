@@ -12,7 +12,7 @@ TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const Sho
   const double begin = request.begin, time_budget = request.time_budget;
   NetworkTuneOptions options;
   options.seed = request.seed;
-  const std::vector<std::string> worker = request.worker;
+  const std::vector<std::string> worker = WorkerFor(request.worker, request.machine->target());
   const auto measure_elsewhere = request.measure_elsewhere;
   TuningTasks tuning(std::move(request), sinks);
   ProcessMeasurer here(worker);

@@ -97,7 +97,7 @@ void TuningTasks::MeasureBaselines() {
   if (request_.measure_elsewhere) return;
   const PinnedTeam team(machine_);
   WarnIfDisturbed(machine_, sinks_);
-  if (!request_.baselines) return;
+  if (!request_.baselines || machine_->target().device != kCpuDevice) return;  // oneDNN is the CPU's
   std::optional<BaselineCache> cache;
   if (std::filesystem::is_regular_file(request_.log_path))
     cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,12 @@ namespace tilesmith {
 // Memory of one output, in the type of its layout, with guards on both sides.
 class GuardedOutput {
  public:
+  static constexpr int64_t kGuardBytes = 4096;
+
   GuardedOutput(const Shape& shape, const Layout& layout);
   OutputView view();
+  // All of it, guards included; the output begins `kGuardBytes` into it.
+  std::span<std::byte> memory() const { return {data() - kGuardBytes, buffer_.bytes()}; }
   // An element as a float. Preconditions of this and the next: the type is f32 or bf16.
   float At(int64_t element) const;
   void PutNans(int64_t first, int64_t count);
@@ -26,7 +31,6 @@ class GuardedOutput {
  private:
   std::byte* data() const { return static_cast<std::byte*>(buffer_.data()) + kGuardBytes; }
 
-  static constexpr int64_t kGuardBytes = 4096;
   Shape shape_;
   Layout layout_;
   int64_t output_bytes_ = 0;

@@ -30,6 +30,7 @@ TrialRunner::TrialRunner(const MeasureSession& session, TemplateFinder find)
       device_(OpenDevice(session.cpu, session.conditions.threads)),
       find_(std::move(find)),
       data_(session.workload, session.seed, session.cpu, PreparedThreads(session.conditions)),
+      memory_(device_),
       cores_(session.conditions.threads) {}
 
 void TrialRunner::Continue() { PreparedThreads(session_.conditions); }
@@ -58,11 +59,12 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
     auto kernel =
         device_->BuildConv(conv_template, session_.workload, request.config, WeightsOf(data_.tensors()));
     result.build_seconds = NowSeconds() - begin;
-    const auto scratch_bytes = static_cast<size_t>(kernel->ScratchBytes(device_->threads()));
-    if (scratch_.bytes() < scratch_bytes) scratch_ = AlignedBuffer(scratch_bytes);
+    memory_.Scratch(static_cast<size_t>(kernel->ScratchBytes(device_->threads())));
     return kernel;
   } catch (const std::bad_alloc&) {
     Fail(result, TrialStatus::kOutOfMemory, "out of memory while building");
+  } catch (const DeviceLost&) {
+    throw;
   } catch (const Error& error) {
     const bool memory = error.code() == ErrorCode::kEnvironment;
     Fail(result, memory ? TrialStatus::kOutOfMemory : TrialStatus::kBuildError, error.what());
@@ -108,15 +110,17 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
   const std::unique_ptr<ConvKernel> kernel = Build(request, layouts, result);
   if (kernel == nullptr) return result;
   try {
-    std::vector<InputView> inputs = {data_.Input(layouts.in).input_view()};
-    if (session_.workload.post.sum) inputs.push_back(data_.Residual(layouts.out).input_view());
+    std::vector<InputView> inputs = {memory_.Input(data_.Input(layouts.in))};
+    if (session_.workload.post.sum) inputs.push_back(memory_.Input(data_.Residual(layouts.out)));
     data_.Poison(layouts.out);
-    const KernelArgs args = {inputs, data_.Output(layouts.out).view(), scratch_.data()};
+    GuardedOutput& output = data_.Output(layouts.out);
+    const KernelArgs args = {inputs, memory_.Output(output), memory_.Scratch(0)};
     before_run();
     // The run that is checked also warms caches, pages and the thread team, so it is no sample. A config this
     // far from the best needs no sample either.
     constexpr double kHopeless = 4;
     const double first = RunOnce(*kernel, args, false);
+    memory_.BringBack(output);
     const ConvTemplate& conv_template = find_(request.template_name);
     const AnswerCheck check =
         data_.CheckAnswer(layouts.out, {conv_template.ErrorFactor(session_.workload, request.config),
@@ -133,6 +137,8 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
     }
   } catch (const std::bad_alloc&) {
     Fail(result, TrialStatus::kOutOfMemory, "out of memory while running");
+  } catch (const DeviceLost&) {
+    throw;
   } catch (const Error& error) {
     // Tensors for these layouts did not fit; anything else is a bug of ours, but still only one trial's.
     const bool memory = error.code() == ErrorCode::kEnvironment;

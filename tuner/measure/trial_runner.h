@@ -10,6 +10,7 @@
 #include "tuner/measure/measurer.h"
 #include "tuner/measure/own_cores.h"
 #include "tuner/measure/problem_data.h"
+#include "tuner/measure/trial_memory.h"
 
 namespace tilesmith {
 
@@ -25,10 +26,11 @@ class TrialRunner {
   // Takes the threads back after other runners had them.
   void Continue();
   // Size of the data it holds.
-  int64_t bytes() const { return data_.bytes() + static_cast<int64_t>(scratch_.bytes()); }
+  int64_t bytes() const { return data_.bytes() + memory_.bytes(); }
 
   // Builds, checks the answer, and times one config. `before_run` is called once, when building is over and
   // running begins. Exceptions of the build become statuses; a crash or hang is the caller's to survive.
+  // Throws DeviceLost, after which no trial runs in this process.
   TrialResult Run(const TrialRequest& request, const std::function<void()>& before_run);
 
  private:
@@ -45,7 +47,7 @@ class TrialRunner {
   TemplateFinder find_;
   ProblemData data_;
   std::map<const ConvTemplate*, ConfigSpace> spaces_;
-  AlignedBuffer scratch_;
+  TrialMemory memory_;
   OwnCores cores_;
 };
 

@@ -67,6 +67,8 @@ class Worker {
       if (const auto* begin = std::get_if<SessionMessage>(&message)) return BeginSession(begin->session);
       if (const auto* trial = std::get_if<TrialMessage>(&message)) return RunTrial(*trial);
       return ErrorMessage{"neither a session nor a trial"};
+    } catch (const DeviceLost&) {
+      throw;
     } catch (const std::exception& error) {
       return ErrorMessage{error.what()};
     }
@@ -75,7 +77,8 @@ class Worker {
   // Data and answers of the sessions before are kept, since a tuner of many tasks comes back to each: making
   // them takes from milliseconds to a second.
   Message BeginSession(const MeasureSession& session) {
-    LimitMemory(session.limits.memory_bytes);
+    // Other devices' drivers reserve address space for all the memory there is.
+    if (session.cpu.device == kCpuDevice) LimitMemory(session.limits.memory_bytes);
     limits_ = session.limits;
     std::string key = MessageToText(SessionMessage{session});
     const auto found = std::find_if(sessions_.begin(), sessions_.end(),
@@ -127,9 +130,9 @@ int ServeTrials(Transport& transport, const Target& target, const TemplateFinder
   return Worker(transport, target, find).Serve();
 }
 
-int MeasureWorkerMain(int in_fd, int out_fd, const TemplateFinder& find) {
+int MeasureWorkerMain(int in_fd, int out_fd, const Target& target, const TemplateFinder& find) {
   LineTransport lines(in_fd, out_fd);
-  return ServeTrials(lines, DetectCpu(), find);
+  return ServeTrials(lines, target, find);
 }
 
 }  // namespace tilesmith

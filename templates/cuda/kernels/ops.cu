@@ -1,0 +1,115 @@
+// Ops whose shapes stand in front of their weights, as structs of ints: one compilation serves all networks.
+// A thread computes an element of the output as it lies in memory. Channel c of an image of so many pixels, in
+// blocks of `block` channels, lies at place(c, pixel, pixels, block).
+constexpr int THREADS = 256;
+
+__device__ __forceinline__ long long own_element() {
+  return blockIdx.x * static_cast<long long>(THREADS) + threadIdx.x;
+}
+__device__ __forceinline__ int place(int c, int pixel, int pixels, int block) {
+  return c / block * (block * pixels) + pixel * block + c % block;
+}
+__device__ __forceinline__ int channel_at(int at, int pixels, int block) {
+  return at / (block * pixels) * block + at % block;
+}
+
+// out[first + c] = c < channels ? in[c] : 0, for c < count: another layout, or an input of a concat.
+struct Move {
+  int images, channels, pixels, in_block, out_block, first, count;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) move(const TsArgs a) {
+  const Move& s = *reinterpret_cast<const Move*>(a.weights);
+  const int image = s.count * s.pixels;
+  const long long e = own_element();
+  if (e >= static_cast<long long>(s.images) * image) return;
+  const int n = e / image, at = e % image;
+  const int c = s.out_block == 1 ? at / s.pixels : at % s.count;
+  const int pixel = s.out_block == 1 ? at % s.pixels : at / s.count;
+  const float* const in = a.in[0] + n * a.in_stride[0];
+  a.out[n * a.out_stride + place(s.first + c, pixel, s.pixels, s.out_block)] =
+      c < s.channels ? in[place(c, pixel, s.pixels, s.in_block)] : 0;
+}
+
+// The largest element or the mean of a window; what is no number is passed over by the first.
+struct Pool {
+  int images, channels, padded, block, ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, top, left, bottom, right;
+  int largest, with_padding;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) pool(const TsArgs a) {
+  const Pool& s = *reinterpret_cast<const Pool*>(a.weights);
+  const int pixels = s.oh * s.ow, image = s.padded * pixels;
+  const long long e = own_element();
+  if (e >= static_cast<long long>(s.images) * image) return;
+  const int n = e / image, at = e % image, c = channel_at(at, pixels, s.block);
+  const int pixel = at / s.block % pixels, y0 = pixel / s.ow * s.sh - s.top, x0 = pixel % s.ow * s.sw - s.left;
+  const float* const in = a.in[0] + n * a.in_stride[0];
+  float sum = 0, most = __uint_as_float(0xff800000u);
+  int inside = 0, counted = 0;
+  for (int i = 0; i < s.kh && c < s.channels; ++i) {
+    const int y = y0 + i * s.dh;
+    for (int j = 0; j < s.kw; ++j) {
+      const int x = x0 + j * s.dw;
+      if (y < s.ih + s.bottom && x < s.iw + s.right) ++counted;
+      if (y < 0 || y >= s.ih || x < 0 || x >= s.iw) continue;
+      const float value = in[place(c, y * s.iw + x, s.ih * s.iw, s.block)];
+      most = value > most ? value : most;
+      sum += value;
+      ++inside;
+    }
+  }
+  const float mean = inside == 0 ? 0 : sum / (s.with_padding ? counted : inside);
+  a.out[n * a.out_stride + at] = c >= s.channels ? 0 : s.largest ? most : mean;
+}
+
+// The same of all pixels of a channel.
+struct GlobalPool {
+  int images, channels, padded, block, pixels, largest;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) global_pool(const TsArgs a) {
+  const GlobalPool& s = *reinterpret_cast<const GlobalPool*>(a.weights);
+  const long long e = own_element();
+  if (e >= static_cast<long long>(s.images) * s.padded) return;
+  const int n = e / s.padded, c = e % s.padded;
+  const float* const in = a.in[0] + n * a.in_stride[0];
+  float sum = 0, most = __uint_as_float(0xff800000u);
+  for (int pixel = 0; pixel < s.pixels && c < s.channels; ++pixel) {
+    const float value = in[place(c, pixel, s.pixels, s.block)];
+    most = value > most ? value : most;
+    sum += value;
+  }
+  a.out[n * a.out_stride + c] = c >= s.channels ? 0 : s.largest ? most : sum / s.pixels;
+}
+
+// Arithmetic on two tensors, each of the output's sizes or of 1, in the numbers of BinaryKind.
+struct Operand {
+  int images, channels, height, width, block;
+};
+struct Binary {
+  int kind, padded;
+  Operand out, in[2];
+};
+__device__ __forceinline__ float element_of(const TsArgs& a, const Operand& in, int slot, int n, int c, int y, int x) {
+  const int pixel = (in.height == 1 ? 0 : y) * in.width + (in.width == 1 ? 0 : x);
+  return a.in[slot][(in.images == 1 ? 0 : n) * a.in_stride[slot] +
+                    place(in.channels == 1 ? 0 : c, pixel, in.height * in.width, in.block)];
+}
+__device__ __forceinline__ float combined(int kind, float x, float y) {
+  if (kind == 0) return x + y;
+  if (kind == 1) return x - y;
+  if (kind == 2) return x * y;
+  if (kind == 3) return x / y;
+  if (kind == 7) return x >= 0 ? x : x * y;
+  if (x != x || y != y) return x + y;
+  return kind == 5 ? (y < x ? y : x) : (x < y ? y : x);
+}
+extern "C" __global__ void __launch_bounds__(THREADS) binary(const TsArgs a) {
+  const Binary& s = *reinterpret_cast<const Binary*>(a.weights);
+  const int pixels = s.out.height * s.out.width, image = s.padded * pixels;
+  const long long e = own_element();
+  if (e >= static_cast<long long>(s.out.images) * image) return;
+  const int n = e / image, at = e % image, c = channel_at(at, pixels, s.out.block);
+  const int pixel = at / s.out.block % pixels, y = pixel / s.out.width, x = pixel % s.out.width;
+  a.out[n * a.out_stride + at] = c >= s.out.channels ? 0
+                                                     : combined(s.kind, element_of(a, s.in[0], 0, n, c, y, x),
+                                                                element_of(a, s.in[1], 1, n, c, y, x));
+}

@@ -1,0 +1,57 @@
+// An NVIDIA GPU as a device: templates' and ops' programs, compiled by NVRTC, on memory of its own.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "templates/cuda_device/clock_watch.h"
+#include "templates/cuda_device/context.h"
+#include "templates/device/device.h"
+
+namespace tilesmith {
+
+// The first GPU's. Throws Error(kEnvironment), in one line, where there is none or no driver.
+Target DetectCuda();
+
+class CudaDevice final : public Device {
+ public:
+  // Throws as DetectCuda, and where the first GPU is another than `target`.
+  explicit CudaDevice(const Target& target);
+  ~CudaDevice() override;
+
+  DeviceMemory Allocate(size_t bytes) const override;
+  bool ReadsHostMemory() const override { return false; }
+  void Upload(const void* host, void* device, size_t bytes) const override;
+  void Download(const void* device, void* host, size_t bytes) const override;
+
+  // Of what there is no program for (op_programs.h) the process's own kernel runs, between copies.
+  std::unique_ptr<Kernel> BuildOp(const Op& op, const KernelRequest& request) const override;
+  std::unique_ptr<ConvKernel> BuildConv(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                        const Config& config, const ConvWeights& weights) const override;
+  std::unique_ptr<Kernel> BuildTransform(const Shape& shape, const Layout& from,
+                                         const Layout& to) const override;
+  std::unique_ptr<Kernel> BuildCopy(int64_t images, int64_t image_bytes) const override;
+  bool RunsInProcess(const Kernel& kernel) const override;
+
+  // A CudaStream.
+  std::unique_ptr<Stream> NewStream(const StopFlag* stop) const override;
+  // Between two events of the GPU: the mean of some launches in a row; right after Evict, one launch, which
+  // was queued before the eviction was over. While the clock is below what it was, up to twice again.
+  double Time(const Kernel& kernel, const KernelArgs& args) const override;
+  // Behind launches of its own, which leave its tensors in the L2 where they fit.
+  std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
+                                         Tensor& output) const override;
+  double TimeTransform(const Shape& shape, const Layout& from, const Layout& to) const override;
+  // Whatever the memory is: twice the L2's size is written, which leaves nothing else in it.
+  void Evict(std::span<const std::byte> memory) const override;
+
+ private:
+  struct Timing;
+
+  const cuda::ContextPtr context_;
+  mutable std::mutex mutex_;  // of timing_
+  const std::unique_ptr<Timing> timing_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,140 @@
+#include "templates/cuda_device/modules.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include "layouts/base/error.h"
+#include "layouts/base/stable_hash.h"
+
+namespace tilesmith::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Compile(const std::string& text, const std::string& name, int compute) {
+  const Nvrtc& nvrtc = LoadedNvrtc();
+  const auto check = [&](int result) {
+    if (result != kSuccess)
+      throw Error(ErrorCode::kInternal, fmt::format("NVRTC on {}: {}", name, nvrtc.error_string(result)));
+  };
+  CompilationHandle program = nullptr;
+  check(nvrtc.create(&program, text.c_str(), "kernels.cu", 0, nullptr, nullptr));
+  const std::unique_ptr<CompilationHandle, int (*)(CompilationHandle*)> owner(&program, nvrtc.destroy);
+  const std::string arch = fmt::format("--gpu-architecture=sm_{}", compute);
+  const std::array<const char*, 2> options = {arch.c_str(), "--std=c++17"};
+  if (const int result = nvrtc.compile(program, static_cast<int>(options.size()), options.data());
+      result != kSuccess) {
+    size_t bytes = 0;
+    nvrtc.log_bytes(program, &bytes);
+    std::string log(bytes, '\0');
+    if (bytes > 0) nvrtc.log(program, log.data());
+    throw Error(ErrorCode::kInternal,
+                fmt::format("NVRTC on {}: {}: {}", name, nvrtc.error_string(result), log.substr(0, 2000)));
+  }
+  size_t bytes = 0;
+  check(nvrtc.cubin_bytes(program, &bytes));
+  std::string cubin(bytes, '\0');
+  check(nvrtc.cubin(program, cubin.data()));
+  return cubin;
+}
+
+// Of all that the result depends on.
+std::string KeyOf(const std::string& text, int compute) {
+  int major = 0, minor = 0;
+  LoadedNvrtc().version(&major, &minor);
+  StableHash hash, backwards;
+  for (StableHash* one : {&hash, &backwards})
+    for (const int64_t value : {compute, major, minor}) one->Add(value);
+  hash.Add(text);
+  backwards.Add(std::string(text.rbegin(), text.rend()));
+  return fmt::format("{:016x}{:016x}", hash.value(), backwards.value());
+}
+
+std::optional<fs::path> KeptFolder() {
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return fs::path(cache) / "tilesmith" / "cubins";
+  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "tilesmith" / "cubins";
+  return std::nullopt;
+}
+
+std::string ReadFile(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return std::move(text).str();
+}
+
+// Whole or not at all; a folder that cannot be written keeps nothing.
+void Keep(const fs::path& path, const std::string& cubin) {
+  std::error_code ignored;
+  fs::create_directories(path.parent_path(), ignored);
+  const fs::path begun = fmt::format("{}.{}", path.string(), getpid());
+  std::ofstream file(begun, std::ios::binary);
+  if (file.write(cubin.data(), static_cast<std::streamsize>(cubin.size())).flush())
+    fs::rename(begun, path, ignored);
+  else
+    fs::remove(begun, ignored);
+}
+
+std::string CubinOf(const std::string& text, const std::string& name, int compute, const std::string& key) {
+  const std::optional<fs::path> folder = KeptFolder();
+  if (folder) {
+    if (std::string kept = ReadFile(*folder / key); !kept.empty()) return kept;
+  }
+  std::string cubin = Compile(text, name, compute);
+  if (folder) Keep(*folder / key, cubin);
+  return cubin;
+}
+
+}  // namespace
+
+Module::Module(ContextPtr context, const std::string& cubin, const std::string& name)
+    : context_(std::move(context)), name_(name) {
+  context_->MakeCurrent();
+  context_->driver().Check(context_->driver().module_load(&handle_, cubin.data()), "loading " + name_);
+}
+
+Module::~Module() {
+  context_->TryMakeCurrent();
+  context_->driver().module_unload(handle_);
+}
+
+FunctionHandle Module::Function(const std::string& function, int64_t shared_bytes) const {
+  const std::string doing = fmt::format("function {} of {}", function, name_);
+  const Driver& driver = context_->driver();
+  context_->MakeCurrent();
+  FunctionHandle handle = nullptr;
+  driver.Check(driver.module_function(&handle, handle_, function.c_str()), doing);
+  constexpr int64_t kWithoutAsking = 48 << 10;
+  if (shared_bytes > kWithoutAsking) {
+    driver.Check(driver.function_set(handle, kDynamicSharedBytes, static_cast<int>(shared_bytes)),
+                 fmt::format("{} bytes of shared memory for {}", shared_bytes, doing));
+  }
+  return handle;
+}
+
+std::shared_ptr<const Module> CompiledModule(const ContextPtr& context, const std::string& text,
+                                             const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const Module>> loaded;
+  const std::string key = KeyOf(text, context->target().compute);
+  {
+    const std::lock_guard lock(mutex);
+    if (auto known = loaded[key].lock()) return known;
+  }
+  auto compiled = std::make_shared<const Module>(context, CubinOf(text, name, context->target().compute, key), name);
+  const std::lock_guard lock(mutex);
+  std::erase_if(loaded, [](const auto& entry) { return entry.second.expired(); });
+  loaded[key] = compiled;
+  return compiled;
+}
+
+}  // namespace tilesmith::cuda

@@ -1,0 +1,35 @@
+// Compiled texts of CUDA programs: by NVRTC, once for each text and kind of GPU. What was compiled before lies
+// in the folder tilesmith/cubins of $XDG_CACHE_HOME or ~/.cache, by hash; without either folder nothing is kept.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "templates/cuda_device/context.h"
+
+namespace tilesmith::cuda {
+
+// Loaded code. Immutable.
+class Module {
+ public:
+  // Throws Error(kEnvironment) naming `name`.
+  Module(ContextPtr context, const std::string& cubin, const std::string& name);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // May use so much dynamic shared memory. Throws Error(kEnvironment) naming function and program.
+  FunctionHandle Function(const std::string& function, int64_t shared_bytes) const;
+
+ private:
+  const ContextPtr context_;
+  const std::string name_;
+  ModuleHandle handle_ = nullptr;
+};
+
+// What the text compiles to; the process has one of each text at a time. `name` is for people. Throws
+// Error(kInternal) with what the compiler says. Thread-safe, several at a time.
+std::shared_ptr<const Module> CompiledModule(const ContextPtr& context, const std::string& text,
+                                             const std::string& name);
+
+}  // namespace tilesmith::cuda

@@ -1,0 +1,202 @@
+#include "templates/cuda_device/op_programs.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
+
+#include "layouts/base/sizes.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/movement/concat.h"
+#include "ops/pool/pool.h"
+#include "templates/cuda/limits.h"
+#include "templates/cuda/text.h"
+
+namespace tilesmith::cuda {
+namespace {
+
+constexpr int64_t kThreads = 256;  // THREADS of ops.cu and map.cu
+
+bool AreFloats(const KernelRequest& request) {
+  bool floats = request.layout.type() == DataType::kF32;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot)
+    floats = floats && request.InputType(slot) == DataType::kF32;
+  return floats;
+}
+
+// A program that is put together launch by launch. Numbers that do not fit an int make it none.
+class Builder {
+ public:
+  Builder(std::string name, std::string text) {
+    program_.name = std::move(name);
+    program_.text = std::move(text);
+  }
+
+  // A function on so many elements, reading these numbers in front of its weights.
+  void Launch(std::string function, Checked elements, std::span<const int64_t> numbers,
+              std::vector<CudaOperand> inputs) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    CudaLaunch launch;
+    launch.function = std::move(function);
+    launch.grid[0] = CeilDiv(elements.value(), kThreads);
+    launch.threads = kThreads;
+    launch.inputs = std::move(inputs);
+    launch.weights_byte = static_cast<int64_t>(program_.weights.size()) * kFloatBytes;
+    fits_ = fits_ && launch.grid[0] <= kMaxPositions &&
+            std::ranges::all_of(numbers, [](int64_t n) { return -kMost <= n && n <= kMost; });
+    for (const int64_t n : numbers) program_.weights.push_back(std::bit_cast<float>(static_cast<int32_t>(n)));
+    program_.launches.push_back(std::move(launch));
+  }
+  // Elements of an image, as kernels count them.
+  void NeedImage(Checked elements) { fits_ = fits_ && elements.value() <= kMaxPositions; }
+  void PadNumbers(size_t count) { program_.weights.resize(count); }
+  void Weights(const std::vector<float>& weights) {
+    program_.weights.insert(program_.weights.end(), weights.begin(), weights.end());
+  }
+
+  std::optional<CudaProgram> Take() {
+    return fits_ ? std::optional(std::move(program_)) : std::nullopt;
+  }
+
+ private:
+  CudaProgram program_;
+  bool fits_ = true;
+};
+
+std::string OpsText() { return ProgramText().File("ops.cu").Take(); }
+CudaOperand Input(size_t slot) { return {.slot = static_cast<int>(slot)}; }
+
+// Images, channels and pixels of a tensor that has more dimensions than four only in NCHW.
+struct Planes {
+  int64_t images = 1, channels = 1, pixels = 1;
+};
+Planes PlanesOf(const Shape& shape) {
+  Planes planes;
+  if (!shape.empty()) planes.images = shape[0];
+  if (shape.size() > 1) planes.channels = shape[1];
+  for (size_t i = 2; i < shape.size(); ++i) planes.pixels = (Checked(planes.pixels) * shape[i]).value();
+  return planes;
+}
+
+struct Moved {
+  Planes planes;
+  Layout from, to;
+  int64_t all_channels = 0;  // of the output
+  int64_t first = 0, count = 0;
+};
+void Move(Builder& builder, const Moved& m, size_t slot) {
+  const Planes& p = m.planes;
+  const int64_t in_block = m.from.BlockFor(p.channels), out_block = m.to.BlockFor(m.all_channels);
+  const int64_t numbers[] = {p.images, p.channels, p.pixels, in_block, out_block, m.first, m.count};
+  builder.NeedImage(Checked(m.to.PaddedChannels(m.all_channels)) * p.pixels);
+  builder.NeedImage(Checked(m.from.PaddedChannels(p.channels)) * p.pixels);
+  builder.Launch("move", Checked(p.images) * m.count * p.pixels, numbers, {Input(slot)});
+}
+
+// Of the channels; padding is behind the last input's.
+std::optional<CudaProgram> ConcatProgram(const ConcatOp& op, const KernelRequest& request) {
+  if (op.axis() != 1 || request.output.size() < 2) return std::nullopt;
+  Builder builder("Concat", OpsText());
+  const int64_t all = request.output[1];
+  int64_t first = 0;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
+    const Planes planes = PlanesOf(request.inputs[slot]);
+    const int64_t end = slot + 1 < request.inputs.size() ? first + planes.channels
+                                                         : request.layout.PaddedChannels(all);
+    Move(builder, {planes, request.layout, request.layout, all, first, end - first}, slot);
+    first += planes.channels;
+  }
+  return builder.Take();
+}
+
+std::optional<CudaProgram> PoolProgram(const PoolOp& op, const KernelRequest& request) {
+  const PoolWindow& w = op.window();
+  const Dims4 in = ToDims4(request.inputs[0]), out = ToDims4(request.output);
+  const int64_t padded = request.layout.PaddedChannels(in.c), block = request.layout.BlockFor(in.c);
+  const int64_t numbers[] = {in.n, in.c, padded, block, in.h,  in.w,   out.h,    out.w,
+                             w.kh, w.kw, w.sh,   w.sw,  w.dh,  w.dw,   w.top,    w.left,
+                             w.bottom, w.right, w.kind == PoolKind::kMax, w.count_include_pad};
+  Builder builder(std::string(op.Type()), OpsText());
+  // A tap's place in the padded input, and so in the input.
+  builder.NeedImage(Checked(in.h + w.top + w.bottom + w.kh * w.dh) * (in.w + w.left + w.right + w.kw * w.dw) * padded);
+  builder.NeedImage(Checked(padded) * out.h * out.w);
+  builder.Launch("pool", Checked(in.n) * padded * out.h * out.w, numbers, {Input(0)});
+  return builder.Take();
+}
+
+std::optional<CudaProgram> GlobalPoolProgram(const GlobalPoolOp& op, const KernelRequest& request) {
+  const Dims4 in = ToDims4(request.inputs[0]);
+  const int64_t padded = request.layout.PaddedChannels(in.c), pixels = (Checked(in.h) * in.w).value();
+  const int64_t numbers[] = {in.n,   in.c, padded, request.layout.BlockFor(in.c),
+                             pixels, op.kind() == PoolKind::kMax};
+  Builder builder(std::string(op.Type()), OpsText());
+  builder.NeedImage(Checked(padded) * pixels);
+  builder.Launch("global_pool", Checked(in.n) * padded, numbers, {Input(0)});
+  return builder.Take();
+}
+
+// Operands of fewer dimensions than the output's are left to the process.
+std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest& request) {
+  const Shape& output = request.output;
+  const auto same_rank = [&](const Shape& shape) { return shape.size() == output.size(); };
+  if (op.kind() == BinaryKind::kPow || output.size() > 4 || request.inputs.size() != 2 ||
+      !std::ranges::all_of(request.inputs, same_rank))
+    return std::nullopt;
+  const Dims4 out = ToDims4(output);
+  const int64_t padded = request.layout.PaddedChannels(out.c);
+  std::vector<int64_t> numbers = {static_cast<int64_t>(op.kind()), padded};
+  for (const Shape& shape : {output, request.inputs[0], request.inputs[1]}) {
+    const Dims4 dims = ToDims4(shape);
+    numbers.insert(numbers.end(), {dims.n, dims.c, dims.h, dims.w, request.layout.BlockFor(dims.c)});
+  }
+  Builder builder(std::string(op.Type()), OpsText());
+  builder.NeedImage(Checked(padded) * out.h * out.w);
+  builder.Launch("binary", Checked(out.n) * padded * out.h * out.w, numbers, {Input(0), Input(1)});
+  return builder.Take();
+}
+
+std::optional<CudaProgram> MapProgram(std::string name, const Activation& activation,
+                                      const ScaleShiftOp* scale_shift, const KernelRequest& request) {
+  constexpr size_t kNumbers = 8;  // in front of scale and shift in map.cu
+  ProgramText text;
+  text.Activate(activation).Constant("HAS_SCALE", scale_shift != nullptr).File("map.cu");
+  const Planes p = PlanesOf(request.output);
+  const int64_t padded = request.layout.PaddedChannels(p.channels);
+  const int64_t numbers[] = {p.images, p.channels, padded, p.pixels, request.layout.BlockFor(p.channels)};
+  Builder builder(std::move(name), text.Take());
+  builder.NeedImage(Checked(padded) * p.pixels);
+  builder.Launch("map", Checked(p.images) * padded * p.pixels, numbers, {Input(0)});
+  if (scale_shift != nullptr) {
+    builder.PadNumbers(kNumbers);
+    builder.Weights(scale_shift->scale());
+    builder.Weights(scale_shift->shift());
+  }
+  return builder.Take();
+}
+
+}  // namespace
+
+std::optional<CudaProgram> TransformProgram(const Shape& shape, const Layout& from, const Layout& to) {
+  if (from.type() != DataType::kF32 || to.type() != DataType::kF32) return std::nullopt;
+  const Planes planes = PlanesOf(shape);
+  Builder builder(from.ToString() + " -> " + to.ToString(), OpsText());
+  Move(builder, {planes, from, to, planes.channels, 0, to.PaddedChannels(planes.channels)}, 0);
+  return builder.Take();
+}
+
+std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request) {
+  if (!AreFloats(request)) return std::nullopt;
+  if (const auto* concat = dynamic_cast<const ConcatOp*>(&op)) return ConcatProgram(*concat, request);
+  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
+  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
+  if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) return BinaryProgram(*binary, request);
+  if (const auto* act = dynamic_cast<const ActivationOp*>(&op))
+    return MapProgram(std::string(op.Type()), act->activation(), nullptr, request);
+  if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&op))
+    return MapProgram("ScaleShift", scale->activation(), scale, request);
+  return std::nullopt;
+}
+
+}  // namespace tilesmith::cuda
