@@ -10,7 +10,8 @@ namespace tilesmith {
 namespace {
 
 [[noreturn]] void Unknown(ErrorCode code, std::string_view kind) {
-  throw Error(code, fmt::format("no device of kind \"{}\" here (known: {}, {})", kind, kCpuDevice, kCudaDevice));
+  throw Error(code,
+              fmt::format("no device of kind \"{}\" here (known: {}, {})", kind, kCpuDevice, kCudaDevice));
 }
 
 }  // namespace

@@ -158,7 +158,8 @@ class Walk {
     }
     executor_.RunStep(index);
     NodeValue& value = values_[step.node];
-    SeenMemory written(executor_.device(), step.output, step.output_memory.data, step.output_memory.batch_stride);
+    SeenMemory written(executor_.device(), step.output, step.output_memory.data,
+                       step.output_memory.batch_stride);
     const Tensor got = InLayout(ReadPlain(step.output, written.view()), value.value().layout());
     const Tensor bound =
         step.computes ? BoundOf(step, value) : ConversionBound(value.value(), MovedType(step));

@@ -261,6 +261,8 @@ void Executor::Run(std::span<const void* const> inputs, std::span<void* const> o
   impl_->Run();
 }
 
+void Executor::RunAgain() { impl_->stream->Run(impl_->steps, {}); }
+
 std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs,
                                            std::span<Tensor* const> outputs, int runs) {
   impl_->TakeTensors(inputs, outputs);

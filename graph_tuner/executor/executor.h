@@ -77,6 +77,10 @@ class Executor {
   // bytes, no output the same as another argument.
   void Run(std::span<const void* const> inputs, std::span<void* const> outputs);
 
+  // Once more on the tensors of the last run, on a device of its own memory on what was brought there then;
+  // the outputs stay there. What is computed lasts as long as this does.
+  void RunAgain();
+
   // Runs `runs` times with a clock read by thread 0 around every step.
   std::vector<StepProfile> Profile(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs,
                                    int runs);

@@ -122,6 +122,7 @@ class Owners {
 }  // namespace
 
 std::vector<double> CrossedBytes(const Program& program, std::span<const StepGrids> grids, int threads) {
+  if (threads == 1) return std::vector<double>(program.steps.size());
   return Owners(program, grids, threads).Count();
 }
 

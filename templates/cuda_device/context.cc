@@ -21,7 +21,8 @@ Context::Context(int ordinal) : driver_(LoadedDriver()) {
   target_.l2_bytes = Attribute(kL2Bytes);
   target_.compute = 10 * Attribute(kComputeMajor) + Attribute(kComputeMinor);
   text.fill(0);
-  driver_.Check(driver_.device_bus_id(text.data(), static_cast<int>(text.size() - 1), device_), "a GPU's bus");
+  driver_.Check(driver_.device_bus_id(text.data(), static_cast<int>(text.size() - 1), device_),
+                "a GPU's bus");
   bus_id_ = text.data();
 }
 

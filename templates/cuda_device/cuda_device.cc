@@ -27,7 +27,7 @@ Target DetectCuda() { return cuda::OpenContext()->target(); }
 // What times launches. One thread at a time.
 struct CudaDevice::Timing {
   explicit Timing(const cuda::ContextPtr& context)
-      : queue(context), begin(context), end(context), clock(context->bus_id()) {}
+      : queue(context), graphs(context, nullptr), begin(context), end(context), clock(context->bus_id()) {}
 
   void Evict() {
     const auto bytes = static_cast<size_t>(2 * std::max<int64_t>(queue.context().target().l2_bytes, 1));
@@ -36,38 +36,42 @@ struct CudaDevice::Timing {
                          "evicting the L2");
   }
 
-  // Of all of them.
-  double SecondsOfRuns(const Queued& kernel, const KernelArgs& args, int runs) {
+  double SecondsOfOne(const Queued& kernel, const KernelArgs& args) {
     begin.Record(queue);
-    for (int i = 0; i < runs; ++i) kernel.Enqueue(args, queue);
+    kernel.Enqueue(args, queue);
     end.Record(queue);
     queue.Wait(kernel.name());
     return end.SecondsSince(begin);
   }
 
-  // Enough of them that beginning and ending do not matter.
-  double SecondsOfOne(const Queued& kernel, const KernelArgs& args) {
+  // The mean of enough of them that beginning and ending do not matter.
+  double SecondsOfMany(const Kernel& kernel, const KernelArgs& args) {
     constexpr double kTogether = 200e-6, kMaxRuns = 32;
-    const double once = SecondsOfRuns(kernel, args, 1);
-    const int runs = static_cast<int>(std::clamp(kTogether / std::max(once, 1e-7), 1.0, kMaxRuns));
-    return runs == 1 ? once : SecondsOfRuns(kernel, args, runs) / runs;
+    const double once = SecondsOfOne(AsQueued(kernel), args);
+    const auto runs = static_cast<size_t>(std::clamp(kTogether / std::max(once, 1e-7), 1.0, kMaxRuns));
+    if (runs == 1) return once;
+    const Launch launch = {&kernel, {args.inputs.begin(), args.inputs.end()}, args.output, args.scratch};
+    const std::vector<Launch> program(runs, launch);
+    return graphs.SecondsOfGraph(program) / static_cast<double>(runs);
   }
 
-  double Seconds(const Queued& kernel, const KernelArgs& args) {
+  double Seconds(const Kernel& kernel, const KernelArgs& args) {
     queue.context().MakeCurrent();
-    if (!kernel.OnlyQueues()) return SecondsOf([&] { kernel.Enqueue(args, queue); });
+    const Queued& queued = AsQueued(kernel);
+    if (!queued.OnlyQueues()) return SecondsOf([&] { queued.Enqueue(args, queue); });
     const bool cold = std::exchange(evicted, false);
     constexpr int kAttempts = 3;
     double seconds = 0;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       if (cold && attempt > 0) Evict();
-      seconds = cold ? SecondsOfRuns(kernel, args, 1) : SecondsOfOne(kernel, args);
+      seconds = cold ? SecondsOfOne(queued, args) : SecondsOfMany(kernel, args);
       if (clock.IsFull()) break;
     }
     return seconds;
   }
 
   const cuda::Queue queue;
+  cuda::CudaStream graphs;
   const cuda::Event begin, end;
   cuda::ClockWatch clock;
   DeviceMemory flushed;
@@ -77,9 +81,9 @@ struct CudaDevice::Timing {
 CudaDevice::CudaDevice(const Target& target)
     : Device(target, 1), context_(cuda::OpenContext()), timing_(std::make_unique<Timing>(context_)) {
   if (SameMachine(target, context_->target())) return;
-  throw Error(ErrorCode::kEnvironment, fmt::format("the first GPU is {} ({}), asked for {} ({})",
-                                                   context_->target().model, context_->target().compute,
-                                                   target.model, target.compute));
+  throw Error(ErrorCode::kEnvironment,
+              fmt::format("the first GPU is {} ({}), asked for {} ({})", context_->target().model,
+                          context_->target().compute, target.model, target.compute));
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -112,7 +116,9 @@ std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& r
 std::unique_ptr<ConvKernel> CudaDevice::BuildConv(const ConvTemplate& conv_template,
                                                   const ConvWorkload& workload, const Config& config,
                                                   const ConvWeights& weights) const {
-  return cuda::LoadConv(context_, conv_template.Build(workload, config, target(), weights));
+  std::string name =
+      fmt::format("{} {} of {}", conv_template.Name(), config.ToString(), WorkloadToString(workload));
+  return cuda::LoadConv(context_, conv_template.Build(workload, config, target(), weights), std::move(name));
 }
 
 std::unique_ptr<Kernel> CudaDevice::BuildTransform(const Shape& shape, const Layout& from,
@@ -138,7 +144,7 @@ std::unique_ptr<Stream> CudaDevice::NewStream(const StopFlag* stop) const {
 
 double CudaDevice::Time(const Kernel& kernel, const KernelArgs& args) const {
   const std::lock_guard lock(mutex_);
-  return timing_->Seconds(AsQueued(kernel), args);
+  return timing_->Seconds(kernel, args);
 }
 
 std::function<double()> CudaDevice::AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,

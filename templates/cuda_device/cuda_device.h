@@ -36,8 +36,9 @@ class CudaDevice final : public Device {
 
   // A CudaStream.
   std::unique_ptr<Stream> NewStream(const StopFlag* stop) const override;
-  // Between two events of the GPU: the mean of some launches in a row; right after Evict, one launch, which
-  // was queued before the eviction was over. While the clock is below what it was, up to twice again.
+  // Between two events of the GPU: the mean of some launches in a graph, whose number depends on how long the
+  // first takes; right after Evict, of one launch, which is queued before the eviction is over. While the
+  // clock is below what it was, up to twice again.
   double Time(const Kernel& kernel, const KernelArgs& args) const override;
   // Behind launches of its own, which leave its tensors in the L2 where they fit.
   std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,

@@ -1,23 +1,28 @@
 #include "templates/cuda_device/cuda_stream.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "templates/cuda_device/kernels.h"
 
 namespace tilesmith::cuda {
 namespace {
 
+uint64_t IdOf(const Launch& launch) { return AsQueued(*launch.kernel).id(); }
+
+// But for the kernel.
 bool SameLaunch(const Launch& a, const Launch& b) {
   const auto same_input = [](const InputView& x, const InputView& y) {
     return x.data == y.data && x.batch_stride == y.batch_stride;
   };
-  return a.kernel == b.kernel && a.scratch == b.scratch && a.output.data == b.output.data &&
-         a.output.batch_stride == b.output.batch_stride &&
-         std::ranges::equal(a.inputs, b.inputs, same_input);
+  return a.scratch == b.scratch && a.output.data == b.output.data &&
+         a.output.batch_stride == b.output.batch_stride && std::ranges::equal(a.inputs, b.inputs, same_input);
 }
 
 std::string NameOf(std::span<const Launch> program) {
-  return program.size() == 1 ? AsQueued(*program[0].kernel).name() : "one of a network's kernels";
+  const bool alone =
+      std::ranges::all_of(program, [&](const Launch& launch) { return launch.kernel == program[0].kernel; });
+  return alone && !program.empty() ? AsQueued(*program[0].kernel).name() : "one of a network's kernels";
 }
 
 }  // namespace
@@ -29,6 +34,7 @@ CudaStream::~CudaStream() { Forget(); }
 
 void CudaStream::Forget() noexcept {
   recorded_.clear();
+  recorded_ids_.clear();
   if (graph_ == nullptr) return;
   context_->TryMakeCurrent();
   context_->driver().graph_exec_destroy(graph_);
@@ -36,7 +42,8 @@ void CudaStream::Forget() noexcept {
 }
 
 bool CudaStream::IsRecorded(std::span<const Launch> program) const {
-  return graph_ != nullptr && std::ranges::equal(program, recorded_, SameLaunch);
+  return graph_ != nullptr && std::ranges::equal(program, recorded_, SameLaunch) &&
+         std::ranges::equal(program, recorded_ids_, {}, IdOf);
 }
 
 void CudaStream::Record(std::span<const Launch> program) {
@@ -56,6 +63,11 @@ void CudaStream::Record(std::span<const Launch> program) {
   driver.graph_destroy(graph);
   driver.Check(result, "making a graph ready");
   recorded_.assign(program.begin(), program.end());
+  std::ranges::transform(program, std::back_inserter(recorded_ids_), IdOf);
+}
+
+void CudaStream::LaunchGraph() const {
+  context_->driver().Check(context_->driver().graph_launch(graph_, queue_.handle()), "launching a graph");
 }
 
 void CudaStream::Enqueue(std::span<const Launch> program, std::span<const Event> events) const {
@@ -76,7 +88,7 @@ void CudaStream::Run(std::span<const Launch> program, std::span<double> seconds)
         program, [](const Launch& launch) { return AsQueued(*launch.kernel).OnlyQueues(); });
     if (queues && program.size() > 1) {
       if (!IsRecorded(program)) Record(program);
-      context_->driver().Check(context_->driver().graph_launch(graph_, queue_.handle()), "launching a graph");
+      LaunchGraph();
     } else {
       Enqueue(program, {});
     }
@@ -88,6 +100,18 @@ void CudaStream::Run(std::span<const Launch> program, std::span<double> seconds)
   Enqueue(program, events);
   queue_.Wait(NameOf(program));
   for (size_t i = 0; i < program.size(); ++i) seconds[i] = events[i + 1].SecondsSince(events[i]);
+}
+
+double CudaStream::SecondsOfGraph(std::span<const Launch> program) {
+  context_->MakeCurrent();
+  while (events_.size() < 2) events_.emplace_back(context_);
+  if (!IsRecorded(program)) Record(program);
+  LaunchGraph();
+  events_[0].Record(queue_);
+  LaunchGraph();
+  events_[1].Record(queue_);
+  queue_.Wait(NameOf(program));
+  return events_[1].SecondsSince(events_[0]);
 }
 
 }  // namespace tilesmith::cuda

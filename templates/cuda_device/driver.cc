@@ -28,7 +28,8 @@ void* Load(std::string_view what, const std::vector<std::string>& names) {
 template <typename Function>
 void Find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) Fail(fmt::format("a CUDA device needs {}, which the installed library lacks", name));
+  if (function == nullptr)
+    Fail(fmt::format("a CUDA device needs {}, which the installed library lacks", name));
 }
 
 Driver LoadDriver() {
@@ -76,9 +77,8 @@ Driver LoadDriver() {
 }
 
 Nvrtc LoadNvrtc() {
-  void* const library =
-      Load("NVRTC", {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                     "/usr/local/cuda/lib64/libnvrtc.so"});
+  void* const library = Load("NVRTC", {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+                                       "/usr/local/cuda/lib64/libnvrtc.so"});
   Nvrtc n;
   Find(library, "nvrtcGetErrorString", n.error_string);
   Find(library, "nvrtcVersion", n.version);

@@ -1,5 +1,6 @@
-// The CUDA driver's and NVRTC's functions, loaded when a GPU is asked for, so that neither building nor running
-// needs either where there is none. Types and values as in NVIDIA's documentation of the driver API and NVRTC.
+// The CUDA driver's and NVRTC's functions, loaded when a GPU is asked for, so that neither building nor
+// running needs either where there is none. Types and values as in NVIDIA's documentation of the driver API
+// and NVRTC.
 #pragma once
 
 #include <cstddef>

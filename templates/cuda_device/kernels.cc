@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
@@ -16,8 +17,9 @@ namespace {
 
 class DeviceConv final : public ConvKernel, public Queued {
  public:
-  DeviceConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built)
-      : built_(std::move(built)), program_(context, dynamic_cast<const CudaConv&>(*built_).program()) {}
+  DeviceConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built, std::string name)
+      : built_(std::move(built)),
+        program_(context, dynamic_cast<const CudaConv&>(*built_).program(), std::move(name)) {}
 
   int64_t Tasks(int) const override { return 1; }
   void Run(const KernelArgs&, int, TaskRange) const override { RunsOnDeviceOnly(name()); }
@@ -35,7 +37,7 @@ class DeviceConv final : public ConvKernel, public Queued {
 class DeviceOp final : public Kernel, public Queued {
  public:
   DeviceOp(const ContextPtr& context, const CudaProgram& program)
-      : scratch_bytes_(program.scratch_bytes), program_(context, program) {}
+      : scratch_bytes_(program.scratch_bytes), program_(context, program, program.name) {}
 
   int64_t Tasks(int) const override { return 1; }
   void Run(const KernelArgs&, int, TaskRange) const override { RunsOnDeviceOnly(name()); }
@@ -57,10 +59,10 @@ class DeviceCopy final : public Kernel, public Queued {
   void Enqueue(const KernelArgs& args, const Queue& queue) const override {
     queue.context().MakeCurrent();
     for (int64_t n = 0; n < images_ && image_bytes_ > 0; ++n) {
-      queue.driver().Check(
-          queue.driver().copy(Address(args.output.image<std::byte>(n)),
-                              Address(args.inputs[0].image<std::byte>(n)), size_t(image_bytes_), queue.handle()),
-          name_);
+      queue.driver().Check(queue.driver().copy(Address(args.output.image<std::byte>(n)),
+                                               Address(args.inputs[0].image<std::byte>(n)),
+                                               size_t(image_bytes_), queue.handle()),
+                           name_);
     }
   }
   const std::string& name() const override { return name_; }
@@ -119,18 +121,24 @@ class InProcess final : public Kernel, public Queued {
 
 }  // namespace
 
+Queued::Queued()
+    : id_([] {
+        static std::atomic<uint64_t> last{0};
+        return ++last;
+      }()) {}
+
 const Queued& AsQueued(const Kernel& kernel) {
   const auto* queued = dynamic_cast<const Queued*>(&kernel);
   TILESMITH_CHECK(queued != nullptr, "a kernel of another device");
   return *queued;
 }
 
-LoadedProgram::LoadedProgram(const ContextPtr& context, const CudaProgram& program)
-    : name_(program.name),
+LoadedProgram::LoadedProgram(const ContextPtr& context, const CudaProgram& program, std::string name)
+    : name_(std::move(name)),
       launches_(program.launches),
       input_alignment_(program.input_alignment),
       output_alignment_(program.output_alignment),
-      module_(CompiledModule(context, program.text, program.name)) {
+      module_(CompiledModule(context, program.text, name_)) {
   for (const CudaLaunch& launch : launches_)
     functions_.push_back(module_->Function(launch.function, launch.shared_bytes));
   const auto bytes = std::as_bytes(std::span(program.weights));
@@ -168,8 +176,9 @@ void LoadedProgram::Enqueue(const KernelArgs& args, const Queue& queue) const {
   }
 }
 
-std::unique_ptr<ConvKernel> LoadConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built) {
-  return std::make_unique<DeviceConv>(context, std::move(built));
+std::unique_ptr<ConvKernel> LoadConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built,
+                                     std::string name) {
+  return std::make_unique<DeviceConv>(context, std::move(built), std::move(name));
 }
 
 std::unique_ptr<Kernel> LoadOp(const ContextPtr& context, const CudaProgram& program) {

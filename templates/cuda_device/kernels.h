@@ -1,6 +1,7 @@
 // What the device's kernels are: something that puts work on a queue.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,13 +18,22 @@ namespace tilesmith::cuda {
 
 class Queued {
  public:
+  Queued();
   virtual ~Queued() = default;
+  Queued(const Queued&) = delete;
+  Queued& operator=(const Queued&) = delete;
+
+  // Of no other one of the process, of those that are gone neither.
+  uint64_t id() const { return id_; }
   // All memory in `args` is the GPU's. Returns before it is done, where OnlyQueues. Thread-safe. Throws
   // Error(kEnvironment) and DeviceLost naming the kernel.
   virtual void Enqueue(const KernelArgs& args, const Queue& queue) const = 0;
   // Whether nothing but the queue's order matters, so that a graph can record it.
   virtual bool OnlyQueues() const { return true; }
   virtual const std::string& name() const = 0;
+
+ private:
+  const uint64_t id_;
 };
 
 // Precondition: this folder built it.
@@ -32,8 +42,8 @@ const Queued& AsQueued(const Kernel& kernel);
 // A program whose text is compiled and whose weights are on the GPU. Immutable.
 class LoadedProgram {
  public:
-  // Errors as CompiledModule's.
-  LoadedProgram(const ContextPtr& context, const CudaProgram& program);
+  // `name` is for people. Errors as CompiledModule's.
+  LoadedProgram(const ContextPtr& context, const CudaProgram& program, std::string name);
   void Enqueue(const KernelArgs& args, const Queue& queue) const;
   const std::string& name() const { return name_; }
 
@@ -48,8 +58,9 @@ class LoadedProgram {
   DeviceMemory weights_;
 };
 
-// What a CUDA template has built, loaded. Precondition: it is a CudaConv.
-std::unique_ptr<ConvKernel> LoadConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built);
+// What a CUDA template has built, loaded. `name` is for people. Precondition: it is a CudaConv.
+std::unique_ptr<ConvKernel> LoadConv(const ContextPtr& context, std::unique_ptr<ConvKernel> built,
+                                     std::string name);
 std::unique_ptr<Kernel> LoadOp(const ContextPtr& context, const CudaProgram& program);
 // One input, one output: as Device::BuildCopy.
 std::unique_ptr<Kernel> MakeDeviceCopy(int64_t images, int64_t image_bytes);

@@ -130,7 +130,8 @@ std::shared_ptr<const Module> CompiledModule(const ContextPtr& context, const st
     const std::lock_guard lock(mutex);
     if (auto known = loaded[key].lock()) return known;
   }
-  auto compiled = std::make_shared<const Module>(context, CubinOf(text, name, context->target().compute, key), name);
+  auto compiled =
+      std::make_shared<const Module>(context, CubinOf(text, name, context->target().compute, key), name);
   const std::lock_guard lock(mutex);
   std::erase_if(loaded, [](const auto& entry) { return entry.second.expired(); });
   loaded[key] = compiled;

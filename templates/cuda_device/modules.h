@@ -1,5 +1,6 @@
-// Compiled texts of CUDA programs: by NVRTC, once for each text and kind of GPU. What was compiled before lies
-// in the folder tilesmith/cubins of $XDG_CACHE_HOME or ~/.cache, by hash; without either folder nothing is kept.
+// Compiled texts of CUDA programs: by NVRTC, once for each text and kind of GPU. What was compiled before
+// lies in the folder tilesmith/cubins of $XDG_CACHE_HOME or ~/.cache, by hash; without either folder nothing
+// is kept.
 #pragma once
 
 #include <memory>

@@ -56,9 +56,7 @@ class Builder {
     program_.weights.insert(program_.weights.end(), weights.begin(), weights.end());
   }
 
-  std::optional<CudaProgram> Take() {
-    return fits_ ? std::optional(std::move(program_)) : std::nullopt;
-  }
+  std::optional<CudaProgram> Take() { return fits_ ? std::optional(std::move(program_)) : std::nullopt; }
 
  private:
   CudaProgram program_;
@@ -103,8 +101,8 @@ std::optional<CudaProgram> ConcatProgram(const ConcatOp& op, const KernelRequest
   int64_t first = 0;
   for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
     const Planes planes = PlanesOf(request.inputs[slot]);
-    const int64_t end = slot + 1 < request.inputs.size() ? first + planes.channels
-                                                         : request.layout.PaddedChannels(all);
+    const int64_t end =
+        slot + 1 < request.inputs.size() ? first + planes.channels : request.layout.PaddedChannels(all);
     Move(builder, {planes, request.layout, request.layout, all, first, end - first}, slot);
     first += planes.channels;
   }
@@ -115,12 +113,30 @@ std::optional<CudaProgram> PoolProgram(const PoolOp& op, const KernelRequest& re
   const PoolWindow& w = op.window();
   const Dims4 in = ToDims4(request.inputs[0]), out = ToDims4(request.output);
   const int64_t padded = request.layout.PaddedChannels(in.c), block = request.layout.BlockFor(in.c);
-  const int64_t numbers[] = {in.n, in.c, padded, block, in.h,  in.w,   out.h,    out.w,
-                             w.kh, w.kw, w.sh,   w.sw,  w.dh,  w.dw,   w.top,    w.left,
-                             w.bottom, w.right, w.kind == PoolKind::kMax, w.count_include_pad};
+  const int64_t numbers[] = {in.n,
+                             in.c,
+                             padded,
+                             block,
+                             in.h,
+                             in.w,
+                             out.h,
+                             out.w,
+                             w.kh,
+                             w.kw,
+                             w.sh,
+                             w.sw,
+                             w.dh,
+                             w.dw,
+                             w.top,
+                             w.left,
+                             w.bottom,
+                             w.right,
+                             w.kind == PoolKind::kMax,
+                             w.count_include_pad};
   Builder builder(std::string(op.Type()), OpsText());
   // A tap's place in the padded input, and so in the input.
-  builder.NeedImage(Checked(in.h + w.top + w.bottom + w.kh * w.dh) * (in.w + w.left + w.right + w.kw * w.dw) * padded);
+  builder.NeedImage(Checked(in.h + w.top + w.bottom + w.kh * w.dh) * (in.w + w.left + w.right + w.kw * w.dw) *
+                    padded);
   builder.NeedImage(Checked(padded) * out.h * out.w);
   builder.Launch("pool", Checked(in.n) * padded * out.h * out.w, numbers, {Input(0)});
   return builder.Take();
@@ -129,8 +145,8 @@ std::optional<CudaProgram> PoolProgram(const PoolOp& op, const KernelRequest& re
 std::optional<CudaProgram> GlobalPoolProgram(const GlobalPoolOp& op, const KernelRequest& request) {
   const Dims4 in = ToDims4(request.inputs[0]);
   const int64_t padded = request.layout.PaddedChannels(in.c), pixels = (Checked(in.h) * in.w).value();
-  const int64_t numbers[] = {in.n,   in.c, padded, request.layout.BlockFor(in.c),
-                             pixels, op.kind() == PoolKind::kMax};
+  const int64_t numbers[] = {
+      in.n, in.c, padded, request.layout.BlockFor(in.c), pixels, op.kind() == PoolKind::kMax};
   Builder builder(std::string(op.Type()), OpsText());
   builder.NeedImage(Checked(padded) * pixels);
   builder.Launch("global_pool", Checked(in.n) * padded, numbers, {Input(0)});

@@ -1,7 +1,7 @@
 // A device computes: it has memory, builds kernels, runs them and times them. Tuner, executor and costs go
 // through this interface; what a device is made of (cores, caches, instructions) only its own folder knows.
-// There are this process's cores (templates/cpu_device) and NVIDIA GPUs (templates/cuda_device). Another one is
-// a folder like these, lines in templates/device_list.cc, and templates that say they are for it
+// There are this process's cores (templates/cpu_device) and NVIDIA GPUs (templates/cuda_device). Another one
+// is a folder like these, lines in templates/device_list.cc, and templates that say they are for it
 // (ConvTemplate::DeviceKind).
 #pragma once
 

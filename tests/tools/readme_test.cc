@@ -22,8 +22,8 @@ const fs::path kRoot = TILESMITH_SOURCE_DIR;
 
 // Other programs in the pages' blocks, which this test does not run: tools/check runs this very test,
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
-// tools/bench-networks and tools/results/pages have tests of their own (scripts_test.cc), and so has the
-// fuzzer.
+// tools/bench-networks, tools/results/pages and tools/gpu-check have tests of their own (scripts_test.cc,
+// cuda_test.cc), and so has the fuzzer.
 const std::vector<std::string> kNotRun{"git ",
                                        "cd ",
                                        "tools/quickstart",
@@ -43,6 +43,7 @@ const std::vector<std::string> kNotRun{"git ",
                                        "tools/docs",
                                        "tools/json/check",
                                        "tools/package",
+                                       "tools/gpu-check",
                                        "tools/ort/fetch",
                                        "tools/compare-nodes",
                                        "pip ",

@@ -27,7 +27,7 @@ TEST(ScriptsTest, AllParse) {
 TEST(ScriptsTest, HelpAndUnknownArguments) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
                            "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures",
-                           "tools/package", "tools/ort/fetch", "tools/compare-nodes"}) {
+                           "tools/package", "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));

@@ -79,6 +79,12 @@ Target ChosenTarget(const MachineOptions& options) {
   return options.target == kCpuDevice ? CappedCpu(options.max_isa) : DetectTarget(KindOf(options.target));
 }
 
+void RequireCpu(const DevicePtr& machine, std::string_view what) {
+  const std::string& device = machine->target().device;
+  if (device != kCpuDevice)
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for the target cpu, not {}", what, device));
+}
+
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target) {
   if (target.device != kCpuDevice) worker.insert(worker.end(), {"--target", target.device});
   return worker;

@@ -25,14 +25,16 @@ void DeclareMachineOptions(Args& args, MachineOptions* options);
 void DeclareTarget(Args& args, std::string* target);
 
 // Detects the CPU and caps it, oneDNN included, or opens another device. Throws Error(kUsage) for an unknown
-// target, ISA or wait, and for more threads than cores: they would only take turns, and every barrier would wait
-// for a time slice; Error(kEnvironment) where there is no such device. A device with a number is chosen by
-// CUDA_VISIBLE_DEVICES, which processes started later have, too.
+// target, ISA or wait, and for more threads than cores: they would only take turns, and every barrier would
+// wait for a time slice; Error(kEnvironment) where there is no such device. A device with a number is chosen
+// by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
 Target CappedCpu(const std::string& max_isa);
 // The same of any target.
 Target ChosenTarget(const MachineOptions& options);
+// Throws Error(kUsage) naming what is done on CPUs only, where this is none.
+void RequireCpu(const DevicePtr& machine, std::string_view what);
 // A measuring worker's command line, told for which device it is to measure.
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target);
 // The rest of a computing command: the team is pinned and oneDNN told the thread count. On destruction the

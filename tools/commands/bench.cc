@@ -59,6 +59,7 @@ class BenchCommand : public Command {
     RequireWritable(csv_path_);
     RequireWritable(save_path_);
     request_.machine = OpenMachine(machine_options_);
+    RequireCpu(request_.machine, Name());
     if (transforms_) return RunTransforms();
     CatchInterrupts();
     if (!sweep_.empty() || streams_.streams > 0) return RunSweep();

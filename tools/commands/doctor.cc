@@ -24,6 +24,7 @@ class DoctorCommand : public Command {
 
   int Run() override {
     const DevicePtr machine = OpenMachine(machine_options_);
+    RequireCpu(machine, Name());
     const PinnedTeam team(machine);
     Report report;
     Table& table = report.AddTable(

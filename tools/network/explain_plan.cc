@@ -178,6 +178,7 @@ class Explainer {
     if (tries.cold_weights) command += " --conditions cold";
     if (machine.threads > 0) command += fmt::format(" --threads {}", machine.threads);
     if (!machine.max_isa.empty()) command += " --max-isa " + machine.max_isa;
+    if (machine.target != kCpuDevice) command += " --target " + machine.target;
     return command;
   }
 

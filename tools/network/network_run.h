@@ -28,6 +28,8 @@ class NetworkRun {
 
   // All of these throw Error(kInterrupted) when they are stopped, at the next stage of the network.
   void Run();
+  // Once more, without moving inputs and outputs (Executor::RunAgain).
+  void RunAgain() { executor_.RunAgain(); }
   // An untimed run, then `runs` timed ones, each followed by `between(how many there are)`. Stopped with at
   // least one run timed, it returns those there are.
   RunTimes Time(int64_t runs, const std::function<void(size_t)>& between = {});

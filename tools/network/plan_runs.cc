@@ -42,7 +42,7 @@ Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const Core
   run.Run();
   const double begin = NowSeconds();
   const auto plain = TakePlacedSamples(
-      placement, [&] { return SecondsOf([&] { run.Run(); }); },
+      placement, [&] { return SecondsOf([&] { run.RunAgain(); }); },
       [&](size_t taken) { return taken < kMinRuns || NowSeconds() - begin < seconds / 2; });
   Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
   const double profiled = std::clamp(seconds / 2 / turn.seconds, double(kMinRuns), double(kMaxProfiledRuns));

@@ -18,6 +18,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
+#include "tools/cli/machine.h"
 #include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
@@ -82,6 +83,7 @@ double StreamTimes::LatencyQuantile(double fraction) const {
 
 OpenStream OpenNetwork(const Graph& graph, const Plan& plan, const DevicePtr& machine,
                        std::span<const Tensor> inputs, const StopFlag* stop) {
+  RequireCpu(machine, "--streams");
   return [&graph, ends = plan.ends, inputs, stop, network = CompileNetwork(graph, plan, machine, stop)] {
     struct Session {
       Executor executor;

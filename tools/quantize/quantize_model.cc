@@ -44,6 +44,7 @@ class ModelQuantizer {
   }
 
   QuantizedModel Quantize() {
+    RequireCpu(machine_, "quantize");
     const PinnedTeam team(machine_);
     Calibrate();
     const QdqFile written = model_.Write(quantizers_, Metadata());

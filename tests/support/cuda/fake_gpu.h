@@ -1,5 +1,5 @@
-// A GPU that every test has: templates/cuda_device finds the fake driver and compiler (fake_driver) in the place
-// of NVIDIA's.
+// A GPU that every test has: templates/cuda_device finds the fake driver and compiler (fake_driver) in the
+// place of NVIDIA's.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,7 +13,8 @@
 
 namespace tilesmith {
 
-// What a program started with these finds instead of NVIDIA's libraries. What was compiled is kept in the build.
+// What a program started with these finds instead of NVIDIA's libraries. What was compiled is kept in the
+// build.
 inline std::vector<std::string> FakeGpuEnvironment() {
   return {"LD_LIBRARY_PATH=" TILESMITH_FAKE_CUDA, "XDG_CACHE_HOME=" TILESMITH_FAKE_CUDA};
 }

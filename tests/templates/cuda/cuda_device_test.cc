@@ -1,5 +1,5 @@
-// The CUDA device on a fake driver: its ops against their references in every layout, memory, streams, timing,
-// and what is compiled.
+// The CUDA device on a fake driver: its ops against their references in every layout, memory, streams,
+// timing, and what is compiled.
 #include "templates/cuda_device/cuda_device.h"
 
 #include <fmt/format.h>
@@ -37,8 +37,19 @@ struct OpCase {
 };
 
 PoolWindow Window(PoolKind kind, bool ceil, bool include_pad) {
-  return {.kind = kind, .kh = 3, .kw = 2, .sh = 2, .sw = 1, .dh = 1, .dw = 2, .top = 1, .left = 2, .bottom = 2,
-          .right = 1, .ceil_mode = ceil, .count_include_pad = include_pad};
+  return {.kind = kind,
+          .kh = 3,
+          .kw = 2,
+          .sh = 2,
+          .sw = 1,
+          .dh = 1,
+          .dw = 2,
+          .top = 1,
+          .left = 2,
+          .bottom = 2,
+          .right = 1,
+          .ceil_mode = ceil,
+          .count_include_pad = include_pad};
 }
 
 std::vector<OpCase> Cases() {
@@ -55,9 +66,11 @@ std::vector<OpCase> Cases() {
       {"global_max", std::make_shared<GlobalPoolOp>(PoolKind::kMax, false), {image}},
       {"clip", activation(ActivationKind::kClip, -0.2f, 0.3f), {image}},
       {"sigmoid", activation(ActivationKind::kSigmoid), {image}},
-      {"scale", std::make_shared<ScaleShiftOp>(std::vector<float>{1, -2, 3, 0.5f, 0, 7},
-                                               std::vector<float>{0, 1, -1, 2, 0.25f, 3},
-                                               Activation{ActivationKind::kLeakyRelu, 0.1f, 0}), {image}},
+      {"scale",
+       std::make_shared<ScaleShiftOp>(std::vector<float>{1, -2, 3, 0.5f, 0, 7},
+                                      std::vector<float>{0, 1, -1, 2, 0.25f, 3},
+                                      Activation{ActivationKind::kLeakyRelu, 0.1f, 0}),
+       {image}},
       {"add", binary(BinaryKind::kAdd), {image, image}},
       {"subtract_channels", binary(BinaryKind::kSub), {{2, 6, 1, 1}, image}},
       {"multiply_plane", binary(BinaryKind::kMul), {image, {1, 1, 7, 5}}},
@@ -93,7 +106,8 @@ struct There {
 };
 
 // Runs a kernel on the device, and brings back what it wrote; checks that nothing else was.
-Tensor RunThere(const Device& device, const Kernel& kernel, const std::vector<Tensor>& inputs, Tensor result) {
+Tensor RunThere(const Device& device, const Kernel& kernel, const std::vector<Tensor>& inputs,
+                Tensor result) {
   std::vector<There> there;
   Launch launch{.kernel = &kernel, .inputs = {}, .output = {}};
   for (const Tensor& input : inputs) {
@@ -157,7 +171,8 @@ TEST(CudaDevice, OpsDoWhatReferencesDoInEveryLayout) {
 
 TEST(CudaDevice, TransformsAndCopies) {
   const DevicePtr device = OpenFakeGpu();
-  const std::vector<Layout> layouts = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(4), Layout::Blocked(16)};
+  const std::vector<Layout> layouts = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(4),
+                                       Layout::Blocked(16)};
   const Tensor plain = Filled({2, 7, 3, 5}, 1);
   for (const Layout& from : layouts) {
     const Tensor input = from.is_nchw() ? plain : TransformGeneric(plain, from);
@@ -183,8 +198,8 @@ TEST(CudaDevice, KeepsNansAsReferencesDo) {
   inputs[1].floats()[2] = kNan;
   for (const BinaryKind kind : {BinaryKind::kMin, BinaryKind::kMax}) {
     const BinaryOp op(kind);
-    const auto kernel =
-        device->BuildOp(op, {{inputs[0].shape(), inputs[1].shape()}, inputs[0].shape(), Layout::Nchw(), device->target()});
+    const auto kernel = device->BuildOp(
+        op, {{inputs[0].shape(), inputs[1].shape()}, inputs[0].shape(), Layout::Nchw(), device->target()});
     const Tensor result = RunThere(*device, *kernel, inputs, Tensor(inputs[0].shape()));
     for (int i = 0; i < 4; ++i) EXPECT_EQ(std::isnan(result.floats()[i]), i == 1 || i == 2) << i;
   }
@@ -203,7 +218,8 @@ TEST(CudaDevice, StreamsRunProgramsAsGraphs) {
   }();
   const There a(*device, ones, 0), b(*device, ones, 0), c(*device, ones, 0);
   const auto launch = [&](const There& from, const There& to) {
-    return Launch{.kernel = kernel.get(), .inputs = {{from.At(0), from.stride}}, .output = {to.At(0), to.stride}};
+    return Launch{
+        .kernel = kernel.get(), .inputs = {{from.At(0), from.stride}}, .output = {to.At(0), to.stride}};
   };
   const auto stream = device->NewStream(nullptr);
   const auto last_of = [&](const There& there) {
@@ -238,6 +254,22 @@ TEST(CudaDevice, TimesWarmAndCold) {
   EXPECT_EQ(device->target().device, kCudaDevice);
   EXPECT_EQ(device->target().compute, 80);
   EXPECT_FALSE(device->ReadsHostMemory());
+}
+
+// What is timed is the kernel that was given, also where one was before that is gone.
+TEST(CudaDevice, TimesNoKernelThatIsGone) {
+  const DevicePtr device = OpenFakeGpu();
+  const Shape shape = {1, 2, 2, 2};
+  const There from(*device, Filled(shape, 1), 0), to(*device, Filled(shape, 2), 0);
+  const InputView view = {from.At(0), from.stride};
+  for (int i = 0; i < 8; ++i) {
+    const ScaleShiftOp zero({0, 0}, {static_cast<float>(i), static_cast<float>(i)});
+    const auto kernel = device->BuildOp(zero, {{shape}, shape, Layout::Nchw(), device->target()});
+    device->Time(*kernel, {{&view, 1}, {to.At(0), to.stride}, nullptr});
+    Tensor result(shape);
+    device->Download(to.At(0), result.floats(), static_cast<size_t>(to.bytes));
+    EXPECT_EQ(result.floats()[3], i);
+  }
 }
 
 TEST(CudaDevice, FreshMemoryIsZeroAndTooMuchIsAnError) {

@@ -4,5 +4,6 @@
 #include "tuner/measure/worker.h"
 
 int main() {
-  return tilesmith::MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO, tilesmith::DetectCpu(), tilesmith::FindFaultyTemplate);
+  return tilesmith::MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO, tilesmith::DetectCpu(),
+                                      tilesmith::FindFaultyTemplate);
 }

@@ -1,10 +1,10 @@
 // A CUDA driver without a GPU: as much of libcuda.so.1 as templates/cuda_device uses. What the fake NVRTC has
-// compiled is a library of g++'s (emulation.inc), whose kernels run block by block (block_runner.h). Memory that
-// was not allocated here is refused by copies and launches; fresh memory is not zero; work is done as it is
-// queued, but for a stream that records a graph. One thread at a time.
+// compiled is a library of g++'s (emulation.inc), whose kernels run block by block (block_runner.h). Memory
+// that was not allocated here is refused by copies and launches; fresh memory is not zero; work is done as it
+// is queued, but for a stream that records a graph. One thread at a time.
 //
-// Where the file that FAKE_CUDA_FAULT names exists, the next kernel removes it and fails as a real one does that
-// reads where it must not: from then on nothing works in the process.
+// Where the file that FAKE_CUDA_FAULT names exists, the next kernel removes it and fails as a real one does
+// that reads where it must not: from then on nothing works in the process.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -183,7 +183,8 @@ FAKE_CUDA cuEventRecord(void* event, void* stream) {
   return Do(stream, [=] { return static_cast<Event*>(event)->seconds = Now(), kSuccess; });
 }
 FAKE_CUDA cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
-  *milliseconds = static_cast<float>(1e3 * (static_cast<Event*>(end)->seconds - static_cast<Event*>(begin)->seconds));
+  *milliseconds =
+      static_cast<float>(1e3 * (static_cast<Event*>(end)->seconds - static_cast<Event*>(begin)->seconds));
   return g_failed;
 }
 
@@ -191,9 +192,11 @@ FAKE_CUDA cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
 FAKE_CUDA cuModuleLoadData(void** module, const void* image) {
   uint64_t bytes = 0;
   std::memcpy(&bytes, image, sizeof(bytes));
-  std::string path = (std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp") + std::string("/fake-cubin-XXXXXX");
+  std::string path =
+      (std::getenv("TMPDIR") != nullptr ? std::getenv("TMPDIR") : "/tmp") + std::string("/fake-cubin-XXXXXX");
   const int file = mkstemp(path.data());
-  const bool written = file >= 0 && write(file, static_cast<const char*>(image) + sizeof(bytes), bytes) == ssize_t(bytes);
+  const bool written =
+      file >= 0 && write(file, static_cast<const char*>(image) + sizeof(bytes), bytes) == ssize_t(bytes);
   close(file);
   void* const library = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   unlink(path.c_str());
@@ -212,10 +215,12 @@ FAKE_CUDA cuModuleGetFunction(void** function, void* module, const char* name) {
   return *function == nullptr ? kNotFound : kSuccess;
 }
 FAKE_CUDA cuFuncSetAttribute(void*, int attribute, int) { return attribute == 8 ? kSuccess : kInvalidValue; }
-FAKE_CUDA cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
-                         unsigned shared, void* stream, void** arguments, void**) {
+FAKE_CUDA cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
+                         unsigned, unsigned shared, void* stream, void** arguments, void**) {
   const CudaArguments copied = *static_cast<const CudaArguments*>(arguments[0]);
-  return Do(stream, [=] { return Launch(reinterpret_cast<EmulatedFunction>(function), {x, y, z}, threads, shared, copied); });
+  return Do(stream, [=] {
+    return Launch(reinterpret_cast<EmulatedFunction>(function), {x, y, z}, threads, shared, copied);
+  });
 }
 
 FAKE_CUDA cuStreamBeginCapture_v2(void* stream, int) {

@@ -34,8 +34,8 @@ int Compile(Program& program, int count, const char* const* options) {
   std::string folder = std::filesystem::temp_directory_path() / "fake-nvrtc-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return kCompilation;
   std::ofstream(folder + "/kernels.cc") << "#include \"tests/support/cuda/emulation.inc\"\n" << program.text;
-  const std::string command = TILESMITH_CXX " -std=c++17 -O1 -w -shared -fPIC -I" TILESMITH_SOURCE_DIR " " + folder +
-                              "/kernels.cc -o " + folder + "/kernels.so > " + folder + "/log 2>&1";
+  const std::string command = TILESMITH_CXX " -std=c++17 -O1 -w -shared -fPIC -I" TILESMITH_SOURCE_DIR " " +
+                              folder + "/kernels.cc -o " + folder + "/kernels.so > " + folder + "/log 2>&1";
   const bool compiled = std::system(command.c_str()) == 0;
   program.log = TextOf(folder + "/log");
   const std::string library = TextOf(folder + "/kernels.so");
