@@ -1,10 +1,10 @@
 #include "templates/cuda_device/modules.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -59,11 +59,15 @@ std::string KeyOf(const std::string& text, int compute) {
   return fmt::format("{:016x}{:016x}", hash.value(), backwards.value());
 }
 
+// None that others could write to.
 std::optional<fs::path> KeptFolder() {
-  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return fs::path(cache) / "tilesmith" / "cubins";
-  if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "tilesmith" / "cubins";
-  return std::nullopt;
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error) / fmt::format("tilesmith-cubins-{}", geteuid());
+  struct stat found = {};
+  mkdir(folder.c_str(), S_IRWXU);
+  const bool own = !error && lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+                   found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return own ? std::optional(folder) : std::nullopt;
 }
 
 std::string ReadFile(const fs::path& path) {
@@ -75,7 +79,6 @@ std::string ReadFile(const fs::path& path) {
 // Whole or not at all; a folder that cannot be written keeps nothing.
 void Keep(const fs::path& path, const std::string& cubin) {
   std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
   const fs::path begun = fmt::format("{}.{}", path.string(), getpid());
   std::ofstream file(begun, std::ios::binary);
   if (file.write(cubin.data(), static_cast<std::streamsize>(cubin.size())).flush())

@@ -16,7 +16,7 @@ namespace tilesmith {
 // What a program started with these finds instead of NVIDIA's libraries. What was compiled is kept in the
 // build.
 inline std::vector<std::string> FakeGpuEnvironment() {
-  return {"LD_LIBRARY_PATH=" TILESMITH_FAKE_CUDA, "XDG_CACHE_HOME=" TILESMITH_FAKE_CUDA};
+  return {"LD_LIBRARY_PATH=" TILESMITH_FAKE_CUDA, "TMPDIR=" TILESMITH_FAKE_CUDA};
 }
 
 // In this process, from the first call on.
@@ -24,7 +24,7 @@ inline DevicePtr OpenFakeGpu() {
   static const bool loaded = [] {
     for (const char* library : {TILESMITH_FAKE_CUDA "/libcuda.so.1", TILESMITH_FAKE_CUDA "/libnvrtc.so"})
       if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == nullptr) throw std::runtime_error(dlerror());
-    return setenv("XDG_CACHE_HOME", TILESMITH_FAKE_CUDA, 1) == 0;
+    return setenv("TMPDIR", TILESMITH_FAKE_CUDA, 1) == 0;
   }();
   static_cast<void>(loaded);
   return OpenDevice(DetectTarget(kCudaDevice), 1);

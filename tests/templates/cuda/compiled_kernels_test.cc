@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "ops/conv/conv_data.h"
+#include "ops/elementwise/batch_norm.h"
+#include "templates/cuda_device/op_programs.h"
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/random.h"
@@ -89,6 +91,20 @@ std::vector<Compiled> FunctionsIn(const std::string& log) {
   return compiled;
 }
 
+// What nvcc says of the programs; a failure where it does not take them.
+std::string CompilerLog(const std::string& nvcc, const std::string& arch,
+                        const std::vector<const CudaProgram*>& programs) {
+  const TemporaryDirectory folder;
+  const std::string source = folder.File("kernels.cu"), log = folder.File("log");
+  WriteFile(source, OneSource(programs, "k"));
+  const std::string command = fmt::format("{} -std=c++17 -cubin -arch={} -Xptxas -v {} -o {} > {} 2>&1", nvcc,
+                                          arch, source, folder.File("kernels.cubin"), log);
+  const int status = std::system(command.c_str());
+  const std::string said = ReadFile(log);
+  EXPECT_EQ(status, 0) << said.substr(0, 4000);
+  return said;
+}
+
 class CompiledKernels : public testing::TestWithParam<const char*> {};
 
 TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
@@ -108,15 +124,7 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
   std::vector<const CudaProgram*> programs;
   for (const Built& b : built) programs.push_back(&dynamic_cast<const CudaConv&>(*b.kernel).program());
 
-  const TemporaryDirectory folder;
-  const std::string source = folder.File("kernels.cu"), log = folder.File("log");
-  WriteFile(source, OneSource(programs, "k"));
-  const std::string command = fmt::format("{} -std=c++17 -cubin -arch={} -Xptxas -v {} -o {} > {} 2>&1", nvcc,
-                                          GetParam(), source, folder.File("kernels.cubin"), log);
-  const int status = std::system(command.c_str());
-  const std::string said = ReadFile(log);
-  ASSERT_EQ(status, 0) << said.substr(0, 4000);
-
+  const std::string said = CompilerLog(nvcc, GetParam(), programs);
   const std::vector<Compiled> functions_compiled = FunctionsIn(said);
   for (const Compiled& f : functions_compiled) {
     const Built& b = built.at(f.program);
@@ -126,6 +134,20 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
   size_t functions = 0;
   for (const CudaProgram* program : programs) functions += program->launches.size();
   EXPECT_EQ(functions_compiled.size(), functions) << said.substr(0, 2000);
+}
+
+// Of ops that read their shapes at run time, all functions are in one program.
+TEST_P(CompiledKernels, OpsSpillNothing) {
+  const std::string nvcc = Nvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
+  const Shape shape = {1, 2, 3, 4};
+  const ScaleShiftOp silu({1, 2}, {3, 4}, {ActivationKind::kSilu});
+  const auto move = cuda::TransformProgram(shape, Layout::Nchw(), Layout::Nhwc());
+  const auto map = cuda::ProgramOf(silu, {{shape}, shape, Layout::Nhwc(), CudaTargetForTests(80)});
+  const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), {&*map, &*move}));
+  constexpr size_t kMapAndFourOps = 5;
+  EXPECT_EQ(compiled.size(), kMapAndFourOps);
+  for (const Compiled& f : compiled) EXPECT_EQ(f.spilled_bytes, 0) << f.function;
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::Values("sm_80", "sm_90a"),
