@@ -8,7 +8,7 @@ namespace tilesmith::cuda {
 namespace {
 
 template <typename Function>
-bool Find(void* library, const char* name, Function& function) {
+bool FindIn(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   return function != nullptr;
 }
@@ -20,8 +20,8 @@ ClockWatch::ClockWatch(const std::string& bus_id) {
   if (library == nullptr) return;
   int (*init)() = nullptr;
   int (*find)(const char*, void**) = nullptr;
-  if (!Find(library, "nvmlInit_v2", init) || !Find(library, "nvmlDeviceGetHandleByPciBusId_v2", find) ||
-      !Find(library, "nvmlDeviceGetClockInfo", clock_))
+  if (!FindIn(library, "nvmlInit_v2", init) || !FindIn(library, "nvmlDeviceGetHandleByPciBusId_v2", find) ||
+      !FindIn(library, "nvmlDeviceGetClockInfo", clock_))
     return;
   if (init() != 0 || find(bus_id.c_str(), &device_) != 0) device_ = nullptr;
 }
