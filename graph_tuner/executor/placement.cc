@@ -71,7 +71,10 @@ class Placer {
       }
     }
     const Region& region = program_.regions[index];
-    const bool recut = region.dense_only && places_[written.region].image_stride != region.image_bytes;
+    const Region& result = program_.regions[written.region];
+    const int64_t stride = places_[written.region].image_stride;
+    const bool recut = (region.dense_only && stride != region.image_bytes) ||
+                       (region.images != result.images && stride != result.image_bytes);
     if (overwrites_[written.region] || recut) return std::nullopt;
     return written.region;
   }

@@ -124,6 +124,7 @@ class ProgramBuilder {
 
   bool CanBeSlice(NodeId node, const Region& region) const {
     if (region.source != Region::Source::kComputed || region.slice_of >= 0) return false;
+    if (region.images != Images(graph_.node(node).shape)) return false;
     return region.images == 1 || !(region.dense_only || HasRecuttingView(node));
   }
 

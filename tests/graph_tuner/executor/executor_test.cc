@@ -168,6 +168,24 @@ TEST(Executor, TensorsWhoseBatchIsRecutStayDense) {
   StepsOf(graph, plan);
 }
 
+TEST(Executor, OneImageSeenAsSeveralStaysDense) {
+  Graph graph("g");
+  const NodeId x = graph.Add("x", Input({1, 3, 4, 4}), {});
+  const NodeId y = graph.Add("y", Input({2, 3, 4, 4}), {});
+  const auto view = [&](const std::string& name, NodeId of) {
+    return graph.Add(name, std::make_shared<ViewOp>("Reshape", Shape{2, 2, 4, 4}), {of});
+  };
+  const NodeId a = AddFilledConv(graph, "a", {x}, 4);
+  const NodeId b = graph.Add("b", Relu(), {view("a2", a)});  // in the concat, images apart: not over a
+  graph.MarkOutput(graph.Add("computed", Relu(), {graph.Add("by", Concat(), {b, y})}));
+  const NodeId c = view("c2", AddFilledConv(graph, "c", {x}, 4));
+  graph.MarkOutput(graph.Add("seen", Relu(), {graph.Add("cy", Concat(), {c, y})}));
+  const Plan plan = UniformPlan(graph, TestCpu(), 1);
+  const std::vector<int> roots = RootsOf(graph, plan, {"a", "b"});
+  EXPECT_NE(roots[0], roots[1]);
+  StepsOf(graph, plan);
+}
+
 class ThrowingOp : public Op {
  public:
   explicit ThrowingOp(std::shared_ptr<bool> armed) : armed_(std::move(armed)) {}
