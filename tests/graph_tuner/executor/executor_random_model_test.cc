@@ -26,9 +26,9 @@ uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
 void CheckModel(uint64_t seed) {
   constexpr double kTolerance = 1e-4;
   TestRandom random(seed);
+  const Graph imported = RandomModel(random).Import();
   const Target cpu =
       CapIsa(TestCpu(), random.Pick(std::vector<Isa>{Isa::kPortable, Isa::kAvx2, Isa::kAvx512}));
-  const Graph imported = RandomModel(random).Import();
   const std::vector<Tensor> inputs = RandomInputs(imported, seed);
   const std::vector<Tensor> expected = RunReference(imported, Pointers(inputs));
   const Graph graph = OptimizeGraph(imported);

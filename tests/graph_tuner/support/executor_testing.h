@@ -21,13 +21,26 @@
 
 namespace tilesmith {
 
+// Numbers from 0 to 9; bools.
+inline void FillWhole(Tensor& tensor, uint64_t seed) {
+  TestRandom random(seed);
+  VisitType(tensor.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor.data<T>()[i] = ConvertElement<T>(random.Integer(0, tensor.type() == DataType::kBool ? 1 : 9));
+  });
+}
+
 inline std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (const Graph::NodeId id : graph.GraphInputs()) {
     const Node& node = graph.node(id);
     Tensor& tensor = inputs.emplace_back(node.shape, Layout::Nchw(node.type));
-    if (node.type == DataType::kF32)
+    if (node.type == DataType::kF32) {
       FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, seed + id);
+    } else {
+      FillWhole(tensor, seed + id);
+    }
   }
   return inputs;
 }

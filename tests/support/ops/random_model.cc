@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/support/ops/random_model_writer.h"
+#include "tests/support/ops/random_model_typed.h"
 
 namespace tilesmith {
 namespace {
 
-class ModelMaker : public ModelWriter {
+class ModelMaker : public TypedWriter {
  public:
-  using ModelWriter::ModelWriter;
+  using TypedWriter::TypedWriter;
 
   OnnxModel Make() {
     const int64_t inputs = random_.Integer(1, 2);
@@ -21,11 +21,13 @@ class ModelMaker : public ModelWriter {
       if (Once(2)) shape = {Between(1, 2), random_.Pick(kChannels), Between(1, 7), Between(1, 7)};
       AddInput(shape);
     }
+    if (Once(3)) AddTypedInput();
     const int64_t parts = Between(2, 8);
     for (int64_t i = 0; i < parts; ++i) AddPart();
     for (const ModelTensor& value : values_) {
       if (value.name == values_.back().name || Once(8)) MarkOutput(value);
     }
+    MarkTypedOutputs();
     return std::move(model_);
   }
 
@@ -39,7 +41,8 @@ class ModelMaker : public ModelWriter {
         &ModelMaker::Cut,         &ModelMaker::Joined,    &ModelMaker::Gathered, &ModelMaker::Product,
         &ModelMaker::Attention,   &ModelMaker::BoxHead,   &ModelMaker::Gate,     &ModelMaker::SelectiveSum,
         &ModelMaker::Convolved,   &ModelMaker::Pooled,    &ModelMaker::Chosen,   &ModelMaker::Sampled,
-        &ModelMaker::Windows};
+        &ModelMaker::Windows,     &ModelMaker::Typed,     &ModelMaker::Typed,    &ModelMaker::Rarer,
+        &ModelMaker::Rarer};
     ModelTensor value = (this->*kParts[Between(0, std::ssize(kParts) - 1)])();
     if (value.size() > kMaxSize) value = Reduce("ReduceMean", value, {Axis(value)}, true);
     values_.push_back(value);

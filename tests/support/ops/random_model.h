@@ -1,6 +1,6 @@
 // Random small models of what stands beside convolutions, as exporters write it: element-wise functions and
 // broadcasting, reductions, normalizations, softmax, moves of every kind, products, attention, gates, the
-// heads of detectors; whole and written out in formulas. Opset 20.
+// heads of detectors; whole and written out in formulas; and whole numbers, bools and float16. Opset 20.
 //
 // Values stay of moderate size and nothing is discontinuous, so that what is computed in another order
 // differs by roundings only.

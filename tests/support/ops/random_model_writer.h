@@ -16,6 +16,7 @@ namespace tilesmith {
 struct ModelTensor {
   std::string name;
   Shape shape;
+  int32_t type = onnx::TensorProto::FLOAT;
 
   int64_t rank() const { return std::ssize(shape); }
   int64_t size() const { return ElementCount(shape); }
@@ -61,7 +62,7 @@ class ModelWriter {
     onnx::ValueInfoProto* output = model_.graph().add_output();
     output->set_name(name);
     auto* tensor = output->mutable_type()->mutable_tensor_type();
-    tensor->set_elem_type(onnx::TensorProto::FLOAT);
+    tensor->set_elem_type(value.type);
     for (const int64_t size : value.shape) tensor->mutable_shape()->add_dim()->set_dim_value(size);
   }
 

@@ -23,13 +23,25 @@ def difference(got, want):
     return np.abs(got.astype(np.float64) - want).max() / (largest if largest > 0 else 1)
 
 
+TYPES = {"tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8,
+         "tensor(float16)": np.float16}
+
+
+def random_input(random, value):
+    if value.type == "tensor(float)":
+        return random.uniform(-1, 1, value.shape).astype(np.float32)
+    if value.type == "tensor(bool)":
+        return random.integers(0, 2, value.shape).astype(bool)
+    return random.integers(0, 10, value.shape).astype(TYPES[value.type])
+
+
 def compare(program, model, folder):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     random = np.random.default_rng(int(model.stem))
-    feed = {value.name: random.uniform(-1, 1, value.shape).astype(np.float32) for value in session.get_inputs()}
+    feed = {value.name: random_input(random, value) for value in session.get_inputs()}
     outputs = folder / "outputs.npz"
     command = [program, "run", model, "--runs", "1", "--threads", "2", "--quiet", "--output", outputs]
     for name, value in feed.items():
