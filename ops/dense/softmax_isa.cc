@@ -5,46 +5,50 @@ HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
+// The end of a row that is no whole number of vectors is one that ends with what changes neither the largest
+// nor the sum.
 HWY_INLINE float LargestOf(const float* in, int64_t count) {
   const FloatTag d;
   FloatVector largest = hn::Set(d, in[0]);
   int64_t i = 0;
   for (; i + kFloatLanes <= count; i += kFloatLanes) largest = Larger(largest, hn::LoadU(d, in + i));
-  HWY_ALIGN float lanes[kFloatLanes];
-  hn::Store(largest, d, lanes);
-  float top = lanes[0];
-  for (const float lane : lanes) top = top < lane ? lane : top;
-  for (; i < count; ++i) top = top < in[i] ? in[i] : top;
-  return top;
+  if (i < count) largest = Larger(largest, LoadFirst(d, in + i, count - i, kLowest));
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
 // The sum of e^(in - top); kStore: out is those powers.
 template <bool kStore>
 HWY_INLINE float SumOfPowers(const float* in, float* out, int64_t count, float top) {
   const FloatTag d;
-  const hn::CappedTag<float, 1> one;
+  const FloatVector tops = hn::Set(d, top);
   FloatVector sums = hn::Zero(d);
   int64_t i = 0;
   for (; i + kFloatLanes <= count; i += kFloatLanes) {
-    const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, in + i), hn::Set(d, top)));
+    const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, in + i), tops));
     sums = hn::Add(sums, power);
     if constexpr (kStore) hn::StoreU(power, d, out + i);
   }
-  HWY_ALIGN float lanes[kFloatLanes];
-  hn::Store(sums, d, lanes);
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
-  for (; i < count; ++i) {
-    const float power = hn::GetLane(FastExp(one, hn::Set(one, in[i] - top)));
-    if constexpr (kStore) out[i] = power;
-    sum += power;
+  if (i < count) {
+    const FloatVector power = FastExp(d, hn::Sub(LoadFirst(d, in + i, count - i, kLowest), tops));
+    sums = hn::Add(sums, power);
+    if constexpr (kStore) StoreFirst(d, power, out + i, count - i);
   }
-  return sum;
+  return hn::GetLane(hn::SumOfLanes(d, sums));
+}
+
+// A row of one vector.
+HWY_INLINE void ShortRow(const float* in, float* out, int64_t count) {
+  const FloatTag d;
+  const FloatVector x = LoadFirst(d, in, count, kLowest);
+  const FloatVector power = FastExp(d, hn::Sub(x, hn::MaxOfLanes(d, x)));
+  const float factor = 1 / hn::GetLane(hn::SumOfLanes(d, power));
+  StoreFirst(d, hn::Mul(power, hn::Set(d, factor)), out, count);
 }
 
 }  // namespace
 
 void SoftmaxRow(const float* in, float* out, int64_t count, bool logarithm) {
+  if (count <= kFloatLanes && !logarithm) return ShortRow(in, out, count);
   const float top = LargestOf(in, count);
   if (logarithm) {
     const float log_sum = __builtin_logf(SumOfPowers<false>(in, out, count, top));

@@ -35,7 +35,7 @@ HWY_INLINE V InRange(D d, V x, const Vectors& vectors, const Scalar& scalar) {
 template <FunctionKind kKind, class D, typename V>
 HWY_INLINE V Call(D d, V x, const Function& function) {
   using enum FunctionKind;
-  const V zero = hn::Zero(d), half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f);
+  const V zero = hn::Zero(d), one = hn::Set(d, 1.0f);
   const V alpha = hn::Set(d, function.alpha), beta = hn::Set(d, function.beta);
   if constexpr (kKind == kAbs) return hn::Abs(x);
   if constexpr (kKind == kAtan) return KeepNan(x, hn::Atan(d, x));
@@ -55,27 +55,23 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   if constexpr (kKind == kExp) return FullExp(d, x);
   if constexpr (kKind == kFloor) return hn::Floor(x);
   if constexpr (kKind == kGelu) {
-    // From the smaller side of the error function, so that nothing cancels out.
-    const V scaled = hn::Mul(x, hn::Set(d, 0.70710678f)), size = hn::Abs(scaled);
+    // x minus its share of the tail beyond it, or that share alone: nothing cancels out.
     const V bounded = hn::Clamp(x, hn::Set(d, -100.0f), hn::Set(d, 100.0f));
-    const V tail = hn::Mul(hn::Mul(bounded, half), ErfComplement(d, size));
-    const V far = hn::IfThenElse(hn::Gt(x, zero), hn::Sub(x, tail), tail);
-    const V erf = hn::Mul(scaled, ErfRatio(d, hn::Mul(scaled, scaled)));
-    const V near = hn::Mul(hn::Mul(x, half), hn::Add(one, erf));
-    return KeepNan(x, hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.7f)), near, far));
+    const V tail = hn::Mul(bounded, NormalTail(d, hn::Abs(bounded)));
+    return KeepNan(x, hn::IfThenElse(hn::Gt(x, zero), hn::Sub(x, tail), tail));
   }
   if constexpr (kKind == kGeluTanh) {
     // 1 + tanh(u) = 2 / (1 + e^-2u); Exp being clamped, the numerator must be.
     const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
-    const V power = FastExp(d, hn::Mul(cubic, hn::Set(d, -1.5957691216f)));
-    return KeepNan(x, hn::Div(hn::Max(x, hn::Set(d, -100.0f)), hn::Add(one, power)));
+    const V power = FastExp(d, hn::Min(hn::Mul(cubic, hn::Set(d, -1.5957691216f)), hn::Set(d, 87.0f)));
+    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -100.0f)), Inverse(d, hn::Add(one, power))));
   }
   if constexpr (kKind == kLog) return FullLog(d, x);
   if constexpr (kKind == kMish) {
     // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
     const V two = hn::Set(d, 2.0f), e = FastExp(d, hn::Min(x, hn::Set(d, 20.0f))),
             n = hn::Mul(e, hn::Add(e, two));
-    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Div(n, hn::Add(n, two))));
+    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Mul(n, Inverse(d, hn::Add(n, two)))));
   }
   if constexpr (kKind == kNeg) return hn::Neg(x);
   if constexpr (kKind == kReciprocal) return hn::Div(one, x);

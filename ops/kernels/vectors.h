@@ -21,6 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::CappedTag<float, 16>;
 using FloatVector = hn::VFromD<FloatTag>;
 constexpr int64_t kFloatLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
+constexpr float kLowest = -__builtin_inff();
 
 // Calls body(tag, i) over [0, count): whole vectors first, then narrower ones.
 template <typename Body>
@@ -42,8 +43,30 @@ HWY_INLINE void ForEachVector(int64_t count, const Body& body) {
   for (; i < count; ++i) body(hn::CappedTag<float, 1>(), i);
 }
 
-// out[i] = function(tag, in[i]), for functions so long that they are compiled once: the end of the run goes
-// through a buffer of a whole vector, its other lanes being 1.
+// A vector whose first `count` lanes come from memory, the others being `other`; and back. Nothing behind
+// them is touched. Precondition: 0 < count <= kFloatLanes.
+HWY_INLINE FloatVector LoadFirst(FloatTag d, const float* from, int64_t count, float other) {
+#if HWY_TARGET == HWY_AVX3
+  const auto mask = static_cast<__mmask16>((1U << count) - 1);
+  return FloatVector{_mm512_mask_loadu_ps(hn::Set(d, other).raw, mask, from)};
+#else
+  HWY_ALIGN float buffer[kFloatLanes];
+  for (int64_t lane = 0; lane < kFloatLanes; ++lane) buffer[lane] = lane < count ? from[lane] : other;
+  return hn::Load(d, buffer);
+#endif
+}
+HWY_INLINE void StoreFirst([[maybe_unused]] FloatTag d, FloatVector value, float* to, int64_t count) {
+#if HWY_TARGET == HWY_AVX3
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1), value.raw);
+#else
+  HWY_ALIGN float buffer[kFloatLanes];
+  hn::Store(value, d, buffer);
+  for (int64_t lane = 0; lane < count; ++lane) to[lane] = buffer[lane];
+#endif
+}
+
+// out[i] = function(tag, in[i]), for functions so long that they are compiled once: the end of the run is a
+// vector whose other lanes are 1.
 template <typename Function>
 HWY_INLINE void MapRun(const float* in, float* out, int64_t count, const Function& function) {
   const FloatTag d;
@@ -51,10 +74,7 @@ HWY_INLINE void MapRun(const float* in, float* out, int64_t count, const Functio
   for (; i + kFloatLanes <= count; i += kFloatLanes)
     hn::StoreU(function(d, hn::LoadU(d, in + i)), d, out + i);
   if (i == count) return;
-  HWY_ALIGN float buffer[kFloatLanes];
-  for (int64_t lane = 0; lane < kFloatLanes; ++lane) buffer[lane] = i + lane < count ? in[i + lane] : 1.0f;
-  hn::Store(function(d, hn::Load(d, buffer)), d, buffer);
-  for (int64_t lane = 0; i + lane < count; ++lane) out[i + lane] = buffer[lane];
+  StoreFirst(d, function(d, LoadFirst(d, in + i, count - i, 1.0f)), out + i, count - i);
 }
 
 // As std::max and std::min: a NaN in `a` stays, one in `b` is passed over. x86's own instructions do that for
@@ -90,22 +110,61 @@ HWY_INLINE V Polynomial(D d, V x, const float (&c)[kCount]) {
   return sum;
 }
 
-// e^x to about 2 ulp, x clamped to where the result is a normal float (Cephes' polynomial). Highway's Exp, of
-// the same accuracy, goes on to denormal results and takes 1.8 times as long (AVX2).
+// e^x to about 2 ulp for -87 <= x <= 88 (Cephes' polynomial).
 template <class D, typename V>
-HWY_INLINE V FastExp(D d, V x) {
+HWY_INLINE V ExpInRange(D d, V x) {
   const hn::RebindToSigned<D> di;
-  x = Smaller(Larger(x, hn::Set(d, -87.0f)), hn::Set(d, 88.0f));
+  const V log2e = hn::Set(d, 1.44269504f), low_ln2 = hn::Set(d, 2.12194440e-4f);
+  const V high_ln2 = hn::Set(d, 0.693359375f);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    // e^x = 2^(n / 16) e^r: the table has the sixteenths, so that few terms of the series are left. Adding
+    // 1.5 * 2^19 rounds to sixteenths, whose count then sits in the low mantissa bits.
+    HWY_ALIGN static constexpr float kSixteenths[16] = {1.0f,        1.04427378f, 1.09050773f, 1.13878863f,
+                                                        1.18920712f, 1.24185781f, 1.29683955f, 1.35425555f,
+                                                        1.41421356f, 1.47682615f, 1.54221083f, 1.61049033f,
+                                                        1.68179283f, 1.75625216f, 1.83400809f, 1.91520656f};
+    const V round = hn::Set(d, 786432.0f);
+    const V rounded = hn::MulAdd(x, log2e, round);
+    const V n = hn::Sub(rounded, round);
+    const V r = hn::MulAdd(n, low_ln2, hn::NegMulAdd(n, high_ln2, x));
+    const V series = hn::MulAdd(r, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
+    const V root = V{_mm512_permutexvar_ps(hn::BitCast(di, rounded).raw, hn::Load(d, kSixteenths).raw)};
+    const V p = hn::MulAdd(root, hn::MulAdd(hn::Mul(r, r), series, r), root);
+    const auto power = hn::ShiftLeft<23>(hn::ShiftRight<4>(hn::BitCast(di, rounded)));
+    return hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
+  }
+#endif
   // Adding 1.5 * 2^23 rounds to an integer, which then sits in the low mantissa bits.
   const V round = hn::Set(d, 12582912.0f);
-  const V rounded = hn::MulAdd(x, hn::Set(d, 1.44269504f), round);
+  const V rounded = hn::MulAdd(x, log2e, round);
   const V n = hn::Sub(rounded, round);
-  const V r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
+  const V r = hn::MulAdd(n, low_ln2, hn::NegMulAdd(n, high_ln2, x));
   constexpr float kSeries[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
                                8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
   const V p = hn::MulAdd(hn::Mul(Polynomial(d, r, kSeries), r), r, hn::Add(r, hn::Set(d, 1.0f)));
   const auto power = hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, rounded)), hn::Set(di, 127 << 23));
   return hn::Mul(p, hn::BitCast(d, power));
+}
+
+// The same for all x, clamped to where the result is a normal float; a NaN stays. Highway's Exp, of the same
+// accuracy, goes on to denormal results and takes 1.8 times as long (AVX2).
+template <class D, typename V>
+HWY_INLINE V FastExp(D d, V x) {
+  return ExpInRange(d, Smaller(Larger(x, hn::Set(d, -87.0f)), hn::Set(d, 88.0f)));
+}
+
+// 1 / x for 1 <= x <= 2^126, to about 1 ulp.
+template <class D, typename V>
+HWY_INLINE V Inverse(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(D()) == 16) {  // a division takes twice as long as Newton's step
+    const V near = V{_mm512_rcp14_ps(x.raw)};
+    return hn::MulAdd(near, hn::NegMulAdd(near, x, one), near);
+  }
+#endif
+  return hn::Div(one, x);
 }
 
 // e^x for all floats but where it would be denormal: 0 and infinity where it is. The square of e^(x/2), which
@@ -123,7 +182,8 @@ HWY_INLINE V FastTanh(D d, V x) {
                                -5.70498872745e-3f};
   const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f), z = hn::Mul(x, x);
   const V near = hn::MulAdd(hn::Mul(Polynomial(d, z, kSeries), z), x, x);
-  const V far = hn::Sub(one, hn::Div(two, hn::Add(FastExp(d, hn::Mul(x, two)), one)));
+  const V power = FastExp(d, Smaller(hn::Mul(x, two), hn::Set(d, 87.0f)));
+  const V far = hn::NegMulAdd(two, Inverse(d, hn::Add(power, one)), one);
   return hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.390625f)), near, far);
 }
 
@@ -143,6 +203,16 @@ HWY_INLINE V ErfComplement(D d, V x) {
                             -0.00057034689f, 0.0000428947278f, -0.00000147644039f};
   const V value = FastExp(d, hn::Neg(Polynomial(d, x, kLog)));
   return hn::IfThenZeroElse(hn::Gt(x, hn::Set(d, 4.2f)), value);
+}
+
+// (1 - erf(x / sqrt(2))) / 2 for x >= 0, as ErfComplement; 0 from 5.95 on. The fit is to 6e-8.
+template <class D, typename V>
+HWY_INLINE V NormalTail(D d, V x) {
+  constexpr float kLog[] = {-0.693147123f,    -0.797886431f,   -0.31829527f,     -0.0363788456f,
+                            0.00484494073f,   -1.05053732e-5f, -0.00019767863f,  5.78531799e-5f,
+                            -9.47855642e-06f, 9.61099204e-07f, -5.63163098e-08f, 1.46200674e-09f};
+  const V end = hn::Set(d, 5.95f), value = ExpInRange(d, Polynomial(d, hn::Min(x, end), kLog));
+  return hn::IfThenZeroElse(hn::Ge(x, end), value);
 }
 
 template <class D, typename V>
@@ -170,11 +240,16 @@ HWY_INLINE V Activate(D d, V x, float alpha, float beta) {
     const V gate = hn::Add(hn::Div(x, hn::Set(d, 6.0f)), hn::Set(d, 0.5f));
     return hn::Mul(x, Smaller(Larger(gate, zero), one));
   }
-  if constexpr (kKind == ActivationKind::kSigmoid) return hn::Div(one, hn::Add(one, FastExp(d, hn::Neg(x))));
+  if constexpr (kKind == ActivationKind::kSigmoid) {
+    const V power = ExpInRange(d, hn::Neg(Smaller(Larger(x, hn::Set(d, -87.0f)), hn::Set(d, 87.0f))));
+    return Inverse(d, hn::Add(one, power));
+  }
   if constexpr (kKind == ActivationKind::kTanh) return FastTanh(d, x);
-  // Exp is clamped, so the numerator must be: the result is below 1e-35 either way.
+  // The power is clamped, so the numerator must be: the result is below 1e-35 either way.
   if constexpr (kKind == ActivationKind::kSilu) {
-    return hn::Div(Larger(x, hn::Set(d, -88.0f)), hn::Add(one, FastExp(d, hn::Neg(x))));
+    const V numerator = Larger(x, hn::Set(d, -87.0f));
+    const V power = ExpInRange(d, hn::Neg(Smaller(numerator, hn::Set(d, 87.0f))));
+    return hn::Mul(numerator, Inverse(d, hn::Add(one, power)));
   }
   return x;
 }

@@ -43,6 +43,9 @@ class GatherKernel : public Kernel {
     }
     const char* const from = args.inputs[0].image<char>(0);
     char* const result = args.output.image<char>(0);
+    if (inner_ == 1 && element_ == 4 && request_.InputType(1) == DataType::kI64) {
+      return GatherSingles(args, rows, data.stride[axis_], range);
+    }
     rows.ForEach(range.begin * piece_, std::min(range.end * piece_, rows_),
                  [&](const OperandLoops<3>::Part& part) {
                    for (int64_t row = 0; row < part.rows; ++row) {
@@ -68,8 +71,30 @@ class GatherKernel : public Kernel {
     });
   }
 
-  int64_t IndexAt(const InputView& indices, int64_t at) const {
-    const int64_t given = read_(indices.data, at), index = given < 0 ? given + size_ : given;
+  // Elements of four bytes, one by one.
+  void GatherSingles(const KernelArgs& args, const OperandLoops<3>& rows, int64_t stride,
+                     TaskRange range) const {
+    const auto* const from = args.inputs[0].image<uint32_t>(0);
+    const auto* const indices = args.inputs[1].image<int64_t>(0);
+    auto* const result = args.output.image<uint32_t>(0);
+    rows.ForEach(range.begin * piece_, std::min(range.end * piece_, rows_),
+                 [&](const OperandLoops<3>::Part& part) {
+                   for (int64_t row = 0; row < part.rows; ++row) {
+                     const uint32_t* const in = from + part.offset[0] + row * part.row[0];
+                     const int64_t* const at = indices + part.offset[1] + row * part.row[1];
+                     uint32_t* const out = result + part.offset[2] + row * part.row[2];
+                     for (int64_t i = 0; i < part.columns; ++i) {
+                       const int64_t index = InRange(at[i * part.column[1]]);
+                       out[i * part.column[2]] = in[i * part.column[0] + index * stride];
+                     }
+                   }
+                 });
+  }
+
+  int64_t IndexAt(const InputView& indices, int64_t at) const { return InRange(read_(indices.data, at)); }
+
+  int64_t InRange(int64_t given) const {
+    const int64_t index = given < 0 ? given + size_ : given;
     if (index < 0 || index >= size_) {
       throw Error(ErrorCode::kBadModel, fmt::format("Gather index {} is outside axis {} of {}", given, axis_,
                                                     ShapeToString(request_.inputs[0])));

@@ -5,8 +5,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-constexpr float kLowest = -__builtin_inff();
-
 template <bool kMax, typename V>
 HWY_INLINE V Join(V total, V value) {
   if constexpr (kMax) return Larger(total, value);  // a NaN is passed over
@@ -70,13 +68,9 @@ HWY_INLINE TapRange ColumnsOfTap(const PoolRow& row, int64_t j) {
 
 // One lane, so neighbours in memory are neighbours in the row: the output row collects tap after tap.
 template <bool kMax>
-HWY_INLINE void PoolPlain(const PoolRow& row) {
+HWY_INLINE void PoolTaps(const PoolRow& row) {
   for (int64_t x = 0; x < row.output_width; ++x) row.output[x] = Start<kMax>();
-  int64_t taps = 0;
-  for (int64_t x = 0; x < row.output_width; ++x) {
-    if (row.columns[x].last > taps) taps = row.columns[x].last;
-  }
-  for (int64_t j = 0; j < taps; ++j) {
+  for (int64_t j = 0; j < row.taps; ++j) {
     const TapRange columns = ColumnsOfTap(row, j);
     if (columns.first == columns.last) continue;
     for (int64_t i = 0; i < row.rows; ++i) {
@@ -88,6 +82,55 @@ HWY_INLINE void PoolPlain(const PoolRow& row) {
   if constexpr (!kMax) {
     for (int64_t x = 0; x < row.output_width; ++x) row.output[x] /= row.row_divisor * row.column_divisors[x];
   }
+}
+
+// Calls body(tag, i) for vectors that cover [0, count), where the last may overlap the one before.
+template <typename Body>
+HWY_INLINE void Cover(int64_t count, const Body& body) {
+  const auto in_steps = [&](auto d, int64_t lanes) {
+    for (int64_t i = 0; i + lanes < count; i += lanes) body(d, i);
+    body(d, count - lanes);
+  };
+  if (count >= kFloatLanes) return in_steps(FloatTag(), kFloatLanes);
+  if (kFloatLanes > 8 && count >= 8) return in_steps(hn::CappedTag<float, 8>(), 8);
+  if (kFloatLanes > 4 && count >= 4) return in_steps(hn::CappedTag<float, 4>(), 4);
+  in_steps(hn::CappedTag<float, 1>(), 1);
+}
+
+constexpr int64_t kMaxJoined = 2048;  // floats of a row in the stack
+
+// Stride 1: the rows are joined to one, with what changes nothing in place of the padding, and that is joined
+// with itself, shifted by each tap.
+template <bool kMax>
+HWY_INLINE void PoolJoinedRows(const PoolRow& row) {
+  HWY_ALIGN float joined[kMaxJoined];
+  const int64_t width = row.output_width + (row.taps - 1) * row.dilation;
+  const int64_t inside = row.left + row.input_width < width ? row.input_width : width - row.left;
+  for (int64_t i = 0; i < row.left; ++i) joined[i] = Start<kMax>();
+  for (int64_t i = row.left + inside; i < width; ++i) joined[i] = Start<kMax>();
+  Cover(inside, [&](auto d, int64_t x) {
+    auto total = hn::Set(d, Start<kMax>());
+    for (int64_t i = 0; i < row.rows; ++i)
+      total = Join<kMax>(total, hn::LoadU(d, row.input + i * row.row_floats + x));
+    hn::StoreU(total, d, joined + row.left + x);
+  });
+  Cover(row.output_width, [&](auto d, int64_t x) {
+    auto total = hn::LoadU(d, joined + x);
+    for (int64_t j = 1; j < row.taps; ++j)
+      total = Join<kMax>(total, hn::LoadU(d, joined + x + j * row.dilation));
+    if constexpr (!kMax) {
+      const auto divisors = hn::LoadU(d, row.column_divisors + x);
+      total = hn::Div(total, hn::Mul(divisors, hn::Set(d, row.row_divisor)));
+    }
+    hn::StoreU(total, d, row.output + x);
+  });
+}
+
+template <bool kMax>
+HWY_INLINE void PoolPlain(const PoolRow& row) {
+  const int64_t width = row.output_width + (row.taps - 1) * row.dilation;
+  const bool joined = row.stride == 1 && row.taps > 0 && row.left < width && width <= kMaxJoined;
+  joined ? PoolJoinedRows<kMax>(row) : PoolTaps<kMax>(row);
 }
 
 template <bool kMax>

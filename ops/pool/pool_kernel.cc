@@ -31,6 +31,12 @@ PoolAxis ResolveAxis(const AxisWindow& window, int64_t input, int64_t output, bo
   return axis;
 }
 
+int64_t LastTap(const PoolAxis& axis) {
+  int64_t last = 0;
+  for (const TapRange& taps : axis.taps) last = std::max(last, taps.last);
+  return last;
+}
+
 // bf16 by way of floats.
 class Bf16Runs {
  public:
@@ -61,6 +67,7 @@ class PoolKernel : public Kernel {
         rows_(ResolveAxis({w.kh, w.sh, w.dh, w.top, w.bottom}, in_.height, out_.height, w.count_include_pad)),
         columns_(
             ResolveAxis({w.kw, w.sw, w.dw, w.left, w.right}, in_.width, out_.width, w.count_include_pad)),
+        column_taps_(LastTap(columns_)),
         loop_(w.kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, MaxPoolRow)
                                        : TILESMITH_DISPATCH(request.cpu.isa, AveragePoolRow)),
         bf16_(request) {}
@@ -80,10 +87,11 @@ class PoolKernel : public Kernel {
       const int64_t from = block * in_.block_floats() + (taps.first < taps.last ? first_row * row_floats : 0);
       const int64_t to = block * out_.block_floats() + y * out_.width * out_.lanes;
       row.lanes = out_.lanes;
-      row.output_width = out_.width;
+      row.input_width = in_.width, row.output_width = out_.width;
       row.row_floats = window_.dh * row_floats;
       row.rows = taps.last - taps.first;
       row.stride = window_.sw, row.dilation = window_.dw, row.left = window_.left;
+      row.taps = column_taps_;
       row.columns = columns_.taps.data();
       row.column_divisors = columns_.divisors.data();
       row.row_divisor = rows_.divisors[y];
@@ -122,6 +130,7 @@ class PoolKernel : public Kernel {
   const PoolWindow window_;
   const BlockDims in_, out_;
   const PoolAxis rows_, columns_;
+  const int64_t column_taps_;
   void (*const loop_)(const PoolRow&);
   const Bf16Runs bf16_;
 };

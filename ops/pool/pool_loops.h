@@ -15,10 +15,11 @@ struct PoolRow {
   const float* input;
   float* output;
   int64_t lanes;
-  int64_t output_width;
+  int64_t input_width, output_width;
   int64_t row_floats;  // between the input rows of neighbouring taps
   int64_t rows;        // taps inside the input
   int64_t stride, dilation, left;
+  int64_t taps;                  // of a row, as far as any column has them inside the input
   const TapRange* columns;       // one per output column
   const float* column_divisors;  // one per output column, multiplied by row_divisor
   float row_divisor;

@@ -141,6 +141,9 @@ class ReduceKernel : public Kernel {
   // `columns` outputs whose inputs are adjacent.
   void ReduceStrip(const OperandLoops<1>& reduced, const float* in, int64_t columns, float* out,
                    int64_t out_step) const {
+    if (reduced_ <= kReduceRows && kind_ != ReduceKind::kLogSumExp &&
+        ReduceFewRows(reduced, in, columns, out, out_step))
+      return;
     double totals[kStripColumns], largest[kStripColumns];
     float shifts[kStripColumns] = {};
     if (kind_ == ReduceKind::kLogSumExp) {
@@ -149,6 +152,34 @@ class ReduceKernel : public Kernel {
     }
     Totals(reduced, in, columns, StepOf(kind_), shifts, totals);
     for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Finish(totals[i], shifts[i]);
+  }
+
+  // The same where the rows are equally far from each other, and so few that floats hold their totals. False
+  // where they are not.
+  bool ReduceFewRows(const OperandLoops<1>& reduced, const float* in, int64_t columns, float* out,
+                     int64_t out_step) const {
+    bool done = false;
+    reduced.ForEach(0, reduced_, [&](const OperandLoops<1>::Part& part) {
+      if (part.rows * part.columns != reduced_ || (part.rows > 1 && part.columns > 1)) return;
+      float sums[kStripColumns];
+      float* const totals = out_step == 1 ? out : sums;
+      const int64_t stride = part.columns == 1 ? part.row[0] : part.column[0];
+      rows_(StepOf(kind_), {in + part.offset[0], stride, reduced_, columns, nullptr, totals});
+      FinishRow(totals, columns, out, out_step);
+      done = true;
+    });
+    return done;
+  }
+
+  void FinishRow(const float* totals, int64_t columns, float* out, int64_t out_step) const {
+    if (kind_ == ReduceKind::kMean) {
+      const double count = static_cast<double>(reduced_);
+      for (int64_t i = 0; i < columns; ++i) out[i * out_step] = static_cast<float>(totals[i] / count);
+    } else if (kind_ == ReduceKind::kL2 || kind_ == ReduceKind::kLogSum) {
+      for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Finish(totals[i], 0);
+    } else if (totals != out) {
+      for (int64_t i = 0; i < columns; ++i) out[i * out_step] = totals[i];
+    }
   }
 
   void Totals(const OperandLoops<1>& reduced, const float* in, int64_t columns, ReduceStep step,

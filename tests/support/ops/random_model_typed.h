@@ -20,9 +20,10 @@ class TypedWriter : public ModelWriter {
     ModelTensor value = Whole();
     const int64_t steps = Between(1, 5);
     for (int64_t i = 0; i < steps; ++i) {
+      const std::string before = value.name;
       value = TypedStep(value);
       if (value.size() > kMaxSize) value = ReducedWhole(value);
-      typed_.push_back(value);
+      if (value.name != before) typed_.push_back(value);
     }
     return Binary("Mul", Cast(value, kFloat), Number(0.125));
   }
