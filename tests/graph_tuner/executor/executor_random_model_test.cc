@@ -40,7 +40,7 @@ void CheckModel(uint64_t seed) {
 
 TEST(RandomModels, ComputeTheReference) {
   const uint64_t first = NumberFrom("TILESMITH_RANDOM_SEED", 0);
-  const uint64_t count = NumberFrom("TILESMITH_RANDOM_MODELS", 200);
+  const uint64_t count = NumberFrom("TILESMITH_RANDOM_MODELS", 120);
   const char* folder = std::getenv("TILESMITH_MODELS_OUT");
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("TILESMITH_RANDOM_SEED=" + std::to_string(seed));
