@@ -1,14 +1,21 @@
 #include "graph_tuner/costs/corrections.h"
 
+#include <algorithm>
+
 #include "graph_tuner/costs/layout_forms.h"
 #include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {
 
+// What an option is called when its tasks are dealt so.
+std::string Dealt(std::string option, Split split) {
+  return split == Split::kEven ? std::move(option) : option + " by " + std::string(SplitName(split));
+}
+
 // A fused workload and its conv alone are options of the same node.
-std::string OptionOf(const Record& record) {
-  return WorkloadToString(record.workload) + " " + ScheduleText(record);
+std::string OptionOf(const Record& record, Split split) {
+  return Dealt(WorkloadToString(record.workload) + " " + ScheduleText(record), split);
 }
 
 std::string OptionOf(const LayoutPair& conversion) {
@@ -17,28 +24,46 @@ std::string OptionOf(const LayoutPair& conversion) {
 
 }  // namespace
 
+double Corrections::ScaleOf(const ByOption& options) {
+  constexpr double kMostOfAStep = 0.8;
+  double scale = 1;
+  for (const auto& [name, measured] : options)
+    if (measured.crossing > 0) scale = std::min(scale, kMostOfAStep * measured.seconds / measured.crossing);
+  return scale;
+}
+
 double Corrections::Corrected(const ByOption& options, const std::string& option, double stand_alone) {
+  const double scale = ScaleOf(options);
+  const auto own = [&](const Measured& measured) { return measured.seconds - scale * measured.crossing; };
   const auto found = options.find(option);
-  if (found != options.end()) return found->second.seconds;
+  if (found != options.end()) return own(found->second);
   Measured sum;
   for (const auto& [name, measured] : options) {
     if (measured.stand_alone == 0) continue;
     sum.stand_alone += measured.stand_alone;
-    sum.seconds += measured.seconds;
+    sum.seconds += own(measured);
   }
   return sum.stand_alone > 0 ? stand_alone * (sum.seconds / sum.stand_alone) : stand_alone;
 }
 
-double Corrections::ConvSeconds(const std::string& node, const Record& record) const {
-  const auto found = nodes_.find(node);
-  if (found == nodes_.end()) return record.seconds;
-  return Corrected(found->second, OptionOf(record), record.seconds);
-}
-
-double Corrections::OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const {
+double Corrections::ConvSeconds(const std::string& node, const Record& record,
+                                const DealtTasks& dealt) const {
+  const double stand_alone = record.seconds * dealt.balance;
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return stand_alone;
-  return Corrected(found->second, layout.ToString(), stand_alone);
+  return Corrected(found->second, OptionOf(record, dealt.split), stand_alone);
+}
+
+double Corrections::OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
+                              Split split) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return stand_alone;
+  return Corrected(found->second, Dealt(layout.ToString(), split), stand_alone);
+}
+
+double Corrections::CrossingScale(const std::string& node) const {
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? 1 : ScaleOf(found->second);
 }
 
 double Corrections::ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
@@ -56,15 +81,20 @@ bool Corrections::HasMeasured(const Node& tensor, const Layout& from, const Layo
 
 void Corrections::Learn(const Correction& correction) {
   auto& options = correction.of == Correction::Of::kNode ? nodes_ : conversions_;
-  options[correction.name][correction.option] = {correction.stand_alone_seconds, correction.seconds};
+  options[correction.name][correction.option] = {correction.stand_alone_seconds, correction.seconds,
+                                                 correction.crossing_seconds};
 }
 
-void Corrections::LearnConv(const std::string& node, const Record& record, double seconds) {
-  Learn({Correction::Of::kNode, node, OptionOf(record), record.seconds, seconds});
+void Corrections::LearnConv(const std::string& node, const Record& record, double seconds,
+                            const DealtTasks& dealt) {
+  Learn({Correction::Of::kNode, node, OptionOf(record, dealt.split), record.seconds * dealt.balance, seconds,
+         dealt.crossing_seconds});
 }
 
-void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds) {
-  Learn({Correction::Of::kNode, node, layout.ToString(), stand_alone, seconds});
+void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
+                          const DealtTasks& dealt) {
+  Learn({Correction::Of::kNode, node, Dealt(layout.ToString(), dealt.split), stand_alone, seconds,
+         dealt.crossing_seconds});
 }
 
 void Corrections::LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
@@ -77,7 +107,7 @@ std::vector<Correction> Corrections::All() const {
   const auto add = [&](Correction::Of of, const std::map<std::string, ByOption>& learned) {
     for (const auto& [name, options] : learned)
       for (const auto& [option, measured] : options)
-        all.push_back({of, name, option, measured.stand_alone, measured.seconds});
+        all.push_back({of, name, option, measured.stand_alone, measured.seconds, measured.crossing});
   };
   add(Correction::Of::kNode, nodes_);
   add(Correction::Of::kTensor, conversions_);

@@ -12,6 +12,11 @@
 // Without it every option not yet tried would look better than it is, and solving again would chase whatever
 // has not been tried.
 //
+// What a step waits for since other threads wrote its inputs (plan/crossings.h) depends on the nodes around
+// it and is charged apart. So of what was measured only the rest is the option's, and where the price of the
+// crossing seems to be more than most of the measurement, all crossings of the node cost less by one factor
+// (CrossingScale), so that a plan that ran costs what it took.
+//
 // Costs are kept by node, not by workload: two nodes of one workload differ in context. All conversions of a
 // tensor, transforms and copies into slices of concats, are the options of one more "node", the tensor.
 // Source: original.
@@ -21,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "layouts/base/split.h"
 #include "ops/graph/graph.h"
 #include "tuner/records/record.h"
 
@@ -33,6 +39,14 @@ struct Correction {
   std::string name;    // the node's, or that of the node that produces the tensor
   std::string option;  // "conv2d ... direct {...}", "NCHW16c", "NCHW -> NCHW16c"
   double stand_alone_seconds = 0, seconds = 0;
+  double crossing_seconds = 0;  // by its price, of what crossed then; not in stand_alone_seconds
+};
+
+// How a node's tasks are dealt to threads: an option of the node's beside its layouts and schedule.
+struct DealtTasks {
+  Split split = Split::kEven;
+  double balance = 1;           // how many times longer than in even shares that takes
+  double crossing_seconds = 0;  // of a run: the price of what crossed
 };
 
 // A plain value. All times are in seconds, finite and not negative.
@@ -41,9 +55,12 @@ class Corrections {
   bool empty() const { return nodes_.empty() && conversions_.empty(); }
 
   // Corrected costs. Of a conv, fused or not, that is computed as `record` says.
-  double ConvSeconds(const std::string& node, const Record& record) const;
-  // The seconds of any other op with its tensors in `layout`.
-  double OpSeconds(const std::string& node, const Layout& layout, double stand_alone) const;
+  double ConvSeconds(const std::string& node, const Record& record, const DealtTasks& dealt = {}) const;
+  // The seconds of any other op with its tensors in `layout`, dealt so.
+  double OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
+                   Split split = Split::kEven) const;
+  // What the price of a node's crossings is multiplied by: at most 1.
+  double CrossingScale(const std::string& node) const;
   // The seconds of a conversion of the tensor that node `tensor` produces.
   double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                            double stand_alone) const;
@@ -51,8 +68,9 @@ class Corrections {
   bool HasMeasured(const Node& tensor, const Layout& from, const Layout& to) const;
 
   // What was measured in context.
-  void LearnConv(const std::string& node, const Record& record, double seconds);
-  void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds);
+  void LearnConv(const std::string& node, const Record& record, double seconds, const DealtTasks& dealt = {});
+  void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
+               const DealtTasks& dealt = {});
   void LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
                        double seconds);
   void Learn(const Correction& correction);
@@ -64,10 +82,11 @@ class Corrections {
 
  private:
   struct Measured {
-    double stand_alone = 0, seconds = 0;
+    double stand_alone = 0, seconds = 0, crossing = 0;
   };
   using ByOption = std::map<std::string, Measured>;
 
+  static double ScaleOf(const ByOption& options);
   static double Corrected(const ByOption& options, const std::string& option, double stand_alone);
 
   std::map<std::string, ByOption> nodes_, conversions_;  // by name

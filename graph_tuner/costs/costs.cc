@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph_tuner/costs/costs_file.h"
+#include "graph_tuner/costs/crossing_costs.h"
 #include "graph_tuner/costs/op_costs.h"
 #include "graph_tuner/costs/transform_costs.h"
 
@@ -14,7 +15,8 @@ class Measured final : public CostSource {
   Measured(const DevicePtr& device, const CostOptions& options)
       : file_(options.cache_path, device->target(), device->threads()),
         transforms_(file_, TransformMeasure(device), options.interpolate),
-        ops_(file_, OpMeasure(device)) {}
+        ops_(file_, OpMeasure(device)),
+        crossings_(file_, CrossingMeasureOf(*device)) {}
 
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override {
     return transforms_.Seconds(shape, from, to);
@@ -26,6 +28,9 @@ class Measured final : public CostSource {
     return transforms_.CopySeconds(shape, layout);
   }
   double OpSeconds(const OpUse& use) override { return ops_.Seconds(use); }
+  double CrossingSeconds(Crossing crossing, double bytes) override {
+    return crossings_.Seconds(crossing, bytes);
+  }
 
   const CostFile& file() const { return file_; }
 
@@ -33,6 +38,7 @@ class Measured final : public CostSource {
   CostFile file_;
   TransformCosts transforms_;
   OpCosts ops_;
+  CrossingCosts crossings_;
 };
 
 }  // namespace
@@ -53,6 +59,12 @@ double CostQuestions::CopySeconds(const Shape& shape, const Layout& layout) {
 double CostQuestions::OpSeconds(const OpUse& use) {
   questions_.try_emplace(fmt::format("op {} {}", OpUseText(use), use.layout.ToString()),
                          [=](CostSource& source) { source.OpSeconds(use); });
+  return 0;
+}
+
+// One for all: whatever is asked first measures everything.
+double CostQuestions::CrossingSeconds(Crossing crossing, double bytes) {
+  questions_.try_emplace("crossing", [=](CostSource& source) { source.CrossingSeconds(crossing, bytes); });
   return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "layouts/base/target.h"
 #include "layouts/layout.h"
+#include "layouts/measure/crossing.h"
 #include "ops/base/op.h"
 #include "templates/device/device.h"
 
@@ -39,6 +40,9 @@ class CostSource {
   // Copying a tensor as it is, into a slice of a concat.
   virtual double CopySeconds(const Shape& shape, const Layout& layout) = 0;
   virtual double OpSeconds(const OpUse& use) = 0;
+  // How much longer a thread takes for `bytes` bytes of what it reads, or writes over, when they are another
+  // thread's (MeasureCrossing): 0 for none, and not less for more. 0 throughout: it has no price.
+  virtual double CrossingSeconds(Crossing /*crossing*/, double /*bytes*/) { return 0; }
 };
 
 // Notes what it is asked, answers 0, and can ask another source the same, each distinct question once. So a
@@ -48,6 +52,7 @@ class CostQuestions final : public CostSource {
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override;
   double CopySeconds(const Shape& shape, const Layout& layout) override;
   double OpSeconds(const OpUse& use) override;
+  double CrossingSeconds(Crossing crossing, double bytes) override;
 
   size_t size() const { return questions_.size(); }
   // progress(done, total) is called before the first question and after each; may be empty.

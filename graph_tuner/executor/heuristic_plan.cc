@@ -7,13 +7,12 @@
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
+#include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/plan/default_record.h"
-#include "layouts/base/sizes.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "templates/base/cycles.h"
 #include "templates/base/row_tiles.h"
-#include "templates/base/task_places.h"
 
 namespace tilesmith {
 namespace {
@@ -71,13 +70,6 @@ Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layout
   return record;
 }
 
-// Of a conv's tasks; of a template that does not say, tasks without a place.
-TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
-                const Target& cpu) {
-  const TaskPlaces* places = PlacesOf(conv_template);
-  return places ? places->Grid(workload, config, cpu) : TaskGrid::List(1);
-}
-
 // Even shares are rows where tasks lie in their order; a split sees to it where they do not.
 Split SplitOf(const Record& record, const Target& cpu, int threads) {
   const TaskGrid grid = GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu);
@@ -100,16 +92,6 @@ std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Program& p
   return transforms;
 }
 
-// The grid of an op whose tasks are in the order of its output's memory, as most are.
-TaskGrid GridInMemory(const Value& written) {
-  if (written.shape.size() != 4) return TaskGrid::List(1);
-  const int64_t channels = written.shape[1], height = written.shape[2];
-  return {.images = written.shape[0],
-          .channels = CeilDiv(channels, std::max<int64_t>(written.layout.BlockFor(channels), 1)),
-          .rows = height,
-          .height = height};
-}
-
 // Of the busiest core, where templates estimate it; moves and crossings as on near cores, which is where a
 // style has the least to gain from keeping rows. Pooling and depthwise convs take the same in both styles.
 double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, const Program& program,
@@ -126,7 +108,7 @@ double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, con
       grid.reads = grid.writes = GridOf(*schedule.conv_template, schedule.workload, schedule.config, team);
       cycles += schedule.conv_template->Cycles(schedule.workload, schedule.config, team).value_or(0);
     } else {
-      grid.reads = grid.writes = GridInMemory(written);
+      grid.reads = grid.writes = GridInMemory(written.shape, written.layout);
       const bool moves = step.kind != StepKind::kNode || graph.node(step.node).op->Type() == "Concat";
       const int64_t moved = moves ? 2 * PaddedBytes(written.shape, written.layout) : 0;
       cycles += static_cast<double>(moved) /

@@ -1,8 +1,6 @@
 #include "graph_tuner/executor/ownership.h"
 
-#include <algorithm>
-#include <cmath>
-
+#include "graph_tuner/plan/crossings.h"
 #include "layouts/base/boxes.h"
 
 namespace tilesmith {
@@ -12,19 +10,6 @@ constexpr Box kAll = {};
 
 AxisPart Scaled(const AxisPart& part, double first, double size) {
   return {first + part.begin * size, first + part.end * size};
-}
-
-// What the kernel reads of its input for a part of its output.
-Box InputOf(const ConvWorkload& w, const Box& out) {
-  const auto groups = static_cast<double>(w.g), ih = static_cast<double>(w.ih);
-  const auto sh = static_cast<double>(w.sh), oh = static_cast<double>(w.oh);
-  const auto reach = static_cast<double>((w.kh - 1) * (w.dh + 1) + 1 - w.ph - w.sh);
-  Box in = out;
-  in.channels = {std::floor(out.channels.begin * groups) / groups,
-                 std::ceil(out.channels.end * groups) / groups};
-  in.rows = {std::clamp((out.rows.begin * oh * sh - static_cast<double>(w.ph)) / ih, 0.0, 1.0),
-             std::clamp((out.rows.end * oh * sh + reach) / ih, 0.0, 1.0)};
-  return in;
 }
 
 class Owners {

@@ -16,15 +16,21 @@ std::optional<LayoutPair> OwnLayouts(const NodePlan& node) {
   return node.fused_into.empty() ? std::optional(node.layouts) : std::nullopt;
 }
 
+constexpr double kSecondsRounding = 1e-15;  // seconds, of sums and differences
+
 void AddNodeTerms(const Plan& first, const Plan& second, const std::string& about,
                   std::vector<CostTerm>& terms) {
   for (size_t i = 0; i < first.nodes.size(); ++i) {
     const NodePlan &a = first.nodes[i], &b = second.nodes[i];
     const bool itself = a.node == about;
-    const double seconds = b.predicted_seconds - a.predicted_seconds;
-    if (!itself && seconds == 0) continue;
-    terms.push_back(
-        {itself ? TermKind::kNode : TermKind::kOtherNode, a.node, OwnLayouts(a), OwnLayouts(b), seconds});
+    const double crossing = b.crossing_seconds - a.crossing_seconds;
+    double own = b.predicted_seconds - a.predicted_seconds - crossing;
+    if (std::abs(own) < kSecondsRounding) own = 0;
+    const auto add = [&](TermKind kind, double seconds) {
+      terms.push_back({kind, a.node, OwnLayouts(a), OwnLayouts(b), seconds, a.split, b.split});
+    };
+    if (itself || own != 0) add(itself ? TermKind::kNode : TermKind::kOtherNode, own);
+    if (crossing != 0) add(itself ? TermKind::kCrossing : TermKind::kOtherCrossing, crossing);
   }
 }
 

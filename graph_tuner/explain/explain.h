@@ -34,10 +34,12 @@ struct SolvedNetwork {
 SolvedNetwork SolveNetwork(const NetworkProblem& problem, const Corrections& corrections = {});
 
 enum class TermKind {
-  kNode,             // the explained node itself
+  kNode,             // the explained node itself, what it waits for aside
+  kCrossing,         // what it waits for since other threads hold what it reads and writes
   kInputTransform,   // of a tensor that its kernel reads, for whichever consumer: transforms are shared
   kOutputTransform,  // of the tensor it writes
   kOtherNode,
+  kOtherCrossing,
   kOtherTransform,
 };
 
@@ -49,11 +51,13 @@ struct CostTerm {
   // computes it as well; or from what to what a transform leads, absent in the plan that has no such one.
   std::optional<LayoutPair> first, second;
   double seconds = 0;  // what the second plan pays more; negative where it pays less
+  Split first_split = Split::kEven, second_split = Split::kEven;  // of nodes
 };
 
-// All terms that differ: those of `node` itself, always there; transforms of what it reads; of what it
-// writes; then the rest, the largest difference first. Without a node all are the rest. They add up to the
-// difference of the totals. Preconditions: both are priced plans of `graph`; the plans have the node.
+// All terms that differ: that of `node` itself, always there, and what it waits for; transforms of what it
+// reads; of what it writes; then the rest, the largest difference first. Without a node all are the rest.
+// They add up to the difference of the totals. Preconditions: both are priced plans of `graph`; the plans
+// have the node.
 std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const Plan& second,
                                   std::optional<Graph::NodeId> node);
 

@@ -61,8 +61,8 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   const NodePlan& planned = NodePlanOf(graph, plan, node);
   const bool fused = !planned.fused_into.empty();
   // Computed by the conv behind it, a node reads what that conv's kernel reads.
-  const Layout in =
-      fused ? NodePlanOf(graph, plan, graph.Consumers(node).at(0)).layouts.in : planned.layouts.in;
+  const NodePlan& computed = fused ? NodePlanOf(graph, plan, graph.Consumers(node).at(0)) : planned;
+  const Layout in = computed.layouts.in;
   const NodeVariables& vars = built.nodes[node];
   const auto is_planned = [&](const NodeChoice& choice) {
     const auto i = size_t(choice.in), j = size_t(choice.out);
@@ -73,7 +73,14 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
            (fused || SameForm(graph.node(node).shape, *vars.in_layouts[i], in));
   };
   const std::vector<NodeChoice> choices = ChoicesOf(built, node);
-  const auto found = std::ranges::find_if(choices, is_planned);
+  // Dealt as the plan says if there is such a choice: even shares are left out where another split does as
+  // well.
+  const auto is_dealt_so = [&](const NodeChoice& choice) {
+    return vars.out_owners[size_t(choice.out)].split == computed.split;
+  };
+  auto found = std::ranges::find_if(
+      choices, [&](const NodeChoice& choice) { return is_planned(choice) && is_dealt_so(choice); });
+  if (found == choices.end()) found = std::ranges::find_if(choices, is_planned);
   return found == choices.end() ? std::nullopt : std::optional(*found);
 }
 

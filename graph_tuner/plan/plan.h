@@ -28,6 +28,9 @@ struct NodePlan {
   std::string fused_into = {};
   // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly.
   Split split = Split::kEven;
+  // Of predicted_seconds, what it waits for since other threads wrote its inputs (crossings.h); 0 where that
+  // has no price.
+  double crossing_seconds = 0;
 };
 
 // A tensor is converted once per distinct target layout, however many consumers share the result. What is

@@ -25,6 +25,10 @@ double SecondsIn(const json& object, const char* field) {
   return seconds;
 }
 
+double OptionalSeconds(const json& object, const char* field) {
+  return object.contains(field) ? SecondsIn(object, field) : 0;
+}
+
 double SecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
 
 json HeaderToJson(const Plan& plan) {
@@ -90,6 +94,7 @@ json NodeToJson(const NodePlan& node) {
     object["fused_into"] = node.fused_into;
   if (node.split != Split::kEven) object["split"] = SplitName(node.split);
   object["predicted_seconds"] = node.predicted_seconds;
+  if (node.crossing_seconds > 0) object["crossing_seconds"] = node.crossing_seconds;
   return object;
 }
 
@@ -116,6 +121,7 @@ NodePlan NodeFromJson(const json& object) {
   node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
   if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
   node.predicted_seconds = SecondsOf(object);
+  node.crossing_seconds = OptionalSeconds(object, "crossing_seconds");
   if (object.contains("split")) node.split = SplitFromJson(object);
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;
@@ -132,15 +138,21 @@ const char* NameFieldOf(Correction::Of of) {
 }
 
 json CorrectionToJson(const Correction& correction) {
-  return {{NameFieldOf(correction.of), correction.name},
-          {"option", correction.option},
-          {"stand_alone_seconds", correction.stand_alone_seconds},
-          {"seconds", correction.seconds}};
+  json object = {{NameFieldOf(correction.of), correction.name},
+                 {"option", correction.option},
+                 {"stand_alone_seconds", correction.stand_alone_seconds},
+                 {"seconds", correction.seconds}};
+  if (correction.crossing_seconds > 0) object["crossing_seconds"] = correction.crossing_seconds;
+  return object;
 }
 
 Correction CorrectionFromJson(const json& object, Correction::Of of) {
-  return {of, JsonGet<std::string>(object, NameFieldOf(of)), JsonGet<std::string>(object, "option"),
-          SecondsIn(object, "stand_alone_seconds"), SecondsIn(object, "seconds")};
+  return {of,
+          JsonGet<std::string>(object, NameFieldOf(of)),
+          JsonGet<std::string>(object, "option"),
+          SecondsIn(object, "stand_alone_seconds"),
+          SecondsIn(object, "seconds"),
+          OptionalSeconds(object, "crossing_seconds")};
 }
 
 bool HasField(const json& object, const char* field) { return object.is_object() && object.contains(field); }

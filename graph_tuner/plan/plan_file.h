@@ -5,6 +5,7 @@
 //    "certificate":"optimal","predicted_seconds":0.0161}
 // then a line per node in graph order and a line per transform:
 //   {"node":"pool1","op":"MaxPool","layouts":["NCHW16c","NCHW16c"],"predicted_seconds":4.1e-05}
+//   {"node":"conv1","op":"Conv",...,"split":"rows","crossing_seconds":2e-06,"predicted_seconds":4.1e-05}
 //   {"transform":"input","from":"NCHW","to":"NCHW16c","predicted_seconds":1.2e-05}
 // Plans for several sizes of the inputs stand one behind the other, told apart by their graph's hash.
 // A header of a plan whose graph inputs or outputs are not NCHW says "input_layout", "output_layout".

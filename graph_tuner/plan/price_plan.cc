@@ -1,12 +1,15 @@
 #include "graph_tuner/plan/price_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 namespace {
@@ -37,20 +40,119 @@ std::vector<LayoutPair> LayoutsByNode(const Graph& graph, const Plan& plan) {
   return layouts;
 }
 
+// The layout that all tensors of a node that is no conv are in the order of.
+Layout OrderOf(const Graph& graph, NodeId id, const LayoutPair& layouts) {
+  const std::vector<NodeId> inputs = graph.Inputs(id);
+  const bool as_first = !inputs.empty() && graph.node(inputs[0]).type == DataType::kF32;
+  return as_first ? layouts.in : InputOrder(graph.node(id), layouts.out);
+}
+
 void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan) {
+  Crossings crossings(graph, costs, plan.target, plan.threads);
   for (NodePlan& node : plan.nodes) {
-    if (!node.fused_into.empty()) {
-      node.predicted_seconds = 0;
-      continue;
-    }
+    node.predicted_seconds = node.crossing_seconds = 0;
+    if (!node.fused_into.empty()) continue;
     if (node.record) {
-      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record);
+      const Deal deal = crossings.DealOf(*node.record, node.split);
+      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record, {node.split, deal.balance});
       continue;
     }
-    const double seconds = TolerantSeconds(graph, *graph.Find(node.node), node.layouts.in, costs);
-    node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds);
+    const Graph::NodeId id = *graph.Find(node.node);
+    const Layout order = OrderOf(graph, id, node.layouts);
+    const double seconds =
+        crossings.priced() && !graph.node(id).op->IsView()
+            ? crossings.CostOf(id, order, crossings.DealOf(id, order, node.split)).own_seconds
+            : TolerantSeconds(graph, id, node.layouts.in, costs);
+    node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds, node.split);
   }
 }
+
+// Adds to every node what it waits for since other threads hold what it reads and writes.
+class CrossingPrices {
+ public:
+  CrossingPrices(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan)
+      : graph_(graph),
+        corrections_(corrections),
+        plan_(plan),
+        layouts_(LayoutsByNode(graph, plan)),
+        slices_(ConcatSlices(graph)),
+        crossings_(graph, costs, plan.target, plan.threads) {}
+
+  void AddAll() {
+    if (!crossings_.priced()) return;
+    for (NodePlan& node : plan_.nodes) planned_[*graph_.Find(node.node)] = &node;
+    for (const auto& [id, node] : planned_) owners_[id] = OwnershipOf(id);
+    for (const auto& [id, node] : planned_) Add(id);
+  }
+
+ private:
+  NodePlan& ComputedBy(NodeId id) {
+    NodePlan& node = *planned_.at(id);
+    return node.fused_into.empty() ? node : *planned_.at(*graph_.Find(node.fused_into));
+  }
+
+  Ownership OwnershipOf(NodeId id) {
+    const NodePlan& node = ComputedBy(id);
+    if (node.record) return crossings_.DealOf(*node.record, node.split).ownership;
+    return crossings_.DealOf(id, Order(id), node.split).ownership;
+  }
+
+  Layout Order(NodeId id) const { return OrderOf(graph_, id, layouts_[id]); }
+
+  void Add(NodeId id) {
+    NodePlan& node = ComputedBy(id);
+    const bool fused = !planned_.at(id)->fused_into.empty();
+    const bool is_view = graph_.node(id).op->IsView();
+    double scale = corrections_.CrossingScale(graph_.node(id).name);
+    if (!fused && !node.record && !is_view) {
+      const Deal deal = crossings_.DealOf(id, Order(id), node.split);
+      scale *= crossings_.CostOf(id, Order(id), deal).scale;
+    }
+    double seconds = 0;
+    if (!fused && !is_view)
+      seconds += crossings_.WriteSeconds(id, node.record ? layouts_[id].out : Order(id), owners_.at(id));
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    for (size_t slot = 0; slot < inputs.size(); ++slot)
+      if (!is_view) seconds += ReadSeconds(id, slot, inputs[slot], node);
+    seconds *= scale;
+    node.crossing_seconds += seconds;
+    node.predicted_seconds += seconds;
+  }
+
+  double ReadSeconds(NodeId id, size_t slot, NodeId input, const NodePlan& node) {
+    if (graph_.node(input).op->Type() == "Constant") return 0;
+    const auto producer = planned_.find(input);
+    const bool of_caller = producer == planned_.end();
+    // What is computed in front of a conv inside its kernel.
+    if (!of_caller && !producer->second->fused_into.empty()) return 0;
+    const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get());
+    const bool fused = &node != planned_.at(id);
+    const Layout reading = fused       ? layouts_[id].in
+                           : !conv     ? Order(id)
+                           : slot == 0 ? layouts_[id].in
+                                       : layouts_[id].out;
+    TensorRead read{.tensor = input,
+                    .reader = id,
+                    .written = of_caller ? Ownership{} : owners_.at(input),
+                    .from = layouts_[input].out,
+                    .slot = slot,
+                    .owner = owners_.at(id).owner};
+    if (slot == 0 && conv) read.conv = &conv->workload();
+    if (slot == 0 && fused && !conv) read.conv = &node.record->workload;
+    read.moved = MustFillSlice(graph_, slices_, {id, slot}, reading);
+    read.to = TensorLayout(graph_.node(input), InputOrder(graph_.node(id), reading));
+    return crossings_.ReadSeconds(read);
+  }
+
+  const Graph& graph_;
+  const Corrections& corrections_;
+  Plan& plan_;
+  const std::vector<LayoutPair> layouts_;
+  const Slices slices_;
+  Crossings crossings_;
+  std::map<NodeId, NodePlan*> planned_;
+  std::map<NodeId, Ownership> owners_;
+};
 
 class Transforms {
  public:
@@ -124,6 +226,7 @@ class Transforms {
 void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections) {
   plan.transforms.clear();
   PriceNodes(graph, costs, corrections, plan);
+  CrossingPrices(graph, costs, corrections, plan).AddAll();
   Transforms(graph, costs, corrections, plan).AddAll();
   plan.predicted_seconds = 0;
   for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;

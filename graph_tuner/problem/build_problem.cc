@@ -57,29 +57,49 @@ int IndexOfForm(std::vector<Layout>& forms, const Shape& shape, const Layout& la
   return int(forms.size()) - 1;
 }
 
+// A layout, and whose what is computed with it is.
+struct Form {
+  Layout layout;
+  Ownership owned;
+};
+
+int IndexOfForm(std::vector<Form>& forms, const Shape& shape, const Form& form) {
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (forms[i].owned == form.owned && SameForm(shape, forms[i].layout, form.layout)) return int(i);
+  forms.push_back(form);
+  return int(forms.size()) - 1;
+}
+
+// A record with one way to deal its tasks.
+struct DealtRecord {
+  const Record* record = nullptr;
+  Deal deal;
+};
+
 // A pair of nodes that there are fused candidates for.
 struct Fusion {
   FusablePair pair;
-  const std::vector<Record>& records;
-  std::vector<Layout> layouts;  // distinct ones that the records read
+  std::vector<DealtRecord> records;
+  std::vector<Form> forms;  // distinct ones that the records read
 
-  int Index(const Record& record) const {
-    std::vector<Layout> known = layouts;
-    return IndexOfForm(known, pair.workload.input_shape(), record.layouts.in);
+  int Index(const DealtRecord& dealt) const {
+    std::vector<Form> known = forms;
+    return IndexOfForm(known, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});
   }
 };
 
 class Builder {
  public:
   Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
-          const Corrections& corrections, const ConvPrice& price)
+          const Corrections& corrections, const ConvPrice& price, const OwningTeam& team)
       : graph_(graph),
         candidates_(candidates),
         layouts_(layouts),
         costs_(costs),
         corrections_(corrections),
         price_(price),
-        slices_(ConcatSlices(graph)) {
+        slices_(ConcatSlices(graph)),
+        crossings_(graph, costs, team.cpu, team.threads, team.even_only) {
     built_.nodes.resize(graph.size());
     FindFusions();
   }
@@ -95,6 +115,8 @@ class Builder {
     for (NodeId id = 0; id < graph_.size(); ++id)
       if (!IsConstant(graph_, id)) AddTensor(id);
     for (const Fusion& fusion : fusions_) TieFused(fusion);
+    for (NodeId id = 0; id < graph_.size() && crossings_.priced(); ++id)
+      if (!IsConstant(graph_, id)) AddCrossings(id);
     return std::move(built_);
   }
 
@@ -103,11 +125,19 @@ class Builder {
     for (FusablePair& pair : FusablePairs(graph_)) {
       const auto found = candidates_.find(WorkloadToString(pair.workload));
       if (found == candidates_.end() || found->second.empty()) continue;
-      Fusion fusion{pair, found->second, {}};
-      for (const Record& record : fusion.records)
-        IndexOfForm(fusion.layouts, pair.workload.input_shape(), record.layouts.in);
+      Fusion fusion{pair, Dealt(found->second), {}};
+      for (const DealtRecord& dealt : fusion.records)
+        IndexOfForm(fusion.forms, pair.workload.input_shape(),
+                    {dealt.record->layouts.in, dealt.deal.ownership});
       fusions_.push_back(std::move(fusion));
     }
+  }
+
+  std::vector<DealtRecord> Dealt(const std::vector<Record>& records) {
+    std::vector<DealtRecord> dealt;
+    for (const Record& record : records)
+      for (const Deal& deal : crossings_.DealsOf(record)) dealt.push_back({&record, deal});
+    return dealt;
   }
 
   // The fusion of a node with what follows it, and of a conv with what comes before it; null for none.
@@ -120,10 +150,10 @@ class Builder {
     return found == fusions_.end() ? nullptr : &*found;
   }
 
-  // One way to compute a conv: options of its two variables, and the record that does it.
+  // One way to compute a conv: options of its two variables, and what does it.
   struct Choice {
     int in = 0, out = 0;
-    const Record* record = nullptr;
+    DealtRecord dealt;
   };
 
   void AddConv(NodeId id, const ConvOp& conv) {
@@ -131,33 +161,42 @@ class Builder {
     const auto& records = candidates_.at(WorkloadToString(workload));
     TILESMITH_CHECK(!records.empty(), "no candidate for {}", WorkloadToString(workload));
     const Fusion *before = FusionBefore(id), *behind = FusionBehind(id);
-    std::vector<Layout> ins, outs;
+    std::vector<Form> ins, outs;
     std::vector<Choice> choices;
-    for (const Record& record : records)
-      choices.push_back({IndexOfForm(ins, workload.input_shape(), record.layouts.in),
-                         IndexOfForm(outs, workload.output_shape(), record.layouts.out), &record});
-    std::vector<int> read_when_fused;  // this conv's input, for each layout that it is fused behind with
-    for (size_t f = 0; behind && f < behind->layouts.size(); ++f)
-      read_when_fused.push_back(IndexOfForm(ins, workload.input_shape(), behind->layouts[f]));
+    const auto index_of_out = [&](const DealtRecord& dealt) {
+      return IndexOfForm(outs, workload.output_shape(), {dealt.record->layouts.out, dealt.deal.ownership});
+    };
+    for (const DealtRecord& dealt : Dealt(records)) {
+      const Form read = {dealt.record->layouts.in, dealt.deal.ownership};
+      choices.push_back({IndexOfForm(ins, workload.input_shape(), read), index_of_out(dealt), dealt});
+    }
+    std::vector<int> read_when_fused;  // this conv's input, for each form that it is fused behind with
+    for (size_t f = 0; behind && f < behind->forms.size(); ++f)
+      read_when_fused.push_back(IndexOfForm(ins, workload.input_shape(), behind->forms[f]));
     for (size_t i = 0; before && i < before->records.size(); ++i) {
-      const Record& record = before->records[i];
-      choices.push_back({int(ins.size()) + before->Index(record),
-                         IndexOfForm(outs, workload.output_shape(), record.layouts.out), &record});
+      const DealtRecord& dealt = before->records[i];
+      choices.push_back({int(ins.size()) + before->Index(dealt), index_of_out(dealt), dealt});
     }
     NodeVariables& vars = built_.nodes[id];
-    vars.in_layouts = WithFused(ins, before);
-    vars.out_layouts = WithFused(outs, behind);
+    SetOptions(ins, before, vars.in_layouts, vars.in_owners);
+    SetOptions(outs, behind, vars.out_layouts, vars.out_owners);
     CostMatrix seconds = AddConvVariables(id, choices);
     for (size_t f = 0; f < read_when_fused.size(); ++f)
       seconds.at(read_when_fused[f], int(outs.size() + f)) = 0;
     built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
   }
 
-  static std::vector<std::optional<Layout>> WithFused(const std::vector<Layout>& layouts,
-                                                      const Fusion* fusion) {
-    std::vector<std::optional<Layout>> options(layouts.begin(), layouts.end());
-    options.resize(layouts.size() + (fusion ? fusion->layouts.size() : 0));
-    return options;
+  // Those of a variable of a conv: its forms, and the fused ones, which have no layout.
+  static void SetOptions(const std::vector<Form>& forms, const Fusion* fusion,
+                         std::vector<std::optional<Layout>>& layouts, std::vector<Ownership>& owners) {
+    for (const Form& form : forms) {
+      layouts.emplace_back(form.layout);
+      owners.push_back(form.owned);
+    }
+    for (size_t f = 0; fusion && f < fusion->forms.size(); ++f) {
+      layouts.emplace_back();
+      owners.push_back(fusion->forms[f].owned);
+    }
   }
 
   // The variables of a conv whose layouts are known, and the seconds of its choices.
@@ -169,11 +208,16 @@ class Builder {
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
     const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
-      const double corrected =
-          corrections_.ConvSeconds(name, *choice.record) + price_.Of(name, *choice.record);
+      const Record& record = *choice.dealt.record;
+      const Deal& deal = choice.dealt.deal;
+      double corrected = corrections_.ConvSeconds(name, record, {deal.ownership.split, deal.balance}) +
+                         price_.Of(name, record);
+      if (crossings_.priced())
+        corrected += corrections_.CrossingScale(name) *
+                     crossings_.WriteSeconds(id, record.layouts.out, deal.ownership);
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
-      vars.records[size_t(choice.in)][size_t(choice.out)] = choice.record;
+      vars.records[size_t(choice.in)][size_t(choice.out)] = &record;
     }
     vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
     vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
@@ -182,35 +226,52 @@ class Builder {
 
   void AddTolerant(NodeId id) {
     NodeVariables& vars = built_.nodes[id];
-    const std::vector<NodeId> inputs = graph_.Inputs(id);
     std::vector<double> seconds;
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
-      const Op& op = *graph_.node(id).op;
-      vars.in_layouts.emplace_back(layout);
-      vars.out_layouts.emplace_back(
-          TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
-      seconds.push_back(corrections_.OpSeconds(graph_.node(id).name,
-                                               NodeLayouts(graph_, id, layout, layout).in,
-                                               TolerantSeconds(graph_, id, layout, costs_)));
-      for (size_t slot = 0; slot < inputs.size(); ++slot) {
-        if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
-          seconds.back() +=
-              CorrectedFill(inputs[slot], TensorLayout(graph_.node(inputs[slot]), Layout::Nchw()), layout);
+      for (const Deal& deal : crossings_.DealsOf(id, layout)) {
+        const Op& op = *graph_.node(id).op;
+        vars.in_layouts.emplace_back(layout);
+        vars.out_layouts.emplace_back(
+            TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
+        vars.in_owners.push_back(deal.ownership);
+        seconds.push_back(TolerantOption(id, layout, deal));
       }
     }
     if (const Fusion* behind = FusionBehind(id)) {
-      vars.in_layouts.insert(vars.in_layouts.end(), behind->layouts.begin(), behind->layouts.end());
+      for (const Form& form : behind->forms) {
+        vars.in_layouts.emplace_back(form.layout);
+        vars.in_owners.push_back(form.owned);
+      }
       vars.out_layouts.resize(vars.in_layouts.size());
       seconds.resize(vars.in_layouts.size(), 0.0);
     }
+    vars.out_owners = vars.in_owners;
     vars.in = vars.out = built_.problem.AddVariable(graph_.node(id).name, std::move(seconds));
+  }
+
+  // The seconds of a node that is no conv, what it reads from others aside.
+  double TolerantOption(NodeId id, const Layout& layout, const Deal& deal) {
+    const std::string& name = graph_.node(id).name;
+    const Crossings::OpCost cost = crossings_.CostOf(id, layout, deal);
+    double seconds = corrections_.OpSeconds(name, NodeLayouts(graph_, id, layout, layout).in,
+                                            cost.own_seconds, deal.ownership.split);
+    if (cost.scale > 0)
+      seconds +=
+          cost.scale * corrections_.CrossingScale(name) * crossings_.WriteSeconds(id, layout, deal.ownership);
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
+        seconds +=
+            CorrectedFill(inputs[slot], TensorLayout(graph_.node(inputs[slot]), Layout::Nchw()), layout);
+    }
+    return seconds;
   }
 
   // Both nodes are fused, and read the same layout, or neither is.
   void TieFused(const Fusion& fusion) {
     const NodeVariables &first = built_.nodes[fusion.pair.first], &conv = built_.nodes[fusion.pair.conv];
     CostMatrix tie(int(first.out_layouts.size()), int(conv.in_layouts.size()));
-    const int options = int(fusion.layouts.size());
+    const int options = int(fusion.forms.size());
     for (int i = 0; i < tie.rows; ++i) {
       for (int j = 0; j < tie.cols; ++j) {
         const int first_fused = i - (tie.rows - options), conv_fused = j - (tie.cols - options);
@@ -289,6 +350,55 @@ class Builder {
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }
 
+  // What the consumers of a tensor wait for since other threads wrote it.
+  void AddCrossings(NodeId id) {
+    for (const NodeId consumer : graph_.Consumers(id)) {
+      const std::vector<NodeId> inputs = graph_.Inputs(consumer);
+      for (size_t slot = 0; slot < inputs.size(); ++slot)
+        if (inputs[slot] == id) AddCrossing(id, {consumer, slot});
+    }
+  }
+
+  void AddCrossing(NodeId id, const InputSlot& input) {
+    const NodeVariables& from = built_.nodes[id];
+    const NodeVariables& reader = built_.nodes[input.consumer];
+    const std::vector<std::optional<Layout>>& layouts = ReadingLayouts(input);
+    CostMatrix seconds(int(from.out_layouts.size()), int(layouts.size()));
+    for (int j = 0; j < seconds.cols; ++j) {
+      if (!layouts[size_t(j)]) continue;
+      TensorRead read{.tensor = id, .reader = input.consumer, .slot = input.slot};
+      read.owner = (input.slot == 0 ? reader.in_owners : reader.out_owners)[size_t(j)].owner;
+      read.moved = MustFillSlice(graph_, slices_, input, *layouts[size_t(j)]);
+      const double scale = ReadingScale(input, j, read);
+      read.to = TensorLayout(graph_.node(id), InputOrder(graph_.node(input.consumer), *layouts[size_t(j)]));
+      for (int i = 0; i < seconds.rows && scale > 0; ++i) {
+        if (!from.out_layouts[size_t(i)]) continue;
+        read.from = *from.out_layouts[size_t(i)];
+        read.written = from.out_owners[size_t(i)];
+        seconds.at(i, j) = scale * crossings_.ReadSeconds(read);
+      }
+    }
+    built_.problem.AddPairwise(*from.out, ReadingVariable(input), seconds);
+  }
+
+  // How an option's reads are charged, relative to their price, and what conv they are for. A conv that is
+  // computed in front of another one reads as it does by itself.
+  double ReadingScale(const InputSlot& input, int option, TensorRead& read) {
+    const NodeVariables& vars = built_.nodes[input.consumer];
+    const Node& node = graph_.node(input.consumer);
+    const double corrected = corrections_.CrossingScale(node.name);
+    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+      if (input.slot == 0) read.conv = &conv->workload();
+      return corrected;
+    }
+    if (!vars.out_layouts[size_t(option)]) {
+      read.conv = &FusionBehind(input.consumer)->pair.workload;
+      return corrected;
+    }
+    const Deal deal{vars.in_owners[size_t(option)], 1};
+    return crossings_.CostOf(input.consumer, *vars.in_layouts[size_t(option)], deal).scale * corrected;
+  }
+
   double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {
     const Node& node = graph_.node(tensor);
     const Layout to = TensorLayout(node, into);
@@ -302,6 +412,7 @@ class Builder {
   const Corrections& corrections_;
   const ConvPrice& price_;
   const Slices slices_;
+  Crossings crossings_;
   std::vector<Fusion> fusions_;
   BuiltProblem built_;
 };
@@ -332,8 +443,9 @@ TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
 }
 
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections, const ConvPrice& price) {
-  return Builder(graph, candidates, layouts, costs, corrections, price).Build();
+                          CostSource& costs, const Corrections& corrections, const ConvPrice& price,
+                          const OwningTeam& team) {
+  return Builder(graph, candidates, layouts, costs, corrections, price, team).Build();
 }
 
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
@@ -348,7 +460,11 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
     plan.op_type = graph.node(id).op->Type();
     if (!vars.out_layouts[out]) {
       plan.fused_into = graph.node(graph.Consumers(id).at(0)).name;
-    } else if (vars.records.empty()) {
+      nodes.push_back(std::move(plan));
+      continue;
+    }
+    plan.split = vars.out_owners[out].split;
+    if (vars.records.empty()) {
       plan.layouts = NodeLayouts(graph, id, *vars.in_layouts[in], *vars.out_layouts[out]);
     } else {
       const Record* record = vars.records[in][out];

@@ -19,6 +19,11 @@
 // which their producers or their transforms write in place; each other input is charged a copy from its own
 // layout into its slice, or a transform that ends there. In any other layout a concat costs its copying
 // kernel.
+//
+// Where what crosses from thread to thread has a price, an option is a layout and how the node's tasks are
+// dealt (plan/crossings.h), which a conv's two variables agree in. What a node waits for depends on its own
+// option and on its input's producer's, whatever transform lies between, so it is charged on the edge of
+// these two; what it pays for writing, by its own option alone.
 #pragma once
 
 #include <optional>
@@ -27,6 +32,7 @@
 
 #include "graph_tuner/costs/corrections.h"
 #include "graph_tuner/costs/costs.h"
+#include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/problem/error_price.h"
@@ -42,6 +48,7 @@ struct NodeVariables {
   std::optional<LayoutProblem::VarId> in, out;
   // The options' meaning. Fused ones come last and have no layout on the side of the other node.
   std::vector<std::optional<Layout>> in_layouts, out_layouts;
+  std::vector<Ownership> in_owners, out_owners;     // of what is computed with the option
   std::vector<std::vector<const Record*>> records;  // convs: [in option][out option], null where none
 };
 
@@ -66,11 +73,18 @@ struct ConvPrice {
   double Of(const std::string& conv, const Record& record) const;  // in seconds
 };
 
+// The team whose threads own parts of tensors.
+struct OwningTeam {
+  Target cpu;
+  int threads = 1;
+  bool even_only = false;  // every node's tasks are dealt in even shares
+};
+
 // Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones, those of
 // convs with their price.
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections = {},
-                          const ConvPrice& price = {});
+                          CostSource& costs, const Corrections& corrections = {}, const ConvPrice& price = {},
+                          const OwningTeam& team = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

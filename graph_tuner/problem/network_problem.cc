@@ -112,7 +112,7 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
     for (auto& [workload, list] : candidates_) list = {Fastest(list)};
 
   CostQuestions questions;
-  BuildProblem(*graph_, candidates_, layouts_, questions);
+  BuildProblem(*graph_, candidates_, layouts_, questions, {}, {}, Team());
   questions.Ask(*costs_, options_.progress);
 }
 
@@ -130,7 +130,8 @@ PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& p
   const ConvPrice price{.weights = {prices.seconds_per_weight_byte, options_.cpu},
                         .seconds_per_square = prices.seconds_per_error_square,
                         .errors = &options_.errors};
-  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, price), corrections, prices};
+  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, price, Team()), corrections,
+          prices};
 }
 
 Solution NetworkProblem::Solve(const LayoutProblem& problem) const {
@@ -151,6 +152,7 @@ std::string NetworkProblem::Certificate(const std::string& solved) const {
   std::string text = solved;
   const size_t defaults = usable_->defaults.size();
   if (restriction_.fastest_records) text += " with every workload's fastest record";
+  if (restriction_.even_shares) text += " in even shares";
   if (restriction_.uniform) text += " among schedules uniformly in " + restriction_.uniform->ToString();
   if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
   return text;

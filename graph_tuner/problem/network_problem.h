@@ -48,6 +48,8 @@ struct Restriction {
   // A template that is done without wherever another one has a record. Layers that can be fused can also run
   // one by one.
   std::string without_template = {};
+  // Every node's tasks are dealt to threads in even shares.
+  bool even_shares = false;
   // Only records in these types, as far as a workload has them.
   std::optional<Precision> precision = {};
 };
@@ -116,6 +118,7 @@ class NetworkProblem {
   static std::shared_ptr<const Usable> MakeUsable(const Graph& graph, Candidates candidates,
                                                   const GraphTuneOptions& options);
   std::string Certificate(const std::string& solved) const;
+  OwningTeam Team() const { return {options_.cpu, options_.threads, restriction_.even_shares}; }
 
   const Graph* graph_;
   CostSource* costs_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph_tuner/plan/planned_conversions.h"
+#include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 
@@ -41,8 +42,14 @@ double ShareScale(const PlanMeasurement& measurement) {
 
 std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSource& costs,
                                     const std::vector<StepProfile>& steps) {
-  std::map<std::string, const NodePlan*> nodes;
-  for (const NodePlan& node : plan.nodes) nodes[node.node] = &node;
+  Plan alone = plan;  // by the costs, without what was learned
+  PricePlan(graph, costs, alone);
+  struct Planned {
+    const NodePlan *node = nullptr, *alone = nullptr;
+  };
+  std::map<std::string, Planned> nodes;
+  for (size_t i = 0; i < plan.nodes.size(); ++i)
+    nodes[plan.nodes[i].node] = {&plan.nodes[i], &alone.nodes[i]};
   const std::map<ConversionKey, PlannedConversion> conversions = PlannedConversions(graph, plan);
   std::vector<MatchedStep> matched;
   for (const StepProfile& step : steps) {
@@ -58,10 +65,12 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
     } else {
       const auto found = nodes.find(step.node);
       TILESMITH_CHECK(found != nodes.end(), "the plan has no node \"{}\"", step.node);
-      match.node = found->second;
-      match.stand_alone_seconds = match.node->record
-                                      ? match.node->record->seconds
-                                      : TolerantSeconds(graph, id, match.node->layouts.in, costs);
+      match.node = found->second.node;
+      const NodePlan& by_costs = *found->second.alone;
+      match.stand_alone_seconds = by_costs.predicted_seconds - by_costs.crossing_seconds;
+      match.dealt = {match.node->split, 1, by_costs.crossing_seconds};
+      if (match.node->record && match.node->record->seconds > 0)
+        match.dealt.balance = match.stand_alone_seconds / match.node->record->seconds;
       match.predicted_seconds = match.node->predicted_seconds;
     }
     matched.push_back(std::move(match));
@@ -78,9 +87,10 @@ void Learn(const std::vector<MatchedStep>& steps, double share_scale, Correction
   for (const MatchedStep& match : steps) {
     const double seconds = match.step.seconds * share_scale;
     if (match.node && match.node->record) {
-      corrections.LearnConv(match.node->node, *match.node->record, seconds);
+      corrections.LearnConv(match.node->node, *match.node->record, seconds, match.dealt);
     } else if (match.node) {
-      corrections.LearnOp(match.node->node, match.node->layouts.in, match.stand_alone_seconds, seconds);
+      corrections.LearnOp(match.node->node, match.node->layouts.in, match.stand_alone_seconds, seconds,
+                          match.dealt);
     } else if (match.step.planned) {
       Repeated& repeated = conversions[{match.step.node, *match.step.conversion}];
       repeated.stand_alone = match.stand_alone_seconds;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "layouts/measure/crossing.h"
 #include "layouts/measure/quantile.h"
 #include "ops/onednn/onednn.h"
 #include "templates/base/fma_peak.h"
@@ -147,6 +148,20 @@ std::vector<Finding> CheckPlacement(int threads) {
                        "the host lets these CPUs share a core at times, with each other or with another")};
 }
 
+// What the graph tuner charges for bytes that another thread wrote.
+Finding CheckCrossing(int threads) {
+  if (threads == 1) return {"crossing", "one thread", ""};
+  constexpr int64_t kBytes = 128 << 10;
+  constexpr double kKibibytes = kBytes >> 10;
+  const CrossingTiming timing = MeasureCrossing(kBytes, threads);
+  return {"crossing",
+          fmt::format("{:.0f} ns more for a KiB that another thread wrote, {:.0f} to write over it",
+                      timing.read_seconds / kKibibytes * 1e9, timing.write_seconds / kKibibytes * 1e9),
+          "",
+          {{"read_seconds_per_byte", timing.read_seconds / kBytes},
+           {"write_seconds_per_byte", timing.write_seconds / kBytes}}};
+}
+
 Finding CheckPeak(const DevicePtr& machine) {
   const double peak = MeasureFmaPeak(machine->target(), machine->threads());
   if (peak == 0) return {"FMA peak", "no code for this ISA", ""};
@@ -189,6 +204,7 @@ std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) 
   for (Finding& finding : CheckNoise(machine->threads())) findings.push_back(std::move(finding));
   findings.push_back(CheckForkJoin(machine->threads()));
   for (Finding& finding : CheckPlacement(machine->threads())) findings.push_back(std::move(finding));
+  findings.push_back(CheckCrossing(machine->threads()));
   findings.push_back(CheckPeak(machine));
   findings.push_back(CheckBandwidth(machine));
   findings.push_back({"versions",

@@ -16,20 +16,36 @@ constexpr double kNothing = 5e-8;  // seconds that four decimals of a millisecon
 
 std::string Milliseconds(double seconds) { return fmt::format("{:.4f}", seconds * 1e3); }
 
-bool IsNode(const CostTerm& term) {
-  return term.kind == TermKind::kNode || term.kind == TermKind::kOtherNode;
+// What a term is about, in an inequality: "conv2 slower in NCHW16c", "conv2 crossing in NHWC by rows".
+std::string AboutText(const CostTerm& term, bool of_best) {
+  const std::string form = FormText(of_best ? term.first : term.second) +
+                           SplitText(of_best ? term.first_split : term.second_split);
+  switch (term.kind) {
+    case TermKind::kNode:
+    case TermKind::kOtherNode:
+      return term.node + " slower in " + form;
+    case TermKind::kCrossing:
+    case TermKind::kOtherCrossing:
+      return term.node + " crossing in " + form;
+    default:
+      return term.node + " " + form;
+  }
 }
 
 std::string PartText(TermKind kind) {
   switch (kind) {
     case TermKind::kNode:
       return "itself";
+    case TermKind::kCrossing:
+      return "its crossing between threads";
     case TermKind::kInputTransform:
       return "transform of what it reads";
     case TermKind::kOutputTransform:
       return "transform of what it writes";
     case TermKind::kOtherNode:
       return "another node";
+    case TermKind::kOtherCrossing:
+      return "another's crossing";
     case TermKind::kOtherTransform:
       return "another transform";
   }
@@ -57,8 +73,7 @@ std::string SideText(Side side) {
       continue;
     }
     ++shown;
-    text += fmt::format(" + {} ({}{} {})", Milliseconds(seconds), term.node, IsNode(term) ? " slower in" : "",
-                        FormText(side.is_best ? term.first : term.second));
+    text += fmt::format(" + {} ({})", Milliseconds(seconds), AboutText(term, side.is_best));
   }
   if (rest >= kNothing)
     text += fmt::format(" + {} ({} more)", Milliseconds(rest), side.dearer.size() - shown);
@@ -72,6 +87,10 @@ std::string FormText(const std::optional<LayoutPair>& layouts) {
   return layouts->in == layouts->out ? layouts->in.ToString() : LayoutsText(*layouts);
 }
 
+std::string SplitText(Split split) {
+  return split == Split::kEven ? "" : fmt::format(" by {}", SplitName(split));
+}
+
 std::string FusedText(const Graph& graph, const NodePlan& schedule) {
   if (!schedule.fused_into.empty()) return "in " + schedule.fused_into;
   if (!schedule.record || !schedule.record->workload.fused()) return "";
@@ -81,12 +100,13 @@ std::string FusedText(const Graph& graph, const NodePlan& schedule) {
 std::string ChoiceText(const Graph& graph, const NodePlan& schedule) {
   std::string fused = FusedText(graph, schedule);
   if (!schedule.fused_into.empty()) return fused;
-  return FormText(schedule.layouts) + (fused.empty() ? "" : " " + fused);
+  return FormText(schedule.layouts) + SplitText(schedule.split) + (fused.empty() ? "" : " " + fused);
 }
 
 std::string InequalityText(const Graph& graph, const ExplainedChoice& best, const ExplainedChoice& other) {
-  Side left{ChoiceText(graph, other.schedule), other.schedule.predicted_seconds, {}, false};
-  Side right{ChoiceText(graph, best.schedule), best.schedule.predicted_seconds, {}, true};
+  const auto own = [](const NodePlan& node) { return node.predicted_seconds - node.crossing_seconds; };
+  Side left{ChoiceText(graph, other.schedule), own(other.schedule), {}, false};
+  Side right{ChoiceText(graph, best.schedule), own(best.schedule), {}, true};
   for (const CostTerm& term : other.terms)
     if (term.kind != TermKind::kNode) (term.seconds > 0 ? left : right).dearer.push_back(term);
   const double off = other.total_seconds - best.total_seconds;
@@ -109,8 +129,9 @@ void AddTerms(Report& report, const std::string& title, const std::vector<CostTe
   const size_t shown = std::min(terms.size(), most);
   for (size_t i = 0; i < shown; ++i) {
     const CostTerm& term = terms[i];
-    table.AddRow({TextCell(PartText(term.kind)), TextCell(term.node), TextCell(FormText(term.first)),
-                  TextCell(FormText(term.second)), MoreCell(term.seconds)});
+    table.AddRow({TextCell(PartText(term.kind)), TextCell(term.node),
+                  TextCell(FormText(term.first) + SplitText(term.first_split)),
+                  TextCell(FormText(term.second) + SplitText(term.second_split)), MoreCell(term.seconds)});
   }
   double rest = 0;
   for (size_t i = shown; i < terms.size(); ++i) rest += terms[i].seconds;

@@ -13,15 +13,19 @@ namespace tilesmith {
 // "NCHW16c -> NCHW64c", one layout when both are the same, "-" for none.
 std::string FormText(const std::optional<LayoutPair>& layouts);
 
+// " by rows", or nothing for even shares.
+std::string SplitText(Split split);
+
 // What a node is computed with: "with bn1" in front of it, "in conv2" behind it, or nothing.
 std::string FusedText(const Graph& graph, const NodePlan& schedule);
 
-// Its layouts, and what it is computed with.
+// Its layouts, how its tasks are dealt to threads, and what it is computed with.
 std::string ChoiceText(const Graph& graph, const NodePlan& schedule);
 
 // Why `best` and not `other`: "NCHW16c: 0.4120 + 0.0310 (x NCHW64c -> NCHW16c) + 0.0100 (conv2 slower in
 // NCHW16c) = 0.4530 > NCHW64c: 0.3980 ms". Either sum is the node's own cost and what the plan with that
-// choice pays more elsewhere than the other does; their difference is that of the totals.
+// choice pays more elsewhere than the other does, its own crossing between threads among it; their difference
+// is that of the totals.
 std::string InequalityText(const Graph& graph, const ExplainedChoice& best, const ExplainedChoice& other);
 
 // "+0.0310", or "0" for what four decimals do not show; the JSON value is in seconds.

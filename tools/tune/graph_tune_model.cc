@@ -12,6 +12,7 @@
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
+#include "graph_tuner/refine/split_rivals.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/network/plan_runs.h"
@@ -69,11 +70,12 @@ class GraphTuner {
     tuned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
         RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
-    ExpectRuns(kTemplateRivals +
-               (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
     PredictionLoop loop;
     loop.rounds = static_cast<int>(request_.rounds);
     loop.max_weight_bytes = request_.max_weight_bytes;
+    if (loop.rounds > 0) loop.rivals = SplitRivals(problem, *costs_, request_.max_weight_bytes);
+    ExpectRuns(kTemplateRivals + static_cast<int>(loop.rivals.size()) +
+               (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
     loop.baselines = request_.baselines;
     if (request_.variants) loop.variants_of = &accepted;
     loop.end = limit_.end;

@@ -8,6 +8,7 @@
 
 #include "graph_tuner/costs/costs_file.h"
 #include "graph_tuner/costs/costs_timing.h"
+#include "graph_tuner/costs/crossing_costs.h"
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/costs/transform_costs.h"
 #include "layouts/transform.h"
@@ -285,6 +286,34 @@ TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
   }
   EXPECT_EQ(answers[0], answers[1]);
   EXPECT_EQ(text, Text());
+}
+
+TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
+  int measured = 0;
+  std::string distance = "64ns";
+  const CrossingMeasure measure{.distance = [&] { return distance; },
+                                .time = [&](int64_t bytes) -> CrossingTiming {
+                                  ++measured;
+                                  return {1e-9 * double(bytes), distance == "64ns" ? 1e-6 : 2e-6};
+                                }};
+  const auto seconds = [&](Crossing crossing, double bytes) {
+    CostFile file(path_, SyntheticCpu(), 2);
+    return CrossingCosts(file, measure).Seconds(crossing, bytes);
+  };
+  for (const double bytes : {0.0, 1000.0, 16384.0, 50000.0, 1e6, 1e7})
+    EXPECT_NEAR(seconds(Crossing::kRead, bytes), 1e-9 * bytes, 1e-15) << bytes;
+  const int once = measured;
+  EXPECT_GT(once, 1);
+  EXPECT_NEAR(seconds(Crossing::kWrite, 8192), 0.5e-6, 1e-15) << "half of the least that was measured";
+  EXPECT_NEAR(seconds(Crossing::kWrite, 1e9), 1e-6, 1e-15);
+  EXPECT_EQ(measured, once);
+  distance = "256ns";
+  EXPECT_NEAR(seconds(Crossing::kWrite, 1e6), 2e-6, 1e-15);
+  EXPECT_EQ(measured, 2 * once);
+  EXPECT_THAT(Text(), HasSubstr("\"access\":\"read\",\"bytes\":\"16384\",\"distance\":\"64ns\",\"kind\":"
+                                "\"crossing\",\"seconds\":"));
+  CostFile file("", SyntheticCpu(), 2);
+  EXPECT_EQ(CrossingCosts(file, {}).Seconds(Crossing::kRead, 1e6), 0);
 }
 
 TEST_F(CostsTest, TimingInputsHaveZeroPadding) {

@@ -58,6 +58,7 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(x.layouts, y.layouts);
     EXPECT_EQ(x.fused_into, y.fused_into);
     EXPECT_EQ(x.split, y.split);
+    EXPECT_EQ(x.crossing_seconds, y.crossing_seconds);
     EXPECT_EQ(x.predicted_seconds, y.predicted_seconds);
     ASSERT_EQ(x.record.has_value(), y.record.has_value());
     if (!x.record) continue;
@@ -74,6 +75,7 @@ void ExpectSame(const Plan& a, const Plan& b) {
     EXPECT_EQ(learned[i].option, read[i].option);
     EXPECT_EQ(learned[i].stand_alone_seconds, read[i].stand_alone_seconds);
     EXPECT_EQ(learned[i].seconds, read[i].seconds);
+    EXPECT_EQ(learned[i].crossing_seconds, read[i].crossing_seconds);
   }
   ASSERT_EQ(a.transforms.size(), b.transforms.size());
   for (size_t i = 0; i < a.transforms.size(); ++i) {
@@ -137,7 +139,11 @@ TEST_F(PlanFileTest, RemembersTheLayoutsOfItsEnds) {
 
 TEST_F(PlanFileTest, RemembersSplits) {
   Plan plan = MakePlan(graph_);
-  for (size_t i = 0; i < plan.nodes.size(); ++i) plan.nodes[i].split = kSplits[i % std::size(kSplits)];
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    plan.nodes[i].split = kSplits[i % std::size(kSplits)];
+    plan.nodes[i].crossing_seconds = 1e-6 * double(i);
+  }
+  plan.corrections.Learn({Correction::Of::kNode, "a", "NHWC by rows", 1e-6, 2e-6, 3e-7});
   WritePlan(path_, plan);
   ExpectSame(plan, ReadPlan(path_));
   std::string text = ReadFile(path_);

@@ -6,19 +6,29 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/problem/build_problem.h"
+#include "graph_tuner/problem/network_problem.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/fusion.h"
 
 namespace tilesmith {
 
-// Every plan of a small network, without any layout problem: records and layouts node by node, and pairs
-// fused or not.
+// Every plan of a small network, without any layout problem: records, layouts and, with crossings, splits
+// node by node, and pairs fused or not.
 class PlanEnumerator {
  public:
   PlanEnumerator(const Graph& graph, const Candidates& candidates, const EndLayouts& ends = {})
       : graph_(graph), candidates_(candidates), pairs_(FusablePairs(graph)) {
     plan_.ends = ends;
+  }
+  // Plans of several threads, by all splits that the crossings consider.
+  PlanEnumerator(const Graph& graph, const Candidates& candidates, const GraphTuneOptions& options,
+                 Crossings* crossings)
+      : PlanEnumerator(graph, candidates, options.ends) {
+    plan_.target = options.cpu;
+    plan_.threads = options.threads;
+    crossings_ = crossings;
   }
 
   void ForEach(const std::function<void(Plan&)>& visit) {
@@ -43,12 +53,28 @@ class PlanEnumerator {
     if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
       if (in_front && fused_.contains(id)) return;
       for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
-        Choose({node.name, "Conv", record.layouts, record, 0}, id);
+        for (const Split split : SplitsOf(record)) {
+          NodePlan plan{node.name, "Conv", record.layouts, record, 0};
+          plan.split = split;
+          Choose(std::move(plan), id);
+        }
     } else {
       for (const Layout& layout : LayoutsOf(graph_, candidates_).all)
         if (node.op->RunsIn(layout, graph_.InputShapes(id)))
-          Choose({node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0}, id);
+          for (const Split split : SplitsOf(id, layout)) {
+            NodePlan plan{node.name, std::string(node.op->Type()), {layout, layout}, std::nullopt, 0};
+            plan.split = split;
+            Choose(std::move(plan), id);
+          }
     }
+  }
+
+  template <typename... What>
+  std::vector<Split> SplitsOf(const What&... what) const {
+    if (crossings_ == nullptr) return {Split::kEven};
+    std::vector<Split> splits;
+    for (const Deal& deal : crossings_->DealsOf(what...)) splits.push_back(deal.ownership.split);
+    return splits;
   }
 
   void Fuse(const FusablePair& pair) {
@@ -77,6 +103,7 @@ class PlanEnumerator {
   const std::vector<FusablePair> pairs_;
   std::function<void(Plan&)> visit_;
   std::set<Graph::NodeId> fused_;
+  Crossings* crossings_ = nullptr;
   Plan plan_;
 };
 

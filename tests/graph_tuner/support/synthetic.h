@@ -72,7 +72,12 @@ class SyntheticCosts final : public CostSource {
     return Price(OpUseText(use), use.output, CanonicalLayout(use.output, use.layout).ToString());
   }
 
+  double CrossingSeconds(Crossing crossing, double bytes) override {
+    return (crossing == Crossing::kRead ? 1 : 0.4) * bytes * seconds_per_crossed_byte;
+  }
+
   int asked = 0;
+  double seconds_per_crossed_byte = 0;
 
  private:
   double Price(const std::string& kind, const Shape& shape, const std::string& layouts) const {

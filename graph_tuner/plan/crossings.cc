@@ -1,0 +1,243 @@
+#include "graph_tuner/plan/crossings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/stand_alone_costs.h"
+#include "layouts/base/sizes.h"
+#include "templates/base/task_places.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+constexpr Split kAlongAxes[] = {Split::kRows, Split::kChannels, Split::kImages};
+
+Owner OwnerBy(Split split) {
+  switch (split) {
+    case Split::kRows:
+      return Owner::kRows;
+    case Split::kChannels:
+      return Owner::kChannels;
+    case Split::kImages:
+      return Owner::kImages;
+    case Split::kOne:
+      return Owner::kOne;
+    case Split::kEven:
+      break;
+  }
+  return Owner::kMixed;
+}
+
+// The part of thread `thread`; nothing where that is nothing, or cannot be said.
+std::optional<Box> PartOfThread(Owner owner, int thread, int threads) {
+  const AxisPart part = {static_cast<double>(thread) / threads, static_cast<double>(thread + 1) / threads};
+  if (owner == Owner::kRows) return Box{.rows = part};
+  if (owner == Owner::kChannels) return Box{.channels = part};
+  if (owner == Owner::kImages) return Box{.images = part};
+  return owner == Owner::kOne && thread == 0 ? std::optional(Box{}) : std::nullopt;
+}
+
+double BoxVolume(const Box& box) { return box.images.size() * box.channels.size() * box.rows.size(); }
+
+double VolumeInBoth(const Box& a, const Box& b) {
+  const auto both = [](const AxisPart& p, const AxisPart& q) {
+    return std::max(0.0, std::min(p.end, q.end) - std::max(p.begin, q.begin));
+  };
+  return both(a.images, b.images) * both(a.channels, b.channels) * both(a.rows, b.rows);
+}
+
+// Whose the results of even shares are, if nearly all of every share lies in the thread's part.
+Owner OwnerOfEven(const TaskGrid& grid, int threads) {
+  constexpr double kNearly = 0.1;
+  for (const Split split : kAlongAxes) {
+    double outside = grid.height > 0 ? 0 : 1;
+    for (int thread = 0; thread < threads && outside <= kNearly; ++thread) {
+      const Box part = *PartOfThread(OwnerBy(split), thread, threads);
+      outside += VolumeOutside(BoxesOf(grid, Split::kEven, thread, threads), {&part, 1});
+    }
+    if (outside <= kNearly) return OwnerBy(split);
+  }
+  return Owner::kMixed;
+}
+
+double BusiestTasks(const TaskGrid& grid, Split split, int threads) {
+  int64_t most = 0;
+  for (int thread = 0; thread < threads; ++thread)
+    most = std::max(most, Share(grid, split, thread, threads).tasks());
+  return static_cast<double>(most);
+}
+
+double PaddedSizeOf(const Shape& shape, const Layout& layout) {
+  return static_cast<double>(PaddedBytes(shape, layout));
+}
+
+}  // namespace
+
+TaskGrid GridInMemory(const Shape& shape, const Layout& layout) {
+  if (shape.size() != 4) return TaskGrid::List(1);
+  const int64_t channels = shape[1], height = shape[2];
+  return {.images = shape[0],
+          .channels = CeilDiv(channels, std::max<int64_t>(layout.BlockFor(channels), 1)),
+          .rows = height,
+          .height = height};
+}
+
+TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
+                const Target& cpu) {
+  const TaskPlaces* places = PlacesOf(conv_template);
+  return places ? places->Grid(workload, config, cpu) : TaskGrid::List(1);
+}
+
+Box InputOf(const ConvWorkload& w, const Box& out) {
+  const auto groups = static_cast<double>(w.g), ih = static_cast<double>(w.ih);
+  const auto sh = static_cast<double>(w.sh), oh = static_cast<double>(w.oh);
+  const auto reach = static_cast<double>((w.kh - 1) * (w.dh + 1) + 1 - w.ph - w.sh);
+  Box in = out;
+  in.channels = {std::floor(out.channels.begin * groups) / groups,
+                 std::ceil(out.channels.end * groups) / groups};
+  in.rows = {std::clamp((out.rows.begin * oh * sh - static_cast<double>(w.ph)) / ih, 0.0, 1.0),
+             std::clamp((out.rows.end * oh * sh + reach) / ih, 0.0, 1.0)};
+  return in;
+}
+
+Crossings::Crossings(const Graph& graph, CostSource& costs, const Target& cpu, int threads, bool even_only)
+    : graph_(graph),
+      costs_(costs),
+      cpu_(cpu),
+      threads_(threads),
+      even_only_(even_only),
+      priced_(threads > 1 && costs.CrossingSeconds(Crossing::kRead, 1 << 20) > 0) {}
+
+Deal Crossings::DealOf(const TaskGrid& grid, Split split) const {
+  if (!priced_) return {{Owner::kCaller, split}, 1};
+  if (split == Split::kEven || !grid.Can(split)) return {{OwnerOfEven(grid, threads_), split}, 1};
+  return {{OwnerBy(split), split},
+          BusiestTasks(grid, split, threads_) / std::max(1.0, BusiestTasks(grid, Split::kEven, threads_))};
+}
+
+std::vector<Deal> Crossings::DealsOf(const TaskGrid& grid) const {
+  constexpr double kMostBalance = 1.5;
+  const Deal even = DealOf(grid, Split::kEven);
+  std::vector<Deal> deals;
+  bool replaced = false;
+  for (const Split split : kAlongAxes) {
+    if (!priced_ || even_only_ || !grid.Can(split)) continue;
+    const Deal deal = DealOf(grid, split);
+    if (deal.balance > kMostBalance) continue;
+    deals.push_back(deal);
+    replaced = replaced || (deal.ownership.owner == even.ownership.owner && deal.balance <= 1);
+  }
+  if (!replaced) deals.insert(deals.begin(), even);
+  return deals;
+}
+
+std::vector<Deal> Crossings::DealsOf(const Record& record) {
+  if (!priced_) return {Deal{}};
+  return DealsOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_));
+}
+
+Deal Crossings::DealOf(const Record& record, Split split) {
+  if (!priced_) return {{Owner::kCaller, split}, 1};
+  return DealOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_), split);
+}
+
+bool Crossings::IsSlicedConcat(NodeId id, const Layout& layout) const {
+  return ConcatIsSliceable(graph_, id, layout);
+}
+
+// Slices are their writers'. Said to be dealt by rows, a concat is one whose slices all are, and those that
+// are not are charged as if it read them; else nobody can say.
+Deal Crossings::DealOf(NodeId id, const Layout& layout, Split split) {
+  const Op& op = *graph_.node(id).op;
+  if (!priced_ || op.Type() == "Input") return {{Owner::kCaller, split}, 1};
+  const bool no_place = op.IsView() || (!op.HasFastKernel() && !IsSlicedConcat(id, layout));
+  const TaskGrid grid = no_place ? TaskGrid::List(1) : GridInMemory(graph_.node(id).shape, layout);
+  if (!IsSlicedConcat(id, layout)) return DealOf(grid, split);
+  const bool along = (split == Split::kRows || split == Split::kImages) && grid.Can(split);
+  return {{along ? OwnerBy(split) : Owner::kMixed, split}, 1};
+}
+
+std::vector<Deal> Crossings::DealsOf(NodeId id, const Layout& layout) {
+  const Op& op = *graph_.node(id).op;
+  const Deal even = DealOf(id, layout, Split::kEven);
+  if (!priced_ || op.Type() == "Input" || op.IsView()) return {even};
+  const TaskGrid grid = GridInMemory(graph_.node(id).shape, layout);
+  if (!IsSlicedConcat(id, layout)) return op.HasFastKernel() ? DealsOf(grid) : std::vector{even};
+  std::vector<Deal> deals = {even};
+  for (const Split split : {Split::kRows, Split::kImages})
+    if (!even_only_ && grid.Can(split)) deals.push_back(DealOf(id, layout, split));
+  return deals;
+}
+
+Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal& deal) {
+  constexpr double kMostTold = 0.8;
+  const double measured = TolerantSeconds(graph_, id, layout, costs_);
+  if (!priced_) return {measured, 0};
+  if (measured == 0) return {0, IsSlicedConcat(id, layout) ? 1.0 : 0.0};
+  double all =
+      costs_.CrossingSeconds(Crossing::kWrite, PaddedSizeOf(graph_.node(id).shape, layout) / threads_);
+  for (const NodeId input : graph_.Inputs(id)) {
+    if (graph_.node(input).op->Type() == "Constant") continue;
+    all += costs_.CrossingSeconds(Crossing::kRead, PaddedSizeOf(graph_.node(input).shape, layout) / threads_);
+  }
+  const double told = std::min(all, kMostTold * measured);
+  return {(measured - told) * deal.balance, all > 0 ? told / all : 0};
+}
+
+// Of the tensor's volume, what the thread reads most of which others wrote.
+double Crossings::CrossedShare(const TensorRead& read, Owner written) const {
+  const Shape &in = graph_.node(read.tensor).shape, &out = graph_.node(read.reader).shape;
+  const bool images = in.size() == 4 && out.size() == 4 && in[0] == out[0];
+  constexpr double kRounding = 1e-9;
+  const double equal = 1.0 / threads_;
+  double most = 0;
+  for (int thread = 0; thread < threads_; ++thread) {
+    std::optional<Box> part = PartOfThread(read.owner, thread, threads_);
+    if (!part && read.owner == Owner::kOne) continue;
+    double volume = 1, own = equal;  // of all, an equal share is its own
+    if (part && read.conv != nullptr) {
+      part = InputOf(*read.conv, *part);
+    } else if (part && in != out) {
+      if (!images) part = Box{};
+      if (images && in[1] != out[1]) part->channels = {};
+    } else if (!part && read.conv == nullptr) {
+      volume = equal, own = equal * equal;  // a share, whoever's part it lies in
+    }
+    if (part) {
+      volume = BoxVolume(*part);
+      const std::optional<Box> owned = PartOfThread(written, thread, threads_);
+      own = written == Owner::kMixed ? volume * equal : owned ? VolumeInBoth(*part, *owned) : 0;
+    }
+    most = std::max(most, volume - own);
+  }
+  return most > kRounding ? most : 0;
+}
+
+double Crossings::ReadSeconds(const TensorRead& read) {
+  if (!priced_ || graph_.node(read.reader).op->IsView()) return 0;
+  const Shape& shape = graph_.node(read.tensor).shape;
+  Owner written = read.written.owner;
+  if (read.moved || !SameForm(shape, read.from, read.to))
+    written = DealOf(GridInMemory(shape, read.to), read.written.split).ownership.owner;
+  if (written == Owner::kCaller) return 0;
+  return costs_.CrossingSeconds(Crossing::kRead, CrossedShare(read, written) * PaddedSizeOf(shape, read.to));
+}
+
+double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership& ownership) {
+  const Shape& shape = graph_.node(id).shape;
+  if (!priced_ || shape.size() != 4) return 0;
+  const Owner owner = ownership.owner;
+  if (owner != Owner::kRows && owner != Owner::kChannels && owner != Owner::kImages) return 0;
+  const TaskGrid grid = GridInMemory(shape, layout);
+  const Owner along = grid.images > 1 ? Owner::kImages : grid.channels > 1 ? Owner::kChannels : Owner::kRows;
+  if (owner == along) return 0;
+  const double share = PaddedSizeOf(shape, layout) / threads_;
+  return costs_.CrossingSeconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,114 @@
+// What a network's threads wait for since others wrote what they read, by the splits of its nodes
+// (layouts/base/split.h): the part of a plan's price that depends on who owns which part of a tensor.
+//
+// Every node's tasks are dealt by rows, by channels, by images, or in even shares, after which a thread owns
+// the part of the result that its share lies in. Its price has two parts:
+//
+//   reading    of each tensor, the bytes that the busiest thread reads and another one wrote, halo rows
+//              included, at the price of reading (CostSource::CrossingSeconds);
+//   writing    the bytes that fall outside a thread's own part of the result's memory: buffers of the arena
+//   lie
+//              so that a thread's share of the addresses is where it wrote before (memory_planner.h).
+//
+// Records are of kernels whose threads own all that they touch, so these come on top. Other ops are measured
+// behind producers that leave everything with another thread (layouts/producer_state.h): as much of it as can
+// be told is taken off first, so that an op whose tensors all change hands costs what was measured.
+// Transforms and copies stay at what was measured; who owns a result of theirs follows from the node's split.
+// Tensors of the caller's, constants and weights have no price. Source: original.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "graph_tuner/costs/costs.h"
+#include "layouts/base/boxes.h"
+#include "layouts/base/split.h"
+#include "ops/graph/graph.h"
+#include "tuner/records/record.h"
+
+namespace tilesmith {
+
+// Whose the parts of a tensor are: the t-th of equal ones along an axis is thread t's, or
+enum class Owner : uint8_t {
+  kCaller,  // nobody's of the team: reading it has no price
+  kRows,
+  kChannels,
+  kImages,
+  kOne,    // all is thread 0's
+  kMixed,  // each has an equal share, no plan can say of what
+};
+
+// How a node's tasks are dealt, and whose its result is then.
+struct Ownership {
+  Owner owner = Owner::kCaller;
+  Split split = Split::kEven;
+  bool operator==(const Ownership&) const = default;
+};
+
+struct Deal {
+  Ownership ownership;
+  double balance = 1;  // tasks of the busiest thread, relative to even shares
+};
+
+// Where the tasks of an op lie that go along its output's memory, as most do.
+TaskGrid GridInMemory(const Shape& shape, const Layout& layout);
+// Of a conv's tasks; of a template that does not say, tasks without a place.
+TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
+                const Target& cpu);
+// What a conv's kernel reads of its input for a part of its output: the rows that it reaches, of all channels
+// of its groups.
+Box InputOf(const ConvWorkload& workload, const Box& out);
+
+// One tensor that a node reads.
+struct TensorRead {
+  Graph::NodeId tensor = 0, reader = 0;
+  Ownership written = {};
+  Layout from = {}, to = {};           // as it was written, and as it is read
+  bool moved = false;                  // copied, even where these are the same
+  size_t slot = 0;                     // of the reader's inputs
+  Owner owner = Owner::kMixed;         // of what the reader computes from it
+  const ConvWorkload* conv = nullptr;  // of a reader whose slot 0 this is
+};
+
+class Crossings {
+ public:
+  // Graph and costs outlive it. With even_only, nodes have no other split.
+  Crossings(const Graph& graph, CostSource& costs, const Target& cpu, int threads, bool even_only = false);
+
+  // Whether anything is charged: there are several threads, and crossing has a price. Else nodes have one
+  // deal, which is nobody's.
+  bool priced() const { return priced_; }
+
+  // The splits worth considering, even shares first; without those whose busiest thread has half as much
+  // again to do, and without even shares where another split deals alike.
+  std::vector<Deal> DealsOf(const Record& record);
+  std::vector<Deal> DealsOf(Graph::NodeId id, const Layout& layout);
+  Deal DealOf(const Record& record, Split split);
+  Deal DealOf(Graph::NodeId id, const Layout& layout, Split split);
+
+  // Of a node that is no conv: what it takes if every thread owns what it touches, and how its crossings are
+  // charged, relative to their price.
+  struct OpCost {
+    double own_seconds = 0, scale = 0;
+  };
+  OpCost CostOf(Graph::NodeId id, const Layout& layout, const Deal& deal);
+
+  double ReadSeconds(const TensorRead& read);
+  double WriteSeconds(Graph::NodeId id, const Layout& layout, const Ownership& ownership);
+
+ private:
+  Deal DealOf(const TaskGrid& grid, Split split) const;
+  std::vector<Deal> DealsOf(const TaskGrid& grid) const;
+  double CrossedShare(const TensorRead& read, Owner written) const;
+  bool IsSlicedConcat(Graph::NodeId id, const Layout& layout) const;
+
+  const Graph& graph_;
+  CostSource& costs_;
+  const Target cpu_;
+  const int threads_;
+  const bool even_only_;
+  const bool priced_;
+};
+
+}  // namespace tilesmith

@@ -1,0 +1,78 @@
+#include "graph_tuner/refine/split_rivals.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/crossings.h"
+#include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/weight_price.h"
+
+namespace tilesmith {
+namespace {
+
+Plan UntunedPlan(const NetworkProblem& problem) {
+  const GraphTuneOptions& options = problem.options();
+  Plan plan = HeuristicPlan(problem.graph(), options.cpu, options.threads);
+  plan.ends = options.ends;
+  plan.accuracy = options.accuracy;
+  return plan;
+}
+
+// Every conv has the log's fastest record for its layouts, where there is one, and its tasks are dealt by
+// rows where that record's can be.
+Plan WithRecords(const NetworkProblem& problem, CostSource& costs, Plan plan) {
+  const GraphTuneOptions& options = problem.options();
+  Crossings crossings(problem.graph(), costs, options.cpu, options.threads);
+  for (NodePlan& node : plan.nodes) {
+    if (!node.record) continue;
+    const auto found = problem.candidates().find(WorkloadToString(node.record->workload));
+    if (found == problem.candidates().end()) continue;
+    const Record* fastest = nullptr;
+    for (const Record& record : found->second) {
+      const bool alike = SameForm(record.workload.input_shape(), record.layouts.in, node.layouts.in) &&
+                         SameForm(record.workload.output_shape(), record.layouts.out, node.layouts.out);
+      if (alike && record.seconds > 0 && (!fastest || record.seconds < fastest->seconds)) fastest = &record;
+    }
+    if (!fastest) continue;
+    node.record = *fastest;
+    node.layouts = fastest->layouts;
+    const std::vector<Deal> deals = crossings.DealsOf(*fastest);
+    const bool by_rows =
+        std::ranges::any_of(deals, [](const Deal& deal) { return deal.ownership.split == Split::kRows; });
+    node.split = by_rows ? Split::kRows : Split::kEven;
+  }
+  return plan;
+}
+
+bool IsAllowed(const NetworkProblem& problem, const Plan& plan, std::optional<int64_t> max_weight_bytes) {
+  const GraphTuneOptions& options = problem.options();
+  const bool accurate = std::ranges::all_of(plan.nodes, [&](const NodePlan& node) {
+    return !node.record || Accepts(options.accuracy, *node.record);
+  });
+  return accurate && (!max_weight_bytes || PackedWeightBytes(plan, options.cpu) <= double(*max_weight_bytes));
+}
+
+}  // namespace
+
+std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& costs,
+                                   std::optional<int64_t> max_weight_bytes) {
+  std::vector<RivalPlan> rivals;
+  if (problem.options().threads == 1) return rivals;
+  const auto add = [&](const char* name, Plan plan) {
+    const auto same = [&](const RivalPlan& rival) { return SameSchedules(rival.plan, plan); };
+    if (std::ranges::any_of(rivals, same) || !IsAllowed(problem, plan, max_weight_bytes)) return;
+    PricePlan(problem.graph(), costs, plan);
+    rivals.push_back({name, std::move(plan)});
+  };
+  if (std::optional<Plan> even =
+          PlanIfWeightsFit(problem.Restricted({.even_shares = true}), max_weight_bytes))
+    add("even shares", *std::move(even));
+  const Plan untuned = UntunedPlan(problem);
+  add("untuned", untuned);
+  add("untuned, with the log's records", WithRecords(problem, costs, untuned));
+  return rivals;
+}
+
+}  // namespace tilesmith

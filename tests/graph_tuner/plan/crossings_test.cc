@@ -1,0 +1,141 @@
+#include "graph_tuner/plan/crossings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/plan/price_plan.h"
+#include "tests/graph_tuner/support/synthetic.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int kThreads = 2;
+
+// A second for each byte that is read across, nothing for anything else.
+class ReadBytes final : public CostSource {
+ public:
+  double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 0; }
+  double CopySeconds(const Shape&, const Layout&) override { return 0; }
+  double OpSeconds(const OpUse&) override { return 0; }
+  double CrossingSeconds(Crossing crossing, double bytes) override {
+    return crossing == Crossing::kRead ? bytes : 0;
+  }
+};
+
+// Threads that own and read as much as each other.
+Graph Chain() {
+  Graph graph("chain");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {2, 16, 12, 10}), 32);
+  const Graph::NodeId b = AddConv(graph, "b", a, 32, 3), c = AddConv(graph, "c", b, 16, 1);
+  graph.MarkOutput(AddConv(graph, "d", c, 32, 5, &b));
+  return graph;
+}
+
+// What plans are charged for is what their programs read across, of both threads alike.
+TEST(Crossings, AreThoseOfTheProgram) {
+  const Graph graph = Chain();
+  Target cpu = SyntheticCpu();
+  ReadBytes costs;
+  const std::vector<Split> splits = {Split::kRows, Split::kChannels, Split::kImages};
+  int crossing = 0;
+  for (int i = 0; i < 81; ++i) {
+    SCOPED_TRACE(i);
+    Plan plan;
+    plan.target = cpu;
+    plan.threads = kThreads;
+    int digits = i;
+    for (const char* name : {"a", "b", "c", "d"}) {
+      const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(name)).op);
+      const Record record = SyntheticRecord(conv.workload(), 8, 8, 1);
+      NodePlan node{name, "Conv", record.layouts, record, 0};
+      node.split = splits[size_t(digits % 3)];
+      digits /= 3;
+      plan.nodes.push_back(std::move(node));
+    }
+    PricePlan(graph, costs, plan);
+    const auto network = CompileNetwork(graph, plan, OpenDevice(cpu, kThreads));
+    for (const NodePlan& node : plan.nodes) {
+      const auto step = std::ranges::find_if(
+          network->steps, [&](const StepProfile& s) { return s.node == node.node && !s.conversion; });
+      // The input comes as the caller gives it and is converted by shares that differ from those of the
+      // charge.
+      if (node.node == "a") continue;
+      EXPECT_NEAR(node.crossing_seconds, step->crossed_bytes / kThreads, 1e-6) << node.node;
+      crossing += node.crossing_seconds > 0;
+    }
+  }
+  EXPECT_GT(crossing, 100);
+}
+
+TEST(Crossings, WholeResultsCrossWhereSplitsDiffer) {
+  Graph graph("g");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 16);
+  const Graph::NodeId b = AddRelu(graph, "b", a);
+  graph.MarkOutput(b);
+  ReadBytes costs;
+  Crossings crossings(graph, costs, SyntheticCpu(), kThreads);
+  ASSERT_TRUE(crossings.priced());
+  const Layout nhwc = Layout::Nhwc();
+  const double bytes = 16 * 8 * 8 * 4;
+  const auto read = [&](Owner writer, Owner reader) {
+    return crossings.ReadSeconds({.tensor = a,
+                                  .reader = b,
+                                  .written = {writer, Split::kRows},
+                                  .from = nhwc,
+                                  .to = nhwc,
+                                  .owner = reader});
+  };
+  EXPECT_EQ(read(Owner::kRows, Owner::kRows), 0);
+  EXPECT_EQ(read(Owner::kCaller, Owner::kRows), 0);
+  EXPECT_DOUBLE_EQ(read(Owner::kChannels, Owner::kRows), bytes / 4);
+  EXPECT_DOUBLE_EQ(read(Owner::kMixed, Owner::kRows), bytes / 4);
+  EXPECT_DOUBLE_EQ(read(Owner::kRows, Owner::kOne), bytes / 2);
+  EXPECT_DOUBLE_EQ(read(Owner::kOne, Owner::kRows), bytes / 2);
+}
+
+TEST(Crossings, OfferSplitsThatAreWorthTheirImbalance) {
+  Graph graph("g");
+  const Graph::NodeId a = AddRelu(graph, "a", AddInput(graph, {1, 48, 8, 8}));
+  graph.MarkOutput(a);
+  ReadBytes costs;
+  Crossings crossings(graph, costs, SyntheticCpu(), kThreads);
+  const auto splits = [&](const Layout& layout) {
+    std::vector<Split> found;
+    for (const Deal& deal : crossings.DealsOf(a, layout)) found.push_back(deal.ownership.split);
+    return found;
+  };
+  // By rows is what even shares of NHWC are. Three blocks of channels are two and one to two threads.
+  EXPECT_EQ(splits(Layout::Nhwc()), (std::vector{Split::kRows}));
+  EXPECT_EQ(splits(Layout::Blocked(16)), (std::vector{Split::kEven, Split::kRows, Split::kChannels}));
+  EXPECT_EQ(splits(Layout::Blocked(24)), (std::vector{Split::kRows, Split::kChannels}));
+  Crossings even(graph, costs, SyntheticCpu(), kThreads, true), one(graph, costs, SyntheticCpu(), 1);
+  EXPECT_EQ(even.DealsOf(a, Layout::Nhwc())[0].ownership, (Ownership{Owner::kRows, Split::kEven}));
+  EXPECT_FALSE(one.priced());
+}
+
+TEST(Crossings, AnOpThatAllChangesHandsForCostsWhatWasMeasured) {
+  Graph graph("g");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 16);
+  const Graph::NodeId b = AddRelu(graph, "b", a);
+  graph.MarkOutput(b);
+  for (const double price : {1e-9, 1e-8, 1e-3}) {
+    SyntheticCosts costs(1);
+    costs.seconds_per_crossed_byte = price;
+    Crossings crossings(graph, costs, SyntheticCpu(), kThreads);
+    const Layout nhwc = Layout::Nhwc();
+    const Deal deal = crossings.DealOf(b, nhwc, Split::kRows);
+    const Crossings::OpCost cost = crossings.CostOf(b, nhwc, deal);
+    const double half = 16 * 8 * 8 * 4 / kThreads;
+    const double all =
+        costs.CrossingSeconds(Crossing::kRead, half) + costs.CrossingSeconds(Crossing::kWrite, half);
+    const double measured =
+        costs.OpSeconds({graph.node(b).op, graph.InputShapes(b), graph.node(b).shape, nhwc});
+    EXPECT_NEAR(cost.own_seconds + cost.scale * all, measured, 1e-9 * measured);
+    EXPECT_GT(cost.own_seconds, 0.19 * measured);
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith
