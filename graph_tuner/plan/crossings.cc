@@ -146,18 +146,14 @@ Deal Crossings::DealOf(const Record& record, Split split) {
   return DealOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_), split);
 }
 
-bool Crossings::IsSlicedConcat(NodeId id, const Layout& layout) const {
-  return ConcatIsSliceable(graph_, id, layout);
-}
-
 // Slices are their writers'. Said to be dealt by rows, a concat is one whose slices all are, and those that
 // are not are charged as if it read them; else nobody can say.
 Deal Crossings::DealOf(NodeId id, const Layout& layout, Split split) {
   const Op& op = *graph_.node(id).op;
   if (!priced_ || op.Type() == "Input") return {{Owner::kCaller, split}, 1};
-  const bool no_place = op.IsView() || (!op.HasFastKernel() && !IsSlicedConcat(id, layout));
+  const bool no_place = op.IsView() || (!op.HasFastKernel() && !ConcatIsSliceable(graph_, id, layout));
   const TaskGrid grid = no_place ? TaskGrid::List(1) : GridInMemory(graph_.node(id).shape, layout);
-  if (!IsSlicedConcat(id, layout)) return DealOf(grid, split);
+  if (!ConcatIsSliceable(graph_, id, layout)) return DealOf(grid, split);
   const bool along = (split == Split::kRows || split == Split::kImages) && grid.Can(split);
   return {{along ? OwnerBy(split) : Owner::kMixed, split}, 1};
 }
@@ -167,7 +163,7 @@ std::vector<Deal> Crossings::DealsOf(NodeId id, const Layout& layout) {
   const Deal even = DealOf(id, layout, Split::kEven);
   if (!priced_ || op.Type() == "Input" || op.IsView()) return {even};
   const TaskGrid grid = GridInMemory(graph_.node(id).shape, layout);
-  if (!IsSlicedConcat(id, layout)) return op.HasFastKernel() ? DealsOf(grid) : std::vector{even};
+  if (!ConcatIsSliceable(graph_, id, layout)) return op.HasFastKernel() ? DealsOf(grid) : std::vector{even};
   std::vector<Deal> deals = {even};
   for (const Split split : {Split::kRows, Split::kImages})
     if (!even_only_ && grid.Can(split)) deals.push_back(DealOf(id, layout, split));
@@ -178,7 +174,7 @@ Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal&
   constexpr double kMostTold = 0.8;
   const double measured = TolerantSeconds(graph_, id, layout, costs_);
   if (!priced_) return {measured, 0};
-  if (measured == 0) return {0, IsSlicedConcat(id, layout) ? 1.0 : 0.0};
+  if (measured == 0) return {0, ConcatIsSliceable(graph_, id, layout) ? 1.0 : 0.0};
   double all =
       costs_.CrossingSeconds(Crossing::kWrite, PaddedSizeOf(graph_.node(id).shape, layout) / threads_);
   for (const NodeId input : graph_.Inputs(id)) {

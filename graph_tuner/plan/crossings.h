@@ -101,7 +101,6 @@ class Crossings {
   Deal DealOf(const TaskGrid& grid, Split split) const;
   std::vector<Deal> DealsOf(const TaskGrid& grid) const;
   double CrossedShare(const TensorRead& read, Owner written) const;
-  bool IsSlicedConcat(Graph::NodeId id, const Layout& layout) const;
 
   const Graph& graph_;
   CostSource& costs_;

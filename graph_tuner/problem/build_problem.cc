@@ -6,6 +6,7 @@
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
+#include "graph_tuner/problem/forms.h"
 #include "layouts/base/check.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/fusion.h"
@@ -49,44 +50,6 @@ std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantL
   }
   return result;
 }
-
-int IndexOfForm(std::vector<Layout>& forms, const Shape& shape, const Layout& layout) {
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (SameForm(shape, forms[i], layout)) return int(i);
-  forms.push_back(layout);
-  return int(forms.size()) - 1;
-}
-
-// A layout, and whose what is computed with it is.
-struct Form {
-  Layout layout;
-  Ownership owned;
-};
-
-int IndexOfForm(std::vector<Form>& forms, const Shape& shape, const Form& form) {
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (forms[i].owned == form.owned && SameForm(shape, forms[i].layout, form.layout)) return int(i);
-  forms.push_back(form);
-  return int(forms.size()) - 1;
-}
-
-// A record with one way to deal its tasks.
-struct DealtRecord {
-  const Record* record = nullptr;
-  Deal deal;
-};
-
-// A pair of nodes that there are fused candidates for.
-struct Fusion {
-  FusablePair pair;
-  std::vector<DealtRecord> records;
-  std::vector<Form> forms;  // distinct ones that the records read
-
-  int Index(const DealtRecord& dealt) const {
-    std::vector<Form> known = forms;
-    return IndexOfForm(known, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});
-  }
-};
 
 class Builder {
  public:
@@ -419,62 +382,10 @@ class Builder {
 
 }  // namespace
 
-double ConvPrice::Of(const std::string& conv, const Record& record) const {
-  const double squares = seconds_per_square > 0 ? errors->Of(conv, record) : 0;
-  return weights.Of(record) + seconds_per_square * squares;
-}
-
-TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
-  TolerantLayouts layouts{{Layout::Nchw()}, {}};
-  auto add = [&](const Layout& layout) {
-    if (std::find(layouts.all.begin(), layouts.all.end(), layout) == layouts.all.end())
-      layouts.all.push_back(layout);
-  };
-  for (const auto& [workload, records] : candidates) {
-    for (const Record& record : records) {
-      add(record.layouts.in);
-      add(record.layouts.out);
-    }
-  }
-  for (NodeId id = 0; id < graph.size(); ++id)
-    if (const std::optional<Layout> layout = graph.node(id).op->DefaultLayout()) add(*layout);
-  std::sort(layouts.all.begin() + 1, layouts.all.end());
-  return layouts;
-}
-
 BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
                           CostSource& costs, const Corrections& corrections, const ConvPrice& price,
                           const OwningTeam& team) {
   return Builder(graph, candidates, layouts, costs, corrections, price, team).Build();
-}
-
-std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
-                                  const Assignment& assignment) {
-  std::vector<NodePlan> nodes;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (IsConstant(graph, id) || IsInput(graph, id)) continue;
-    const NodeVariables& vars = built.nodes[id];
-    const auto in = size_t(assignment[*vars.in]), out = size_t(assignment[*vars.out]);
-    NodePlan plan;
-    plan.node = graph.node(id).name;
-    plan.op_type = graph.node(id).op->Type();
-    if (!vars.out_layouts[out]) {
-      plan.fused_into = graph.node(graph.Consumers(id).at(0)).name;
-      nodes.push_back(std::move(plan));
-      continue;
-    }
-    plan.split = vars.out_owners[out].split;
-    if (vars.records.empty()) {
-      plan.layouts = NodeLayouts(graph, id, *vars.in_layouts[in], *vars.out_layouts[out]);
-    } else {
-      const Record* record = vars.records[in][out];
-      TILESMITH_CHECK(record, "{} has no candidate for the chosen layouts", plan.node);
-      plan.record = *record;
-      plan.layouts = record->layouts;
-    }
-    nodes.push_back(std::move(plan));
-  }
-  return nodes;
 }
 
 }  // namespace tilesmith
