@@ -120,10 +120,13 @@ Deal Crossings::DealOf(const TaskGrid& grid, Split split) const {
           BusiestTasks(grid, split, threads_) / std::max(1.0, BusiestTasks(grid, Split::kEven, threads_))};
 }
 
-std::vector<Deal> Crossings::DealsOf(const TaskGrid& grid) const {
+const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
   constexpr double kMostBalance = 1.5;
+  const auto [known, is_new] = deals_.try_emplace({grid.images, grid.channels, grid.rows, grid.channels_inner,
+                                                   grid.height, grid.row_units, grid.part_units});
+  std::vector<Deal>& deals = known->second;
+  if (!is_new) return deals;
   const Deal even = DealOf(grid, Split::kEven);
-  std::vector<Deal> deals;
   bool replaced = false;
   for (const Split split : kAlongAxes) {
     if (!priced_ || even_only_ || !grid.Can(split)) continue;

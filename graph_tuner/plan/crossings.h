@@ -99,7 +99,7 @@ class Crossings {
 
  private:
   Deal DealOf(const TaskGrid& grid, Split split) const;
-  std::vector<Deal> DealsOf(const TaskGrid& grid) const;
+  const std::vector<Deal>& DealsOf(const TaskGrid& grid);
   double CrossedShare(const TensorRead& read, Owner written) const;
 
   const Graph& graph_;
@@ -108,6 +108,7 @@ class Crossings {
   const int threads_;
   const bool even_only_;
   const bool priced_;
+  std::map<std::array<int64_t, 7>, std::vector<Deal>> deals_;  // by grid: records share a few
 };
 
 }  // namespace tilesmith

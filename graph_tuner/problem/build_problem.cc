@@ -64,6 +64,7 @@ class Builder {
         slices_(ConcatSlices(graph)),
         crossings_(graph, costs, team.cpu, team.threads, team.even_only) {
     built_.nodes.resize(graph.size());
+    op_scales_.resize(graph.size());
     FindFusions();
   }
 
@@ -216,6 +217,7 @@ class Builder {
   double TolerantOption(NodeId id, const Layout& layout, const Deal& deal) {
     const std::string& name = graph_.node(id).name;
     const Crossings::OpCost cost = crossings_.CostOf(id, layout, deal);
+    op_scales_[id].push_back(cost.scale);
     double seconds = corrections_.OpSeconds(name, NodeLayouts(graph_, id, layout, layout).in,
                                             cost.own_seconds, deal.ownership.split);
     if (cost.scale > 0)
@@ -358,8 +360,7 @@ class Builder {
       read.conv = &FusionBehind(input.consumer)->pair.workload;
       return corrected;
     }
-    const Deal deal{vars.in_owners[size_t(option)], 1};
-    return crossings_.CostOf(input.consumer, *vars.in_layouts[size_t(option)], deal).scale * corrected;
+    return op_scales_[input.consumer][size_t(option)] * corrected;
   }
 
   double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {
@@ -377,6 +378,8 @@ class Builder {
   const Slices slices_;
   Crossings crossings_;
   std::vector<Fusion> fusions_;
+  // By node that is no conv and option that is not fused: how crossings are charged, relative to their price.
+  std::vector<std::vector<double>> op_scales_;
   BuiltProblem built_;
 };
 

@@ -8,12 +8,15 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
-#include "layouts/tensor.h"
 
 namespace tilesmith {
 namespace {
 
 using Piece __attribute__((vector_size(16))) = uint32_t;
+
+struct alignas(64) Line {
+  Piece pieces[4];
+};
 
 enum PassKind : size_t { kOwn, kReadOther, kWriteOther, kKinds };
 
@@ -22,35 +25,31 @@ enum PassKind : size_t { kOwn, kReadOther, kWriteOther, kKinds };
 class Passes {
  public:
   Passes(int64_t bytes, int threads)
-      : bytes_(bytes / kLine * kLine),
+      : lines_(bytes / static_cast<int64_t>(sizeof(Line))),
         threads_(threads),
-        buffers_{AlignedBuffer(static_cast<size_t>(bytes_ * threads)),
-                 AlignedBuffer(static_cast<size_t>(bytes_ * threads))} {}
+        buffers_{std::vector<Line>(static_cast<size_t>(lines_ * threads)),
+                 std::vector<Line>(static_cast<size_t>(lines_ * threads))} {}
 
   // Parts wander by one thread every second pass when another thread's are to be written over: then a buffer
   // was last written by the next thread, and what is read is still the thread's own.
   void Run(PassKind kind, int64_t pass, int thread) {
-    const int64_t moved = kind == kWriteOther ? pass / 2 : 0,
-                  moved_before = kind == kWriteOther ? (pass - 1) / 2 : 0;
-    const int64_t read = (thread + moved_before + (kind == kReadOther ? 1 : 0)) % threads_;
-    const int64_t write = (thread + moved) % threads_;
-    const Piece* const from = Part((pass - 1) % 2, read);
-    Piece* const to = Part(pass % 2, write);
-    const auto count = static_cast<size_t>(bytes_) / sizeof(Piece);
-    for (size_t i = 0; i < count; ++i) to[i] = from[i] + 1;
+    const auto moved = [&](int64_t at) { return kind == kWriteOther ? at / 2 : 0; };
+    const int64_t read = (thread + moved(pass - 1) + (kind == kReadOther ? 1 : 0)) % threads_;
+    const int64_t write = (thread + moved(pass)) % threads_;
+    const Line* const from = Part((pass - 1) % 2, read);
+    Line* const to = Part(pass % 2, write);
+    for (int64_t i = 0; i < lines_; ++i)
+      for (int piece = 0; piece < 4; ++piece) to[i].pieces[piece] = from[i].pieces[piece] + 1;
   }
 
  private:
-  static constexpr int64_t kLine = 64;
-
-  Piece* Part(int64_t buffer, int64_t part) {
-    return reinterpret_cast<Piece*>(static_cast<std::byte*>(buffers_[static_cast<size_t>(buffer)].data()) +
-                                    part * bytes_);
+  Line* Part(int64_t buffer, int64_t part) {
+    return buffers_[static_cast<size_t>(buffer)].data() + part * lines_;
   }
 
-  const int64_t bytes_;
+  const int64_t lines_;
   const int threads_;
-  std::array<AlignedBuffer, 2> buffers_;
+  std::array<std::vector<Line>, 2> buffers_;
 };
 
 }  // namespace
