@@ -17,6 +17,7 @@ Plan UntunedPlan(const NetworkProblem& problem) {
   Plan plan = HeuristicPlan(problem.graph(), options.cpu, options.threads);
   plan.ends = options.ends;
   plan.accuracy = options.accuracy;
+  plan.certificate = "none: the plan without tuning";
   return plan;
 }
 
@@ -36,6 +37,7 @@ Plan WithRecords(const NetworkProblem& problem, CostSource& costs, Plan plan) {
       if (alike && record.seconds > 0 && (!fastest || record.seconds < fastest->seconds)) fastest = &record;
     }
     if (!fastest) continue;
+    plan.certificate = "none: the log's records in the layouts without tuning";
     node.record = *fastest;
     node.layouts = fastest->layouts;
     const std::vector<Deal> deals = crossings.DealsOf(*fastest);

@@ -83,13 +83,15 @@ TEST_F(AutotvmNetworkTest, DrivesTheGraphTunerEndToEnd) {
   EXPECT_THAT(refused.err, HasSubstr("no usable record"));
   const Json believed =
       OnNetwork({"graph-tune", "resnet18", "--log", imported, "--any-machine", "--time", "1ms", "-o", plan});
-  EXPECT_THAT(believed["certificate"].get<std::string>(), testing::StartsWith("optimal"));
+  // A plan that ran may be the one without tuning, if that was faster.
+  const auto is_certified = testing::AnyOf(testing::StartsWith("optimal"), HasSubstr("without tuning"));
+  EXPECT_THAT(believed["certificate"].get<std::string>(), is_certified);
   EXPECT_GE(believed["candidates"], tasks.size());  // blocks of 8 are not for every CPU
 
   const Json verified = Run({"log", "verify", imported, "--retarget", "-o", here});
   EXPECT_EQ(verified["verified"], tasks.size()) << "the best of each";
   const Json planned = OnNetwork({"graph-tune", "resnet18", "--log", here, "--time", "1ms", "-o", plan});
-  EXPECT_EQ(planned["certificate"], "optimal");
+  EXPECT_THAT(planned["certificate"].get<std::string>(), is_certified);
   EXPECT_LE(OnNetwork({"run", "resnet18", "--plan", plan, "--runs", "1", "--check"})["difference"], 1e-4);
 }
 
