@@ -14,6 +14,7 @@ namespace tilesmith {
 namespace {
 
 constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kMixed};
+constexpr std::string_view kTf32 = "tf32";
 
 }  // namespace
 
@@ -32,6 +33,7 @@ std::string_view PrecisionName(Precision precision) {
 Precision ParsePrecision(std::string_view text) {
   for (const Precision precision : kPrecisions)
     if (PrecisionName(precision) == text) return precision;
+  if (text == kTf32) return Precision::kF32;
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown precision \"{}\" (known: {})", text, fmt::join(PrecisionNames(), ", ")));
 }
@@ -39,6 +41,7 @@ Precision ParsePrecision(std::string_view text) {
 std::vector<std::string> PrecisionNames() {
   std::vector<std::string> names;
   for (const Precision precision : kPrecisions) names.emplace_back(PrecisionName(precision));
+  names.emplace_back(kTf32);
   return names;
 }
 

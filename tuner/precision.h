@@ -17,9 +17,10 @@ enum class Precision {
 
 // "f32", "bf16", "mixed".
 std::string_view PrecisionName(Precision precision);
-// The inverse. Throws Error(kUsage) naming the text and the known names.
+// The inverse; "tf32" is f32, too, for what is multiplied on a GPU is a matter of the target (Target::tf32).
+// Throws Error(kUsage) naming the text and the known names.
 Precision ParsePrecision(std::string_view text);
-// All names, for the choices of an option.
+// All that is parsed, for the choices of an option.
 std::vector<std::string> PrecisionNames();
 
 // Whether the record computes or stores anything in another type than f32.

@@ -27,9 +27,10 @@ struct GraphTuneOptions {
   SolveLimits limits;
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;
-  bool fusion = true;       // fused workloads that the log knows may be chosen
-  EndLayouts ends;          // how the caller gives inputs and takes outputs; changing that is charged
-  AccuracyLimits accuracy;  // records beyond it are as if they were not in the log
+  bool fusion = true;        // fused workloads that the log knows may be chosen
+  bool even_shares = false;  // every node's tasks are dealt to threads so, none by rows or channels
+  EndLayouts ends;           // how the caller gives inputs and takes outputs; changing that is charged
+  AccuracyLimits accuracy;   // records beyond it are as if they were not in the log
   Precision precision = Precision::kF32;  // and so are those in other types
   ErrorBudget errors;                     // of the outputs, by what convs in other types than f32 do to them
   // How the user named the model, for the command that error messages suggest.
@@ -118,7 +119,9 @@ class NetworkProblem {
   static std::shared_ptr<const Usable> MakeUsable(const Graph& graph, Candidates candidates,
                                                   const GraphTuneOptions& options);
   std::string Certificate(const std::string& solved) const;
-  OwningTeam Team() const { return {options_.cpu, options_.threads, restriction_.even_shares}; }
+  OwningTeam Team() const {
+    return {options_.cpu, options_.threads, restriction_.even_shares || options_.even_shares};
+  }
 
   const Graph* graph_;
   CostSource* costs_;

@@ -80,7 +80,9 @@ struct CudaDevice::Timing {
 
 CudaDevice::CudaDevice(const Target& target)
     : Device(target, 1), context_(cuda::OpenContext()), timing_(std::make_unique<Timing>(context_)) {
-  if (SameMachine(target, context_->target())) return;
+  Target here = context_->target();
+  here.tf32 = target.tf32;  // which any of them can
+  if (SameMachine(target, here)) return;
   throw Error(ErrorCode::kEnvironment,
               fmt::format("the first GPU is {} ({}), asked for {} ({})", context_->target().model,
                           context_->target().compute, target.model, target.compute));

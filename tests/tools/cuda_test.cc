@@ -79,6 +79,26 @@ TEST(CudaCommands, TunePlanAndRunANetwork) {
   ExpectRefusal({"run", net, "--plan", plan}, 2, "Fake GPU");
 }
 
+TEST(CudaCommands, ProductsAreRoundedOnlyWhenAskedFor) {
+  const TemporaryDirectory directory;
+  const std::string net = WriteNetwork(directory), log = directory.File("log.jsonl"),
+                    plan = directory.File("plan.jsonl");
+  const ProgramResult tuned =
+      OnFakeGpu({"tune", kConv, "-o", log, "--trials", "8", "--no-db", "--precision", "tf32"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(ReadFile(log), HasSubstr("\"tf32\":true"));
+  EXPECT_THAT(ReadFile(log), HasSubstr("\"products\":1"));
+  EXPECT_THAT(ReadFile(log), Not(HasSubstr("wrong_answer")));
+  const ProgramResult planned = OnFakeGpu({"graph-tune", net, "--default-schedules", "-o", plan, "--time",
+                                           "1ms", "--rounds", "0", "--precision", "tf32"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(ReadFile(plan), HasSubstr("\"tf32\":true"));
+  const ProgramResult run = OnFakeGpu({"run", net, "--plan", plan, "--runs", "1", "--check"});
+  EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
+  ExpectRefusal({"tune", kConv, "-o", "/dev/null", "--overwrite", "--precision", "tf32"}, 2,
+                "for the target cuda");
+}
+
 TEST(CudaCommands, SpacesAreOfTheGpuAskedFor) {
   const ProgramResult space =
       Tilesmith({"space", kConv, "--target", "cuda:1"}, {.environment = FakeGpuEnvironment()});

@@ -19,7 +19,6 @@ struct GraphTuningArguments {
   GraphTuneOptions tuning;  // what arguments say of it; TuningOptions fills in the rest
   std::string log_path, costs_path;
   std::string input_layout = "NCHW", output_layout = "NCHW";
-  std::string precision = "f32";
   bool no_fusion = false, interpolate_costs = false, any_machine = false;
 };
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments);

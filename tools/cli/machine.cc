@@ -27,6 +27,11 @@ void DeclareTarget(Args& args, std::string* target) {
   args.Text("--target", target, "What to compute on: cpu, cuda or, of several GPUs, cuda:N (default cpu)");
 }
 
+void DeclareRounding(Args& args, std::string* precision) {
+  args.Choice("--precision", precision, {"f32", "tf32"},
+              "tf32: GPUs may round what they multiply (default f32)");
+}
+
 Target CappedCpu(const std::string& max_isa) {
   const char* variable = std::getenv("TILESMITH_MAX_ISA");
   const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
@@ -76,7 +81,14 @@ WaitPolicy ParseWait(std::string_view name) {
 }  // namespace
 
 Target ChosenTarget(const MachineOptions& options) {
-  return options.target == kCpuDevice ? CappedCpu(options.max_isa) : DetectTarget(KindOf(options.target));
+  const bool tf32 = options.precision == "tf32";
+  if (options.target == kCpuDevice) {
+    if (tf32) throw Error(ErrorCode::kUsage, "--precision tf32 is for the target cuda, not cpu");
+    return CappedCpu(options.max_isa);
+  }
+  Target target = DetectTarget(KindOf(options.target));
+  target.tf32 = tf32;
+  return target;
 }
 
 void RequireCpu(const DevicePtr& machine, std::string_view what) {
@@ -87,6 +99,7 @@ void RequireCpu(const DevicePtr& machine, std::string_view what) {
 
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target) {
   if (target.device != kCpuDevice) worker.insert(worker.end(), {"--target", target.device});
+  if (target.tf32) worker.insert(worker.end(), {"--precision", "tf32"});
   return worker;
 }
 

@@ -18,16 +18,19 @@ struct MachineOptions {
   std::string wait = "sleep";  // WaitPolicyName
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
   std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
+  // Of what is computed (ParsePrecision). Of the target, "tf32" says that it may round what it multiplies.
+  std::string precision = "f32";
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-// "--target", which the options above have as well.
+// "--target", which the options above have as well, and "--precision", f32 or tf32, which they do not.
 void DeclareTarget(Args& args, std::string* target);
+void DeclareRounding(Args& args, std::string* precision);
 
 // Detects the CPU and caps it, oneDNN included, or opens another device. Throws Error(kUsage) for an unknown
-// target, ISA or wait, and for more threads than cores: they would only take turns, and every barrier would
-// wait for a time slice; Error(kEnvironment) where there is no such device. A device with a number is chosen
-// by CUDA_VISIBLE_DEVICES, which processes started later have, too.
+// target, ISA or wait, for TF32 on a CPU, and for more threads than cores: they would only take turns, and
+// every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
+// a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
 // The same without touching oneDNN, for commands that need neither twins nor its start-up time.
 Target CappedCpu(const std::string& max_isa);

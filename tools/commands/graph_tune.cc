@@ -229,7 +229,7 @@ class GraphTuneCommand : public Command {
   }
 
   double MaxOutputError() const {
-    if (request_.arguments.precision == "f32")
+    if (ParsePrecision(request_.arguments.machine.precision) == Precision::kF32)
       throw Error(ErrorCode::kUsage, "--max-output-error is for --precision bf16 and mixed");
     if (max_output_error_ > 0) return max_output_error_;
     throw Error(ErrorCode::kUsage,

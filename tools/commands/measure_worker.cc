@@ -14,7 +14,10 @@ class MeasureWorkerCommand : public Command {
   std::string_view Purpose() const override { return "Measure trials for a tuner, which starts this itself"; }
   std::string_view Examples() const override { return "tilesmith measure-worker"; }
   bool Hidden() const override { return true; }
-  void Declare(Args& args) override { DeclareTarget(args, &machine_.target); }
+  void Declare(Args& args) override {
+    DeclareTarget(args, &machine_.target);
+    DeclareRounding(args, &machine_.precision);
+  }
   int Run() override {
     IgnoreInterrupts();
     return MeasureWorkerMain(STDIN_FILENO, STDOUT_FILENO,

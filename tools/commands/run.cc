@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
@@ -76,6 +77,9 @@ class RunNetworkCommand : public Command {
   }
 
   void RunNetwork(Report& report) {
+    if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
+        ReadPlans(plan_path_).front().target.tf32)
+      machine_options_.precision = "tf32";
     const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     std::vector<InputFile> files = ReadInputs(inputs_);

@@ -63,9 +63,10 @@ class TuneCommand : public Command {
     args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
     args.Flag("--no-baseline", &no_baseline_,
               "Do not time oneDNN (what was timed before is in a file beside the log)");
-    args.Choice(
-        "--precision", &precision_, PrecisionNames(),
-        "Types to compute and store in: mixed tunes every convolution in f32 and in bf16 (default f32)");
+    args.Choice("--precision", &machine_options_.precision, PrecisionNames(),
+                "Types to compute and store in: mixed tunes every convolution in f32 and in bf16; with tf32 "
+                "a GPU may "
+                "round what it multiplies (default f32)");
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
@@ -82,7 +83,7 @@ class TuneCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
     request_.fusion = !no_fusion_;
-    request_.precision = ParsePrecision(precision_);
+    request_.precision = ParsePrecision(machine_options_.precision);
     request_.baselines = !no_baseline_;
     if (!request_.use_database && !request_.database_path.empty()) {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
@@ -194,7 +195,7 @@ class TuneCommand : public Command {
   int64_t seed_ = 1;
   bool resume_ = false, overwrite_ = false, json_ = false, no_database_ = false, no_fusion_ = false,
        no_baseline_ = false;
-  std::string dump_directory_, precision_ = "f32";
+  std::string dump_directory_;
 };
 
 }  // namespace

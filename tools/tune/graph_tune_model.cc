@@ -40,6 +40,8 @@ class GraphTuner {
     WarnIfDisturbed(tuned_.machine, sinks_);
     costs_ = OpenCosts(request_.arguments, tuned_.machine, sinks_);
     options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
+    // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
+    options_.even_shares = request_.rounds == 0;
     CheckAccuracyLimits(options_.accuracy);
     Refine();
     const RefinedPlan& refined = tuned_.refined;
@@ -62,17 +64,11 @@ class GraphTuner {
                             tuned_.refined.check.seconds > 0 ? "fastest" : "only", request_.plan_path));
   }
 
-  // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
-  NetworkProblem Problem() const {
-    const NetworkProblem whole(tuned_.graph, log_, *costs_, options_);
-    return whole.Restricted({.even_shares = request_.rounds == 0 && options_.threads > 1});
-  }
-
   void RefineProblem() {
     if (options_.precision != Precision::kF32)
       errors_.emplace(tuned_.graph, tuned_.machine, RandomInputs(tuned_.graph, 1));
     if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
-    const NetworkProblem problem = Problem();
+    const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
     tuned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
         RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
@@ -123,7 +119,7 @@ class GraphTuner {
     });
     options_.errors.most = most * most;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const NetworkProblem problem = Problem();
+      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
       const double seen = errors_->Of(GraphTune(problem, {}, request_.max_weight_bytes).plan);
       if (seen <= most) return;
       options_.errors.most *= kMargin * (most / seen) * (most / seen);
@@ -141,7 +137,7 @@ class GraphTuner {
     const double most = *request_.max_output_error;
     for (int attempt = 0; attempt<kAttempts&& * tuned_.output_error> most; ++attempt) {
       options_.errors.most *= kMargin * std::pow(most / *tuned_.output_error, 2);
-      const NetworkProblem problem = Problem();
+      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
       refined.plan.corrections = learned;

@@ -413,19 +413,6 @@ class ModelMaker : public TypedWriter {
     return Node("Where", {mask.name, x.name, y.name}, shape);
   }
 
-  ModelTensor Sampled() {
-    const ModelTensor x = Image();
-    const Shape places = {x.shape[0], Between(1, 6), Between(1, 6), 2};
-    const ModelTensor grid = Floats(places, -1.2F, 1.2F);
-    const Shape shape = {x.shape[0], x.shape[1], places[1], places[2]};
-    return Node("GridSample", {x.name, grid.name}, shape, [&](auto& node) {
-      SetString(node, "mode", "linear");
-      SetString(node, "padding_mode",
-                random_.Pick(std::vector<std::string>{"zeros", "border", "reflection"}));
-      SetInt(node, "align_corners", Between(0, 1));
-    });
-  }
-
   // An image cut into windows, as tokens, with a shift; and back.
   ModelTensor Windows() {
     ModelTensor x = Image();

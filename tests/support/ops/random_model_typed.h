@@ -28,6 +28,19 @@ class TypedWriter : public ModelWriter {
     return Binary("Mul", Cast(value, kFloat), Number(0.125));
   }
 
+  ModelTensor Sampled() {
+    const ModelTensor x = Image();
+    const Shape places = {x.shape[0], Between(1, 6), Between(1, 6), 2};
+    const ModelTensor grid = Floats(places, -1.2F, 1.2F);
+    const Shape shape = {x.shape[0], x.shape[1], places[1], places[2]};
+    return Node("GridSample", {x.name, grid.name}, shape, [&](auto& node) {
+      SetString(node, "mode", "linear");
+      SetString(node, "padding_mode",
+                random_.Pick(std::vector<std::string>{"zeros", "border", "reflection"}));
+      SetInt(node, "align_corners", Between(0, 1));
+    });
+  }
+
   // Of floats.
   ModelTensor Rarer() {
     switch (Between(0, 8)) {

@@ -133,6 +133,9 @@ TEST(Target, SaysWhichMachinesAreTheSame) {
   other = target;
   other.device = "another";
   EXPECT_FALSE(SameMachine(target, other));
+  other = target;
+  other.tf32 = true;
+  EXPECT_FALSE(SameMachine(target, other));
 }
 
 }  // namespace
