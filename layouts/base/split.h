@@ -56,7 +56,7 @@ struct TaskGrid {
 
 // The row at which share `thread` begins in every tensor of `height` rows: their part, rounded.
 inline int64_t FirstRowOf(int64_t height, int thread, int threads) {
-  return (2 * height * thread + threads) / (2 * threads);
+  return (2 * height * thread + threads) / (int64_t{2} * threads);
 }
 
 // What a thread computes of a stage: a box of the grid, and of the box's tasks, in their order, [begin, end).

@@ -115,7 +115,7 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
 }
 
 Graph::NodeId Graph::AddNode(NodePtr node, const std::vector<NodeId>& inputs) {
-  const NodeId id = boost::add_vertex(std::move(node), *graph_);
+  const NodeId id = boost::add_vertex(node, *graph_);
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
     boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, *graph_);
   }

@@ -87,6 +87,7 @@ void NodeImporter::AddProblem(const std::string& op_type, const std::string& nam
 void NodeImporter::CheckProblems() const {
   if (problems_.empty()) return;
   std::vector<std::string> lines;
+  lines.reserve(problems_.size());
   for (const Problem& problem : problems_) {
     lines.push_back(problem.op_type.empty() ? problem.reason
                     : problem.count == 1    ? fmt::format("{} (node \"{}\"): {}", problem.op_type,

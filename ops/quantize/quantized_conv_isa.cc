@@ -57,7 +57,7 @@ using Floats = Vector<kWidth>;
 
 // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
 constexpr float kRound = 12582912.0f;
-constexpr int32_t kRoundBits = 0x4b400000;
+[[maybe_unused]] constexpr int32_t kRoundBits = 0x4b400000;
 
 inline Floats LoadReals(const uint8_t* bytes, const QuantizedSumTerms& sum) {
   typedef uint8_t Small __attribute__((vector_size(kWidth)));

@@ -29,7 +29,7 @@ using Accumulator = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 
 template <typename T>
 void Take(IntegerReduceKind kind, T value, T& extreme, Accumulator<T>& sum) {
-  const auto wide = static_cast<Accumulator<T>>(value);
+  const auto wide = static_cast<Accumulator<T>>(+value);
   switch (kind) {
     case IntegerReduceKind::kMax:
       if (extreme < value) extreme = value;

@@ -67,7 +67,8 @@ class Event {
  public:
   explicit Event(ContextPtr context);
   ~Event();
-  Event(Event&& other) noexcept : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Event(Event&& other) noexcept
+      : context_(std::move(other.context_)), handle_(std::exchange(other.handle_, nullptr)) {}
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   Event& operator=(Event&&) = delete;

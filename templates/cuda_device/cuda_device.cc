@@ -109,6 +109,7 @@ std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& r
   KernelRequest here = request;
   here.cpu = DetectCpu();
   std::vector<Layout> layouts;
+  layouts.reserve(request.inputs.size());
   for (size_t slot = 0; slot < request.inputs.size(); ++slot)
     layouts.push_back(request.layout.WithType(request.InputType(slot)));
   return cuda::RunInProcess({std::string(op.Type()), MakeOpKernel(op, here), request.inputs, layouts,

@@ -148,6 +148,7 @@ std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t 
     if (error) std::rethrow_exception(error);
   const double disturbed = watch.EndInterval().share();
   std::vector<StreamTimes> times;
+  times.reserve(sides.size());
   for (const std::vector<Counted>& side : counted) times.push_back(SumOf(side, threads, disturbed));
   return times;
 }

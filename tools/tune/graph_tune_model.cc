@@ -99,6 +99,7 @@ class GraphTuner {
       BeginRuns("comparing the fastest plans", kPlanDuels * plans.size());
       const Duel duel = ComparePlans(Where(), plans, each, best_);
       std::vector<double> ratios;
+      ratios.reserve(plans.size());
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
       return ratios;
     };

@@ -49,8 +49,10 @@ struct Factory : OrtEpFactory {
                   const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** ep) noexcept {
       const OrtApi& api = static_cast<Factory*>(self)->api;
       *ep = nullptr;
-      return OrtGuarded(
-          api, [&] { *ep = new Provider(api, *logger, ParsePluginOptions(OptionTexts(api, session))); });
+      return OrtGuarded(api, [&] {
+        *ep =
+            std::make_unique<Provider>(api, *logger, ParsePluginOptions(OptionTexts(api, session))).release();
+      });
     };
     ReleaseEp = [](OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); };
     CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*,
