@@ -154,9 +154,10 @@ Deal Crossings::DealOf(const Record& record, Split split) {
 Deal Crossings::DealOf(NodeId id, const Layout& layout, Split split) {
   const Op& op = *graph_.node(id).op;
   if (!priced_ || op.Type() == "Input") return {{Owner::kCaller, split}, 1};
-  const bool no_place = op.IsView() || (!op.HasFastKernel() && !ConcatIsSliceable(graph_, id, layout));
+  const bool sliceable = ConcatIsSliceable(graph_, id, layout);
+  const bool no_place = op.IsView() || (!op.HasFastKernel() && !sliceable);
   const TaskGrid grid = no_place ? TaskGrid::List(1) : GridInMemory(graph_.node(id).shape, layout);
-  if (!ConcatIsSliceable(graph_, id, layout)) return DealOf(grid, split);
+  if (!sliceable) return DealOf(grid, split);
   const bool along = (split == Split::kRows || split == Split::kImages) && grid.Can(split);
   return {{along ? OwnerBy(split) : Owner::kMixed, split}, 1};
 }

@@ -7,8 +7,7 @@
 //   reading    of each tensor, the bytes that the busiest thread reads and another one wrote, halo rows
 //              included, at the price of reading (CostSource::CrossingSeconds);
 //   writing    the bytes that fall outside a thread's own part of the result's memory: buffers of the arena
-//   lie
-//              so that a thread's share of the addresses is where it wrote before (memory_planner.h).
+//              lie so that a thread's share of the addresses is where it wrote before (memory_planner.h).
 //
 // Records are of kernels whose threads own all that they touch, so these come on top. Other ops are measured
 // behind producers that leave everything with another thread (layouts/producer_state.h): as much of it as can
@@ -66,9 +65,8 @@ struct TensorRead {
   Ownership written = {};
   Layout from = {}, to = {};           // as it was written, and as it is read
   bool moved = false;                  // copied, even where these are the same
-  size_t slot = 0;                     // of the reader's inputs
   Owner owner = Owner::kMixed;         // of what the reader computes from it
-  const ConvWorkload* conv = nullptr;  // of a reader whose slot 0 this is
+  const ConvWorkload* conv = nullptr;  // of a reader whose first input this is
 };
 
 class Crossings {

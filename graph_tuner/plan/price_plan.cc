@@ -47,8 +47,8 @@ Layout OrderOf(const Graph& graph, NodeId id, const LayoutPair& layouts) {
   return as_first ? layouts.in : InputOrder(graph.node(id), layouts.out);
 }
 
-void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan) {
-  Crossings crossings(graph, costs, plan.target, plan.threads);
+void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& corrections, Crossings& crossings,
+                Plan& plan) {
   for (NodePlan& node : plan.nodes) {
     node.predicted_seconds = node.crossing_seconds = 0;
     if (!node.fused_into.empty()) continue;
@@ -67,19 +67,19 @@ void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& correc
   }
 }
 
-// Adds to every node what it waits for since other threads hold what it reads and writes.
+// Adds to every node what it waits for since other threads hold what it reads and writes. Precondition: that
+// has a price.
 class CrossingPrices {
  public:
-  CrossingPrices(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan)
+  CrossingPrices(const Graph& graph, const Corrections& corrections, Crossings& crossings, Plan& plan)
       : graph_(graph),
         corrections_(corrections),
         plan_(plan),
         layouts_(LayoutsByNode(graph, plan)),
         slices_(ConcatSlices(graph)),
-        crossings_(graph, costs, plan.target, plan.threads) {}
+        crossings_(crossings) {}
 
   void AddAll() {
-    if (!crossings_.priced()) return;
     for (NodePlan& node : plan_.nodes) planned_[*graph_.Find(node.node)] = &node;
     for (const auto& [id, node] : planned_) owners_[id] = OwnershipOf(id);
     for (const auto& [id, node] : planned_) Add(id);
@@ -135,7 +135,6 @@ class CrossingPrices {
                     .reader = id,
                     .written = of_caller ? Ownership{} : owners_.at(input),
                     .from = layouts_[input].out,
-                    .slot = slot,
                     .owner = owners_.at(id).owner};
     if (slot == 0 && conv) read.conv = &conv->workload();
     if (slot == 0 && fused && !conv) read.conv = &node.record->workload;
@@ -149,7 +148,7 @@ class CrossingPrices {
   Plan& plan_;
   const std::vector<LayoutPair> layouts_;
   const Slices slices_;
-  Crossings crossings_;
+  Crossings& crossings_;
   std::map<NodeId, NodePlan*> planned_;
   std::map<NodeId, Ownership> owners_;
 };
@@ -225,8 +224,9 @@ class Transforms {
 
 void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections) {
   plan.transforms.clear();
-  PriceNodes(graph, costs, corrections, plan);
-  CrossingPrices(graph, costs, corrections, plan).AddAll();
+  Crossings crossings(graph, costs, plan.target, plan.threads);
+  PriceNodes(graph, costs, corrections, crossings, plan);
+  if (crossings.priced()) CrossingPrices(graph, corrections, crossings, plan).AddAll();
   Transforms(graph, costs, corrections, plan).AddAll();
   plan.predicted_seconds = 0;
   for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;

@@ -331,7 +331,7 @@ class Builder {
     CostMatrix seconds(int(from.out_layouts.size()), int(layouts.size()));
     for (int j = 0; j < seconds.cols; ++j) {
       if (!layouts[size_t(j)]) continue;
-      TensorRead read{.tensor = id, .reader = input.consumer, .slot = input.slot};
+      TensorRead read{.tensor = id, .reader = input.consumer};
       read.owner = (input.slot == 0 ? reader.in_owners : reader.out_owners)[size_t(j)].owner;
       read.moved = MustFillSlice(graph_, slices_, input, *layouts[size_t(j)]);
       const double scale = ReadingScale(input, j, read);

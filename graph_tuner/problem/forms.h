@@ -1,6 +1,8 @@
 // The options of the layout problem's variables, and what they are found by.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "graph_tuner/costs/layout_forms.h"
@@ -10,25 +12,31 @@
 
 namespace tilesmith {
 
-// Which of the forms that is for a tensor of this shape; one more where it is none yet.
-inline int IndexOfForm(std::vector<Layout>& forms, const Shape& shape, const Layout& layout) {
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (SameForm(shape, forms[i], layout)) return int(i);
-  forms.push_back(layout);
-  return int(forms.size()) - 1;
-}
-
 // A layout, and whose what is computed with it is.
 struct Form {
   Layout layout;
   Ownership owned;
 };
 
-inline int IndexOfForm(std::vector<Form>& forms, const Shape& shape, const Form& form) {
-  for (size_t i = 0; i < forms.size(); ++i)
-    if (forms[i].owned == form.owned && SameForm(shape, forms[i].layout, form.layout)) return int(i);
-  forms.push_back(form);
-  return int(forms.size()) - 1;
+inline bool SameForm(const Shape& shape, const Form& a, const Form& b) {
+  return a.owned == b.owned && SameForm(shape, a.layout, b.layout);
+}
+
+// Which of the forms, layouts or with their owners, that is for a tensor of this shape; their number where it
+// is none of them.
+template <typename AnyForm>
+int FindForm(const std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& form) {
+  const auto found =
+      std::ranges::find_if(forms, [&](const AnyForm& known) { return SameForm(shape, known, form); });
+  return static_cast<int>(found - forms.begin());
+}
+
+// The same; one more where it is none yet.
+template <typename AnyForm>
+int IndexOfForm(std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& form) {
+  const int index = FindForm(forms, shape, form);
+  if (index == std::ssize(forms)) forms.push_back(form);
+  return index;
 }
 
 // A record with one way to deal its tasks.
@@ -44,8 +52,7 @@ struct Fusion {
   std::vector<Form> forms;  // distinct ones that the records read
 
   int Index(const DealtRecord& dealt) const {
-    std::vector<Form> known = forms;
-    return IndexOfForm(known, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});
+    return FindForm(forms, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});
   }
 };
 

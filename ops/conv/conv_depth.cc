@@ -111,7 +111,7 @@ BuiltOp BuildConvTransposeOfOtherRank(const NodeSpec& spec) {
       end = total - begin;
     }
     if (along.stride > 1) {
-      Ints between(12, 0);
+      Ints between(size_t{2} * 6, 0);
       between[6 + axis + 1] = along.stride - 1;
       const std::string spread = writer.Add("Pad", {writer.Unsqueeze(x, {axis + 1}), writer.Ints(between)});
       shape[axis] = (Checked(size) * along.stride).value();

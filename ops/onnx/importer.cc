@@ -108,7 +108,9 @@ constexpr int kMaxCallDepth = 256;  // of functions that call functions
 class RecursionCheck {
  public:
   RecursionCheck(const ModelFunctions& functions, const std::string& source)
-      : functions_(functions), source_(source) {
+      : functions_(functions), source_(source) {}
+
+  void Run() {
     for (const auto& [type, body] : functions_) Visit(type, body);
   }
 
@@ -145,7 +147,7 @@ std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model,
   for (const onnx::FunctionProto& function : model.functions()) {
     functions->insert_or_assign(QualifiedType(function.domain(), function.name()), MakeNodeList(function));
   }
-  const RecursionCheck none_recurs(*functions, source);
+  RecursionCheck(*functions, source).Run();
   return functions;
 }
 

@@ -1,27 +1,19 @@
 #include "templates/cuda_device/clock_watch.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
+#include "layouts/base/shared_library.h"
+
 namespace tilesmith::cuda {
-namespace {
-
-template <typename Function>
-bool FindIn(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
-}  // namespace
 
 ClockWatch::ClockWatch(const std::string& bus_id) {
-  void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const library = OpenLibrary("libnvidia-ml.so.1");
   if (library == nullptr) return;
   int (*init)() = nullptr;
   int (*find)(const char*, void**) = nullptr;
-  if (!FindIn(library, "nvmlInit_v2", init) || !FindIn(library, "nvmlDeviceGetHandleByPciBusId_v2", find) ||
-      !FindIn(library, "nvmlDeviceGetClockInfo", clock_))
+  if (!FindFunction(library, "nvmlInit_v2", init) ||
+      !FindFunction(library, "nvmlDeviceGetHandleByPciBusId_v2", find) ||
+      !FindFunction(library, "nvmlDeviceGetClockInfo", clock_))
     return;
   if (init() != 0 || find(bus_id.c_str(), &device_) != 0) device_ = nullptr;
 }

@@ -1,6 +1,5 @@
 #include "templates/cuda_device/driver.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "layouts/base/error.h"
+#include "layouts/base/shared_library.h"
 #include "templates/device/device.h"
 
 namespace tilesmith::cuda {
@@ -20,15 +20,14 @@ namespace {
 // The first of these that there is. It stays loaded.
 void* Load(std::string_view what, const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void* const library = OpenLibrary(name.c_str())) return library;
   Fail(fmt::format("a CUDA device needs {}, which is not installed (looked for {})", what,
                    fmt::join(names, ", ")));
 }
 
 template <typename Function>
 void Find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr)
+  if (!FindFunction(library, name, function))
     Fail(fmt::format("a CUDA device needs {}, which the installed library lacks", name));
 }
 

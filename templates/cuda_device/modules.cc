@@ -6,14 +6,13 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
+#include "layouts/base/text_file.h"
 
 namespace tilesmith::cuda {
 namespace {
@@ -70,27 +69,28 @@ std::optional<fs::path> KeptFolder() {
   return own ? std::optional(folder) : std::nullopt;
 }
 
-std::string ReadFile(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return std::move(text).str();
+// "" where none is kept, or it cannot be read.
+std::string KeptAt(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return "";
+  try {
+    return ReadTextFile(path.string());
+  } catch (const Error&) {  // it is compiled anew
+    return "";
+  }
 }
 
-// Whole or not at all; a folder that cannot be written keeps nothing.
 void Keep(const fs::path& path, const std::string& cubin) {
-  std::error_code ignored;
-  const fs::path begun = fmt::format("{}.{}", path.string(), getpid());
-  std::ofstream file(begun, std::ios::binary);
-  if (file.write(cubin.data(), static_cast<std::streamsize>(cubin.size())).flush())
-    fs::rename(begun, path, ignored);
-  else
-    fs::remove(begun, ignored);
+  try {
+    WriteTextFile(path.string(), cubin);
+  } catch (const Error&) {  // a folder that cannot be written keeps nothing
+  }
 }
 
 std::string CubinOf(const std::string& text, const std::string& name, int compute, const std::string& key) {
   const std::optional<fs::path> folder = KeptFolder();
   if (folder) {
-    if (std::string kept = ReadFile(*folder / key); !kept.empty()) return kept;
+    if (std::string kept = KeptAt(*folder / key); !kept.empty()) return kept;
   }
   std::string cubin = Compile(text, name, compute);
   if (folder) Keep(*folder / key, cubin);

@@ -65,8 +65,7 @@ class TuneCommand : public Command {
               "Do not time oneDNN (what was timed before is in a file beside the log)");
     args.Choice("--precision", &machine_options_.precision, PrecisionNames(),
                 "Types to compute and store in: mixed tunes every convolution in f32 and in bf16; with tf32 "
-                "a GPU may "
-                "round what it multiplies (default f32)");
+                "a GPU may round what it multiplies (default f32)");
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);

@@ -1,6 +1,5 @@
 #include "tools/peers/onnx_runtime.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 #include <functional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/shared_library.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/onnx_type.h"
 #include "tools/network/network_run.h"
@@ -48,11 +48,10 @@ class OnnxRuntimeLibrary {
     // Its Linux builds since 1.29 report models and machine to their maker, with a database and threads of
     // their own, unless told not to before they start. Source: ONNX Runtime's pull request 27379.
     setenv("ORT_DISABLE_TELEMETRY", "1", 1);
-    // Never closed: its threads may outlive the last session for a moment.
-    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const handle = OpenLibrary(path.c_str());
     if (handle == nullptr) Fail(dlerror());
-    auto* const get_base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
-    if (get_base == nullptr) Fail("it has no OrtGetApiBase");
+    const ApiBase* (*get_base)() = nullptr;
+    if (!FindFunction(handle, "OrtGetApiBase", get_base)) Fail("it has no OrtGetApiBase");
     const ApiBase* const base = get_base();
     version_ = base->get_version();
     table_ = base->get_api(1);

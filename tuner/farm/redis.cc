@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "layouts/base/error.h"
+#include "layouts/base/shared_library.h"
 #include "layouts/measure/clock.h"
 
 #ifdef TILESMITH_HIREDIS
-#include <dlfcn.h>
 #include <hiredis/hiredis.h>
 #endif
 
@@ -39,13 +39,12 @@ struct Hiredis {
 
 template <typename Function>
 void Find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr)
+  if (!FindFunction(library, name, function))
     throw Error(ErrorCode::kEnvironment, fmt::format("{} has no {}", TILESMITH_HIREDIS, name));
 }
 
 Hiredis LoadHiredis() {
-  void* const library = dlopen(TILESMITH_HIREDIS, RTLD_NOW | RTLD_LOCAL);
+  void* const library = OpenLibrary(TILESMITH_HIREDIS);
   if (library == nullptr) {
     throw Error(ErrorCode::kEnvironment,
                 fmt::format("a farm needs {}, which is not installed: {}", TILESMITH_HIREDIS, dlerror()));
