@@ -71,9 +71,13 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
   Impl::Source& source = impl_->sources[index];
   Buffer produced = *producer.impl_->destination;
   if (produced.dims != source.buffer.dims) {
-    TILESMITH_CHECK(produced.mem.get_desc() == PlainDesc(produced.dims) &&
-                        ElementCount(produced.dims) == ElementCount(source.buffer.dims),
-                    "{} for {}", ShapeToString(produced.dims), ShapeToString(source.buffer.dims));
+    TILESMITH_CHECK(ElementCount(produced.dims) == ElementCount(source.buffer.dims), "{} for {}",
+                    ShapeToString(produced.dims), ShapeToString(source.buffer.dims));
+    if (produced.mem.get_desc() != PlainDesc(produced.dims)) {
+      const Buffer plain(PlainDesc(produced.dims), produced.dims);
+      impl_->AddCopy(produced, plain);
+      produced = plain;
+    }
     produced = Buffer(PlainDesc(source.buffer.dims), source.buffer.dims, produced.storage);
   }
   if (produced.mem.get_desc() != source.buffer.mem.get_desc()) {

@@ -93,11 +93,10 @@ inline void AppendEltwise(dnnl::post_ops& post, algorithm kind, float alpha, flo
 #endif
 
 inline memory::desc PlainDesc(const Dims& dims) {
-  constexpr memory::format_tag kTags[] = {memory::format_tag::a, memory::format_tag::ab,
-                                          memory::format_tag::abc, memory::format_tag::abcd,
-                                          memory::format_tag::abcde};
-  TILESMITH_CHECK(!dims.empty() && dims.size() <= 5, "rank {}", dims.size());
-  return {dims, kFloat, kTags[dims.size() - 1]};
+  TILESMITH_CHECK(!dims.empty() && dims.size() <= DNNL_MAX_NDIMS, "rank {}", dims.size());
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  return {dims, kFloat, strides};
 }
 
 inline memory::desc AnyDesc(const Dims& dims) { return {dims, kFloat, memory::format_tag::any}; }

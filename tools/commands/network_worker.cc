@@ -39,26 +39,30 @@ class NetworkWorkerCommand : public Command {
   int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
     const PinnedTeam team(machine);
-    std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
+    std::vector<Tensor> inputs = RandomInputs(graph, kNetworkSeed);
+    const bool has_tail = graph.tail() != nullptr;
     NetworkRun network(std::move(graph), plan, machine, std::move(inputs));
     if (!outputs_path_.empty()) {
       network.Run();
       WriteNpz(outputs_path_, network.Outputs());
     }
-    return ServeNetwork({"tilesmith " TILESMITH_VERSION, [&] { network.Run(); }}, STDIN_FILENO,
-                        STDOUT_FILENO);
+    const auto run = [&] {
+      network.Run();
+      if (has_tail) network.Outputs();  // ONNX Runtime computes it in every run
+    };
+    return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
   }
 
   int RunOnnxRuntime(const DevicePtr& machine, Graph graph) {
-    const auto model = OpenOnnxRuntime(library_, onnx_path_, machine->threads(), std::move(graph), kSeed);
+    const auto model =
+        OpenOnnxRuntime(library_, onnx_path_, machine->threads(), std::move(graph), kNetworkSeed);
     if (!outputs_path_.empty()) {
       model->Run();
-      WriteNpz(outputs_path_, model->outputs());
+      WriteNpz(outputs_path_, model->Outputs());
     }
     return ServeNetwork({model->version(), [&] { model->Run(); }}, STDIN_FILENO, STDOUT_FILENO);
   }
 
-  static constexpr uint64_t kSeed = 1;
   ModelOptions model_;
   MachineOptions machine_options_;
   std::string plan_path_, library_, onnx_path_, outputs_path_;

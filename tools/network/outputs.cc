@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "graph_tuner/check/compare.h"
+#include "graph_tuner/check/network_check.h"
 #include "ops/graph/reference_run.h"
 
 namespace tilesmith {
@@ -31,6 +32,10 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
   return ModelOutputs(names, graph.tail().get(), std::move(outputs));
+}
+
+double AllowedBesideOthers(double rounding) {
+  return AllowedDifference(2 * rounding, kAllowedOutputDifference);
 }
 
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {

@@ -8,10 +8,13 @@
 // It leaves when its input ends.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 namespace tilesmith {
+
+constexpr uint64_t kNetworkSeed = 1;  // of the inputs, on both sides
 
 struct WorkingNetwork {
   std::string name;  // what is ready

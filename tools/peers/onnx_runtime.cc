@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -30,12 +31,18 @@ enum Entry {
   kSetGraphOptimizationLevel = 23,
   kSetIntraOpThreads = 24,
   kCreateTensorWithData = 49,
+  kGetTensorData = 51,
+  kGetElementType = 60,
+  kGetDimensionsCount = 61,
+  kGetDimensions = 62,
+  kGetTypeAndShape = 65,
   kCreateCpuMemoryInfo = 69,
   kReleaseEnv = 92,
   kReleaseStatus = 93,
   kReleaseMemoryInfo = 94,
   kReleaseSession = 95,
   kReleaseValue = 96,
+  kReleaseTypeAndShape = 99,
   kReleaseSessionOptions = 100,
 };
 constexpr int kLogErrors = 3, kAllOptimizations = 99, kDeviceAllocator = 0, kDefaultMemory = 0;
@@ -108,6 +115,9 @@ struct OnnxRuntimeModel::Impl {
   Handle Create(Entry create, Entry release, Arguments... arguments) const {
     void* object = nullptr;
     library.Call(create, arguments..., &object);
+    return Owned(object, release);
+  }
+  Handle Owned(void* object, Entry release) const {
     return Handle(object, [this, release](void* o) { library.Release(release, o); });
   }
 
@@ -122,16 +132,41 @@ struct OnnxRuntimeModel::Impl {
     tensor_values.push_back(std::move(value));
   }
 
+  // A tensor that it made itself, as ours.
+  Tensor CopyOf(void* value, const std::string& name) const {
+    const Handle info = Create(kGetTypeAndShape, kReleaseTypeAndShape, static_cast<const void*>(value));
+    const void* const described = info.get();
+    int number = 0;
+    size_t rank = 0;
+    library.Call(kGetElementType, described, &number);
+    library.Call(kGetDimensionsCount, described, &rank);
+    Shape shape(rank);
+    library.Call(kGetDimensions, described, shape.data(), rank);
+    const std::optional<DataType> type = TypeOfOnnx(number);
+    if (!type || OnnxTypeNumber(*type) != number) {
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("output {} of ONNX Runtime: type {} is not supported", name, number));
+    }
+    void* data = nullptr;
+    library.Call(kGetTensorData, value, &data);
+    Tensor tensor(shape, Layout::Nchw(*type));
+    std::copy_n(static_cast<const std::byte*>(data), tensor.bytes(), tensor.raw());
+    return tensor;
+  }
+
   OnnxRuntimeLibrary library;
   Handle env, options, memory_info, session;
-  std::vector<NamedTensor> inputs, outputs;
+  std::vector<NamedTensor> inputs;
+  std::vector<OutputInfo> output_infos;
+  std::vector<Tensor> outputs;  // of those whose sizes are known; empty ones of the others
+  std::vector<Handle> made;     // the others, of the last run
   std::vector<Handle> tensor_values;
   std::vector<void*> input_values, output_values;
   std::vector<const char*> input_names, output_names;
 };
 
 OnnxRuntimeModel::OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
-                                   std::vector<NamedTensor> inputs, const std::vector<OutputInfo>& outputs)
+                                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs)
     : impl_(std::make_unique<Impl>(library)) {
   Impl& impl = *impl_;
   impl.env = impl.Create(kCreateEnv, kReleaseEnv, kLogErrors, static_cast<const char*>("tilesmith"));
@@ -142,15 +177,20 @@ OnnxRuntimeModel::OnnxRuntimeModel(const std::string& library, const std::string
   impl.session = impl.Create(kCreateSession, kReleaseSession, static_cast<const void*>(impl.env.get()),
                              model_path.c_str(), static_cast<const void*>(impl.options.get()));
   impl.inputs = std::move(inputs);
-  for (const OutputInfo& output : outputs)
-    impl.outputs.emplace_back(output.name, Tensor(output.shape, Layout::Nchw(output.type)));
+  impl.output_infos = std::move(outputs);
+  impl.outputs.reserve(impl.output_infos.size());
   for (auto& [name, tensor] : impl.inputs) {
     impl.input_names.push_back(name.c_str());
     impl.AddTensor(tensor, impl.input_values);
   }
-  for (auto& [name, tensor] : impl.outputs) {
-    impl.output_names.push_back(name.c_str());
-    impl.AddTensor(tensor, impl.output_values);
+  for (const OutputInfo& output : impl.output_infos) {
+    impl.output_names.push_back(output.name.c_str());
+    impl.outputs.push_back(output.shape ? Tensor(*output.shape, Layout::Nchw(output.type)) : Tensor());
+    if (output.shape) {
+      impl.AddTensor(impl.outputs.back(), impl.output_values);
+    } else {
+      impl.output_values.push_back(nullptr);
+    }
   }
 }
 
@@ -158,15 +198,31 @@ OnnxRuntimeModel::~OnnxRuntimeModel() = default;
 
 void OnnxRuntimeModel::Run() {
   Impl& impl = *impl_;
+  impl.made.clear();
+  for (size_t i = 0; i < impl.output_infos.size(); ++i) {
+    if (!impl.output_infos[i].shape) impl.output_values[i] = nullptr;
+  }
   const void* const run_options = nullptr;
   impl.library.Call(kRun, impl.session.get(), run_options,
                     static_cast<const char* const*>(impl.input_names.data()),
                     static_cast<const void* const*>(impl.input_values.data()), impl.input_values.size(),
                     static_cast<const char* const*>(impl.output_names.data()), impl.output_names.size(),
                     static_cast<void**>(impl.output_values.data()));
+  for (size_t i = 0; i < impl.output_infos.size(); ++i) {
+    if (!impl.output_infos[i].shape) impl.made.push_back(impl.Owned(impl.output_values[i], kReleaseValue));
+  }
 }
 
-const std::vector<NamedTensor>& OnnxRuntimeModel::outputs() const { return impl_->outputs; }
+std::vector<NamedTensor> OnnxRuntimeModel::Outputs() const {
+  std::vector<NamedTensor> result;
+  result.reserve(impl_->outputs.size());
+  for (size_t i = 0; i < impl_->outputs.size(); ++i) {
+    const OutputInfo& info = impl_->output_infos[i];
+    result.emplace_back(info.name,
+                        info.shape ? impl_->outputs[i] : impl_->CopyOf(impl_->output_values[i], info.name));
+  }
+  return result;
+}
 const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
 
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
@@ -183,10 +239,15 @@ std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, co
   inputs.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));
-  for (const Graph::NodeId id : graph.outputs())
-    outputs.push_back({graph.node(id).name, graph.node(id).shape, graph.node(id).type});
+  if (graph.tail()) {
+    for (const std::string& name : graph.tail()->outputs()) outputs.push_back({name, std::nullopt});
+  } else {
+    for (const Graph::NodeId id : graph.outputs())
+      outputs.push_back({graph.node(id).name, graph.node(id).shape, graph.node(id).type});
+  }
   graph = Graph();
-  return std::make_unique<OnnxRuntimeModel>(library, onnx_path, threads, std::move(inputs), outputs);
+  return std::make_unique<OnnxRuntimeModel>(library, onnx_path, threads, std::move(inputs),
+                                            std::move(outputs));
 }
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ std::string FindOnnxRuntime(const std::string& given);
 
 struct OutputInfo {
   std::string name;
-  Shape shape;
-  DataType type = DataType::kF32;
+  std::optional<Shape> shape;      // nothing: it depends on values
+  DataType type = DataType::kF32;  // where the shape is given
 };
 
 // A model loaded with all of its graph optimizations, and memory for its tensors. Not thread-safe.
@@ -29,14 +30,15 @@ class OnnxRuntimeModel {
   // `inputs` by their names in the model, float32, plain. Throws Error(kEnvironment) naming the library when
   // it cannot be used, Error(kBadModel) with ONNX Runtime's reason when it refuses the model.
   OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
-                   std::vector<NamedTensor> inputs, const std::vector<OutputInfo>& outputs);
+                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs);
   ~OnnxRuntimeModel();
   OnnxRuntimeModel(const OnnxRuntimeModel&) = delete;
   OnnxRuntimeModel& operator=(const OnnxRuntimeModel&) = delete;
 
   void Run();
-  const std::vector<NamedTensor>& outputs() const;  // of the last run
-  const std::string& version() const;               // "1.30.0"
+  // Of the last run. Throws Error(kBadModel) naming one whose type is not supported.
+  std::vector<NamedTensor> Outputs() const;
+  const std::string& version() const;  // "1.30.0"
 
  private:
   struct Impl;

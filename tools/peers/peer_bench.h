@@ -34,7 +34,8 @@ struct PeerBench {
 
 // While it measures, this process only waits. The calling thread is unpinned. Throws Error(kEnvironment) when
 // one of the processes fails, whose own message is on stderr; Error(kWrongAnswer) when the outputs differ by
-// more than 1e-3 of the largest; Error(kInterrupted) when it is stopped.
+// more than 1e-3 of the largest and than the network makes of roundings; Error(kInterrupted) when it is
+// stopped.
 PeerBench BenchPeer(const PeerRequest& request);
 
 void AddPeerBench(Report& report, const PeerBench& bench);

@@ -5,10 +5,13 @@
 // TILESMITH_MODELS_OUT=FOLDER writes them there instead, for tests/tools/ort/random_models.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/text_file.h"
 #include "ops/passes/passes.h"
@@ -23,8 +26,16 @@ uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// Networks that amplify roundings may be off by more than kAllowedDifference: by what theirs become, once in
+// what is executed and once in what the passes made of the model.
+double Tolerance(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
+                 const std::vector<Tensor>& inputs) {
+  const NetworkCheck check = CheckNetwork(executor, graph, plan, cpu, inputs);
+  EXPECT_EQ(check.wrong, "");
+  return 2 * check.allowed;
+}
+
 void CheckModel(uint64_t seed) {
-  constexpr double kTolerance = 1e-4;
   TestRandom random(seed);
   const Graph imported = RandomModel(random).Import();
   const Target cpu =
@@ -35,7 +46,13 @@ void CheckModel(uint64_t seed) {
   const int threads = random.Integer(1, 4) == 1 ? 2 : 1;
   const Plan plan = HeuristicPlan(graph, cpu, threads);
   Executor executor(graph, plan, OpenDevice(cpu, threads));
-  ExpectOutputs(executor, {graph, inputs, expected, plan.ends}, kTolerance);
+  const ExpectedRun run{graph, inputs, expected, plan.ends};
+  double tolerance = kAllowedDifference;
+  if (std::ranges::max(OutputDifferences(executor, run, InputsInTheirLayouts(run))) > tolerance) {
+    tolerance = Tolerance(executor, graph, plan, cpu, inputs);
+    std::cout << "seed " << seed << ": held to " << tolerance << " of the largest\n";
+  }
+  ExpectOutputs(executor, run, tolerance);
 }
 
 TEST(RandomModels, ComputeTheReference) {

@@ -97,16 +97,30 @@ struct ExpectedRun {
   EndLayouts ends = {};
 };
 
-inline void ExpectOutputs(Executor& executor, const ExpectedRun& run, double tolerance) {
+inline std::vector<Tensor> InputsInTheirLayouts(const ExpectedRun& run) {
   std::vector<Tensor> inputs;
   const std::vector<Graph::NodeId> ids = run.graph.GraphInputs();
   for (size_t i = 0; i < ids.size(); ++i)
     inputs.push_back(InLayout(run.inputs[i], EndLayout(run.graph.node(ids[i]), run.ends.inputs)));
+  return inputs;
+}
+
+// How far each output of one execution is off.
+inline std::vector<double> OutputDifferences(Executor& executor, const ExpectedRun& run,
+                                             const std::vector<Tensor>& inputs) {
   std::vector<Tensor> outputs = UnwrittenOutputs(run.graph, run.ends.outputs);
-  const auto output_pointers = Pointers(outputs);
-  executor.Run(Pointers(inputs), output_pointers);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    EXPECT_LE(RelativeDifference(InLayout(outputs[i], Layout::Nchw()), run.expected[i]), tolerance)
+  executor.Run(Pointers(inputs), Pointers(outputs));
+  std::vector<double> differences;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    differences.push_back(RelativeDifference(InLayout(outputs[i], Layout::Nchw()), run.expected[i]));
+  return differences;
+}
+
+inline void ExpectOutputs(Executor& executor, const ExpectedRun& run, double tolerance) {
+  const std::vector<Tensor> inputs = InputsInTheirLayouts(run);
+  const std::vector<double> differences = OutputDifferences(executor, run, inputs);
+  for (size_t i = 0; i < differences.size(); ++i) {
+    EXPECT_LE(differences[i], tolerance)
         << "output " << i << ", " << run.graph.node(run.graph.outputs()[i]).name;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
