@@ -7,6 +7,7 @@
 #include "templates/cuda_gather/template.h"
 #include "templates/cuda_gemm/template.h"
 #include "templates/cuda_winograd/template.h"
+#include "templates/cudnn/template.h"
 #include "templates/depthwise/template.h"
 #include "templates/depthwise_pair/template.h"
 #include "templates/direct/template.h"
@@ -60,6 +61,7 @@ const ConvTemplate* KnownConvTemplate(std::string_view name) {
   for (const ConvTemplate* candidate : Bf16ConvTemplates()) {
     if (candidate->Name() == name) return candidate;
   }
+  if (CudnnTemplate().Name() == name) return &CudnnTemplate();
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "layouts/base/check.h"
@@ -294,17 +295,28 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
   return static_cast<int>(firsts.size());
 }
 
+// As many as keep all cores busy; returns where those begin that are not prepared.
+size_t TaskTuner::PrepareFrom(size_t first, const Lane& lane, std::span<const Config> configs) {
+  const size_t together = 2 * std::max(1U, std::thread::hardware_concurrency());
+  const size_t end = std::min(configs.size(), first + together);
+  std::vector<TrialRequest> requests;
+  for (size_t i = first; i < end; ++i) requests.push_back(ToSearch(lane, configs[i]));
+  measurer_.Prepare(requests);
+  return end;
+}
+
 // Up to so many trials of one template; none when it has no more configs. The searcher is told the outcomes
 // in the order of its configs, whatever the order they come in.
 int TaskTuner::SearchIn(size_t runner, int trials, const Turn& turn) {
   Lane& lane = lanes_[runner];
   const std::vector<Config> configs = lane.searcher->NextBatch(static_cast<size_t>(trials));
-  size_t asked = 0;
+  size_t asked = 0, prepared = 0;
   bool stopped = false;
   const auto next = [&]() -> std::optional<TrialRequest> {
     if (asked == configs.size() || stopped) return std::nullopt;
     stopped = asked > 0 && Stopped(turn);
     if (stopped) return std::nullopt;
+    if (asked == prepared) prepared = PrepareFrom(prepared, lane, configs);
     return ToSearch(lane, configs[asked++]);
   };
   std::vector<TrialOutcome> outcomes(configs.size());

@@ -48,6 +48,7 @@ struct Defaults {
   const Target& cpu;
   int threads = 1;
   DefaultStyle style = DefaultStyle::kBlocks;
+  std::function<Record(const ConvWorkload&)> given = {};  // instead, where there is one
   std::map<std::string, Record> records = {};
 
   const Record& Of(const ConvWorkload& workload) {
@@ -60,6 +61,7 @@ struct Defaults {
 Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, Defaults& defaults) {
   const ConvWorkload& w = dynamic_cast<const ConvOp&>(*graph.node(id).op).workload();
   const Target& cpu = defaults.cpu;
+  if (defaults.given) return defaults.given(w);
   Record record = defaults.Of(w);
   if (!ReadsRows(graph, id, w, layouts)) return record;
   const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
@@ -175,6 +177,11 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   if (threads == 1 || cpu.isa == Isa::kPortable) return std::move(blocks.plan);
   StyledPlan rows = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = DefaultStyle::kRows});
   return std::move(rows.cycles * kWorthwhile < blocks.cycles ? rows.plan : blocks.plan);
+}
+
+Plan PlanOfRecords(const Graph& graph, const Target& target,
+                   std::function<Record(const ConvWorkload&)> record_of) {
+  return PlanInStyle(graph, {.cpu = target, .threads = 1, .given = std::move(record_of)}).plan;
 }
 
 }  // namespace tilesmith

@@ -1,6 +1,8 @@
 // A plan for those who have not tuned.
 #pragma once
 
+#include <functional>
+
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/target.h"
 #include "ops/graph/graph.h"
@@ -13,5 +15,9 @@ namespace tilesmith {
 // time, moves of tensors and of bytes from core to core included; never by portable kernels, which have no
 // estimate.
 Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads);
+
+// The same with these schedules of the convolutions, for one thread; ops behind them take their layouts.
+Plan PlanOfRecords(const Graph& graph, const Target& target,
+                   std::function<Record(const ConvWorkload&)> record_of);
 
 }  // namespace tilesmith

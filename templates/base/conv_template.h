@@ -146,7 +146,8 @@ std::span<const ConvTemplate* const> Bf16ConvTemplates();
 std::vector<const ConvTemplate*> AllConvTemplates();
 // Of all but those in bf16, those for this kind of target, in the same order.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
-// Of either list; nullptr when there is none of that name: logs outlive templates.
+// Of either list, or "cudnn", which is in none: what others compute is no candidate. nullptr when there is
+// none of that name: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);

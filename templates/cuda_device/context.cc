@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "layouts/base/error.h"
 
@@ -71,6 +72,20 @@ double Event::SecondsSince(const Event& begin) const {
   float milliseconds = 0;
   driver.Check(driver.event_elapsed(&milliseconds, begin.handle_, handle_), "the time between events");
   return static_cast<double>(milliseconds) * 1e-3;
+}
+
+HostBuffer::HostBuffer(ContextPtr context, size_t bytes) : context_(std::move(context)) {
+  context_->MakeCurrent();
+  const Driver& driver = context_->driver();
+  const size_t size = std::max<size_t>(bytes, 1);
+  driver.Check(driver.allocate_host(&data_, size, 0), fmt::format("{} bytes of pinned memory", size));
+  std::memset(data_, 0, size);
+}
+
+HostBuffer::~HostBuffer() {
+  if (data_ == nullptr) return;
+  context_->TryMakeCurrent();
+  context_->driver().free_host(data_);
 }
 
 DeviceMemory AllocateZeros(const ContextPtr& context, size_t bytes) {

@@ -82,6 +82,25 @@ class Event {
   EventHandle handle_ = nullptr;
 };
 
+// Pinned memory of the process's, which the GPU copies from and to by itself. Zero-filled.
+class HostBuffer {
+ public:
+  // Throws Error(kEnvironment) naming the size when memory is short.
+  HostBuffer(ContextPtr context, size_t bytes);
+  ~HostBuffer();
+  HostBuffer(HostBuffer&& other) noexcept
+      : context_(std::move(other.context_)), data_(std::exchange(other.data_, nullptr)) {}
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  HostBuffer& operator=(HostBuffer&&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  ContextPtr context_;
+  void* data_ = nullptr;
+};
+
 // Zero-filled. Throws as Device::Allocate.
 DeviceMemory AllocateZeros(const ContextPtr& context, size_t bytes);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "layouts/measure/quantile.h"
 #include "layouts/transform.h"
 #include "templates/cuda_device/cuda_stream.h"
+#include "templates/cuda_device/cudnn_conv.h"
 #include "templates/cuda_device/kernels.h"
 #include "templates/cuda_device/op_programs.h"
 
@@ -78,8 +80,49 @@ struct CudaDevice::Timing {
   bool evicted = false;  // and nothing has run since
 };
 
+// What copies between the process's memory and the device's: through pinned memory, which the GPU reaches by
+// itself, in pieces.
+struct CudaDevice::Transfers {
+  static constexpr size_t kPiece = size_t{4} << 20;
+
+  explicit Transfers(const cuda::ContextPtr& context) : queue(context), pinned(context, kPiece) {}
+
+  void Upload(const void* host, void* device, size_t bytes) {
+    const std::lock_guard lock(mutex);
+    ForEachPiece(bytes, [&](size_t at, size_t size) {
+      std::memcpy(pinned.data(), static_cast<const std::byte*>(host) + at, size);
+      queue.driver().Check(queue.driver().copy_in(Address(device) + at, pinned.data(), size, queue.handle()),
+                           "an upload");
+      queue.Wait("an upload");
+    });
+  }
+  void Download(const void* device, void* host, size_t bytes) {
+    const std::lock_guard lock(mutex);
+    ForEachPiece(bytes, [&](size_t at, size_t size) {
+      queue.driver().Check(queue.driver().copy_out(pinned.data(), Address(device) + at, size, queue.handle()),
+                           "a download");
+      queue.Wait("a download");
+      std::memcpy(static_cast<std::byte*>(host) + at, pinned.data(), size);
+    });
+  }
+
+ private:
+  template <typename Body>
+  void ForEachPiece(size_t bytes, const Body& body) const {
+    queue.context().MakeCurrent();
+    for (size_t at = 0; at < bytes; at += kPiece) body(at, std::min(kPiece, bytes - at));
+  }
+
+  std::mutex mutex;
+  const cuda::Queue queue;
+  const cuda::HostBuffer pinned;
+};
+
 CudaDevice::CudaDevice(const Target& target)
-    : Device(target, 1), context_(cuda::OpenContext()), timing_(std::make_unique<Timing>(context_)) {
+    : Device(target, 1),
+      context_(cuda::OpenContext()),
+      transfers_(std::make_unique<Transfers>(context_)),
+      timing_(std::make_unique<Timing>(context_)) {
   Target here = context_->target();
   here.tf32 = target.tf32;  // which any of them can
   if (SameMachine(target, here)) return;
@@ -93,15 +136,11 @@ CudaDevice::~CudaDevice() = default;
 DeviceMemory CudaDevice::Allocate(size_t bytes) const { return cuda::AllocateZeros(context_, bytes); }
 
 void CudaDevice::Upload(const void* host, void* device, size_t bytes) const {
-  const cuda::Queue queue(context_);
-  queue.driver().Check(queue.driver().copy_in(Address(device), host, bytes, queue.handle()), "an upload");
-  queue.Wait("an upload");
+  transfers_->Upload(host, device, bytes);
 }
 
 void CudaDevice::Download(const void* device, void* host, size_t bytes) const {
-  const cuda::Queue queue(context_);
-  queue.driver().Check(queue.driver().copy_out(host, Address(device), bytes, queue.handle()), "a download");
-  queue.Wait("a download");
+  transfers_->Download(device, host, bytes);
 }
 
 std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& request) const {
@@ -112,8 +151,8 @@ std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& r
   layouts.reserve(request.inputs.size());
   for (size_t slot = 0; slot < request.inputs.size(); ++slot)
     layouts.push_back(request.layout.WithType(request.InputType(slot)));
-  return cuda::RunInProcess({std::string(op.Type()), MakeOpKernel(op, here), request.inputs, layouts,
-                             request.output, request.layout});
+  return cuda::RunInProcess(context_, {std::string(op.Type()), MakeOpKernel(op, here), request.inputs,
+                                       layouts, request.output, request.layout});
 }
 
 std::unique_ptr<ConvKernel> CudaDevice::BuildConv(const ConvTemplate& conv_template,
@@ -121,18 +160,34 @@ std::unique_ptr<ConvKernel> CudaDevice::BuildConv(const ConvTemplate& conv_templ
                                                   const ConvWeights& weights) const {
   std::string name =
       fmt::format("{} {} of {}", conv_template.Name(), config.ToString(), WorkloadToString(workload));
-  return cuda::LoadConv(context_, conv_template.Build(workload, config, target(), weights), std::move(name));
+  std::unique_ptr<ConvKernel> built = conv_template.Build(workload, config, target(), weights);
+  if (auto* const cudnn = dynamic_cast<CudnnConv*>(built.get())) {
+    static_cast<void>(built.release());
+    return cuda::LoadCudnnConv(context_, std::unique_ptr<CudnnConv>(cudnn), std::move(name));
+  }
+  return cuda::LoadConv(context_, std::move(built), std::move(name));
+}
+
+void CudaDevice::BuildAhead(const ConvWorkload& workload,
+                            std::span<const std::pair<const ConvTemplate*, Config>> builds,
+                            const ConvWeights& weights) const {
+  cuda::CompileAhead(context_, builds.size(), [&](size_t i) {
+    const auto& [conv_template, config] = builds[i];
+    const auto built = conv_template->Build(workload, config, target(), weights);
+    const auto* const conv = dynamic_cast<const CudaConv*>(built.get());
+    return conv == nullptr ? std::string() : conv->program().text;
+  });
 }
 
 std::unique_ptr<Kernel> CudaDevice::BuildTransform(const Shape& shape, const Layout& from,
                                                    const Layout& to) const {
   if (const auto program = cuda::TransformProgram(shape, from, to)) return cuda::LoadOp(context_, *program);
-  return cuda::RunInProcess({fmt::format("{} -> {}", from.ToString(), to.ToString()),
-                             MakeTransformKernel(shape, from, to, DetectCpu()),
-                             {shape},
-                             {from},
-                             shape,
-                             to});
+  return cuda::RunInProcess(context_, {fmt::format("{} -> {}", from.ToString(), to.ToString()),
+                                       MakeTransformKernel(shape, from, to, DetectCpu()),
+                                       {shape},
+                                       {from},
+                                       shape,
+                                       to});
 }
 
 std::unique_ptr<Kernel> CudaDevice::BuildCopy(int64_t images, int64_t image_bytes) const {

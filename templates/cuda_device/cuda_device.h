@@ -29,6 +29,10 @@ class CudaDevice final : public Device {
   std::unique_ptr<Kernel> BuildOp(const Op& op, const KernelRequest& request) const override;
   std::unique_ptr<ConvKernel> BuildConv(const ConvTemplate& conv_template, const ConvWorkload& workload,
                                         const Config& config, const ConvWeights& weights) const override;
+  // Compiles in as many threads as there are cores.
+  void BuildAhead(const ConvWorkload& workload,
+                  std::span<const std::pair<const ConvTemplate*, Config>> builds,
+                  const ConvWeights& weights) const override;
   std::unique_ptr<Kernel> BuildTransform(const Shape& shape, const Layout& from,
                                          const Layout& to) const override;
   std::unique_ptr<Kernel> BuildCopy(int64_t images, int64_t image_bytes) const override;
@@ -49,8 +53,10 @@ class CudaDevice final : public Device {
 
  private:
   struct Timing;
+  struct Transfers;
 
   const cuda::ContextPtr context_;
+  const std::unique_ptr<Transfers> transfers_;
   mutable std::mutex mutex_;  // of timing_
   const std::unique_ptr<Timing> timing_;
 };

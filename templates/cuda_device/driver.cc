@@ -46,6 +46,8 @@ Driver LoadDriver() {
   Find(library, "cuCtxSetCurrent", d.set_context);
   Find(library, "cuMemAlloc_v2", d.allocate);
   Find(library, "cuMemFree_v2", d.free);
+  Find(library, "cuMemHostAlloc", d.allocate_host);
+  Find(library, "cuMemFreeHost", d.free_host);
   Find(library, "cuMemcpyHtoDAsync_v2", d.copy_in);
   Find(library, "cuMemcpyDtoHAsync_v2", d.copy_out);
   Find(library, "cuMemcpyDtoDAsync_v2", d.copy);

@@ -41,6 +41,8 @@ struct Driver {
   int (*set_context)(ContextHandle context) = nullptr;
   int (*allocate)(DevicePointer* memory, size_t bytes) = nullptr;
   int (*free)(DevicePointer memory) = nullptr;
+  int (*allocate_host)(void** memory, size_t bytes, unsigned flags) = nullptr;
+  int (*free_host)(void* memory) = nullptr;
   int (*copy_in)(DevicePointer to, const void* from, size_t bytes, StreamHandle stream) = nullptr;
   int (*copy_out)(void* to, DevicePointer from, size_t bytes, StreamHandle stream) = nullptr;
   int (*copy)(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle stream) = nullptr;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
@@ -74,7 +75,12 @@ class DeviceCopy final : public Kernel, public Queued {
 
 class InProcess final : public Kernel, public Queued {
  public:
-  explicit InProcess(InProcessKernel parts) : p_(std::move(parts)) {}
+  InProcess(const ContextPtr& context, InProcessKernel parts)
+      : p_(std::move(parts)),
+        scratch_(static_cast<size_t>(p_.kernel->ScratchBytes(1))),
+        output_(context, p_.output, p_.layout) {
+    for (size_t i = 0; i < p_.inputs.size(); ++i) inputs_.emplace_back(context, p_.inputs[i], p_.layouts[i]);
+  }
 
   int64_t Tasks(int) const override { return 1; }
   void Run(const KernelArgs&, int, TaskRange) const override { RunsOnDeviceOnly(p_.name); }
@@ -82,41 +88,49 @@ class InProcess final : public Kernel, public Queued {
   const std::string& name() const override { return p_.name; }
 
   void Enqueue(const KernelArgs& args, const Queue& queue) const override {
+    const std::lock_guard lock(mutex_);
     queue.context().MakeCurrent();
     const Driver& driver = queue.driver();
-    std::vector<Tensor> inputs;
     std::vector<InputView> views;
-    inputs.reserve(p_.inputs.size());
-    for (size_t i = 0; i < p_.inputs.size(); ++i) {
-      Tensor& tensor = inputs.emplace_back(p_.inputs[i], p_.layouts[i]);
-      views.push_back(tensor.input_view());
-      ForEachImage(tensor, [&](int64_t n, size_t bytes) {
-        driver.Check(driver.copy_out(tensor.output_view().image<std::byte>(n),
-                                     Address(args.inputs[i].image<std::byte>(n)), bytes, queue.handle()),
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const Here& here = inputs_[i];
+      views.push_back({here.memory.data(), here.image_bytes});
+      for (int64_t n = 0; n < here.images; ++n) {
+        driver.Check(driver.copy_out(here.Image(n), Address(args.inputs[i].image<std::byte>(n)),
+                                     static_cast<size_t>(here.image_bytes), queue.handle()),
                      p_.name);
-      });
+      }
     }
     queue.Wait(p_.name);
-    Tensor output(p_.output, p_.layout);
-    AlignedBuffer scratch(static_cast<size_t>(p_.kernel->ScratchBytes(1)));
-    RunKernel(*p_.kernel, {views, output.output_view(), scratch.data()}, 1);
-    ForEachImage(output, [&](int64_t n, size_t bytes) {
-      driver.Check(driver.copy_in(Address(args.output.image<std::byte>(n)),
-                                  output.input_view().image<std::byte>(n), bytes, queue.handle()),
+    RunKernel(*p_.kernel, {views, {output_.memory.data(), output_.image_bytes}, scratch_.data()}, 1);
+    for (int64_t n = 0; n < output_.images; ++n) {
+      driver.Check(driver.copy_in(Address(args.output.image<std::byte>(n)), output_.Image(n),
+                                  static_cast<size_t>(output_.image_bytes), queue.handle()),
                    p_.name);
-    });
+    }
     queue.Wait(p_.name);
   }
 
  private:
-  template <typename Body>
-  static void ForEachImage(const Tensor& tensor, const Body& body) {
-    const int64_t images = tensor.shape().empty() ? 1 : tensor.shape()[0];
-    const auto bytes = static_cast<size_t>(BatchBytes(tensor.shape(), tensor.layout()));
-    for (int64_t n = 0; n < images && bytes > 0; ++n) body(n, bytes);
-  }
+  // A tensor in pinned memory; no images where they are empty.
+  struct Here {
+    Here(const ContextPtr& context, const Shape& shape, const Layout& layout)
+        : image_bytes(BatchBytes(shape, layout)),
+          images(image_bytes == 0 ? 0
+                 : shape.empty()  ? 1
+                                  : shape[0]),
+          memory(context, static_cast<size_t>(image_bytes * images)) {}
+    std::byte* Image(int64_t n) const { return static_cast<std::byte*>(memory.data()) + n * image_bytes; }
+
+    int64_t image_bytes, images;
+    HostBuffer memory;
+  };
 
   const InProcessKernel p_;
+  mutable std::mutex mutex_;  // of what is below
+  AlignedBuffer scratch_;
+  std::vector<Here> inputs_;
+  Here output_;
 };
 
 }  // namespace
@@ -189,8 +203,8 @@ std::unique_ptr<Kernel> MakeDeviceCopy(int64_t images, int64_t image_bytes) {
   return std::make_unique<DeviceCopy>(images, image_bytes);
 }
 
-std::unique_ptr<Kernel> RunInProcess(InProcessKernel parts) {
-  return std::make_unique<InProcess>(std::move(parts));
+std::unique_ptr<Kernel> RunInProcess(const ContextPtr& context, InProcessKernel parts) {
+  return std::make_unique<InProcess>(context, std::move(parts));
 }
 
 }  // namespace tilesmith::cuda

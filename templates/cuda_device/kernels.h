@@ -73,6 +73,6 @@ struct InProcessKernel {
   Shape output;
   Layout layout;
 };
-std::unique_ptr<Kernel> RunInProcess(InProcessKernel parts);
+std::unique_ptr<Kernel> RunInProcess(const ContextPtr& context, InProcessKernel parts);
 
 }  // namespace tilesmith::cuda

@@ -4,11 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
@@ -87,7 +91,31 @@ void Keep(const fs::path& path, const std::string& cubin) {
   }
 }
 
+// Compiled ahead and not asked for yet. Thread-safe.
+class Ahead {
+ public:
+  void Put(const std::string& key, std::string cubin) {
+    const std::lock_guard lock(mutex_);
+    cubins_[key] = std::move(cubin);
+  }
+  // "" where there is none; it has none of the key any more.
+  std::string Take(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = cubins_.extract(key);
+    return found ? std::move(found.mapped()) : "";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> cubins_;
+};
+Ahead& CompiledAhead() {
+  static Ahead ahead;
+  return ahead;
+}
+
 std::string CubinOf(const std::string& text, const std::string& name, int compute, const std::string& key) {
+  if (std::string cubin = CompiledAhead().Take(key); !cubin.empty()) return cubin;
   const std::optional<fs::path> folder = KeptFolder();
   if (folder) {
     if (std::string kept = KeptAt(*folder / key); !kept.empty()) return kept;
@@ -139,6 +167,27 @@ std::shared_ptr<const Module> CompiledModule(const ContextPtr& context, const st
   std::erase_if(loaded, [](const auto& entry) { return entry.second.expired(); });
   loaded[key] = compiled;
   return compiled;
+}
+
+void CompileAhead(const ContextPtr& context, size_t count,
+                  const std::function<std::string(size_t)>& text_of) {
+  const int compute = context->target().compute;
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        const std::string text = text_of(i);
+        if (text.empty()) continue;
+        const std::string key = KeyOf(text, compute);
+        CompiledAhead().Put(key, CubinOf(text, "what comes", compute, key));
+      } catch (const std::exception&) {  // told when it is built
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  while (threads.size() + 1 < std::min(cores, count)) threads.emplace_back(work);
+  work();
 }
 
 }  // namespace tilesmith::cuda

@@ -3,6 +3,7 @@
 // is kept.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,5 +33,10 @@ class Module {
 // Error(kInternal) with what the compiler says. Thread-safe, several at a time.
 std::shared_ptr<const Module> CompiledModule(const ContextPtr& context, const std::string& text,
                                              const std::string& name);
+
+// Compiles text_of(i) for i < count in as many threads as there are cores, for CompiledModule to find: once,
+// and where a folder keeps it. `text_of` is called in those threads; "" is nothing to compile. What fails
+// will fail there.
+void CompileAhead(const ContextPtr& context, size_t count, const std::function<std::string(size_t)>& text_of);
 
 }  // namespace tilesmith::cuda

@@ -1,9 +1,8 @@
 #include "templates/cuda_device/op_programs.h"
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <span>
+#include <string>
 
 #include "layouts/base/sizes.h"
 #include "ops/elementwise/activations.h"
@@ -13,11 +12,11 @@
 #include "ops/pool/pool.h"
 #include "templates/cuda/limits.h"
 #include "templates/cuda/text.h"
+#include "templates/cuda_device/program_builder.h"
+#include "templates/cuda_device/walk_programs.h"
 
 namespace tilesmith::cuda {
 namespace {
-
-constexpr int64_t kThreads = 256;  // THREADS of ops.cu and map.cu
 
 bool AreFloats(const KernelRequest& request) {
   bool floats = request.layout.type() == DataType::kF32;
@@ -26,45 +25,7 @@ bool AreFloats(const KernelRequest& request) {
   return floats;
 }
 
-// A program that is put together launch by launch. Numbers that do not fit an int make it none.
-class Builder {
- public:
-  Builder(std::string name, std::string text) {
-    program_.name = std::move(name);
-    program_.text = std::move(text);
-  }
-
-  // A function on so many elements, reading these numbers in front of its weights.
-  void Launch(std::string function, Checked elements, std::span<const int64_t> numbers,
-              std::vector<CudaOperand> inputs) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    CudaLaunch launch;
-    launch.function = std::move(function);
-    launch.grid[0] = CeilDiv(elements.value(), kThreads);
-    launch.threads = kThreads;
-    launch.inputs = std::move(inputs);
-    launch.weights_byte = static_cast<int64_t>(program_.weights.size()) * kFloatBytes;
-    fits_ = fits_ && launch.grid[0] <= kMaxPositions &&
-            std::ranges::all_of(numbers, [](int64_t n) { return -kMost <= n && n <= kMost; });
-    for (const int64_t n : numbers) program_.weights.push_back(std::bit_cast<float>(static_cast<int32_t>(n)));
-    program_.launches.push_back(std::move(launch));
-  }
-  // Elements of an image, as kernels count them.
-  void NeedImage(Checked elements) { fits_ = fits_ && elements.value() <= kMaxPositions; }
-  void PadNumbers(size_t count) { program_.weights.resize(count); }
-  void Weights(const std::vector<float>& weights) {
-    program_.weights.insert(program_.weights.end(), weights.begin(), weights.end());
-  }
-
-  std::optional<CudaProgram> Take() { return fits_ ? std::optional(std::move(program_)) : std::nullopt; }
-
- private:
-  CudaProgram program_;
-  bool fits_ = true;
-};
-
 std::string OpsText() { return ProgramText().File("ops.cu").Take(); }
-CudaOperand Input(size_t slot) { return {.slot = static_cast<int>(slot)}; }
 
 // Images, channels and pixels of a tensor that has more dimensions than four only in NCHW.
 struct Planes {
@@ -84,7 +45,7 @@ struct Moved {
   int64_t all_channels = 0;  // of the output
   int64_t first = 0, count = 0;
 };
-void Move(Builder& builder, const Moved& m, size_t slot) {
+void Move(ProgramBuilder& builder, const Moved& m, size_t slot) {
   const Planes& p = m.planes;
   const int64_t in_block = m.from.BlockFor(p.channels), out_block = m.to.BlockFor(m.all_channels);
   const int64_t numbers[] = {p.images, p.channels, p.pixels, in_block, out_block, m.first, m.count};
@@ -94,9 +55,8 @@ void Move(Builder& builder, const Moved& m, size_t slot) {
 }
 
 // Of the channels; padding is behind the last input's.
-std::optional<CudaProgram> ConcatProgram(const ConcatOp& op, const KernelRequest& request) {
-  if (op.axis() != 1 || request.output.size() < 2) return std::nullopt;
-  Builder builder("Concat", OpsText());
+std::optional<CudaProgram> ConcatProgram(const KernelRequest& request) {
+  ProgramBuilder builder("Concat", OpsText());
   const int64_t all = request.output[1];
   int64_t first = 0;
   for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
@@ -133,7 +93,7 @@ std::optional<CudaProgram> PoolProgram(const PoolOp& op, const KernelRequest& re
                              w.right,
                              w.kind == PoolKind::kMax,
                              w.count_include_pad};
-  Builder builder(std::string(op.Type()), OpsText());
+  ProgramBuilder builder(std::string(op.Type()), OpsText());
   // A tap's place in the padded input, and so in the input.
   builder.NeedImage(Checked(in.h + w.top + w.bottom + w.kh * w.dh) * (in.w + w.left + w.right + w.kw * w.dw) *
                     padded);
@@ -147,13 +107,13 @@ std::optional<CudaProgram> GlobalPoolProgram(const GlobalPoolOp& op, const Kerne
   const int64_t padded = request.layout.PaddedChannels(in.c), pixels = (Checked(in.h) * in.w).value();
   const int64_t numbers[] = {
       in.n, in.c, padded, request.layout.BlockFor(in.c), pixels, op.kind() == PoolKind::kMax};
-  Builder builder(std::string(op.Type()), OpsText());
+  ProgramBuilder builder(std::string(op.Type()), OpsText());
   builder.NeedImage(Checked(padded) * pixels);
   builder.Launch("global_pool", Checked(in.n) * padded, numbers, {Input(0)});
   return builder.Take();
 }
 
-// Operands of fewer dimensions than the output's are left to the process.
+// Operands of fewer dimensions than the output's, and powers, are for WalkProgram.
 std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest& request) {
   const Shape& output = request.output;
   const auto same_rank = [&](const Shape& shape) { return shape.size() == output.size(); };
@@ -167,7 +127,7 @@ std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest
     const Dims4 dims = ToDims4(shape);
     numbers.insert(numbers.end(), {dims.n, dims.c, dims.h, dims.w, request.layout.BlockFor(dims.c)});
   }
-  Builder builder(std::string(op.Type()), OpsText());
+  ProgramBuilder builder(std::string(op.Type()), OpsText());
   builder.NeedImage(Checked(padded) * out.h * out.w);
   builder.Launch("binary", Checked(out.n) * padded * out.h * out.w, numbers, {Input(0), Input(1)});
   return builder.Take();
@@ -181,7 +141,7 @@ std::optional<CudaProgram> MapProgram(std::string name, const Activation& activa
   const Planes p = PlanesOf(request.output);
   const int64_t padded = request.layout.PaddedChannels(p.channels);
   const int64_t numbers[] = {p.images, p.channels, padded, p.pixels, request.layout.BlockFor(p.channels)};
-  Builder builder(std::move(name), text.Take());
+  ProgramBuilder builder(std::move(name), text.Take());
   builder.NeedImage(Checked(padded) * p.pixels);
   builder.Launch("map", Checked(p.images) * padded * p.pixels, numbers, {Input(0)});
   if (scale_shift != nullptr) {
@@ -197,22 +157,25 @@ std::optional<CudaProgram> MapProgram(std::string name, const Activation& activa
 std::optional<CudaProgram> TransformProgram(const Shape& shape, const Layout& from, const Layout& to) {
   if (from.type() != DataType::kF32 || to.type() != DataType::kF32) return std::nullopt;
   const Planes planes = PlanesOf(shape);
-  Builder builder(from.ToString() + " -> " + to.ToString(), OpsText());
+  ProgramBuilder builder(from.ToString() + " -> " + to.ToString(), OpsText());
   Move(builder, {planes, from, to, planes.channels, 0, to.PaddedChannels(planes.channels)}, 0);
   return builder.Take();
 }
 
 std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request) {
   if (!AreFloats(request)) return std::nullopt;
-  if (const auto* concat = dynamic_cast<const ConcatOp*>(&op)) return ConcatProgram(*concat, request);
+  const auto* concat = dynamic_cast<const ConcatOp*>(&op);
+  if (concat != nullptr && concat->axis() == 1 && request.output.size() >= 2) return ConcatProgram(request);
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
   if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
-  if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) return BinaryProgram(*binary, request);
+  if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) {
+    if (auto program = BinaryProgram(*binary, request)) return program;
+  }
   if (const auto* act = dynamic_cast<const ActivationOp*>(&op))
     return MapProgram(std::string(op.Type()), act->activation(), nullptr, request);
   if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&op))
     return MapProgram("ScaleShift", scale->activation(), scale, request);
-  return std::nullopt;
+  return WalkProgram(op, request);
 }
 
 }  // namespace tilesmith::cuda

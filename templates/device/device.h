@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layouts/base/error.h"
@@ -80,6 +81,10 @@ class Device {
   virtual std::unique_ptr<ConvKernel> BuildConv(const ConvTemplate& conv_template,
                                                 const ConvWorkload& workload, const Config& config,
                                                 const ConvWeights& weights) const = 0;
+  // These will be built next: what of that takes long is done now, on all cores. What fails will fail then.
+  virtual void BuildAhead(const ConvWorkload& /*workload*/,
+                          std::span<const std::pair<const ConvTemplate*, Config>> /*builds*/,
+                          const ConvWeights& /*weights*/) const {}
   // One input, one output: the same tensor in another layout.
   virtual std::unique_ptr<Kernel> BuildTransform(const Shape& shape, const Layout& from,
                                                  const Layout& to) const = 0;

@@ -270,7 +270,9 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                             .max_elements = 0,
                                             .max_memory = 0,
                                             .sizes = 0,
-                                            .wait = nullptr};
+                                            .wait = nullptr,
+                                            .target = nullptr,
+                                            .precision = nullptr};
   EXPECT_EQ(tilesmith_load(kNetwork, &no_shapes, &model), 2);
   EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("input_shapes is a null pointer"));
   const char* shape = kShapes[0].c_str();
@@ -282,7 +284,9 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                            .max_elements = 0,
                                            .max_memory = 0,
                                            .sizes = 0,
-                                           .wait = nullptr};
+                                           .wait = nullptr,
+                                           .target = nullptr,
+                                           .precision = nullptr};
   EXPECT_EQ(tilesmith_load(kNetwork, &negative, &model), 2);
   EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("threads must be at least 0, got -2"));
   const tilesmith_load_options one = {.plan = nullptr,
@@ -293,7 +297,9 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                       .max_elements = 0,
                                       .max_memory = 0,
                                       .sizes = 0,
-                                      .wait = nullptr};
+                                      .wait = nullptr,
+                                      .target = nullptr,
+                                      .precision = nullptr};
   ASSERT_EQ(tilesmith_load(kNetwork, &one, &model), 0) << tilesmith_last_error();
   EXPECT_EQ(tilesmith_input(model, 1).name, nullptr);
   EXPECT_EQ(tilesmith_output(model, SIZE_MAX).name, nullptr);

@@ -41,7 +41,9 @@ TEST(CApiTest, SaysTypesAndBytes) {
                                           .max_elements = 0,
                                           .max_memory = 0,
                                           .sizes = 0,
-                                          .wait = nullptr};
+                                          .wait = nullptr,
+                                          .target = nullptr,
+                                          .precision = nullptr};
   tilesmith_model* model = nullptr;
   ASSERT_EQ(tilesmith_load(WriteTypedModel(directory).c_str(), &options, &model), 0)
       << tilesmith_last_error();

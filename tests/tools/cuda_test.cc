@@ -6,6 +6,7 @@
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
+#include "tools/api/tilesmith.h"
 
 namespace tilesmith {
 namespace cuda_test {
@@ -28,8 +29,8 @@ std::vector<float> Random(size_t count, uint64_t seed) {
   return values;
 }
 
-// A convolution, a pool, one behind which a sum stands, a mean, a dense layer, and a softmax, which has no
-// program.
+// A convolution, a pool, one behind which a sum stands, a normalization, which has no program, a mean, a
+// dense layer, and a softmax.
 std::string WriteNetwork(const TemporaryDirectory& directory) {
   OnnxModel model;
   model.Input("x", {1, 3, 8, 8});
@@ -43,7 +44,11 @@ std::string WriteNetwork(const TemporaryDirectory& directory) {
   SetInts(pool, "strides", {2, 2});
   SetInts(model.Node("Conv", {"c", "w2"}, {"d"}), "pads", {1, 1, 1, 1});
   model.Node("Add", {"d", "c"}, {"e"});
-  model.Node("GlobalAveragePool", {"e"}, {"f"});
+  onnx::AttributeProto& size = *model.Node("LRN", {"e"}, {"n"}).add_attribute();
+  size.set_name("size");
+  size.set_type(onnx::AttributeProto::INT);
+  size.set_i(3);
+  model.Node("GlobalAveragePool", {"n"}, {"f"});
   model.Node("Flatten", {"f"}, {"g"});
   model.Node("Gemm", {"g", "w3"}, {"h"});
   model.Node("Softmax", {"h"}, {"y"});
@@ -71,8 +76,9 @@ TEST(CudaCommands, TunePlanAndRunANetwork) {
 
   const ProgramResult run = OnFakeGpu({"run", net, "--plan", plan, "--runs", "2", "--check", "--profile"});
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
-  EXPECT_THAT(run.out, HasSubstr("Softmax (in process)"));
-  EXPECT_THAT(run.out, Not(HasSubstr("MaxPool (in process)")));
+  EXPECT_THAT(run.out, HasSubstr("LRN (reference) (in process)"));
+  for (const char* op : {"MaxPool", "Softmax"})
+    EXPECT_THAT(run.out, Not(HasSubstr(std::string(op) + " (in process)")));
 
   const ProgramResult default_run = OnFakeGpu({"run", net, "--runs", "1", "--check"});
   EXPECT_EQ(default_run.exit_code, 0) << default_run.err << default_run.out;
@@ -114,6 +120,30 @@ TEST(CudaCommands, SpacesAreOfTheGpuAskedFor) {
   EXPECT_THAT(threads.err, HasSubstr("--threads is for the target cpu"));
 }
 
+TEST(CudaCommands, ListAndShowWhatGpusCompute) {
+  const TemporaryDirectory directory;
+  const ProgramResult tasks = OnFakeGpu({"tasks", WriteNetwork(directory)});
+  EXPECT_EQ(tasks.exit_code, 0) << tasks.err;
+  EXPECT_THAT(tasks.out, HasSubstr("cuda_direct, cuda_tensor"));
+  const ProgramResult shown = OnFakeGpu({"log", "show", kConv, "--template", "cuda_winograd"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("cuda_winograd"));
+}
+
+// The C++ interface, and those that are made of it.
+TEST(CudaCommands, ALibraryComputesOnAGpu) {
+  OpenFakeGpu();
+  const TemporaryDirectory directory;
+  const std::string net = WriteNetwork(directory);
+  const std::vector<float> image = Random(3 * 64, 4);
+  std::vector<float> here(4), there(4);
+  Model::Load(net).NewSession().Run({image.data()}, {here.data()});
+  Model::Load(net, {.target = "cuda"}).NewSession().Run({image.data()}, {there.data()});
+  for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4);
+  EXPECT_ANY_THROW(Model::Load(net, {.target = "abacus"}));
+  EXPECT_ANY_THROW(Model::Load(net, {.precision = "tf32"}));  // a CPU rounds nothing
+}
+
 // A fault takes the worker's GPU with it, and only the trial.
 TEST(CudaCommands, AKernelThatFaultsCostsOneTrial) {
   const TemporaryDirectory directory;
@@ -134,17 +164,42 @@ TEST(CudaCommands, AKernelThatFaultsCostsOneTrial) {
   EXPECT_GE(count("\"status\":\"ok\""), 3) << records;
 }
 
+TEST(CudaCommands, BenchSetsCudnnBesideEverything) {
+  const TemporaryDirectory directory;
+  const std::string net = WriteNetwork(directory), math = directory.File("math");
+  const ProgramResult conv =
+      OnFakeGpu({"bench", kConv, "--time", "10ms", "--json"}, {"FAKE_CUDNN_MATH=" + math});
+  ASSERT_EQ(conv.exit_code, 0) << conv.err;
+  EXPECT_THAT(conv.out, HasSubstr("\"cudnn\": \"9.1.2\""));
+  EXPECT_THAT(conv.out, HasSubstr("\"products\": \"f32\""));
+  EXPECT_THAT(conv.out, testing::ContainsRegex("\"cudnn_algorithm\": \"[A-Z_]+"));
+  EXPECT_THAT(ReadFile(math), Not(HasSubstr("1\n")));  // nothing that may round floats to TF32
+  const ProgramResult rounded = OnFakeGpu({"bench", kConv, "--time", "10ms", "--precision", "tf32"});
+  EXPECT_EQ(rounded.exit_code, 0) << rounded.err;
+  EXPECT_THAT(rounded.out, testing::ContainsRegex("products +TF32"));
+  const ProgramResult network = OnFakeGpu({"bench", net, "--time", "10ms", "--json"});
+  ASSERT_EQ(network.exit_code, 0) << network.err;
+  EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_seconds\": [0-9]"));
+  EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_layout\": \"N[CH]"));
+  EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_guests\": 0"));
+  const ProgramResult sweep = OnFakeGpu({"bench", net, "--sweep", "threads"});
+  EXPECT_EQ(sweep.exit_code, 2);
+  EXPECT_THAT(sweep.err, HasSubstr("--sweep is for the target cpu"));
+}
+
 TEST(CudaCommands, GpuCheckLeavesATable) {
   if (RunProgram({"python3", "--version"}).exit_code != 0) GTEST_SKIP() << "no python3";
   const TemporaryDirectory directory;
   const std::string net = WriteNetwork(directory), out = directory.File("out");
   std::vector<std::string> environment = FakeGpuEnvironment();
   environment.push_back("TILESMITH_BINARY=" TILESMITH_BINARY);
+  const std::string math = directory.File("math");
+  environment.push_back("FAKE_CUDNN_MATH=" + math);
   const std::vector<std::string> command = {TILESMITH_SOURCE_DIR "/tools/gpu-check",
                                             "--out",
                                             out,
                                             "--seconds",
-                                            "2",
+                                            "20",
                                             "--layer",
                                             kConv,
                                             "--network",
@@ -154,13 +209,25 @@ TEST(CudaCommands, GpuCheckLeavesATable) {
                                             "--sanitize",
                                             "0"};
   const ProgramResult checked = RunProgram(command, {.environment = environment});
-  ASSERT_EQ(checked.exit_code, 0) << checked.err << checked.out;
+  ASSERT_EQ(checked.exit_code, 1) << checked.err << checked.out;  // what it could not measure it names
   EXPECT_THAT(checked.out, HasSubstr("Fake GPU, cuda 8.0"));
-  EXPECT_THAT(checked.out,
-              testing::ContainsRegex("\\| mb1ic8ih6oc8oh6kh3ph1\\+bias\\+relu \\| [0-9.e-]+ ms \\|"));
-  EXPECT_THAT(checked.out, testing::ContainsRegex("net.onnx, whole \\| [0-9.e-]+ ms \\|"));
-  EXPECT_THAT(checked.out, testing::ContainsRegex("difference from the reference \\| [0-9.e-]+ \\|"));
+  EXPECT_THAT(checked.out, HasSubstr("cuDNN 9.1.2"));
+  // Every figure but those that need PyTorch and compute-sanitizer.
+  for (const char* measured :
+       {"the layer, f32: cuDNN's best / ours \\| >= 1.0 ", "the layer, tf32: cuDNN's best / ours \\| >= 1.0 ",
+        "suite, f32, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 1.0 ",
+        "suite, tf32, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 0.8 ",
+        "the network: cuDNN's chain / ours \\| > 1 ", "largest difference from the reference \\| <= 1e-4 ",
+        "either way \\| <= 0.05 "})
+    EXPECT_THAT(checked.out,
+                testing::ContainsRegex(std::string(measured) + "\\| [0-9.e+-]+ \\| (yes|no) \\|"));
+  EXPECT_THAT(checked.out, testing::ContainsRegex("racecheck \\| clean \\| - \\| not measured \\|"));
+  EXPECT_THAT(checked.out, testing::ContainsRegex("net.onnx, whole \\| [0-9.e-]+ \\| [0-9.e-]+ \\|"));
   EXPECT_EQ(ReadFile(out + "/table.md") + "\n", checked.out);
+  // Products are multiplied alike on both sides: FMA only, then TF32.
+  EXPECT_THAT(ReadFile(math), HasSubstr("3\n"));
+  EXPECT_THAT(ReadFile(math), HasSubstr("1\n"));
+  EXPECT_THAT(ReadFile(math), Not(HasSubstr("0\n")));
   environment.push_back("CUDA_VISIBLE_DEVICES=7");
   EXPECT_EQ(RunProgram(command, {.environment = environment}).exit_code, 7);
 }

@@ -76,6 +76,12 @@ std::vector<std::string> TextsOf(const char* name, const char* const* given, siz
   return texts;
 }
 
+template <typename Given, typename Options>
+void TakeTarget(const Given& given, Options& options) {
+  if (given.target != nullptr) options.target = given.target;
+  if (given.precision != nullptr) options.precision = given.precision;
+}
+
 tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   tilesmith::LoadOptions options;
   if (given == nullptr) return options;
@@ -86,6 +92,7 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.max_memory = given->max_memory;
   options.sizes = given->sizes;
   if (given->wait != nullptr) options.wait = given->wait;
+  TakeTarget(*given, options);
   options.input_shapes = TextsOf("input_shapes", given->input_shapes, given->input_shape_count);
   return options;
 }
@@ -105,6 +112,7 @@ Settings SettingsOf(const Given& given) {
     };
   }
   if (given.stop != nullptr) settings.stop = &given.stop->flag;
+  if constexpr (requires { given.target, settings.target; }) TakeTarget(given, settings);
   return settings;
 }
 

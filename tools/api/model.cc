@@ -367,7 +367,11 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
                                     {"max_memory", options.max_memory}}) {
     if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
   }
-  const DevicePtr machine = OpenMachine({.threads = options.threads, .wait = options.wait, .max_isa = ""});
+  const DevicePtr machine = OpenMachine({.threads = options.threads,
+                                         .wait = options.wait,
+                                         .max_isa = "",
+                                         .target = options.target,
+                                         .precision = options.precision});
   ModelOptions asked;
   asked.model = model;
   asked.batch = options.batch;

@@ -41,6 +41,9 @@ struct LoadOptions {
   // What a session's threads do that wait for each other: "spin"; "yield": after a while they offer the core
   // to others; "sleep": and at last sleep.
   std::string wait = "sleep";
+  // "cpu", or a GPU, "cuda" or of several "cuda:N": the process uses the first that it asks for.
+  std::string target = "cpu";
+  std::string precision = "f32";  // "tf32": a GPU may round what it multiplies
 };
 
 struct SessionOptions {
@@ -158,9 +161,10 @@ struct TuneSettings {
   double graph_seconds = 90;  // for choosing layouts and running plans
   int rounds = 3;             // plans to run at most, learning from each; 0: what the log says is believed
   bool database = true;       // ask and tell the user's database of earlier tunings
-  int threads = 0;            // as in LoadOptions, the next two likewise
+  int threads = 0;            // as in LoadOptions, the next four likewise
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
+  std::string target = "cpu", precision = "f32";
   // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a
   // name that is looked for on the PATH.
   std::string program = "tilesmith";
@@ -177,6 +181,7 @@ struct OptimizeSettings {
   int threads = 0;
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
+  std::string target = "cpu", precision = "f32";
   std::string program = "tilesmith";
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
@@ -189,6 +194,7 @@ struct GraphTuneSettings {
   int threads = 0;
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
+  std::string target = "cpu", precision = "f32";
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
 };

@@ -25,9 +25,11 @@ typedef struct {
   const char* const* input_shapes;
   size_t input_shape_count;
   int64_t max_elements;
-  int64_t max_memory; /* MiB */
-  int sizes;          /* of inputs that are kept prepared; up to 1: the first only */
-  const char* wait;   /* "spin", "yield" or "sleep"; NULL is "sleep" */
+  int64_t max_memory;    /* MiB */
+  int sizes;             /* of inputs that are kept prepared; up to 1: the first only */
+  const char* wait;      /* "spin", "yield" or "sleep"; NULL is "sleep" */
+  const char* target;    /* "cpu", "cuda" or "cuda:N"; NULL is "cpu" */
+  const char* precision; /* "f32", or of a GPU "tf32"; NULL is "f32" */
 } tilesmith_load_options;
 
 typedef struct {
@@ -111,6 +113,8 @@ typedef struct {
   void (*on_progress)(const char* stage, void* user_data); /* between measurements, in the calling thread */
   void* user_data;
   const tilesmith_stop* stop;
+  const char* target; /* as in tilesmith_load_options, the next likewise */
+  const char* precision;
 } tilesmith_tune_settings;
 
 /* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */

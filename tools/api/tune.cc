@@ -29,6 +29,12 @@ void RequireNotNegative(std::string_view name, double value) {
     throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
 }
 
+template <typename Settings>
+MachineOptions MachineOf(const Settings& settings) {
+  return {
+      .threads = settings.threads, .max_isa = "", .target = settings.target, .precision = settings.precision};
+}
+
 // What all kinds of settings have.
 template <typename Settings>
 void CheckSettings(const Settings& settings) {
@@ -52,7 +58,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
       .model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
 
-  request.machine = OpenMachine({.threads = settings.threads, .max_isa = ""});
+  request.machine = OpenMachine(MachineOf(settings));
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
@@ -74,6 +80,8 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
              .threads = settings.threads,
              .batch = settings.batch,
              .input_shapes = settings.input_shapes,
+             .target = settings.target,
+             .precision = settings.precision,
              .on_progress = settings.on_progress,
              .stop = settings.stop});
 }
@@ -82,7 +90,7 @@ void Optimize(const std::string& model, const std::string& plan, const OptimizeS
   CheckSettings(settings);
   OptimizeModelRequest request;
   request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
-  request.arguments.machine.threads = settings.threads;
+  request.arguments.machine = MachineOf(settings);
   request.arguments.log_path = settings.log;
   request.plan_path = plan;
   request.seconds = settings.seconds;
@@ -105,7 +113,7 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
   GraphTuneModelRequest request;
   CheckSettings(settings);
   request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
-  request.arguments.machine.threads = settings.threads;
+  request.arguments.machine = MachineOf(settings);
   request.arguments.log_path = log;
   request.arguments.tuning.allow_defaults = log.empty();
   request.plan_path = plan;

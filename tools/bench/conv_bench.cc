@@ -17,12 +17,6 @@ namespace {
 constexpr OneDnnAlgorithm kAlgorithms[] = {OneDnnAlgorithm::kDirect, OneDnnAlgorithm::kAuto,
                                            OneDnnAlgorithm::kWinograd};
 
-// What both sides compute on.
-ConvData RandomConvData(const ConvWorkload& workload) {
-  uint64_t seed = 0;
-  return MakeConvData(workload, [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
-}
-
 struct Twin {
   OneDnnAlgorithm algorithm;
   std::unique_ptr<OneDnnSequence> conv;

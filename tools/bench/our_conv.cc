@@ -6,8 +6,14 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/elementwise/elementwise_kernel.h"
+#include "tools/bench/random_tensor.h"
 
 namespace tilesmith {
+
+ConvData RandomConvData(const ConvWorkload& workload) {
+  uint64_t seed = 0;
+  return MakeConvData(workload, [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
+}
 
 OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
                  const DevicePtr& machine)

@@ -25,6 +25,9 @@ struct SeparateSchedules {
   Schedule first, main;
 };
 
+// What all sides of a comparison compute on.
+ConvData RandomConvData(const ConvWorkload& workload);
+
 class OurConv {
  public:
   // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Keeps references.

@@ -11,6 +11,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/peers/bench_gpu.h"
 #include "tools/peers/bench_model.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/stream_sweep.h"
@@ -22,7 +23,8 @@ class BenchCommand : public Command {
  public:
   std::string_view Name() const override { return "bench"; }
   std::string_view Purpose() const override {
-    return "Time convolutions and networks beside oneDNN and, if it is there, ONNX Runtime";
+    return "Time convolutions and networks beside oneDNN and, if it is there, ONNX Runtime; on a GPU beside "
+           "cuDNN";
   }
   std::string_view Examples() const override {
     return "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
@@ -49,6 +51,7 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
+    DeclareRounding(args, &machine_options_.precision);
     args.Group("Output");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too");
     args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
@@ -59,7 +62,7 @@ class BenchCommand : public Command {
     RequireWritable(csv_path_);
     RequireWritable(save_path_);
     request_.machine = OpenMachine(machine_options_);
-    RequireCpu(request_.machine, Name());
+    if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
     if (transforms_) return RunTransforms();
     CatchInterrupts();
     if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
@@ -71,15 +74,42 @@ class BenchCommand : public Command {
     WriteCsv(BenchRowsTable(bench), BenchTitle(bench), bench.peak_flops);
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
-    if (bench.stopped) return static_cast<int>(ErrorCode::kInterrupted);
-    if (fail_below_ > 0 && !(bench.geomean >= fail_below_)) {
-      throw Error(ErrorCode::kTooSlow,
-                  fmt::format("the geometric mean ratio {:.3f} is below {}", bench.geomean, fail_below_));
-    }
-    return 0;
+    return bench.stopped ? static_cast<int>(ErrorCode::kInterrupted) : CheckGeomean(bench.geomean);
   }
 
  private:
+  int RunOnGpu() {
+    RefuseOnGpu();
+    CatchInterrupts();
+    ProgressLine progress;
+    const BenchedGpu bench = BenchGpu(request_, SinksOf(progress));
+    progress.Clear();
+    Report report;
+    AddGpuBench(report, bench, request_.machine);
+    if (!csv_path_.empty())
+      WriteResults(csv_path_, GpuBenchTable(bench), "Convolutions beside cuDNN",
+                   fmt::format("{}; cuDNN {}", MachineText(request_.machine->target()), bench.cudnn));
+    report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    return bench.stopped ? static_cast<int>(ErrorCode::kInterrupted) : CheckGeomean(bench.geomean);
+  }
+
+  void RefuseOnGpu() const {
+    const std::pair<bool, const char*> options[] = {{transforms_, "--transforms"},
+                                                    {!sweep_.empty(), "--sweep"},
+                                                    {streams_.streams > 0, "--streams"},
+                                                    {!request_.against.empty(), "--against"},
+                                                    {!request_.onnxruntime.empty(), "--onnxruntime"}};
+    for (const auto& [given, name] : options)
+      if (given) RequireCpu(request_.machine, name);
+  }
+
+  int CheckGeomean(double geomean) const {
+    if (fail_below_ <= 0 || geomean >= fail_below_) return 0;
+    throw Error(ErrorCode::kTooSlow,
+                fmt::format("the geometric mean ratio {:.3f} is below {}", geomean, fail_below_));
+  }
+
   int RunTransforms() const {
     if (!request_.targets.model.model.empty() || !request_.targets.suite.empty()) {
       throw Error(ErrorCode::kUsage, "--transforms takes no MODEL, WORKLOAD or --suite");

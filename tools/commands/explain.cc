@@ -45,7 +45,7 @@ class ExplainCommand : public Command {
       AddExplanation(report, explained, request_.layout);
     else
       AddExplanation(report, explained, request_.layout, kShownTerms);
-    PrintResults(report, json_, CappedCpu(request_.arguments.machine.max_isa));
+    PrintResults(report, json_, ChosenTarget(request_.arguments.machine));
     return 0;
   }
 

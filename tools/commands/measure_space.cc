@@ -97,7 +97,7 @@ class MeasureSpaceCommand : public Command {
     report.Fact("failed", "failed", CountCell(failed));
     report.Fact("best_seconds", "best ms", MillisecondsCell(TrueBest(measured)));
     report.Fact("file", "file", TextCell(path_));
-    PrintResults(report, json_, CappedCpu(machine_options_.max_isa));
+    PrintResults(report, json_, ChosenTarget(machine_options_));
   }
 
   std::string workload_, template_ = "direct", keep_, path_;

@@ -100,7 +100,7 @@ class OptimizeCommand : public Command {
     report.Fact("elapsed_seconds", "elapsed",
                 {optimized.elapsed_seconds, DurationText(optimized.elapsed_seconds)});
     AddDisturbance(report, optimized.disturbance);
-    AddOrigin(report.details(), CappedCpu(request_.arguments.machine.max_isa));
+    AddOrigin(report.details(), ChosenTarget(request_.arguments.machine));
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
   }

@@ -21,13 +21,14 @@ class TasksCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
+    DeclareTarget(args, &target_);
     args.Flag("--no-fusion", &no_fusion_, "Leave out the fused alternatives to pairs of layers");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     const Graph graph = LoadModel(model_);
-    const Target cpu = CappedCpu(max_isa_);
+    const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     Report report;
     Table& table = report.AddTable({"tasks",
                                     "",
@@ -62,7 +63,7 @@ class TasksCommand : public Command {
 
  private:
   ModelOptions model_;
-  std::string max_isa_;
+  std::string max_isa_, target_ = kCpuDevice;
   bool no_fusion_ = false, json_ = false;
 };
 

@@ -52,6 +52,8 @@ class WorkerCommand : public Command {
     args.Text("--farm", &url_,
               "The farm's Redis: redis://HOST:PORT/DB or unix:///PATH, a password being in REDISCLI_AUTH");
     args.Text("--class", &class_, "What equal machines are called (default: after CPU and instructions)");
+    DeclareTarget(args, &target_);
+    DeclareRounding(args, &precision_);
     args.Flag("--list", &list_, "Show the workers instead");
     args.Flag("--json", &json_, "Print the list as JSON");
   }
@@ -78,8 +80,7 @@ class WorkerCommand : public Command {
     service.jobs = {{kGraphTuneJob, DoGraphTuneJob}};
     CatchInterrupts();
     WarnOfOthers(service);
-    const std::vector<std::string> program = {"/proc/self/exe", "measure-worker"};
-    ProcessMeasurer measurer(program);
+    ProcessMeasurer measurer(WorkerFor({"/proc/self/exe", "measure-worker"}, service.worker.target));
     RequireMeasuring(measurer, service.worker.target);
     PrintNote(fmt::format("worker {} of class {} serves {}\n", service.worker.id, service.worker.class_name,
                           address.ToString()));
@@ -93,9 +94,12 @@ class WorkerCommand : public Command {
     worker.id = NewWorkerId(worker.host);
     MachineOptions options;
     options.wait = "yield";
+    options.target = target_;
+    options.precision = precision_;
     const DevicePtr machine = OpenMachine(options);
     worker.target = machine->target();
     worker.class_name = class_.empty() ? DefaultClass(worker.target) : class_;
+    if (worker.target.device != kCpuDevice) return worker;
     const PinnedTeam team(machine);
     worker.peak_flops = MeasureFmaPeak(worker.target, machine->threads());
     worker.cores = SeePlacement(machine->threads());
@@ -184,7 +188,7 @@ class WorkerCommand : public Command {
             TextCell(note)};
   }
 
-  std::string url_, class_;
+  std::string url_, class_, target_ = kCpuDevice, precision_ = "f32";
   bool list_ = false, json_ = false;
 };
 

@@ -36,6 +36,7 @@ class LogShowCommand : public Command {
     args.Text("--config", &config_, "Of a WORKLOAD, knobs other than the default's: K=V,K=V");
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"},
                 "Of a WORKLOAD, no wider instructions");
+    DeclareTarget(args, &target_);
     args.Flag("--asm", &asm_, "The machine code too");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -53,9 +54,9 @@ class LogShowCommand : public Command {
  private:
   ShownSchedule FromSource() const {
     if (std::filesystem::exists(source_) || !LooksLikeWorkload(source_)) {
-      if (!config_.empty() || !max_isa_.empty())
+      if (!config_.empty() || !max_isa_.empty() || target_ != kCpuDevice)
         throw Error(ErrorCode::kUsage,
-                    "--config and --max-isa are for a WORKLOAD; a log's record has its own");
+                    "--config, --max-isa and --target are for a WORKLOAD; a log's record has its own");
       return ScheduleOf(line_ > 0 ? RecordAtLine() : FastestRecord());
     }
     if (line_ > 0 || !workload_.empty())
@@ -102,7 +103,7 @@ class LogShowCommand : public Command {
   ShownSchedule FromWorkload() const {
     ShownSchedule schedule;
     schedule.workload = ParseWorkload(source_);
-    schedule.cpu = CappedCpu(max_isa_);
+    schedule.cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     const ConvTemplate* conv_template = nullptr;
     for (const ConvTemplate* candidate : ConvTemplatesFor(schedule.cpu)) {
       if (conv_template == nullptr && candidate->Supports(schedule.workload, schedule.cpu).ok)
@@ -134,7 +135,7 @@ class LogShowCommand : public Command {
     }
   }
 
-  std::string source_, workload_, template_, config_, max_isa_;
+  std::string source_, workload_, template_, config_, max_isa_, target_ = kCpuDevice;
   int64_t line_ = 0;
   bool asm_ = false, json_ = false;
 };

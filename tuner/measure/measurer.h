@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,9 @@ class Measurer {
   virtual int Capacity() const { return 1; }
   // Preconditions: Begin was called; fewer than Capacity() are in flight.
   virtual Ticket Submit(const TrialRequest& request) = 0;
+  // These will be submitted next: what can be built ahead of measuring, on all cores, is built now. Costs
+  // nothing where building does not wait for anything. Preconditions: Begin was called; none is in flight.
+  virtual void Prepare(std::span<const TrialRequest> /*requests*/) {}
   // Waits for a trial to be done, whichever is first. Precondition: one is in flight.
   virtual std::pair<Ticket, TrialResult> Next() = 0;
   // From true to false, trials are to be compared with each other: where there are several machines, one

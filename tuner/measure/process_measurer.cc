@@ -38,6 +38,18 @@ void ProcessMeasurer::StartWorker() {
   });
 }
 
+void ProcessMeasurer::Prepare(std::span<const TrialRequest> requests) {
+  TILESMITH_CHECK(session_.has_value() && !in_flight_, "Prepare before Begin, or beside a trial");
+  if (session_->cpu.device == kCpuDevice || requests.empty()) return;
+  if (!worker_) StartWorker();
+  bool prepared = false;
+  try {
+    prepared = worker_->link.Prepare(requests);
+  } catch (const Error&) {  // too slow, or garbled
+  }
+  if (!prepared) worker_.reset();
+}
+
 Ticket ProcessMeasurer::Submit(const TrialRequest& request) {
   TILESMITH_CHECK(session_.has_value() && !in_flight_, "Submit before Begin, or a second trial");
   if (!worker_) StartWorker();

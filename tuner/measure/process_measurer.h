@@ -20,6 +20,8 @@ class ProcessMeasurer : public Measurer {
   explicit ProcessMeasurer(std::vector<std::string> worker_argv) : worker_argv_(std::move(worker_argv)) {}
 
   void Begin(const MeasureSession& session) override;
+  // On other devices than the process's cores. A worker that fails at it is replaced: the trials will tell.
+  void Prepare(std::span<const TrialRequest> requests) override;
   Ticket Submit(const TrialRequest& request) override;
   // A trial whose worker was killed from outside is repeated once; a second time it is worker_lost.
   std::pair<Ticket, TrialResult> Next() override;

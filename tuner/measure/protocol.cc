@@ -79,6 +79,11 @@ json ToJson(const ReadyMessage& message) { return {{"ready", TargetToJson(messag
 json ToJson(const SessionMessage& message) { return {{"session", SessionToJson(message.session)}}; }
 json ToJson(const AcceptedMessage& /*message*/) { return {{"accepted", true}}; }
 json ToJson(const ErrorMessage& message) { return {{"error", message.why}}; }
+json ToJson(const ComingMessage& message) {
+  json trials = json::array();
+  for (const TrialRequest& trial : message.trials) trials.push_back(TrialToJson(trial));
+  return {{"coming", std::move(trials)}};
+}
 json ToJson(const TrialMessage& message) {
   return {{"trial", TrialToJson(message.trial)}, {"ticket", message.ticket}};
 }
@@ -101,6 +106,12 @@ Message MessageFromText(std::string_view text) {
   if (object.contains("session")) return SessionMessage{SessionFromJson(object["session"])};
   if (object.contains("accepted")) return AcceptedMessage{};
   if (object.contains("error")) return ErrorMessage{JsonGet<std::string>(object, "error")};
+  if (object.contains("coming")) {
+    ComingMessage message;
+    if (!object["coming"].is_array()) throw Error(ErrorCode::kUsage, "\"coming\" is no array");
+    for (const json& trial : object["coming"]) message.trials.push_back(TrialFromJson(trial));
+    return message;
+  }
   if (object.contains("trial")) return TrialMessage{ticket(), TrialFromJson(object["trial"])};
   if (object.contains("running")) return RunningMessage{JsonGet<Ticket>(object, "running")};
   if (object.contains("result")) return ResultMessage{ticket(), ResultFromJson(object["result"])};

@@ -4,8 +4,9 @@
 //   worker: {"ready": {...}}            the machine it is: a target, as in records
 //   tuner:  {"session": {...}}          what the trials from now on have in common
 //   worker: {"accepted": true}          or {"error": "why"}
-//   tuner:  {"trial": {...}, "ticket": 7}
-//   worker: {"running": 7}              when building is over, then
+//   tuner:  {"coming": [{...}]}         trials that it will ask for; the worker builds what it can ahead,
+//   then worker: {"accepted": true} tuner:  {"trial": {...}, "ticket": 7} worker: {"running": 7} when
+//   building is over, then
 //           {"result": {...}, "ticket": 7}
 //
 // A session may be begun again at any time between trials. A worker leaves when its input ends. Each side has
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "tuner/measure/measurer.h"
 
@@ -31,6 +33,9 @@ struct AcceptedMessage {};
 struct ErrorMessage {
   std::string why;
 };
+struct ComingMessage {
+  std::vector<TrialRequest> trials;
+};
 struct TrialMessage {
   Ticket ticket = 0;
   TrialRequest trial;
@@ -42,8 +47,8 @@ struct ResultMessage {
   Ticket ticket = 0;
   TrialResult result;  // without its target, which the worker has said
 };
-using Message = std::variant<ReadyMessage, SessionMessage, AcceptedMessage, ErrorMessage, TrialMessage,
-                             RunningMessage, ResultMessage>;
+using Message = std::variant<ReadyMessage, SessionMessage, AcceptedMessage, ErrorMessage, ComingMessage,
+                             TrialMessage, RunningMessage, ResultMessage>;
 
 // Without a newline, whatever bytes the strings hold.
 std::string MessageToText(const Message& message);

@@ -74,6 +74,19 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
   return nullptr;
 }
 
+void TrialRunner::Prepare(std::span<const TrialRequest> requests) {
+  std::vector<std::pair<const ConvTemplate*, Config>> builds;
+  for (const TrialRequest& request : requests) {
+    try {
+      const ConvTemplate& conv_template = find_(request.template_name);
+      if (WhyInvalid(conv_template, request.config).empty())
+        builds.emplace_back(&conv_template, request.config);
+    } catch (const Error&) {  // the trial will tell
+    }
+  }
+  device_->BuildAhead(session_.workload, builds, WeightsOf(data_.tensors()));
+}
+
 double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold) {
   if (cold) device_->Evict(kernel.PackedWeights());
   return device_->Time(kernel, args);

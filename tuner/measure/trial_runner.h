@@ -28,6 +28,8 @@ class TrialRunner {
   // Size of the data it holds.
   int64_t bytes() const { return data_.bytes() + memory_.bytes(); }
 
+  // Builds ahead what Run will be asked for (Device::BuildAhead).
+  void Prepare(std::span<const TrialRequest> requests);
   // Builds, checks the answer, and times one config. `before_run` is called once, when building is over and
   // running begins. Exceptions of the build become statuses; a crash or hang is the caller's to survive.
   // Throws DeviceLost, after which no trial runs in this process.

@@ -65,6 +65,7 @@ class Worker {
     try {
       const Message message = MessageFromText(text);
       if (const auto* begin = std::get_if<SessionMessage>(&message)) return BeginSession(begin->session);
+      if (const auto* coming = std::get_if<ComingMessage>(&message)) return Prepare(*coming);
       if (const auto* trial = std::get_if<TrialMessage>(&message)) return RunTrial(*trial);
       return ErrorMessage{"neither a session nor a trial"};
     } catch (const DeviceLost&) {
@@ -100,6 +101,12 @@ class Worker {
     auto session = sessions_.begin();
     while (session != sessions_.end() && (bytes += session->runner.bytes()) <= kMaxBytes) ++session;
     sessions_.erase(session, sessions_.end());
+  }
+
+  Message Prepare(const ComingMessage& message) {
+    if (sessions_.empty()) return ErrorMessage{"trials before any session"};
+    sessions_.front().runner.Prepare(message.trials);
+    return AcceptedMessage{};
   }
 
   Message RunTrial(const TrialMessage& message) {

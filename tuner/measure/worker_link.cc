@@ -73,6 +73,15 @@ bool WorkerLink::Begin(const MeasureSession& session) {
                    error ? error->why : "garbled answer"));
 }
 
+bool WorkerLink::Prepare(std::span<const TrialRequest> requests) {
+  transport_.Send(MessageToText(ComingMessage{{requests.begin(), requests.end()}}));
+  Message answer;
+  const double seconds = limits_.build_seconds * static_cast<double>(requests.size());
+  if (!Receive(NowSeconds() + seconds, answer)) return false;
+  if (!std::holds_alternative<AcceptedMessage>(answer)) Fail("cannot prepare trials");
+  return true;
+}
+
 void WorkerLink::Submit(Ticket ticket, const TrialRequest& request) {
   ticket_ = ticket;
   deadline_ = NowSeconds() + limits_.build_seconds;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "tuner/measure/protocol.h"
@@ -49,6 +50,9 @@ class WorkerLink {
 
   // False when the worker is gone. Throws when it refuses, or is not the machine that the session asks for.
   bool Begin(const MeasureSession& session);
+  // Waits until the worker has built what it can of these, for as long as it may build them one by one. False
+  // when it is gone.
+  bool Prepare(std::span<const TrialRequest> requests);
   // The time it may build for begins. When the worker is gone, Wait finds out.
   void Submit(Ticket ticket, const TrialRequest& request);
   // Waits for the end of the trial that was submitted.

@@ -22,7 +22,8 @@ inline std::vector<std::string> FakeGpuEnvironment() {
 // In this process, from the first call on.
 inline DevicePtr OpenFakeGpu() {
   static const bool loaded = [] {
-    for (const char* library : {TILESMITH_FAKE_CUDA "/libcuda.so.1", TILESMITH_FAKE_CUDA "/libnvrtc.so"})
+    for (const char* library : {TILESMITH_FAKE_CUDA "/libcuda.so.1", TILESMITH_FAKE_CUDA "/libnvrtc.so",
+                                TILESMITH_FAKE_CUDA "/libcudnn.so.9"})
       if (dlopen(library, RTLD_NOW | RTLD_LOCAL) == nullptr) throw std::runtime_error(dlerror());
     return setenv("TMPDIR", TILESMITH_FAKE_CUDA, 1) == 0;
   }();

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "ops/conv/conv_data.h"
+#include "ops/dense/softmax.h"
 #include "ops/elementwise/batch_norm.h"
 #include "templates/cuda_device/op_programs.h"
 #include "tests/support/cuda/cuda_targets.h"
@@ -144,9 +145,11 @@ TEST_P(CompiledKernels, OpsSpillNothing) {
   const ScaleShiftOp silu({1, 2}, {3, 4}, {ActivationKind::kSilu});
   const auto move = cuda::TransformProgram(shape, Layout::Nchw(), Layout::Nhwc());
   const auto map = cuda::ProgramOf(silu, {{shape}, shape, Layout::Nhwc(), CudaTargetForTests(80)});
-  const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), {&*map, &*move}));
-  constexpr size_t kMapAndFourOps = 5;
-  EXPECT_EQ(compiled.size(), kMapAndFourOps);
+  const auto walk =
+      cuda::ProgramOf(SoftmaxOp(1, 1), {{shape}, shape, Layout::Nchw(), CudaTargetForTests(80)});
+  const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), {&*map, &*move, &*walk}));
+  constexpr size_t kMapAndFourOps = 5, kWalks = 8;
+  EXPECT_EQ(compiled.size(), kMapAndFourOps + kWalks);
   for (const Compiled& f : compiled) EXPECT_EQ(f.spilled_bytes, 0) << f.function;
 }
 

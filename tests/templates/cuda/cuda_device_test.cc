@@ -13,12 +13,22 @@
 #include <memory>
 
 #include "layouts/transform.h"
+#include "ops/dense/attention.h"
+#include "ops/dense/matmul.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
 #include "ops/movement/concat.h"
+#include "ops/movement/indexing.h"
+#include "ops/movement/pad.h"
+#include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/lrn.h"
+#include "ops/reduce/normalization.h"
+#include "ops/reduce/reduce.h"
+#include "ops/resize/resize.h"
 #include "templates/cuda_device/modules.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/random.h"
@@ -34,6 +44,7 @@ struct OpCase {
   OpPtr op;
   std::vector<Shape> inputs;
   bool in_process = false;
+  bool of_any_layout = false;
 };
 
 PoolWindow Window(PoolKind kind, bool ceil, bool include_pad) {
@@ -79,11 +90,101 @@ std::vector<OpCase> Cases() {
       {"max", binary(BinaryKind::kMax), {image, image}},
       {"prelu", binary(BinaryKind::kPRelu), {image, {1, 6, 1, 1}}},
       {"concat", std::make_shared<ConcatOp>(1), {{2, 3, 4, 3}, {2, 8, 4, 3}, {2, 2, 4, 3}}},
-      {"concat_of_rows", std::make_shared<ConcatOp>(2), {{2, 3, 4, 3}, {2, 3, 1, 3}}, true},
-      {"power", binary(BinaryKind::kPow), {image, image}, true},
+      {"concat_of_rows", std::make_shared<ConcatOp>(2), {{2, 3, 4, 3}, {2, 3, 1, 3}}},
+      {"concat_of_images", std::make_shared<ConcatOp>(0), {{2, 3, 4}, {1, 3, 4}, {3, 3, 4}}},
+      {"lrn", std::make_shared<LrnOp>(LrnParameters{.size = 3}), {image}, true},
+      {"transpose", std::make_shared<TransposeOp>(std::vector<int64_t>{2, 0, 3, 1}), {image}},
+      {"transpose_of_five",
+       std::make_shared<TransposeOp>(std::vector<int64_t>{0, 3, 2, 4, 1}),
+       {{2, 2, 3, 2, 4}}},
+      {"slice",
+       std::make_shared<SliceOp>(std::vector<SliceRange>{{0, 1, 2, 1}, {1, 4, 0, -2}, {3, 1, 5, 2}}),
+       {image}},
+      {"pad",
+       std::make_shared<PadOp>(PadMode::kConstant, std::vector<int64_t>{1, 0, 2, -1},
+                               std::vector<int64_t>{0, 2, 1, 3}, 0.25f),
+       {image}},
+      {"mirror",
+       std::make_shared<PadOp>(PadMode::kReflect, std::vector<int64_t>{0, 0, 3, 1},
+                               std::vector<int64_t>{0, 0, 2, 4}),
+       {image}},
+      {"edge",
+       std::make_shared<PadOp>(PadMode::kEdge, std::vector<int64_t>{0, 1, 2, 0},
+                               std::vector<int64_t>{0, 0, 1, 3}),
+       {image}},
+      {"expand", std::make_shared<ExpandOp>(Shape{3, 2, 4, 5}), {{2, 1, 5}}},
+      {"add_of_fewer_axes", binary(BinaryKind::kAdd), {{2, 3, 4, 5}, {4, 1}}},
+      {"subtract_from_a_row", binary(BinaryKind::kSub), {{5}, {2, 3, 4, 5}}},
+      {"multiply_volumes", binary(BinaryKind::kMul), {{2, 3, 1, 2, 5}, {2, 1, 4, 2, 5}}},
+      {"softmax", std::make_shared<SoftmaxOp>(1, 1), {image}},
+      {"log_softmax", std::make_shared<SoftmaxOp>(1, 2, true), {{3, 40, 30}}},
+      {"softmax_of_images", std::make_shared<SoftmaxOp>(0, 0), {{3, 4}}},
+      {"layer_norm",
+       std::make_shared<NormalizationOp>("LayerNormalization",
+                                         Normalization{.epsilon = 1e-5f,
+                                                       .axes = {2},
+                                                       .scale = std::vector<float>(70, 2),
+                                                       .shift = std::vector<float>(70, 0.5f),
+                                                       .by_element = true}),
+       {{2, 5, 70}}},
+      {"group_norm",
+       std::make_shared<NormalizationOp>("GroupNormalization", Normalization{.spread = Spread::kDeviation,
+                                                                             .epsilon = 1e-3f,
+                                                                             .axes = {2, 3, 4},
+                                                                             .groups = 3,
+                                                                             .scale = {1, 2, 3, 4, 5, 6},
+                                                                             .shift = {0, 1, 0, 1, 0, 1}}),
+       {image}},
+      {"rms_norm",
+       std::make_shared<NormalizationOp>(
+           "RMSNormalization",
+           Normalization{.spread = Spread::kMeanSquare, .axes = {1}, .scale = {}, .shift = {}}),
+       {{3, 300}}},
+      {"resize",
+       std::make_shared<ResizeOp>(ResizeParams{.mode = ResizeMode::kLinear,
+                                               .coordinates = ResizeCoordinates::kHalfPixel,
+                                               .input = image,
+                                               .output = {2, 6, 11, 9},
+                                               .scales = {1, 1, 11.0f / 7, 9.0f / 5},
+                                               .begin = {},
+                                               .end = {}}),
+       {image}},
+      {"enlarge",
+       std::make_shared<ResizeOp>(ResizeParams{
+           .input = image, .output = {2, 6, 14, 10}, .scales = {1, 1, 2, 2}, .begin = {}, .end = {}}),
+       {image}},
+      {"matmul", std::make_shared<MatMulOp>(MatMulParams{.scale = 0.5f}), {{2, 3, 70, 20}, {3, 20, 65}}},
+      {"matmul_of_heads",
+       std::make_shared<MatMulOp>(MatMulParams{.a = {.view = {2, 7, 3, 4}, .perm = {0, 2, 1, 3}},
+                                               .b = {.view = {2, 9, 3, 4}, .perm = {0, 2, 3, 1}}}),
+       {{2, 7, 12}, {2, 9, 12}}},
+      {"attention",
+       std::make_shared<AttentionOp>(AttentionParams{.q = {.view = {2, 7, 3, 4}, .perm = {0, 2, 1, 3}},
+                                                     .k = {.view = {2, 9, 3, 4}, .perm = {0, 2, 1, 3}},
+                                                     .v = {.view = {2, 9, 3, 5}, .perm = {0, 2, 1, 3}},
+                                                     .out_perm = {0, 2, 1, 3},
+                                                     .out_shape = {2, 7, 15},
+                                                     .scale = 0.5f}),
+       {{2, 7, 12}, {2, 9, 12}, {2, 9, 15}}},
       {"sequence", activation(ActivationKind::kRelu), {{3, 4, 5}}},
       {"volume", activation(ActivationKind::kTanh), {{2, 2, 3, 2, 2}}},
       {"scalar", activation(ActivationKind::kHardSwish), {{}}}};
+  for (OpCase& c : cases) {
+    const auto is = [&](auto... names) { return ((c.name == names) || ...); };
+    c.of_any_layout = is("max_pool", "mean_pool", "global_mean", "global_max", "clip", "sigmoid", "scale",
+                         "add", "subtract_channels", "multiply_plane", "prelu", "concat", "resize", "slice");
+  }
+  for (const ReduceKind kind :
+       {ReduceKind::kMean, ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kProduct,
+        ReduceKind::kL1, ReduceKind::kL2, ReduceKind::kSumSquare, ReduceKind::kLogSumExp}) {
+    cases.push_back({"reduce", std::make_shared<ReduceOp>(kind, std::vector<int64_t>{1, 3}, true), {image}});
+    cases.push_back(
+        {"reduce_all", std::make_shared<ReduceOp>(kind, std::vector<int64_t>{0, 1}, false), {{2, 37}}});
+  }
+  for (const FunctionKind kind : {FunctionKind::kGelu, FunctionKind::kGeluTanh, FunctionKind::kErf,
+                                  FunctionKind::kElu, FunctionKind::kSoftplus, FunctionKind::kMish,
+                                  FunctionKind::kAbs, FunctionKind::kNeg, FunctionKind::kSelu})
+    cases.push_back({"function", std::make_shared<FunctionOp>(Function{kind, 1.5f, 1.1f}), {image}, false});
   return cases;
 }
 
@@ -117,6 +218,8 @@ Tensor RunThere(const Device& device, const Kernel& kernel, const std::vector<Te
   std::fill_n(result.floats(), result.bytes() / sizeof(float), kNan);
   const There output(device, result, 128);
   launch.output = {output.At(0), output.stride};
+  const DeviceMemory scratch = device.Allocate(static_cast<size_t>(kernel.ScratchBytes(1)));
+  launch.scratch = scratch.data.get();
   std::vector<double> seconds(1);
   device.NewStream(nullptr)->Run({&launch, 1}, seconds);
   EXPECT_GT(seconds[0], 0);
@@ -162,10 +265,12 @@ TEST(CudaDevice, OpsDoWhatReferencesDoInEveryLayout) {
       for (const Tensor& input : plain)
         inputs.push_back(layout.is_nchw() ? input : TransformGeneric(input, layout));
       const auto kernel = device->BuildOp(*c.op, {c.inputs, wanted.shape(), layout, device->target()});
-      EXPECT_EQ(device->RunsInProcess(*kernel), c.in_process);
-      ExpectNear(RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), layout)), wanted, layout, 1e-6);
+      const bool padded = layout.PaddedChannels(6) != 6;  // nothing but NHWC is walked over besides NCHW
+      const bool walked = c.name == "slice" || c.name == "function";
+      EXPECT_EQ(device->RunsInProcess(*kernel), c.in_process || (walked && padded));
+      ExpectNear(RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), layout)), wanted, layout, 3e-6);
     }
-    EXPECT_EQ(layouts, c.inputs[0].size() > 4 || c.name == "concat_of_rows" ? 1 : 4) << c.name;
+    EXPECT_GE(layouts, c.of_any_layout ? 4 : 1) << c.name;
   }
 }
 

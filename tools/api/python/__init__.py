@@ -122,7 +122,7 @@ class Model:
 
 def load(
     model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, sizes=1,
-    wait="sleep",
+    wait="sleep", target="cpu", precision="f32",
 ):
     """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
 
@@ -131,14 +131,15 @@ def load(
     (0: what this process may use), is refused. `sizes`: how many sizes of its inputs are kept prepared, the
     first (the model's own, or that of input_shapes) and those used last; several texts of input_shapes for one
     input are as many sizes. Threads that wait for each other "spin", or after a while "yield" the core to
-    others, or at last "sleep" as well.
+    others, or at last "sleep" as well. `target`: "cpu", or a GPU, "cuda" or of several "cuda:N"; with
+    `precision` "tf32" it may round what it multiplies.
     """
     paths = os.fspath(model), os.fspath(plan)
     shapes = list(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = sizes > 1 or len(set(names)) < len(names)
     return Model(
-        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes, wait), other_sizes
+        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision), other_sizes
     )
 
 
@@ -153,6 +154,8 @@ def tune(
     batch=0,
     input_shapes=(),
     database=True,
+    target="cpu",
+    precision="f32",
     program=None,
     progress=None,
 ):
@@ -178,6 +181,8 @@ def tune(
         batch,
         list(input_shapes),
         database,
+        target,
+        precision,
         program,
         progress,
     )
@@ -193,6 +198,8 @@ def optimize(
     batch=0,
     input_shapes=(),
     database=True,
+    target="cpu",
+    precision="f32",
     program=None,
     progress=None,
 ):
@@ -206,13 +213,14 @@ def optimize(
     log = os.fspath(log) if log else ""
     shapes = list(input_shapes)
     _optimize(
-        os.fspath(model), plan, log, seconds, threads, batch, shapes, database, program, progress
+        os.fspath(model), plan, log, seconds, threads, batch, shapes, database, target, precision, program, progress
     )
     return plan
 
 
 def graph_tune(
-    model, plan, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), progress=None
+    model, plan, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), target="cpu",
+    precision="f32", progress=None,
 ):
     """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
 
@@ -221,7 +229,9 @@ def graph_tune(
     plan = os.fspath(plan)
     log = os.fspath(log) if log else ""
     shapes = list(input_shapes)
-    _graph_tune(os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, progress)
+    _graph_tune(
+        os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, target, precision, progress
+    )
     return plan
 
 

@@ -163,7 +163,8 @@ class PythonSession {
 
 tilesmith::Model Load(const std::string& model, const std::string& plan, int threads, int64_t batch,
                       const std::vector<std::string>& input_shapes, int64_t max_elements, int64_t max_memory,
-                      int sizes, const std::string& wait) {
+                      int sizes, const std::string& wait, const std::string& target,
+                      const std::string& precision) {
   const py::gil_scoped_release released;
   return tilesmith::Model::Load(model, {.plan = plan,
                                         .threads = threads,
@@ -172,7 +173,9 @@ tilesmith::Model Load(const std::string& model, const std::string& plan, int thr
                                         .sizes = sizes,
                                         .max_elements = max_elements,
                                         .max_memory = max_memory,
-                                        .wait = wait});
+                                        .wait = wait,
+                                        .target = target,
+                                        .precision = precision});
 }
 
 // What Python calls with a text, or None. Called without the GIL; also where Ctrl-C is noticed, which raises
@@ -194,7 +197,8 @@ double Seconds(const std::string& name, const py::object& duration) {
 void Tune(const std::string& model, const std::string& plan, const std::string& log,
           const py::object& time_budget, const py::object& graph_time_budget, int rounds, int threads,
           int64_t batch, const std::vector<std::string>& input_shapes, bool database,
-          const std::string& program, const py::object& progress) {
+          const std::string& target, const std::string& precision, const std::string& program,
+          const py::object& progress) {
   const tilesmith::TuneSettings settings = {.log = log,
                                             .seconds = Seconds("time_budget", time_budget),
                                             .graph_seconds = Seconds("graph_time_budget", graph_time_budget),
@@ -203,6 +207,8 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
                                             .threads = threads,
                                             .batch = batch,
                                             .input_shapes = input_shapes,
+                                            .target = target,
+                                            .precision = precision,
                                             .program = program,
                                             .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
@@ -211,14 +217,16 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
 
 void Optimize(const std::string& model, const std::string& plan, const std::string& log,
               const py::object& seconds, int threads, int64_t batch,
-              const std::vector<std::string>& input_shapes, bool database, const std::string& program,
-              const py::object& progress) {
+              const std::vector<std::string>& input_shapes, bool database, const std::string& target,
+              const std::string& precision, const std::string& program, const py::object& progress) {
   const tilesmith::OptimizeSettings settings = {.log = log,
                                                 .seconds = Seconds("seconds", seconds),
                                                 .database = database,
                                                 .threads = threads,
                                                 .batch = batch,
                                                 .input_shapes = input_shapes,
+                                                .target = target,
+                                                .precision = precision,
                                                 .program = program,
                                                 .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
@@ -227,12 +235,15 @@ void Optimize(const std::string& model, const std::string& plan, const std::stri
 
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                const py::object& time_budget, int rounds, int threads, int64_t batch,
-               const std::vector<std::string>& input_shapes, const py::object& progress) {
+               const std::vector<std::string>& input_shapes, const std::string& target,
+               const std::string& precision, const py::object& progress) {
   const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("time_budget", time_budget),
                                                  .rounds = rounds,
                                                  .threads = threads,
                                                  .batch = batch,
                                                  .input_shapes = input_shapes,
+                                                 .target = target,
+                                                 .precision = precision,
                                                  .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
   tilesmith::GraphTune(model, log, plan, settings);

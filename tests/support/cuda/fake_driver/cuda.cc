@@ -141,6 +141,16 @@ FAKE_CUDA cuMemFree_v2(unsigned long long memory) {
   std::free(reinterpret_cast<void*>(memory));
   return kSuccess;
 }
+FAKE_CUDA cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (g_failed != kSuccess) return g_failed;
+  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  std::memset(*memory, 0xff, bytes);
+  return kSuccess;
+}
+FAKE_CUDA cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return kSuccess;
+}
 FAKE_CUDA cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   if (bytes > 0 && !Owns(to, bytes)) return kInvalidValue;
   return Do(stream, [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
@@ -221,6 +231,10 @@ FAKE_CUDA cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, uns
   return Do(stream, [=] {
     return Launch(reinterpret_cast<EmulatedFunction>(function), {x, y, z}, threads, shared, copied);
   });
+}
+
+FAKE_CUDA cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  return Do(stream, [=] { return function(data), kSuccess; });
 }
 
 FAKE_CUDA cuStreamBeginCapture_v2(void* stream, int) {

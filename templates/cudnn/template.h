@@ -1,0 +1,33 @@
+// cuDNN's convolutions as a template: nothing to tune, but what ours stand beside, in plans as well. Its
+// configs are the algorithms; which of them a workload has, only building one on a GPU tells.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "templates/base/conv_template.h"
+#include "templates/cudnn/config.h"
+
+namespace tilesmith {
+
+// What Build gives: the call and its weights, which no process can run by itself (templates/cuda_device
+// does).
+class CudnnConv final : public ConvKernel {
+ public:
+  CudnnConv(cudnn::Call call, const ConvWeights& weights);
+  const cudnn::Call& call() const { return call_; }
+  // As its layout has them, and behind them a bias, of zeros where the workload has none.
+  const std::vector<float>& weights() const { return weights_; }
+
+  int64_t Tasks(int) const override { return 1; }
+  void Run(const KernelArgs&, int, TaskRange) const override;
+  std::span<const std::byte> PackedWeights() const override { return std::as_bytes(std::span(weights_)); }
+
+ private:
+  const cudnn::Call call_;
+  std::vector<float> weights_;
+};
+
+const ConvTemplate& CudnnTemplate();
+
+}  // namespace tilesmith
