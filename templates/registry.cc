@@ -14,6 +14,7 @@
 #include "templates/few_outputs/template.h"
 #include "templates/grouped/template.h"
 #include "templates/grouped_winograd/template.h"
+#include "templates/matmul/template.h"
 #include "templates/portable/template.h"
 #include "templates/strassen/template.h"
 #include "templates/winograd/template.h"
@@ -22,9 +23,9 @@ namespace tilesmith {
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const std::array templates = {
-      &DirectTemplate(),          &WinogradTemplate(),      &StrassenTemplate(),
-      &DepthwiseTemplate(),       &DepthwisePairTemplate(), &GroupedTemplate(),
-      &GroupedWinogradTemplate(), &FewOutputsTemplate(),    &PortableTemplate()};
+      &DirectTemplate(),        &WinogradTemplate(), &StrassenTemplate(),        &DepthwiseTemplate(),
+      &DepthwisePairTemplate(), &GroupedTemplate(),  &GroupedWinogradTemplate(), &FewOutputsTemplate(),
+      &MatMulTemplate(),        &PortableTemplate()};
   return templates;
 }
 

@@ -100,9 +100,9 @@ class Compiler {
     const Node& node = graph_.node(step.node);
     const NodeSchedule& schedule = schedules_[step.node];
     if (schedule.conv_template == nullptr) {
-      network_.ops.push_back(node.op);
-      return device_.BuildOp(*node.op, {graph_.InputShapes(step.node), node.shape, schedule.out,
-                                        device_.target(), StoredTypes(schedule)});
+      const OpPtr& op = network_.ops.emplace_back(schedule.tuned ? schedule.tuned : node.op);
+      return device_.BuildOp(*op, {graph_.InputShapes(step.node), node.shape, schedule.out, device_.target(),
+                                   StoredTypes(schedule)});
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;

@@ -10,6 +10,8 @@
 #include "layouts/base/check.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
+#include "ops/dense/product_task.h"
+#include "templates/matmul/template.h"
 
 namespace tilesmith {
 namespace {
@@ -55,6 +57,19 @@ void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, Node
   schedule.out = layouts.out;
   schedule.inputs = {layouts.in};
   if (workload.post.sum) schedule.inputs.push_back(layouts.out);
+}
+
+// A product with the schedule of its record.
+OpPtr Tuned(const Graph& graph, NodeId id, const MatMulOp& op, const Record& record, const Target& cpu) {
+  const Node& node = graph.node(id);
+  const std::optional<ConvWorkload> workload = ProductOf(op, graph.InputShapes(id));
+  if (!workload || record.template_name != MatMulTemplate().Name())
+    BadPlan(node, fmt::format("template {} computes no products", record.template_name));
+  const std::string invalid = MatMulTemplate().Space(*workload, cpu).WhyInvalid(record.config);
+  if (!invalid.empty()) BadPlan(node, fmt::format("config {}: {}", record.config.ToString(), invalid));
+  MatMulParams params = op.params();
+  params.schedule = MatMulScheduleOf(record.config);
+  return std::make_shared<MatMulOp>(std::move(params));
 }
 
 void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule& schedule) {
@@ -115,6 +130,9 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
       ResolveConv(node, *found->second, cpu, schedule);
     } else {
       ResolveOp(graph, id, *found->second, schedule);
+      const auto* product = dynamic_cast<const MatMulOp*>(node.op.get());
+      if (product && found->second->record)
+        schedule.tuned = Tuned(graph, id, *product, *found->second->record, cpu);
     }
   }
   return schedules;

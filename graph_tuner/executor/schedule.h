@@ -16,6 +16,7 @@ struct NodeSchedule {
   std::vector<Layout> inputs;  // by slot
   bool sliced = false;         // a channel concat whose inputs are written in place
   bool fused_away = false;     // the conv behind it computes it too: no step, no value
+  OpPtr tuned;                 // a product with the schedule of its record; null for other nodes
   // For convs; null for other nodes.
   const ConvTemplate* conv_template = nullptr;
   ConvWorkload workload;               // with what is fused in front of it

@@ -6,7 +6,7 @@
 
 #include "graph_tuner/plan/fused_nodes.h"
 #include "layouts/base/text_file.h"
-#include "ops/conv/conv.h"
+#include "ops/dense/product_task.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {
@@ -215,12 +215,13 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int th
     RefusePlan(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
 }
 
-// `workload`: what a conv's record must be of, itself and what is fused in front of it.
+// `workload`: what a task's record must be of, itself and what is fused in front of it. A product needs none.
 void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workload) {
   if (plan.op_type != node.op->Type())
     RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
                            node.op->Type()));
   if (!workload || !plan.fused_into.empty()) return;
+  if (!plan.record && workload->product) return;
   if (!plan.record) RefusePlan(fmt::format("node \"{}\" has no record", node.name));
   if (!(plan.record->workload == *workload))
     RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,
@@ -286,12 +287,9 @@ void CheckPlan(const Plan& plan, const Graph& graph, const Target& cpu, int thre
     if (node.op->Type() == "Input" || node.op->Type() == "Constant") continue;
     const auto entry = planned.find(node.name);
     if (entry == planned.end()) RefusePlan(fmt::format("node \"{}\" of the network is missing", node.name));
-    const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
+    const std::optional<ConvWorkload> task = TaskOf(graph, id);
     const auto pair = fused.find(id);
-    CheckNode(node, *entry->second,
-              pair != fused.end() ? &pair->second.workload
-              : conv              ? &conv->workload()
-                                  : nullptr);
+    CheckNode(node, *entry->second, pair != fused.end() ? &pair->second.workload : task ? &*task : nullptr);
     ++found;
   }
   for (const TransformPlan& transform : plan.transforms) {

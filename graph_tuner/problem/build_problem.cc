@@ -10,6 +10,7 @@
 #include "layouts/base/check.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/fusion.h"
+#include "ops/dense/product_task.h"
 
 namespace tilesmith {
 namespace {
@@ -71,8 +72,10 @@ class Builder {
   BuiltProblem Build() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (IsConstant(graph_, id)) continue;
-      if (const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get()))
-        AddConv(id, *conv);
+      const std::optional<ConvWorkload> task = TaskOf(graph_, id);
+      // Products without records are ops like others.
+      if (task && (!task->product || candidates_.contains(WorkloadToString(*task))))
+        AddTask(id, *task);
       else
         AddTolerant(id);
     }
@@ -120,8 +123,8 @@ class Builder {
     DealtRecord dealt;
   };
 
-  void AddConv(NodeId id, const ConvOp& conv) {
-    const ConvWorkload& workload = conv.workload();
+  // A conv, or a product, whose two variables have one option each.
+  void AddTask(NodeId id, const ConvWorkload& workload) {
     const auto& records = candidates_.at(WorkloadToString(workload));
     TILESMITH_CHECK(!records.empty(), "no candidate for {}", WorkloadToString(workload));
     const Fusion *before = FusionBefore(id), *behind = FusionBehind(id);

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "ops/conv/conv.h"
 #include "ops/conv/fusion.h"
+#include "ops/dense/product_task.h"
 #include "tuner/records/record_groups.h"
 #include "tuner/records/still_builds.h"
 
@@ -48,8 +48,7 @@ RankedRecords RankRecords(const Graph& graph, const std::vector<Record>& records
                           int threads) {
   RankedRecords ranked;
   for (Graph::NodeId id = 0; id < graph.size(); ++id)
-    if (const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get()))
-      ranked[WorkloadToString(conv->workload())];
+    if (const std::optional<ConvWorkload> task = TaskOf(graph, id)) ranked[WorkloadToString(*task)];
   for (const FusablePair& pair : FusablePairs(graph)) ranked[WorkloadToString(pair.workload)];
   for (const Record* record : StandingRecords(records)) {
     if (record->conditions.threads != threads || !SameMachine(record->target, cpu)) continue;
@@ -65,9 +64,14 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
   Candidates candidates;
   for (const auto& [workload, ranked] : RankRecords(graph, records, cpu, threads))
     candidates[workload] = BestOfEach(ranked, cpu);
-  for (const FusablePair& pair : FusablePairs(graph)) {
-    const auto fused = candidates.find(WorkloadToString(pair.workload));
-    if (fused != candidates.end() && fused->second.empty()) candidates.erase(fused);
+  const auto forget_empty = [&](const ConvWorkload& workload) {
+    const auto found = candidates.find(WorkloadToString(workload));
+    if (found != candidates.end() && found->second.empty()) candidates.erase(found);
+  };
+  for (const FusablePair& pair : FusablePairs(graph)) forget_empty(pair.workload);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const std::optional<ConvWorkload> task = TaskOf(graph, id);
+    if (task && task->product) forget_empty(*task);
   }
   return candidates;
 }

@@ -26,7 +26,7 @@ bool AnyWrites(const Candidates& usable, const Layout& layout) {
 std::string CountOf(const Plan& plan, const Layout& layout) {
   int convs = 0, in_layout = 0;
   for (const NodePlan& node : plan.nodes) {
-    if (!node.record) continue;
+    if (!node.record || node.record->workload.product) continue;
     ++convs;
     in_layout += Writes(*node.record, layout);
   }

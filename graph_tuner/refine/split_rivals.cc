@@ -8,6 +8,7 @@
 #include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/weight_price.h"
+#include "ops/dense/product_task.h"
 
 namespace tilesmith {
 namespace {
@@ -27,8 +28,11 @@ Plan WithRecords(const NetworkProblem& problem, CostSource& costs, Plan plan) {
   const GraphTuneOptions& options = problem.options();
   Crossings crossings(problem.graph(), costs, options.cpu, options.threads);
   for (NodePlan& node : plan.nodes) {
-    if (!node.record) continue;
-    const auto found = problem.candidates().find(WorkloadToString(node.record->workload));
+    const Graph& graph = problem.graph();
+    const std::optional<ConvWorkload> task =
+        node.record ? node.record->workload : TaskOf(graph, *graph.Find(node.node));
+    if (!task) continue;
+    const auto found = problem.candidates().find(WorkloadToString(*task));
     if (found == problem.candidates().end()) continue;
     const Record* fastest = nullptr;
     for (const Record& record : found->second) {

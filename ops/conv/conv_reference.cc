@@ -65,6 +65,42 @@ ConvSample ApplyInputOps(const InputOps& ops, const ConvTensors& tensors, int64_
   return {value, std::max(magnitude, std::abs(value))};
 }
 
+// Where the terms of element (row, column) of product `n` are: how far those of each side lie apart.
+struct ProductTerms {
+  const float *left, *right;
+  int64_t left_step, right_step;
+};
+
+ProductTerms TermsOf(const ConvWorkload& w, const ConvTensors& tensors, const Dims4& at) {
+  const auto [left_transposed, right_transposed] = *w.product;
+  const float* left = tensors.input->floats() + at.n * w.oh * w.ic;
+  const float* right = tensors.weights->floats() + at.n * w.ic * w.oc;
+  return {left + at.h * (left_transposed ? 1 : w.ic), right + at.w * (right_transposed ? w.ic : 1),
+          left_transposed ? w.oh : 1, right_transposed ? 1 : w.oc};
+}
+
+ConvSample ProductAt(const ConvWorkload& w, const ConvTensors& tensors, const Dims4& at) {
+  const ProductTerms terms = TermsOf(w, tensors, at);
+  ConvSample sample;
+  for (int64_t k = 0; k < w.ic; ++k) {
+    const double term = double(terms.left[k * terms.left_step]) * terms.right[k * terms.right_step];
+    sample.value += term;
+    sample.magnitude += std::abs(term);
+  }
+  return sample;
+}
+
+Tensor ReferenceProduct(const ConvWorkload& w, const ConvTensors& tensors) {
+  Tensor output(w.output_shape());
+  float* out = output.floats();
+  for (int64_t n = 0; n < w.mb; ++n) {
+    for (int64_t i = 0; i < w.oh; ++i) {
+      for (int64_t j = 0; j < w.oc; ++j) *out++ = float(ProductAt(w, tensors, {n, 0, i, j}).value);
+    }
+  }
+  return output;
+}
+
 // The tensor the main conv reads.
 Tensor MainInput(const ConvWorkload& w, const ConvTensors& tensors) {
   if (!w.before.empty()) return ReferenceConv(w.before[0], BeforeTensors(tensors));
@@ -101,7 +137,9 @@ Tensor ReferenceConv(const ConvWorkload& w, const ConvTensors& tensors) {
 Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& weights, const Tensor* bias,
                      const Tensor* residual) {
   TILESMITH_CHECK(!w.fused(), "{}", WorkloadToString(w));
-  CheckTensors(w, {.input = &input, .weights = &weights, .bias = bias, .residual = residual});
+  const ConvTensors tensors{.input = &input, .weights = &weights, .bias = bias, .residual = residual};
+  CheckTensors(w, tensors);
+  if (w.product) return ReferenceProduct(w, tensors);
   const int64_t ocg = w.oc / w.g, taps = w.ic / w.g * w.kh * w.kw, pixels = w.oh * w.ow;
   const DoubleMatrix matrix =
       Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
@@ -144,6 +182,7 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
 
 ConvSample ReferenceConvAt(const ConvWorkload& w, const ConvTensors& tensors, const Dims4& at) {
   CheckTensors(w, tensors);
+  if (w.product) return ProductAt(w, tensors, at);
   const int64_t icg = w.ic / w.g, group = at.c / (w.oc / w.g);
   ConvSample sample;
   const auto add = [&sample](double term, double magnitude) {

@@ -5,8 +5,8 @@ namespace tilesmith {
 
 class Tensor;
 
-// Plain tensors: input and weights always, the others null where the workload has none. scale and shift are
-// the input ops', the last two belong to the conv fused in front.
+// Plain tensors: input and weights (of a product its right side) always, the others null where the workload
+// has none. scale and shift are the input ops', the last two belong to the conv fused in front.
 struct ConvTensors {
   const Tensor* input = nullptr;    // workload.input_shape()
   const Tensor* weights = nullptr;  // the elements of workload.weights_shape()

@@ -74,6 +74,43 @@ class Parser {
     return workload_;
   }
 
+  // Whether the text begins with fields of a product: m, n or k right away or behind mb.
+  bool IsProduct() const {
+    size_t at = at_;
+    if (text_.substr(at).starts_with("mb"))
+      at = std::min(text_.find_first_not_of("0123456789_", at + 2), text_.size());
+    const std::string_view rest = text_.substr(at);
+    return rest.size() > 1 && rest[1] >= '0' && rest[1] <= '9' &&
+           (rest[0] == 'm' || rest[0] == 'n' || rest[0] == 'k');
+  }
+
+  ConvWorkload ParseProduct() {
+    ProductDims sizes;
+    ProductForm form;
+    int64_t left = 0, right = 0;
+    const std::pair<std::string_view, int64_t*> fields[] = {{"mb", &sizes.count},  {"m", &sizes.rows},
+                                                            {"n", &sizes.columns}, {"k", &sizes.terms},
+                                                            {"ta", &left},         {"tb", &right}};
+    std::array<bool, std::size(fields)> seen{};
+    while (at_ < text_.size()) {
+      const std::string_view name = FieldName();
+      const auto* field = std::ranges::find(fields, name, &std::pair<std::string_view, int64_t*>::first);
+      if (field == std::end(fields)) {
+        Fail(fmt::format("unknown field \"{}\" of a product (known: mb m n k ta tb)",
+                         name.empty() ? text_.substr(at_, 8) : name));
+      }
+      if (std::exchange(seen[field - fields], true)) Fail(fmt::format("the field {} is given twice", name));
+      at_ += name.size();
+      *field->second = ParseNumber(name, name[0] == 't' ? 1 : kLargestSize);
+      while (at_ < text_.size() && text_[at_] == '_') ++at_;
+    }
+    for (const size_t needed : {1, 2, 3}) {
+      if (!seen[needed]) Fail(fmt::format("the field {} is missing", fields[needed].first));
+    }
+    form.left_transposed = left != 0, form.right_transposed = right != 0;
+    return ProductWorkload(sizes, form);
+  }
+
   InputOps ParseInputOps() {
     InputOps ops;
     size_t end = 0;
@@ -111,9 +148,8 @@ class Parser {
       ++at_;
       return;
     }
-    size_t end = at_;
-    while (end < text_.size() && text_[end] >= 'a' && text_[end] <= 'z') ++end;
-    const std::string_view name = text_.substr(at_, end - at_);
+    const std::string_view name = FieldName();
+    const size_t end = at_ + name.size();
     if (name == "n" && end < text_.size() && text_[end] == '"') return SkipName(end);
     const size_t field = FieldIndex(name);
     if (name.empty()) Fail(fmt::format("expected a field name such as ic, got \"{}\"", text_.substr(at_, 8)));
@@ -123,15 +159,26 @@ class Parser {
     }
     if (seen_[field]) Fail(fmt::format("the field {} is given twice", name));
     at_ = end;
+    workload_.*kFields[field].member = ParseNumber(name, kLargestSize);
+    seen_[field] = true;
+  }
+
+  // The letters that come next, which stay there.
+  std::string_view FieldName() const {
+    size_t end = at_;
+    while (end < text_.size() && text_[end] >= 'a' && text_[end] <= 'z') ++end;
+    return text_.substr(at_, end - at_);
+  }
+
+  int64_t ParseNumber(std::string_view name, int64_t largest) {
     int64_t value = 0;
     const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc() || value < 0 || value > kLargestSize) {
-      Fail(fmt::format("expected a number from 0 to {} after \"{}\", got \"{}\"", kLargestSize, name,
+    if (error != std::errc() || value < 0 || value > largest) {
+      Fail(fmt::format("expected a number from 0 to {} after \"{}\", got \"{}\"", largest, name,
                        text_.substr(at_, 8)));
     }
     at_ = stop - text_.data();
-    workload_.*kFields[field].member = value;
-    seen_[field] = true;
+    return value;
   }
 
   void SkipName(size_t quote) {
@@ -234,6 +281,7 @@ bool AreInputOps(std::string_view text) {
 }
 
 void ValidateFused(const ConvWorkload& w) {
+  if (w.product && w.fused()) Invalid(w, "nothing can be fused in front of a product");
   if (!w.pre.activation.fusable()) {
     Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.pre.activation)));
   }
@@ -242,6 +290,7 @@ void ValidateFused(const ConvWorkload& w) {
   if (w.before.size() > 1 || first.fused() || w.pre.any()) {
     Invalid(w, "only one conv, or only input ops, can be fused in front of a conv");
   }
+  if (first.product) Invalid(w, "a product cannot be fused in front of a conv");
   ValidateWorkload(first);
   if (first.post.sum) Invalid(w, "the first of two fused convs cannot add a residual");
   if (first.output_shape() != w.main_input_shape()) {
@@ -258,7 +307,22 @@ std::string InputOpsToString(const InputOps& ops) {
 
 }  // namespace
 
+ConvWorkload ProductWorkload(const ProductDims& sizes, const ProductForm& form) {
+  ConvWorkload w;
+  w.mb = sizes.count;
+  w.ic = sizes.terms;
+  w.oc = sizes.columns;
+  w.ih = w.oh = sizes.rows;
+  w.iw = w.ow = 1;
+  w.product = form;
+  return w;
+}
+
 std::string WorkloadToString(const ConvWorkload& w) {
+  if (w.product) {
+    return fmt::format("mb{}m{}n{}k{}{}{}", w.mb, w.oh, w.oc, w.ic, w.product->left_transposed ? "ta1" : "",
+                       w.product->right_transposed ? "tb1" : "");
+  }
   std::string text;
   for (const ConvWorkload& first : w.before) text += WorkloadToString(first) + ">";
   if (w.pre.any()) text += InputOpsToString(w.pre) + ">";
@@ -292,7 +356,8 @@ ConvWorkload ParseWorkload(std::string_view text) {
                 fmt::format("workload \"{}\", character {}: a second \">\", only one is allowed", text,
                             arrows[1] + 1));
   }
-  ConvWorkload workload = Parser(text, arrows.empty() ? 0 : arrows[0] + 1).ParseConv();
+  Parser parser(text, arrows.empty() ? 0 : arrows[0] + 1);
+  ConvWorkload workload = parser.IsProduct() ? parser.ParseProduct() : parser.ParseConv();
   if (!arrows.empty()) {
     const std::string_view front = text.substr(0, arrows[0]);
     if (AreInputOps(front)) {
@@ -321,7 +386,7 @@ void ValidateWorkload(const ConvWorkload& w) {
   ValidateAxis(w, {"oh", w.ih, w.oh, Extent(w.kh, w.dh), w.sh, w.ph, w.pad_bottom()});
   ValidateAxis(w, {"ow", w.iw, w.ow, Extent(w.kw, w.dw), w.sw, w.pw, w.pad_right()});
   const double largest = std::max({double(w.mb) * w.ic * w.ih * w.iw, double(w.mb) * w.oc * w.oh * w.ow,
-                                   double(w.oc) * (w.ic / w.g) * w.kh * w.kw});
+                                   double(w.product ? w.mb : 1) * w.oc * (w.ic / w.g) * w.kh * w.kw});
   if (largest > kLargestTensor) {
     Invalid(w, fmt::format("a tensor has {:g} elements, allowed are {:g}", largest, kLargestTensor));
   }

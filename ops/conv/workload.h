@@ -12,9 +12,15 @@
 // output is this conv's input, `g32mb1ic32ih56oc32kh3ph1+relu>mb1ic32ih56oc64kh1+bias`, or input ops, a scale
 // and shift per channel and an activation: `scale_shift+relu>mb1ic64ih56oc64kh1`. The fields of a
 // ConvWorkload are those of the last conv, the main one; post-ops too, so a residual belongs to it.
+//
+// A product of matrices that the network computes both of (ops/dense/matmul.h) is a 1x1 conv whose weights
+// are an input, others for each image: `mb12m197n197k64tb1` are 12 products of 197x64 and 64x197, the right
+// side stored transposed. Fields: mb m n k ta tb; mb defaults to 1, ta and tb to 0. What is computed behind
+// the sums is no part of it: it costs the same whatever the schedule.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +46,13 @@ struct InputOps {
   bool operator==(const InputOps&) const = default;
 };
 
+// Whether the sides of a product are stored the other way round, the terms of a left side's row apart and
+// those of a right side's column adjacent.
+struct ProductForm {
+  bool left_transposed = false, right_transposed = false;
+  bool operator==(const ProductForm&) const = default;
+};
+
 struct ConvWorkload {
   int64_t mb = 1;  // batch
   int64_t g = 1;   // groups; ic and oc count all groups
@@ -52,6 +65,8 @@ struct ConvWorkload {
   PostOps post;
   InputOps pre;                      // at most one of pre and before is there
   std::vector<ConvWorkload> before;  // none, or one plain conv without sum that gives main_input_shape()
+  // There: mb products of oh x ic and ic x oc matrices, g, sizes of kernels and ow are 1, no post-ops.
+  std::optional<ProductForm> product;
 
   bool operator==(const ConvWorkload&) const = default;
 
@@ -67,9 +82,14 @@ struct ConvWorkload {
   // What a kernel is given: the first conv's input where there are two.
   Shape input_shape() const { return before.empty() ? main_input_shape() : before[0].input_shape(); }
   // What the main conv itself reads; in between, where a conv is fused in front of it.
-  Shape main_input_shape() const { return {mb, ic, ih, iw}; }
-  Shape output_shape() const { return {mb, oc, oh, ow}; }
-  Shape weights_shape() const { return {oc, ic / g, kh, kw}; }  // OIHW, of the main conv
+  Shape main_input_shape() const {
+    return product ? MatrixShape(oh, ic, product->left_transposed) : Shape{mb, ic, ih, iw};
+  }
+  Shape output_shape() const { return product ? Shape{mb, 1, oh, oc} : Shape{mb, oc, oh, ow}; }
+  // OIHW, of the main conv; of a product its right side, the second input.
+  Shape weights_shape() const {
+    return product ? MatrixShape(ic, oc, product->right_transposed) : Shape{oc, ic / g, kh, kw};
+  }
   // Rows read past the input's last one by the last output row; negative when some input rows go unread.
   int64_t pad_bottom() const { return (oh - 1) * sh + (kh - 1) * (dh + 1) + 1 - ih - ph; }
   int64_t pad_right() const { return (ow - 1) * sw + (kw - 1) * (dw + 1) + 1 - iw - pw; }
@@ -80,7 +100,18 @@ struct ConvWorkload {
     const double main = 2.0 * mb * oc * oh * ow * channels_per_group * kh * kw;
     return before.empty() ? main : main + before[0].flops();
   }
+
+ private:
+  Shape MatrixShape(int64_t rows, int64_t columns, bool transposed) const {
+    return transposed ? Shape{mb, 1, columns, rows} : Shape{mb, 1, rows, columns};
+  }
 };
+
+// `count` products of rows x terms and terms x columns.
+struct ProductDims {
+  int64_t count = 1, rows = 1, columns = 1, terms = 1;
+};
+ConvWorkload ProductWorkload(const ProductDims& sizes, const ProductForm& form);
 
 // The canonical form: fields in the order g mb ic ih iw oc oh ow kh kw sh sw ph pw dh dw; g and mb only when
 // not 1 and 1 (mb always printed), width twins only when they differ from the height, strides, pads and

@@ -45,7 +45,7 @@ class AttentionKernel : public Kernel {
   AttentionKernel(const KernelRequest& request, const AttentionParams& params, const AttentionShapes& s)
       : scale_(params.scale),
         causal_(params.causal),
-        loops_(request.cpu.isa),
+        loops_(request.cpu),
         rows_(s.rows),
         keys_(s.keys),
         width_(s.width),
@@ -74,9 +74,9 @@ class AttentionKernel : public Kernel {
   }
 
   void RunBlock(const KernelArgs& args, Work& work) const {
-    std::fill_n(work.out, panels_ * kRows * kPanelColumns, 0.0f);
     work.states.fill({-std::numeric_limits<float>::infinity(), 0});
     const int64_t keys = causal_ ? std::min(keys_, work.first_row + work.rows) : keys_;
+    if (keys == 0) std::fill_n(work.out, panels_ * kRows * kPanelColumns, 0.0f);
     for (int64_t key = 0; key < keys; key += kKeys) {
       const int64_t count = std::min(kKeys, keys - key);
       MakeScores(args, work, key, count);
@@ -94,7 +94,7 @@ class AttentionKernel : public Kernel {
     const float* keys = k.data + k_.Offset(work.index, k.stride) + key * k_row;
     for (int64_t column = 0; column < count; column += kPanelColumns) {
       const int64_t columns = std::min(kPanelColumns, count - column);
-      std::fill_n(work.sums, work.rows * kPanelColumns, 0.0f);
+      if (width_ == 0) std::fill_n(work.sums, work.rows * kPanelColumns, 0.0f);
       for (int64_t term = 0; term < width_; term += kPanelTerms) {
         const int64_t terms = std::min(kPanelTerms, width_ - term);
         PanelProduct product{.a = queries + term * q_term,
@@ -102,7 +102,8 @@ class AttentionKernel : public Kernel {
                              .a_term = q_term,
                              .rows = work.rows,
                              .terms = terms,
-                             .sums = work.sums};
+                             .sums = work.sums,
+                             .fresh = term == 0};
         SetRight(loops_, {keys + column * k_row + term * k_term, k_term, k_row, terms, columns}, work.packed,
                  product);
         loops_.add(product);
@@ -152,7 +153,8 @@ class AttentionKernel : public Kernel {
                            .a_term = 1,
                            .rows = work.rows,
                            .terms = count,
-                           .sums = work.out + panel * kRows * kPanelColumns};
+                           .sums = work.out + panel * kRows * kPanelColumns,
+                           .fresh = key == 0};
       SetRight(loops_, {values + column * v_column, v_row, v_column, count, columns}, work.packed, product);
       loops_.add(product);
     }

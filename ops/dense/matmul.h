@@ -13,8 +13,21 @@
 #include "ops/base/activation.h"
 #include "ops/base/op_registry.h"
 #include "ops/dense/arrangement.h"
+#include "ops/dense/matmul_loops.h"
 
 namespace tilesmith {
+
+// How a product is computed; it does not matter for what. Its sums are made a panel at a time, which is a
+// task: panel_rows rows, of equal panels, by panel_columns columns.
+struct MatMulSchedule {
+  int tile_rows = 0, tile_vectors = kDefaultTileVectors;  // register tile, as in PanelProduct
+  int64_t panel_rows = kPanelRows;
+  int64_t panel_columns = kPanelColumns;  // whole vectors, <= kMostPanelColumns
+  int64_t panel_terms = kPanelTerms;      // added up at a time
+  bool pack_left = false;
+  Packing pack_right = Packing::kWhereItPays;
+  bool rows_inner = false;  // neighbouring tasks share columns of the right side, else rows of the left
+};
 
 struct MatMulParams {
   Arrangement a = {}, b = {};
@@ -23,6 +36,7 @@ struct MatMulParams {
   float scale = 1;
   std::shared_ptr<const Tensor> bias = nullptr;  // N floats, or null
   Activation activation = {};
+  MatMulSchedule schedule = {};  // no part of the signature
 };
 
 class MatMulOp : public Op {

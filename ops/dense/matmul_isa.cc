@@ -9,64 +9,81 @@ namespace {
 
 using Wide = Vector<kWidth>;
 
-// The sums that stay in registers: two vectors of columns by as many rows as leave room for the vectors of
-// the right side and one element of the left.
-constexpr int kTileVectors = 2;
-constexpr int kTileColumns = kTileVectors * kWidth;
-constexpr int kTileRows = kWidth == 16 ? 12 : kWidth == 8 ? 6 : 4;
-
-template <int kRows>
-inline void Tile(const PanelProduct& p, int64_t row, int64_t column) {
-  float* sums = p.sums + row * kPanelColumns + column;
-  Wide total[kRows][kTileVectors];
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kTileVectors; ++v) total[r][v] = Load<kWidth>(sums + r * kPanelColumns + v * kWidth);
+// What stays in registers: kRows rows of kVectors vectors.
+template <int kVectors, int kRows>
+[[gnu::always_inline]] inline void Tile(const PanelProduct& p, int64_t row, int64_t column) {
+  float* sums = p.sums + row * p.sums_row + column;
+  Wide total[kRows][kVectors] = {};
+  if (!p.fresh) {
+#pragma GCC unroll 14
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v) total[r][v] = Load<kWidth>(sums + r * p.sums_row + v * kWidth);
+    }
   }
   const float* a = p.a + row * p.a_row;
   const float* b = p.b + column;
   for (int64_t k = 0; k < p.terms; ++k) {
-    Wide right[kTileVectors];
-    for (int v = 0; v < kTileVectors; ++v) right[v] = Load<kWidth>(b + v * kWidth);
-#pragma GCC unroll 12
+    Wide right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = Load<kWidth>(b + v * kWidth);
+#pragma GCC unroll 14
     for (int r = 0; r < kRows; ++r) {
       const Wide left = Splat<kWidth>(a[r * p.a_row]);
-      for (int v = 0; v < kTileVectors; ++v) total[r][v] += left * right[v];
+      for (int v = 0; v < kVectors; ++v) total[r][v] += left * right[v];
     }
     a += p.a_term;
     b += p.b_term;
   }
-#pragma GCC unroll 12
+#pragma GCC unroll 14
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kTileVectors; ++v) Store<kWidth>(sums + r * kPanelColumns + v * kWidth, total[r][v]);
+    for (int v = 0; v < kVectors; ++v) Store<kWidth>(sums + r * p.sums_row + v * kWidth, total[r][v]);
   }
 }
 
-// The tile of the last `rows` < kRows.
-template <int kRows>
-inline void LastTile(const PanelProduct& p, int64_t row, int64_t column, int64_t rows) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows - 1) return LastTile<kRows - 1>(p, row, column, rows);
-    Tile<kRows - 1>(p, row, column);
-  }
+// All whole tiles from `row` on.
+template <int kVectors, int kRows>
+void TileRows(const PanelProduct& p, int64_t row, int64_t column) {
+  for (; row + kRows <= p.rows; row += kRows) Tile<kVectors, kRows>(p, row, column);
 }
+
+using TileFunction = void (*)(const PanelProduct&, int64_t, int64_t);
+
+template <int kVectors, int kRows>
+constexpr void SetTiles(TileFunction* of_rows) {
+  of_rows[kRows] = TileRows<kVectors, kRows>;
+  if constexpr (kRows > 1) SetTiles<kVectors, kRows - 1>(of_rows);
+}
+
+// [v][r]: the tile of v vectors and r rows.
+struct Tiles {
+  TileFunction of[kMostTileVectors + 1][MostTileRows(kWidth, 1) + 1] = {};
+  constexpr Tiles() {
+    SetTiles<1, MostTileRows(kWidth, 1)>(of[1]);
+    SetTiles<2, MostTileRows(kWidth, 2)>(of[2]);
+    SetTiles<3, MostTileRows(kWidth, 3)>(of[3]);
+    SetTiles<4, MostTileRows(kWidth, 4)>(of[4]);
+  }
+};
+constexpr Tiles kTiles;
 
 }  // namespace
 
 void AddPanelProduct(const PanelProduct& p) {
-  for (int64_t column = 0; column < kPanelColumns; column += kTileColumns) {
-    int64_t row = 0;
-    for (; row + kTileRows <= p.rows; row += kTileRows) Tile<kTileRows>(p, row, column);
-    if (row < p.rows) LastTile<kTileRows>(p, row, column, p.rows - row);
+  const int64_t tile_rows = p.tile_rows > 0 ? p.tile_rows : DefaultTileRows(kWidth);
+  for (int64_t column = 0; column < p.columns; column += p.tile_vectors * kWidth) {
+    const int64_t left = (p.columns - column + kWidth - 1) / kWidth;
+    const TileFunction* const tile = kTiles.of[left < p.tile_vectors ? left : p.tile_vectors];
+    tile[tile_rows](p, 0, column);
+    const int64_t rest = p.rows % tile_rows;
+    if (rest > 0) tile[rest](p, p.rows - rest, column);
   }
 }
 
 void StorePanel(const PanelResult& p) {
-  static constexpr float kNoBias[kPanelColumns] = {};
+  static constexpr float kNoBias[kMostPanelColumns] = {};
   const float* bias = p.bias != nullptr ? p.bias : kNoBias;
   WithActivation(p.activation.kind, [&]<ActivationKind kKind>() {
     for (int64_t row = 0; row < p.rows; ++row) {
-      const float* from = p.sums + row * kPanelColumns;
+      const float* from = p.sums + row * p.sums_row;
       float* to = p.out + row * p.out_row;
       const auto value = [&](auto d, int64_t i) {
         const auto x = hn::MulAdd(hn::LoadU(d, from + i), hn::Set(d, p.scale), hn::LoadU(d, bias + i));

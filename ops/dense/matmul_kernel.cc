@@ -18,71 +18,111 @@ SeenStrides MatrixStrides(const Arrangement& arrangement, const Shape& tensor, b
   return seen;
 }
 
+constexpr int64_t kCacheLine = 64;
+
 class MatMulKernel : public Kernel {
  public:
   MatMulKernel(const KernelRequest& request, const MatMulParams& params)
       : MatMulKernel(request, params, ShapesOf(params, request.inputs)) {}
 
   int64_t Tasks(int) const override { return count_ * row_panels_ * column_panels_; }
-  int64_t ScratchBytes(int threads) const override { return threads * kThreadBytes; }
+  int64_t ScratchBytes(int threads) const override { return (Checked(threads) * thread_bytes_).value(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* const sums = args.scratch_at<float>(range.thread * kThreadBytes);
-    float* const packed = sums + kPanelRows * kPanelColumns;
+    Work work;
+    work.sums = args.scratch_at<float>(range.thread * thread_bytes_);
+    work.right = work.sums + panel_rows_ * schedule_.panel_columns;
+    work.left = work.right + schedule_.panel_terms * schedule_.panel_columns;
     const Images<const float> left = FloatsOf(args.inputs[0]), right = FloatsOf(args.inputs[1]);
     const Images<float> out = FloatsOf(args.output);
-    const int64_t a_row = a_.row(left.stride), a_term = a_.column(left.stride);
-    const int64_t b_term = b_.row(right.stride), b_column = b_.column(right.stride);
-    const int64_t out_row = out_.row(out.stride), out_column = out_.column(out.stride);
+    work.a_row = a_.row(left.stride), work.a_term = a_.column(left.stride);
+    work.b_term = b_.row(right.stride), work.b_column = b_.column(right.stride);
+    work.out_row = out_.row(out.stride), work.out_column = out_.column(out.stride);
+    const int64_t panels = row_panels_ * column_panels_;
     for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t index = task / column_panels_ / row_panels_;
-      const int64_t row = task / column_panels_ % row_panels_ * panel_rows_;
-      const int64_t column = task % column_panels_ * kPanelColumns;
-      const int64_t rows = std::min(panel_rows_, m_ - row), columns = std::min(kPanelColumns, n_ - column);
-      const float* a = left.data + a_.Offset(index, left.stride) + row * a_row;
-      const float* b = right.data + b_.Offset(index, right.stride) + column * b_column;
-      std::fill_n(sums, rows * kPanelColumns, 0.0f);
-      for (int64_t k = 0; k < k_; k += kPanelTerms) {
-        const int64_t terms = std::min(kPanelTerms, k_ - k);
-        PanelProduct product{.a = a + k * a_term,
-                             .a_row = a_row,
-                             .a_term = a_term,
-                             .rows = rows,
-                             .terms = terms,
-                             .sums = sums};
-        SetRight(loops_, {b + k * b_term, b_term, b_column, terms, columns}, packed, product);
-        loops_.add(product);
-      }
-      loops_.store({.sums = sums,
-                    .out = out.data + out_.Offset(index, out.stride) + row * out_row + column * out_column,
-                    .out_row = out_row,
-                    .out_column = out_column,
-                    .rows = rows,
-                    .columns = columns,
-                    .scale = params_.scale,
-                    .bias = params_.bias ? params_.bias->floats() + column : nullptr,
-                    .activation = params_.activation});
+      const int64_t index = task / panels, panel = task % panels;
+      const bool inner = schedule_.rows_inner;
+      work.row = (inner ? panel % row_panels_ : panel / column_panels_) * panel_rows_;
+      work.column = (inner ? panel / row_panels_ : panel % column_panels_) * schedule_.panel_columns;
+      work.rows = std::min(panel_rows_, m_ - work.row);
+      work.columns = std::min(schedule_.panel_columns, n_ - work.column);
+      work.a = left.data + a_.Offset(index, left.stride) + work.row * work.a_row;
+      work.b = right.data + b_.Offset(index, right.stride) + work.column * work.b_column;
+      work.out =
+          out.data + out_.Offset(index, out.stride) + work.row * work.out_row + work.column * work.out_column;
+      RunPanel(work);
     }
   }
 
  private:
-  static constexpr int64_t kThreadBytes = (kPanelRows + kPanelTerms) * kPanelColumns * sizeof(float);
+  // A panel, and the thread's scratch.
+  struct Work {
+    float *sums, *right, *left;
+    int64_t a_row, a_term, b_term, b_column, out_row, out_column;
+    int64_t row, column, rows, columns;
+    const float *a, *b;
+    float* out;
+  };
+
+  void RunPanel(const Work& work) const {
+    if (k_ == 0) std::fill_n(work.sums, work.rows * schedule_.panel_columns, 0.0f);
+    for (int64_t k = 0; k < k_; k += schedule_.panel_terms) {
+      const int64_t terms = std::min(schedule_.panel_terms, k_ - k);
+      PanelProduct product{.a = work.a + k * work.a_term,
+                           .a_row = work.a_row,
+                           .a_term = work.a_term,
+                           .rows = work.rows,
+                           .terms = terms,
+                           .sums = work.sums,
+                           .sums_row = schedule_.panel_columns,
+                           .fresh = k == 0,
+                           .tile_rows = schedule_.tile_rows,
+                           .tile_vectors = schedule_.tile_vectors};
+      if (schedule_.pack_left) {
+        PackBlock(loops_, {product.a, work.a_term, work.a_row, terms, work.rows},
+                  {work.left, panel_rows_, work.rows});
+        product.a = work.left, product.a_row = 1, product.a_term = panel_rows_;
+      }
+      SetRight(loops_, {work.b + k * work.b_term, work.b_term, work.b_column, terms, work.columns},
+               work.right, product, schedule_.pack_right);
+      loops_.add(product);
+    }
+    loops_.store({.sums = work.sums,
+                  .sums_row = schedule_.panel_columns,
+                  .out = work.out,
+                  .out_row = work.out_row,
+                  .out_column = work.out_column,
+                  .rows = work.rows,
+                  .columns = work.columns,
+                  .scale = params_.scale,
+                  .bias = params_.bias ? params_.bias->floats() + work.column : nullptr,
+                  .activation = params_.activation});
+  }
 
   MatMulKernel(const KernelRequest& request, const MatMulParams& params, const MatMulShapes& s)
       : params_(params),
-        loops_(request.cpu.isa),
+        schedule_(params.schedule),
+        loops_(request.cpu),
         m_(s.m),
         n_(s.n),
         k_(s.k),
         count_(ElementCount(s.batch)),
-        row_panels_(CeilDiv(m_, kPanelRows)),
+        row_panels_(CeilDiv(m_, schedule_.panel_rows)),
         panel_rows_(row_panels_ == 0 ? 0 : CeilDiv(m_, row_panels_)),
-        column_panels_(CeilDiv(n_, kPanelColumns)),
+        column_panels_(CeilDiv(n_, schedule_.panel_columns)),
+        thread_bytes_(ThreadBytes()),
         a_(s.a, MatrixStrides(params.a, request.inputs[0], IsVector(params.a, request.inputs[0]), false),
            s.batch),
         b_(s.b, MatrixStrides(params.b, request.inputs[1], false, IsVector(params.b, request.inputs[1])),
            s.batch),
         out_(MakeOut(request, params, s)) {}
+
+  int64_t ThreadBytes() const {
+    const Checked sums = Checked(panel_rows_) * schedule_.panel_columns;
+    const Checked right = Checked(schedule_.panel_terms) * schedule_.panel_columns;
+    const Checked left = Checked(schedule_.pack_left ? schedule_.panel_terms : 0) * panel_rows_;
+    return CeilDiv(((sums + right + left) * int64_t{sizeof(float)}).value(), kCacheLine) * kCacheLine;
+  }
 
   static bool IsVector(const Arrangement& arrangement, const Shape& tensor) {
     return arrangement.Seen(tensor).size() == 1;
@@ -105,8 +145,9 @@ class MatMulKernel : public Kernel {
   }
 
   const MatMulParams params_;
+  const MatMulSchedule schedule_;
   const ProductLoops loops_;
-  const int64_t m_, n_, k_, count_, row_panels_, panel_rows_, column_panels_;
+  const int64_t m_, n_, k_, count_, row_panels_, panel_rows_, column_panels_, thread_bytes_;
   const StridedBatch a_, b_, out_;
 };
 

@@ -8,8 +8,7 @@
 
 namespace tilesmith {
 
-// MatMulOp's formula. Tasks are panels of up to 96 rows by 32 columns; the right side is packed, a few
-// hundred terms at a time, where it does not lie in rows or not enough rows share it to pay.
+// MatMulOp's formula, by the schedule of its parameters.
 std::unique_ptr<Kernel> MakeMatMulKernel(const KernelRequest& request, const MatMulParams& params);
 // AttentionOp's formula. Tasks are blocks of rows of one head; their scores are made for a block of keys at a
 // time and never leave the cache, by the online softmax of Milakov and Gimelshein (2018).

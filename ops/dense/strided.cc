@@ -18,49 +18,58 @@ int64_t StridedBatch::Offset(int64_t index, int64_t batch_stride) const {
   return offset;
 }
 
-ProductLoops::ProductLoops(Isa isa)
-    : add(TILESMITH_DISPATCH(isa, AddPanelProduct)),
-      store(TILESMITH_DISPATCH(isa, StorePanel)),
-      add_scores(TILESMITH_DISPATCH(isa, AddScores)),
-      scale_row(TILESMITH_DISPATCH(isa, ScaleRow)),
-      copy_runs(TILESMITH_DISPATCH(isa, CopyRuns<float>)),
-      interleave(TILESMITH_DISPATCH(isa, Interleave<float>)) {}
+ProductLoops::ProductLoops(const Target& cpu)
+    : vector_floats(cpu.vector_floats()),
+      add(TILESMITH_DISPATCH(cpu.isa, AddPanelProduct)),
+      store(TILESMITH_DISPATCH(cpu.isa, StorePanel)),
+      add_scores(TILESMITH_DISPATCH(cpu.isa, AddScores)),
+      scale_row(TILESMITH_DISPATCH(cpu.isa, ScaleRow)),
+      copy_runs(TILESMITH_DISPATCH(cpu.isa, CopyRuns<float>)),
+      interleave(TILESMITH_DISPATCH(cpu.isa, Interleave<float>)) {}
 
-void SetRight(const ProductLoops& loops, const RightBlock& block, float* packed, PanelProduct& product) {
-  constexpr int64_t kFewRows = 12;  // that do not repay packing
-  constexpr int64_t kFarApart =
-      512;  // rows so far apart that they evict each other from the first-level cache
-  const bool whole = block.column == 1 && block.columns == kPanelColumns;
-  if (whole && (block.term < kFarApart || product.rows <= kFewRows)) {
-    product.b = block.data, product.b_term = block.term;
-    return;
-  }
-  if (block.column == 1) {
+void PackBlock(const ProductLoops& loops, const ProductBlock& block, const PackedBlock& packed) {
+  if (block.other == 1) {
     loops.copy_runs({.in = block.data,
-                     .out = packed,
+                     .out = packed.data,
                      .in_pixel_stride = block.term,
-                     .out_pixel_stride = kPanelColumns,
+                     .out_pixel_stride = packed.term,
                      .pixels = block.terms,
                      .runs = 1,
-                     .length = block.columns,
-                     .padded = kPanelColumns});
+                     .length = block.others,
+                     .padded = packed.padded});
   } else if (block.term == 1) {
     loops.interleave({.in = block.data,
-                      .out = packed,
-                      .plane_stride = block.column,
-                      .pixel_stride = kPanelColumns,
+                      .out = packed.data,
+                      .plane_stride = block.other,
+                      .pixel_stride = packed.term,
                       .pixels = block.terms,
-                      .channels = block.columns,
-                      .padded = kPanelColumns});
+                      .channels = block.others,
+                      .padded = packed.padded});
   } else {
     for (int64_t k = 0; k < block.terms; ++k) {
-      for (int64_t c = 0; c < kPanelColumns; ++c) {
-        packed[k * kPanelColumns + c] =
-            c < block.columns ? block.data[k * block.term + c * block.column] : 0.0f;
+      float* to = packed.data + k * packed.term;
+      for (int64_t i = 0; i < packed.padded; ++i) {
+        to[i] = i < block.others ? block.data[k * block.term + i * block.other] : 0.0f;
       }
     }
   }
-  product.b = packed, product.b_term = kPanelColumns;
+}
+
+void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packed, PanelProduct& product,
+              Packing packing) {
+  constexpr int64_t kFewRows = 12;  // that do not repay packing
+  constexpr int64_t kFarApart =
+      512;  // rows so far apart that they evict each other from the first-level cache
+  product.columns = block.others;
+  const bool readable = block.other == 1 && block.others % loops.vector_floats == 0;
+  const bool pays = block.term >= kFarApart && product.rows > kFewRows;
+  if (readable && (packing == Packing::kWhereNeeded || (packing == Packing::kWhereItPays && !pays))) {
+    product.b = block.data, product.b_term = block.term;
+    return;
+  }
+  const int64_t vectors = (block.others + loops.vector_floats - 1) / loops.vector_floats;
+  PackBlock(loops, block, {packed, product.sums_row, vectors * loops.vector_floats});
+  product.b = packed, product.b_term = product.sums_row;
 }
 
 }  // namespace tilesmith

@@ -46,7 +46,8 @@ class StridedBatch {
 
 // The loops for one instruction set.
 struct ProductLoops {
-  explicit ProductLoops(Isa isa);
+  explicit ProductLoops(const Target& cpu);
+  int vector_floats;
   void (*add)(const PanelProduct&);
   void (*store)(const PanelResult&);
   float (*add_scores)(const ScoreBlock&, SoftmaxState&);
@@ -55,14 +56,23 @@ struct ProductLoops {
   void (*interleave)(const PlaneMove<float>&);
 };
 
-// A block of the right side of a product: `terms` <= kPanelTerms rows, `columns` <= kPanelColumns columns.
-struct RightBlock {
+// A block of one side of a product: data[term * i + other * j] for i < terms, j < others; the others are
+// columns of the right side, or rows of the left one.
+struct ProductBlock {
   const float* data = nullptr;
-  int64_t term = 0, column = 0;  // strides
-  int64_t terms = 0, columns = 0;
+  int64_t term = 0, other = 0;  // strides
+  int64_t terms = 0, others = 0;
 };
-// Sets b and b_term of `product`, which has its rows: the block where it is, or packed into kPanelTerms x
-// kPanelColumns floats, zeros behind the columns.
-void SetRight(const ProductLoops& loops, const RightBlock& block, float* packed, PanelProduct& product);
+// Where the copy of a block goes: term * i + j, zeros for j in [others, padded).
+struct PackedBlock {
+  float* data = nullptr;
+  int64_t term = 0;
+  int64_t padded = 0;
+};
+void PackBlock(const ProductLoops& loops, const ProductBlock& block, const PackedBlock& packed);
+// Sets b, b_term and columns of `product`, which has its rows: the block where it is, or packed, a row every
+// product.sums_row floats.
+void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packed, PanelProduct& product,
+              Packing packing = Packing::kWhereItPays);
 
 }  // namespace tilesmith

@@ -142,6 +142,10 @@ std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm) {
 
 std::unique_ptr<OneDnnConv> OneDnnConv::Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                                const ConvParams& params, std::string* refusal) {
+  if (workload.product) {
+    if (refusal) *refusal = "a product of two inputs is no convolution";
+    return nullptr;
+  }
   return OrRefusal(refusal, [&] {
     return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeConv(workload, algorithm, params)));
   });

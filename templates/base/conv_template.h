@@ -52,8 +52,9 @@ inline std::span<const std::byte> BytesOf(const AlignedBuffer& buffer) {
 }
 
 // A built conv: packed weights and code. KernelArgs.inputs: data in Layouts().in; then, when the workload has
-// `sum`, the residual in Layouts().out. The data of two fused convs is the first one's input. The output's
-// padding channels are written as zeros. The residual may be the output's own memory.
+// `sum`, the residual in Layouts().out; of a product, its left side and its right one. The data of two fused
+// convs is the first one's input. The output's padding channels are written as zeros. The residual may be the
+// output's own memory.
 class ConvKernel : public Kernel {
  public:
   virtual std::vector<CodeBlob> Code() const { return {}; }
@@ -63,7 +64,7 @@ class ConvKernel : public Kernel {
 
 // Each null exactly when the workload has no such thing; weights of a conv are OIHW.
 struct ConvWeights {
-  const float* weights = nullptr;         // of the main conv
+  const float* weights = nullptr;         // of the main conv; of a product nobody looks at it
   const float* bias = nullptr;            // oc floats
   const float* scale = nullptr;           // ic floats, of the input ops
   const float* shift = nullptr;           // ic floats
@@ -133,11 +134,11 @@ class ConvTemplate {
                                             const Target& cpu, const ConvWeights& weights) const = 0;
 };
 
-// Those for this process's cores, best first. The last, "portable", supports every workload that is not fused
-// on every CPU.
+// Those for this process's cores, best first. The last, "portable", supports every workload that is neither
+// fused nor a product on every CPU, and "matmul" every product.
 std::span<const ConvTemplate* const> ConvTemplates();
-// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused
-// and fits 32-bit offsets.
+// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused,
+// no product and fits 32-bit offsets.
 std::span<const ConvTemplate* const> CudaConvTemplates();
 // Those for this process's cores that compute convs of floats in bf16, best first. Their configs say, in the
 // knobs `in_type` and `out_type`, how inputs and outputs are stored.

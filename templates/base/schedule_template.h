@@ -31,7 +31,8 @@ struct TemplateParts {
   std::string_view name;
   std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
   bool fuses = false;                    // computes something in front of the conv
-  // Asked of workloads that pass what `fuses` and kCode say.
+  bool products = false;                 // multiplies two inputs: supports products, and nothing else
+  // Asked of workloads that pass what `fuses`, `products` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
   Config (*preset)(const ConvWorkload& workload, const Target& cpu);
@@ -70,6 +71,8 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
       return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
     }
     if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
+    if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
+    if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
     if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     return parts_.supports(workload, cpu);

@@ -6,6 +6,7 @@
 #include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/matmul.h"
+#include "ops/dense/product_task.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/movement/transpose.h"
@@ -83,6 +84,32 @@ TEST(MatMulKernel, Arrangements) {
   CheckExact({.b = heads, .out_perm = {0, 2, 1, 3}, .out_shape = {2, 40, 48}}, {{2, 3, 40, 11}, {2, 11, 48}});
   CheckExact({.b = {{}, {0, 2, 1, 3}}}, {{2, 3, 5, 4}, {2, 4, 3, 6}});
   CheckExact({.b = {{}, {0, 3, 1, 2}}}, {{2, 7, 5, 3}, {2, 3, 6, 7}});
+}
+
+TEST(MatMulKernel, SchedulesDoNotMatter) {
+  TestRandom random(17);
+  const int vector = TestCpu().vector_floats();
+  for (int i = 0; i < 200 && !testing::Test::HasFatalFailure(); ++i) {
+    MatMulSchedule s;
+    // Of the narrowest vectors, which have the fewest registers: Check runs on all.
+    s.tile_vectors = static_cast<int>(random.Integer(1, kMostTileVectors));
+    s.tile_rows = static_cast<int>(random.Integer(1, MostTileRows(4, s.tile_vectors)));
+    s.panel_rows = random.Pick(std::vector<int64_t>{10, 12, 33, 96});
+    s.panel_columns = random.Pick(std::vector<int64_t>{16, 48, 64, kMostPanelColumns});
+    s.panel_terms = random.Pick(std::vector<int64_t>{1, 32, 100, 1024});
+    s.pack_left = random.Integer(0, 1) == 1;
+    s.pack_right = static_cast<Packing>(random.Integer(0, 2));
+    s.rows_inner = random.Integer(0, 1) == 1;
+    const int64_t m = random.Integer(1, 70), n = random.Integer(1, 140), k = random.Integer(1, 210);
+    SCOPED_TRACE(fmt::format("tile {}x{}, panel {}x{}x{}, packing {} {}, vectors of {}", s.tile_rows,
+                             s.tile_vectors, s.panel_rows, s.panel_columns, s.panel_terms, s.pack_left,
+                             static_cast<int>(s.pack_right), vector));
+    const bool left = random.Integer(0, 1) == 1, right = random.Integer(0, 1) == 1;
+    const Arrangement transposed{{}, {0, 2, 1}};
+    MatMulParams params{.a = left ? transposed : Arrangement{}, .b = right ? transposed : Arrangement{}};
+    params.schedule = s;
+    CheckExact(params, {left ? Shape{2, k, m} : Shape{2, m, k}, right ? Shape{2, n, k} : Shape{2, k, n}});
+  }
 }
 
 TEST(MatMulKernel, WhatIsFusedBehind) {
@@ -279,6 +306,24 @@ TEST(ProductPasses, AttentionOfMergedHeads) {
   ExpectSame(net.graph, optimized);
 }
 
+// As YOLO 10 and later write it: channels first, the values on the left.
+TEST(ProductPasses, AttentionOfColumns) {
+  for (const bool merged : {false, true}) {
+    ProductNet net;
+    const Id q = net.Input("q", {2, 3, 4, 21}), k = net.Input("k", {2, 3, 4, 21}),
+             v = net.Input("v", {2, 3, 8, 21});
+    const Id scores = net.Times(net.Product(net.Transpose(q, {0, 1, 3, 2}), k), 0.5f);
+    Id mixed = net.Product(v, net.Transpose(net.Softmax(scores), {0, 1, 3, 2}));
+    if (merged) mixed = net.Transpose(mixed, {0, 2, 1, 3});
+    net.graph.MarkOutput(net.Reshape(mixed, {2, 24, 3, 7}));
+    const Graph optimized = OptimizeGraph(net.graph);
+    EXPECT_EQ(CountOf(optimized, "Attention"), 1);
+    EXPECT_EQ(CountOf(optimized, "MatMul") + CountOf(optimized, "Softmax"), 0);
+    EXPECT_EQ(CountOf(optimized, "Transpose"), 0);
+    ExpectSame(net.graph, optimized);
+  }
+}
+
 TEST(ProductPasses, SoftmaxThatOthersReadStays) {
   ProductNet net;
   const Id q = net.Input("q", {2, 5, 4}), k = net.Input("k", {2, 4, 7}), v = net.Input("v", {2, 7, 3});
@@ -309,6 +354,20 @@ TEST(ProductPasses, DenseLayersAreConvolutions) {
     }
     ExpectSame(net.graph, optimized);
   }
+}
+
+TEST(ProductTask, SaysHowSidesLie) {
+  const auto task = [](const MatMulParams& params, std::vector<Shape> inputs) {
+    const std::optional<ConvWorkload> workload = ProductOf(MatMulOp(params), inputs);
+    return workload ? WorkloadToString(*workload) : "none";
+  };
+  const Arrangement heads{{2, 11, 3, 16}, {0, 2, 1, 3}}, keys{{2, 11, 3, 16}, {0, 2, 3, 1}};
+  EXPECT_EQ(task({}, {{2, 3, 5, 7}, {7, 9}}), "mb6m5n9k7");
+  EXPECT_EQ(task({.a = heads, .b = keys}, {{2, 11, 48}, {2, 11, 48}}), "mb6m11n11k16tb1");
+  EXPECT_EQ(task({.a = {{}, {1, 0}}}, {{7, 5}, {7, 9}}), "mb1m5n9k7ta1");
+  EXPECT_EQ(task({}, {{7}, {2, 7, 9}}), "mb2m1n9k7");
+  EXPECT_EQ(task({}, {{2, 5, 7}, {7}}), "mb2m5n1k7");
+  EXPECT_EQ(task({}, {{3, 0}, {0, 5}}), "none");
 }
 
 TEST(ProductPasses, ProductsTakeWhatFollows) {

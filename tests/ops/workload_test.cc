@@ -39,9 +39,28 @@ TEST(Workload, CanonicalFormsAreFixedPoints) {
            "scale_shift+relu>mb1ic64ih56oc128oh56kh1+bias",
            "scale_shift>mb1ic64ih56oc128oh56kh1",
            "hard_sigmoid:0.2:0.5>mb1ic64ih56oc128oh56kh1",
+           "mb12m197n197k64",
+           "mb1m3n5k7ta1tb1",
        }) {
     EXPECT_EQ(Canonical(text), text);
   }
+}
+
+TEST(Workload, ProductsOfTwoInputs) {
+  EXPECT_EQ(Canonical("k64n197_m5tb1ta0"), "mb1m5n197k64tb1");
+  const ConvWorkload w = ParseWorkload("mb12m5n197k64tb1");
+  EXPECT_EQ(w.input_shape(), (Shape{12, 1, 5, 64}));
+  EXPECT_EQ(w.weights_shape(), (Shape{12, 1, 197, 64}));
+  EXPECT_EQ(w.output_shape(), (Shape{12, 1, 5, 197}));
+  EXPECT_EQ(w.flops(), 2.0 * 12 * 5 * 197 * 64);
+  EXPECT_EQ(ParseWorkload("m5n197k64ta1").input_shape(), (Shape{1, 1, 64, 5}));
+  EXPECT_THAT(ErrorOf("mb1m5n4"), HasSubstr("the field k is missing"));
+  EXPECT_THAT(ErrorOf("m5n4k3m5"), HasSubstr("the field m is given twice"));
+  EXPECT_THAT(ErrorOf("m5n4k3ta2"), HasSubstr("expected a number from 0 to 1 after \"ta\""));
+  EXPECT_THAT(ErrorOf("m5n4k3kh3"), HasSubstr("unknown field \"kh\" of a product (known: mb m n k ta tb)"));
+  EXPECT_THAT(ErrorOf("m5n4k3+bias"), HasSubstr("of a product"));
+  EXPECT_THAT(ErrorOf("m5n4k0"), HasSubstr("ic is 0"));
+  EXPECT_THAT(ErrorOf("scale_shift>m5n4k3"), HasSubstr("nothing can be fused in front of a product"));
 }
 
 TEST(Workload, OptionalPartsAreDeduced) {

@@ -17,6 +17,7 @@
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "templates/base/task_places.h"
+#include "templates/matmul/template.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -54,9 +55,12 @@ std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& ra
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
-  constexpr int kMaxTries = 1000, kOneFusedIn = 4;
+  constexpr int kMaxTries = 1000, kKinds = 4;
   for (int i = 0; i < kMaxTries; ++i) {
-    c.workload = random.Integer(1, kOneFusedIn) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
+    const int64_t kind = random.Integer(1, kKinds);
+    c.workload = kind == 1   ? RandomFusedWorkload(random)
+                 : kind == 2 ? RandomProduct(random)
+                             : RandomWorkload(random);
     if (c.conv_template->Supports(c.workload, c.cpu).ok) return true;
   }
   return false;
@@ -137,14 +141,18 @@ void Check(const Case& c) {
   GuardedTensor& target = in_place ? *sum : fresh;
 
   const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
-  const InputView inputs[] = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap),
-                              sum->input_view(image + gap)};
+  std::vector<InputView> inputs = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap)};
+  auto right = w.product ? Guarded(data.weights, gap, guard) : nullptr;
+  if (w.product) {
+    right->MakeReadOnly();
+    inputs.push_back(right->input_view(BatchStride(w.weights_shape(), Layout::Nchw()) + gap));
+  }
+  if (w.post.sum) inputs.push_back(sum->input_view(image + gap));
   const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 3, 7});
   const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
   SCOPED_TRACE(testing::Message() << threads << " threads, " << SplitName(split));
   AlignedBuffer scratch(kernel->ScratchBytes(threads));
-  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output_view(image + gap), scratch.floats()},
-            threads, split);
+  RunKernel(*kernel, {inputs, target.output_view(image + gap), scratch.floats()}, threads, split);
   for (int stage = 0; stage < kernel->Stages(); ++stage)
     EXPECT_EQ(kernel->Grid(stage).tasks(), kernel->Tasks(stage)) << "stage " << stage;
   const TaskGrid grid = PlacesOf(*c.conv_template)->Grid(w, c.config, c.cpu),
@@ -162,7 +170,8 @@ class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
 
 TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
   const ConvTemplate& conv_template = *GetParam();
-  const bool any_cpu = &conv_template == ConvTemplates().back() || &conv_template == &ExampleTemplate();
+  const bool any_cpu = &conv_template == ConvTemplates().back() || &conv_template == &ExampleTemplate() ||
+                       &conv_template == &MatMulTemplate();
   if (!any_cpu && TestCpu().isa == Isa::kPortable) {
     GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
   }

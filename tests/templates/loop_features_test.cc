@@ -17,8 +17,9 @@ TEST(LoopFeaturesTest, EveryTemplateHasThemForEveryConfig) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TestRandom random(seed);
-    const ConvWorkload workload =
-        random.Integer(1, 4) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
+    const ConvWorkload workload = seed % 16 == 0              ? RandomProduct(random)
+                                  : random.Integer(1, 4) == 1 ? RandomFusedWorkload(random)
+                                                              : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
       if (!conv_template->Supports(workload, TestCpu()).ok) continue;
       SCOPED_TRACE(std::string(conv_template->Name()) + " " + WorkloadToString(workload));

@@ -72,7 +72,9 @@ TEST(LoopNest, OfEveryTemplateCoversTheWorkload) {
   TestRandom random(7);
   std::map<std::string_view, int> seen;
   for (int i = 0; i < 6000; ++i) {
-    const ConvWorkload workload = i % 4 == 0 ? RandomFusedWorkload(random) : RandomWorkload(random);
+    const ConvWorkload workload = i % 4 == 0    ? RandomFusedWorkload(random)
+                                  : i % 16 == 1 ? RandomProduct(random)
+                                                : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
       if (!conv_template->Supports(workload, TestCpu()).ok) continue;
       const std::optional<Config> config = RandomConfig(conv_template->Space(workload, TestCpu()), random);

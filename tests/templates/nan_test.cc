@@ -36,8 +36,11 @@ std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
 
 bool DrawCase(TestRandom& random, const Activation& activation, NanCase& c) {
   for (int i = 0; i < 300; ++i) {
-    c.workload = random.Integer(1, 4) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
-    c.workload.post.activation = activation;
+    const int64_t kind = random.Integer(1, 4);
+    c.workload = kind == 1   ? RandomFusedWorkload(random)
+                 : kind == 2 ? RandomProduct(random)
+                             : RandomWorkload(random);
+    if (!c.workload.product) c.workload.post.activation = activation;
     if (!c.conv_template->Supports(c.workload, c.cpu).ok) continue;
     const auto config = DrawValid(c.conv_template->Space(c.workload, c.cpu), random);
     if (!config) continue;
@@ -55,9 +58,11 @@ Tensor Compute(const NanCase& c, const ConvData& data) {
   const Tensor residual = w.post.sum ? TransformGeneric(*data.residual, layouts.out) : Tensor();
   Tensor output(w.output_shape(), layouts.out);
   std::fill_n(output.floats(), output.padded_size(), 1e30F);
-  const InputView inputs[] = {input.input_view(), w.post.sum ? residual.input_view() : InputView()};
+  std::vector<InputView> inputs = {input.input_view()};
+  if (w.product) inputs.push_back(data.weights.input_view());
+  if (w.post.sum) inputs.push_back(residual.input_view());
   const AlignedBuffer scratch(kernel->ScratchBytes(1));
-  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, output.output_view(), scratch.floats()}, 1);
+  RunKernel(*kernel, {inputs, output.output_view(), scratch.floats()}, 1);
   return output;
 }
 

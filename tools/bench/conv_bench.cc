@@ -118,7 +118,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     bench.separate_seconds = DuelSeconds(rounds, contestants.size() - 1);
     bench.separate_ratio = RatioOf(rounds, 0, contestants.size() - 1);
   }
-  if (!workload.fused()) MeasureErrors(bench, machine->target());
+  if (!workload.fused() && !workload.product) MeasureErrors(bench, machine->target());
   return bench;
 }
 

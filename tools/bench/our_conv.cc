@@ -31,6 +31,7 @@ OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const C
   output_ = Tensor(workload.output_shape(), layouts_.out);
   scratch_ = AlignedBuffer(static_cast<size_t>(kernel_->ScratchBytes(machine->threads())));
   views_.push_back(input_.input_view());
+  if (workload.product) views_.push_back(data_.weights.input_view());
   if (workload.post.sum) views_.push_back(output_.input_view());
 }
 

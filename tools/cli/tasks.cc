@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/conv/conv.h"
 #include "ops/conv/fusion.h"
+#include "ops/dense/product_task.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -31,8 +31,7 @@ std::vector<ConvTask> TasksOf(std::span<const Graph> graphs) {
   std::vector<ConvWorkload> workloads;
   for (const Graph& graph : graphs) {
     for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-      const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-      if (conv != nullptr) workloads.push_back(conv->workload());
+      if (std::optional<ConvWorkload> task = TaskOf(graph, id)) workloads.push_back(*std::move(task));
     }
   }
   return Distinct(workloads);
@@ -61,6 +60,11 @@ std::string FusionText(const ConvWorkload& workload) {
 }
 
 std::string ShapeText(const ConvWorkload& w) {
+  if (w.product) {
+    const auto [left, right] = *w.product;
+    return fmt::format("{} products of {}x{}{} and {}x{}{}", w.mb, w.oh, w.ic, left ? "t" : "", w.ic, w.oc,
+                       right ? "t" : "");
+  }
   std::string text = fmt::format("{}{}x{}x{} -> {}x{}x{}, {}x{}", w.mb > 1 ? fmt::format("{}x", w.mb) : "",
                                  w.ic, w.ih, w.iw, w.oc, w.oh, w.ow, w.kh, w.kw);
   if (w.sh > 1 || w.sw > 1) text += fmt::format(" /{}", w.sh);

@@ -1,4 +1,4 @@
-// The convolutions a command is about: those of a network, one workload, or suites.
+// The convolutions and products a command is about: those of a network, one workload, or suites.
 #pragma once
 
 #include <span>
@@ -31,7 +31,8 @@ std::vector<ConvTask> FusedTasksOf(std::span<const Graph> graphs, const Target& 
 std::vector<ConvTask> TasksOf(const Plan& plan);
 // What tables say is fused: "two convs", "input ops", or nothing.
 std::string FusionText(const ConvWorkload& workload);
-// "64x56x56 -> 64x56x56, 3x3 /2", and what else is unusual.
+// "64x56x56 -> 64x56x56, 3x3 /2", and what else is unusual; "12 products of 197x64 and 64x197t", t for
+// transposed.
 std::string ShapeText(const ConvWorkload& workload);
 // Whether the text, or what follows its last ">", begins with a field and its number.
 bool LooksLikeWorkload(const std::string& text);

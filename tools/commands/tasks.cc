@@ -43,17 +43,18 @@ class TasksCommand : public Command {
                     NamesCell(SupportingTemplates(task.workload, cpu))});
     };
     double total = 0;
-    int64_t convs = 0;
+    int64_t convs = 0, products = 0;
     const std::vector<ConvTask> tasks = TasksOf(graph);
     for (const ConvTask& task : tasks) {
       total += task.workload.flops() * 1e-9 * double(task.count);
-      convs += task.count;
+      (task.workload.product ? products : convs) += task.count;
       add_row(task);
     }
     const std::vector<ConvTask> fused = no_fusion_ ? std::vector<ConvTask>() : FusedTasksOf({&graph, 1}, cpu);
     for (const ConvTask& task : fused) add_row(task);
     report.Fact("network", "network", TextCell(graph.name()));
     report.Fact("convs", "convolutions", CountCell(convs));
+    report.Fact("products", "products", CountCell(products));
     report.Fact("distinct", "distinct", CountCell(int64_t(tasks.size())));
     report.Fact("fused", "fused alternatives", CountCell(int64_t(fused.size())));
     report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));

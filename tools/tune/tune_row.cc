@@ -49,7 +49,8 @@ void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& t
 double OneDnnSeconds(std::span<const TuneRow> rows) {
   double total = 0;
   for (const TuneRow& row : rows) {
-    if (row.task.workload.fused() || row.factors != DataType::kF32) continue;
+    const ConvWorkload& workload = row.task.workload;
+    if (workload.fused() || workload.product || row.factors != DataType::kF32) continue;
     if (!row.baseline) return 0;
     total += double(row.task.count) * row.baseline->seconds;
   }

@@ -28,6 +28,7 @@ constexpr double kBaselineSeconds = 0.1;   // for each task
 TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {
   Targets& targets = request_.targets;
+  if (is_network()) LeaveOutProducts(targets.tasks);
   CheckSupported(targets.tasks);
   records_ = OpenLog();
   for (const Record& record : records_) history_->Add(record);
@@ -63,6 +64,14 @@ std::vector<Record> TuningTasks::OpenLog() const {
 
 bool TuningTasks::IsCold(const ConvTask& task) const {
   return network_is_cold_ || ColdWeights(request_.conditions, task);
+}
+
+// Those of a network that nothing else than the op's own kernel computes on this device.
+void TuningTasks::LeaveOutProducts(std::vector<ConvTask>& tasks) const {
+  std::erase_if(tasks, [&](const ConvTask& task) {
+    return task.workload.product &&
+           TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty();
+  });
 }
 
 // Before minutes are spent on the others.

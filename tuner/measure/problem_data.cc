@@ -82,13 +82,14 @@ void ProblemData::MakeAnswers(uint64_t seed) {
     answers_.push_back({index, sample.value, sample.magnitude});
     largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
   };
+  const Dims4 dims = ToDims4(w.output_shape());
   for (int corner = 0; corner < 16; ++corner) {
-    add({corner & 1 ? w.mb - 1 : 0, corner & 2 ? w.oc - 1 : 0, corner & 4 ? w.oh - 1 : 0,
-         corner & 8 ? w.ow - 1 : 0});
+    add({corner & 1 ? dims.n - 1 : 0, corner & 2 ? dims.c - 1 : 0, corner & 4 ? dims.h - 1 : 0,
+         corner & 8 ? dims.w - 1 : 0});
   }
   Random random(seed);
   for (int i = 0; i < kRandomAnswers; ++i) {
-    add({random.Below(w.mb), random.Below(w.oc), random.Below(w.oh), random.Below(w.ow)});
+    add({random.Below(dims.n), random.Below(dims.c), random.Below(dims.h), random.Below(dims.w)});
   }
   double squares = 0;
   for (const Answer& answer : answers_) squares += answer.value * answer.value;

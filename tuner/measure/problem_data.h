@@ -49,7 +49,8 @@ class ProblemData {
   ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads);
 
   const Tensor& Input(const Layout& layout);
-  const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
+  const Tensor& Residual(const Layout& layout);              // precondition: the workload has a sum
+  const Tensor& RightSide() const { return data_.weights; }  // precondition: the workload is a product
   GuardedOutput& Output(const Layout& layout);
   ConvTensors tensors() const { return data_.tensors(); }
   int64_t bytes() const;  // of all that is held

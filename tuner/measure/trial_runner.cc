@@ -124,6 +124,7 @@ TrialResult TrialRunner::Run(const TrialRequest& request, const std::function<vo
   if (kernel == nullptr) return result;
   try {
     std::vector<InputView> inputs = {memory_.Input(data_.Input(layouts.in))};
+    if (session_.workload.product) inputs.push_back(memory_.Input(data_.RightSide()));
     if (session_.workload.post.sum) inputs.push_back(memory_.Input(data_.Residual(layouts.out)));
     data_.Poison(layouts.out);
     GuardedOutput& output = data_.Output(layouts.out);
