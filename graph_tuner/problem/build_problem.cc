@@ -355,10 +355,9 @@ class Builder {
     const NodeVariables& vars = built_.nodes[input.consumer];
     const Node& node = graph_.node(input.consumer);
     const double corrected = corrections_.CrossingScale(node.name);
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
-      if (input.slot == 0) read.conv = &conv->workload();
-      return corrected;
-    }
+    const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
+    if (conv && input.slot == 0) read.conv = &conv->workload();
+    if (!vars.records.empty()) return corrected;
     if (!vars.out_layouts[size_t(option)]) {
       read.conv = &FusionBehind(input.consumer)->pair.workload;
       return corrected;
@@ -381,7 +380,7 @@ class Builder {
   const Slices slices_;
   Crossings crossings_;
   std::vector<Fusion> fusions_;
-  // By node that is no conv and option that is not fused: how crossings are charged, relative to their price.
+  // By node without records and option that is not fused: how crossings are charged, relative to their price.
   std::vector<std::vector<double>> op_scales_;
   BuiltProblem built_;
 };

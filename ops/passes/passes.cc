@@ -13,6 +13,7 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/prelu.h"
 #include "ops/movement/concat.h"
+#include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
 #include "ops/quantize/quantize.h"
@@ -52,6 +53,7 @@ const std::vector<Pass>& Passes() {
       {"recognize_gates", RecognizeGates, IsAny<BinaryOp>},
       {"merge_gated_sums", MergeGatedSums, IsAny<BinaryOp>},
       {"fold_row_constants", FoldRowConstants, IsAny<GemmOp>},
+      {"split_dense", SplitDense, IsAny<GatherOp>},
       {"fold_scale_shift", FoldScaleShift, IsAny<ScaleShiftOp>},
       {"merge_scale_shifts", MergeScaleShifts, IsAny<ScaleShiftOp>},
       // Again: scales that cancelled out.

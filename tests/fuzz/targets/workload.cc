@@ -9,7 +9,12 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr std::string_view kWords[] = {"g",
+constexpr std::string_view kWords[] = {"m",
+                                       "n",
+                                       "k",
+                                       "ta1",
+                                       "tb1",
+                                       "g",
                                        "mb",
                                        "ic",
                                        "ih",
