@@ -85,7 +85,7 @@ BuiltOp BuildWithMatrix(const NodeSpec& spec) {
   return writer.Take();
 }
 
-// A Gemm of two activations, or of the columns of one.
+// A Gemm of two activations, of the columns of one, or of what is known.
 BuiltOp BuildProduct(const NodeSpec& spec, float beta, int64_t n) {
   MatMulParams params;
   if (spec.Int("transA", 0) != 0) params.a.perm = {1, 0};
@@ -102,7 +102,8 @@ BuiltOp BuildGemm(const NodeSpec& spec) {
   const float beta = spec.HasInput(2) ? spec.Float("beta", 1) : 0;
   const int64_t columns = ShapeOfRank(spec, 1, 2)[transposed ? 0 : 1];
   if (beta != 0 && !IsConstantRow(spec.inputs[2], columns)) return BuildWithMatrix(spec);
-  if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant) return BuildProduct(spec, beta, columns);
+  if (spec.Int("transA", 0) != 0 || !spec.inputs[1].constant || spec.inputs[0].constant)
+    return BuildProduct(spec, beta, columns);
   const float alpha = spec.Float("alpha", 1);
   const std::shared_ptr<const Tensor> weights = ImportWeights(spec, alpha, transposed);
   const int64_t k = weights->shape()[1], n = weights->shape()[0];

@@ -18,9 +18,10 @@ class Tail {
   virtual const std::vector<std::string>& outputs() const = 0;
   // How many nodes the tail consists of, for reports.
   virtual size_t nodes() const = 0;
-  // The model's outputs in their true sizes, from those of the graph, in its order, in plain layout. Each op
-  // through its reference. Throws Error(kBadModel) naming the node where values do not fit. Thread-safe.
-  virtual std::vector<Tensor> Run(std::span<const Tensor* const> values) const = 0;
+  // The model's outputs in their true sizes, from those of the graph, in its order, in plain layout. Ops run
+  // by their kernels with that many threads, those that have none (all of them, with 0 threads) through their
+  // references. Throws Error(kBadModel) naming the node where values do not fit. Thread-safe.
+  virtual std::vector<Tensor> Run(std::span<const Tensor* const> values, int threads) const = 0;
 };
 
 }  // namespace tilesmith

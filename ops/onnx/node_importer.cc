@@ -8,6 +8,7 @@
 #include "layouts/base/visible.h"
 #include "ops/base/input.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/run_once.h"
 #include "ops/movement/view.h"
 #include "ops/onnx/node_spec.h"
 #include "ops/onnx/node_tail.h"
@@ -263,7 +264,9 @@ NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Ten
   CheckShape(shape, graph_.limits());
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
   Value value;
-  value.info.constant = std::make_shared<const Tensor>(op.Reference(constants));
+  const bool by_kernel = options_.threads > 0 && op.HasFastKernel() && op.KernelTakes(types);
+  value.info.constant = std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, options_.threads)
+                                                                 : op.Reference(constants));
   value.info.shape = value.info.constant->shape();
   value.info.type = value.info.constant->type();
   return value;

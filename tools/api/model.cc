@@ -185,7 +185,7 @@ class SizedRun {
       std::vector<Tensor> plain;
       plain.reserve(values_.size());
       for (const Tensor& value : values_) plain.push_back(InLayout(value, Layout::Nchw(value.type())));
-      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain));
+      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain), size_->network->device->threads());
     }
     const std::vector<Tensor>& tensors = size_->tail ? late_ : values_;
     for (size_t i = 0; i < results_.size(); ++i) Describe(tensors[i], results_[i]);

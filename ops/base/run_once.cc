@@ -1,0 +1,28 @@
+#include "ops/base/run_once.h"
+
+#include <memory>
+#include <vector>
+
+#include "layouts/base/thread_team.h"
+
+namespace tilesmith {
+
+Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, int threads) {
+  static const Target cpu = DetectCpu();
+  KernelRequest request{.inputs = {}, .output = {}, .layout = Layout::Nchw(), .cpu = cpu};
+  std::vector<InputView> views;
+  for (const Tensor* input : inputs) {
+    request.inputs.push_back(input->shape());
+    request.input_types.push_back(input->type());
+    views.push_back(input->input_view());
+  }
+  request.output = op.InferShape(request.inputs);
+  request.layout = Layout::Nchw(op.OutputType(request.input_types));
+  Tensor output(request.output, request.layout);
+  const auto kernel = MakeOpKernel(op, request);
+  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(threads)));
+  RunKernel(*kernel, {views, output.output_view(), scratch.data()}, threads);
+  return output;
+}
+
+}  // namespace tilesmith
