@@ -1,7 +1,9 @@
 // The lists of templates, best first. A new one is a line here.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "layouts/base/error.h"
 #include "templates/cuda_gather/template.h"
@@ -11,6 +13,7 @@
 #include "templates/depthwise/template.h"
 #include "templates/depthwise_pair/template.h"
 #include "templates/direct/template.h"
+#include "templates/direct_int8/template.h"
 #include "templates/few_outputs/template.h"
 #include "templates/grouped/template.h"
 #include "templates/grouped_winograd/template.h"
@@ -20,6 +23,25 @@
 #include "templates/winograd/template.h"
 
 namespace tilesmith {
+namespace {
+
+std::vector<const ConvTemplate*> ForTarget(std::span<const ConvTemplate* const> templates,
+                                           const Target& target) {
+  std::vector<const ConvTemplate*> fitting;
+  std::ranges::copy_if(templates, std::back_inserter(fitting), [&](const ConvTemplate* candidate) {
+    return candidate->DeviceKind() == target.device;
+  });
+  return fitting;
+}
+
+std::vector<const ConvTemplate*> OfAllLists() {
+  std::vector<const ConvTemplate*> all = AllConvTemplates();
+  for (const auto& list : {Bf16ConvTemplates(), Int8ConvTemplates()})
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+}  // namespace
 
 std::span<const ConvTemplate* const> ConvTemplates() {
   static const std::array templates = {
@@ -47,19 +69,21 @@ std::span<const ConvTemplate* const> Bf16ConvTemplates() {
   return templates;
 }
 
+std::span<const ConvTemplate* const> Int8ConvTemplates() {
+  static const std::array templates = {&DirectInt8Template()};
+  return templates;
+}
+
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target) {
-  std::vector<const ConvTemplate*> fitting;
-  for (const ConvTemplate* candidate : AllConvTemplates()) {
-    if (candidate->DeviceKind() == target.device) fitting.push_back(candidate);
-  }
-  return fitting;
+  return ForTarget(AllConvTemplates(), target);
+}
+
+std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const ConvWorkload& workload) {
+  return workload.bytes ? ForTarget(Int8ConvTemplates(), target) : ConvTemplatesFor(target);
 }
 
 const ConvTemplate* KnownConvTemplate(std::string_view name) {
-  for (const ConvTemplate* candidate : AllConvTemplates()) {
-    if (candidate->Name() == name) return candidate;
-  }
-  for (const ConvTemplate* candidate : Bf16ConvTemplates()) {
+  for (const ConvTemplate* candidate : OfAllLists()) {
     if (candidate->Name() == name) return candidate;
   }
   if (CudnnTemplate().Name() == name) return &CudnnTemplate();
@@ -69,8 +93,7 @@ const ConvTemplate* KnownConvTemplate(std::string_view name) {
 const ConvTemplate& FindConvTemplate(std::string_view name) {
   if (const ConvTemplate* known = KnownConvTemplate(name)) return *known;
   std::vector<std::string_view> known;
-  for (const ConvTemplate* candidate : AllConvTemplates()) known.push_back(candidate->Name());
-  for (const ConvTemplate* candidate : Bf16ConvTemplates()) known.push_back(candidate->Name());
+  for (const ConvTemplate* candidate : OfAllLists()) known.push_back(candidate->Name());
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
 }

@@ -46,6 +46,7 @@ std::vector<std::string> PrecisionNames() {
 }
 
 bool IsNarrow(const Record& record) {
+  if (record.workload.bytes) return false;
   const auto is_narrow = [](const Layout& layout) { return layout.type() != DataType::kF32; };
   if (is_narrow(record.layouts.in) || is_narrow(record.layouts.out)) return true;
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);

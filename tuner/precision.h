@@ -23,7 +23,7 @@ Precision ParsePrecision(std::string_view text);
 // All that is parsed, for the choices of an option.
 std::vector<std::string> PrecisionNames();
 
-// Whether the record computes or stores anything in another type than f32.
+// Whether the record computes or stores anything of a conv of floats in another type than f32.
 bool IsNarrow(const Record& record);
 // The records, of any workloads, that may be used; kBf16: a workload keeps its f32 records where it has no
 // others that worked.

@@ -14,7 +14,7 @@ std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, c
   std::vector<const ConvTemplate*> supported;
   const std::span<const ConvTemplate* const> bf16 = Bf16ConvTemplates();
   for (const ConvTemplate* conv_template : factors == DataType::kF32
-                                               ? ConvTemplatesFor(cpu)
+                                               ? ConvTemplatesFor(cpu, workload)
                                                : std::vector<const ConvTemplate*>(bf16.begin(), bf16.end())) {
     if (conv_template->DeviceKind() != cpu.device) continue;
     if (std::find(forbidden.begin(), forbidden.end(), conv_template->Name()) != forbidden.end()) continue;

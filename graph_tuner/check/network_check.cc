@@ -198,9 +198,10 @@ class Walk {
     inputs.reserve(step.inputs.size());
     for (const StepTensor& input : step.inputs) inputs.push_back(&values_[input.node].value());
     const Op& op = *graph_.node(step.node).op;
-    if (schedule.conv_template == nullptr)
+    const auto* floats = dynamic_cast<const ConvOp*>(&op);
+    if (schedule.conv_template == nullptr || floats == nullptr)
       return OpRoundingBound(op, inputs, value.exact, schedule.out.type());
-    ConvStep conv{.schedule = schedule, .conv = dynamic_cast<const ConvOp&>(op), .output = &value.exact};
+    ConvStep conv{.schedule = schedule, .conv = *floats, .output = &value.exact};
     if (schedule.first) {
       conv.first = graph_.node(*schedule.first).op.get();
       conv.middle = &values_[*schedule.first].value();

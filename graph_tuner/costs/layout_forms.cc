@@ -1,5 +1,7 @@
 #include "graph_tuner/costs/layout_forms.h"
 
+#include "ops/base/quantization.h"
+
 namespace tilesmith {
 
 Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
@@ -12,6 +14,10 @@ Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
 
 bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {
   return a == b || (shape.size() <= 4 && SameMemory(shape, a, b));
+}
+
+bool HasOrder(const Shape& shape, const Layout& have, const Layout& order) {
+  return SameForm(shape, have, IsByte(have.type()) ? order.WithType(have.type()) : order);
 }
 
 LayoutPair ConversionOf(const Shape& shape, const Layout& from, const Layout& to) {

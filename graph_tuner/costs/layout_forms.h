@@ -12,6 +12,8 @@ Layout CanonicalLayout(const Shape& shape, const Layout& layout);
 
 // Whether two layouts are one and the same for this tensor; any rank.
 bool SameForm(const Shape& shape, const Layout& a, const Layout& b);
+// Whether a tensor in `have` is as it would be in a network all in `order`: bytes have their own type in it.
+bool HasOrder(const Shape& shape, const Layout& have, const Layout& order);
 
 // What a conversion of a tensor is known by: canonical layouts, `in` and `out` the same when a copy is
 // enough.

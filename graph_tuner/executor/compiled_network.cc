@@ -12,6 +12,7 @@
 #include "graph_tuner/plan/planned_conversions.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
+#include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith {
 namespace {
@@ -35,7 +36,9 @@ std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::N
 }
 
 // The weights of a conv and of what is fused in front of it, which may be nothing.
-ConvWeights WeightsOf(const ConvOp& conv, const Op* first) {
+ConvWeights WeightsOf(const Op& op, const Op* first) {
+  if (const auto* quantized = dynamic_cast<const QuantizedConvOp*>(&op)) return {.quantized = quantized};
+  const auto& conv = dynamic_cast<const ConvOp&>(op);
   const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
     return tensor == nullptr ? nullptr : tensor->floats();
   };
@@ -106,9 +109,8 @@ class Compiler {
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
-    std::unique_ptr<ConvKernel> kernel =
-        device_.BuildConv(*schedule.conv_template, schedule.workload, schedule.config,
-                          WeightsOf(dynamic_cast<const ConvOp&>(*conv), first.get()));
+    std::unique_ptr<ConvKernel> kernel = device_.BuildConv(*schedule.conv_template, schedule.workload,
+                                                           schedule.config, WeightsOf(*conv, first.get()));
     network_.convs.push_back({node.name, kernel.get()});
     return kernel;
   }

@@ -123,7 +123,8 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     schedule.split = found->second->split;
     if (!found->second->fused_into.empty()) {
       schedule.fused_away = true;
-    } else if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+    } else if (const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
+               conv && (found->second->record || !conv->workload().runs_as_op())) {
       const auto pair = fused.find(id);
       schedule.workload = pair != fused.end() ? pair->second.workload : conv->workload();
       if (pair != fused.end()) schedule.first = pair->second.first;

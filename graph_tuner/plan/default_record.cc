@@ -21,7 +21,7 @@ std::optional<Record> RecordOfStyle(const ConvWorkload& workload, const Target& 
   constexpr double kWorthwhile = 1.15;
   Record record;
   std::optional<double> fewest;
-  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu)) {
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload)) {
     const bool is_first = record.template_name.empty();
     if ((!is_first && !fewest) || !conv_template->Supports(workload, cpu).ok) continue;
     std::optional<Config> config = DefaultOfStyle(*conv_template, workload, cpu, style);

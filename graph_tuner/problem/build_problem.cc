@@ -73,8 +73,7 @@ class Builder {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (IsConstant(graph_, id)) continue;
       const std::optional<ConvWorkload> task = TaskOf(graph_, id);
-      // Products without records are ops like others.
-      if (task && (!task->product || candidates_.contains(WorkloadToString(*task))))
+      if (task && (!task->runs_as_op() || candidates_.contains(WorkloadToString(*task))))
         AddTask(id, *task);
       else
         AddTolerant(id);
@@ -355,8 +354,8 @@ class Builder {
     const NodeVariables& vars = built_.nodes[input.consumer];
     const Node& node = graph_.node(input.consumer);
     const double corrected = corrections_.CrossingScale(node.name);
-    const auto* conv = dynamic_cast<const ConvOp*>(node.op.get());
-    if (conv && input.slot == 0) read.conv = &conv->workload();
+    const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
+    if (conv && input.slot == 0 && !vars.records.empty()) read.conv = &conv->workload();
     if (!vars.records.empty()) return corrected;
     if (!vars.out_layouts[size_t(option)]) {
       read.conv = &FusionBehind(input.consumer)->pair.workload;

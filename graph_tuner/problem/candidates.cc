@@ -71,7 +71,7 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
   for (const FusablePair& pair : FusablePairs(graph)) forget_empty(pair.workload);
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     const std::optional<ConvWorkload> task = TaskOf(graph, id);
-    if (task && task->product) forget_empty(*task);
+    if (task && task->runs_as_op()) forget_empty(*task);
   }
   return candidates;
 }

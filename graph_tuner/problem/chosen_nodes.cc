@@ -2,6 +2,7 @@
 
 #include "graph_tuner/problem/build_problem.h"
 #include "layouts/base/check.h"
+#include "ops/base/quantization.h"
 
 namespace tilesmith {
 
@@ -16,10 +17,14 @@ TolerantLayouts LayoutsOf(const Graph& graph, const Candidates& candidates) {
     if (std::find(layouts.all.begin(), layouts.all.end(), layout) == layouts.all.end())
       layouts.all.push_back(layout);
   };
+  // Tensors of bytes have their own type in every layout (TensorLayout).
+  const auto order = [](const Layout& layout) {
+    return IsByte(layout.type()) ? layout.WithType(DataType::kF32) : layout;
+  };
   for (const auto& [workload, records] : candidates) {
     for (const Record& record : records) {
-      add(record.layouts.in);
-      add(record.layouts.out);
+      add(order(record.layouts.in));
+      add(order(record.layouts.out));
     }
   }
   for (Graph::NodeId id = 0; id < graph.size(); ++id)

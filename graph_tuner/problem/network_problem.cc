@@ -30,8 +30,8 @@ Candidates AcceptedCandidates(const Graph& graph, const std::vector<Record>& rec
 
 // The candidates a uniform schedule may use.
 std::vector<Record> Uniform(const std::vector<Record>& records, const Layout& layout) {
-  auto reads = [&](const Record& r) { return SameForm(r.workload.input_shape(), r.layouts.in, layout); };
-  auto writes = [&](const Record& r) { return SameForm(r.workload.output_shape(), r.layouts.out, layout); };
+  auto reads = [&](const Record& r) { return HasOrder(r.workload.input_shape(), r.layouts.in, layout); };
+  auto writes = [&](const Record& r) { return HasOrder(r.workload.output_shape(), r.layouts.out, layout); };
   std::vector<Record> both, writing;
   for (const Record& record : records) {
     if (!writes(record)) continue;

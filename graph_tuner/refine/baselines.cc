@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kUniformLayouts[] = {"NCHW8c", "NCHW16c", "NCHW32c", "NHWC", "NCHW"};
 
 bool Writes(const Record& record, const Layout& layout) {
-  return SameForm(record.workload.output_shape(), record.layouts.out, layout);
+  return HasOrder(record.workload.output_shape(), record.layouts.out, layout);
 }
 
 // Whether any usable record, or a default that stands in for one, does.

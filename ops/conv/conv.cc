@@ -67,9 +67,12 @@ BuiltOp BuildConv(const NodeSpec& spec) {
 
 ConvOp::ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
                std::shared_ptr<const Tensor> bias, StoredWeights stored)
-    : workload_(workload), weights_(std::move(weights)), bias_(std::move(bias)), stored_(std::move(stored)) {
+    : ConvolutionOp(workload),
+      weights_(std::move(weights)),
+      bias_(std::move(bias)),
+      stored_(std::move(stored)) {
   ValidateWorkload(workload_);
-  TILESMITH_CHECK(!workload_.fused(), "{}", WorkloadToString(workload_));
+  TILESMITH_CHECK(!workload_.fused() && !workload_.bytes, "{}", WorkloadToString(workload_));
   TILESMITH_CHECK(weights_ && weights_->size() == ElementCount(workload_.weights_shape()));
   TILESMITH_CHECK((bias_ != nullptr) == workload_.post.bias && (!bias_ || bias_->size() == workload_.oc));
 }

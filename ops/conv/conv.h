@@ -8,7 +8,7 @@
 
 #include "ops/base/op_registry.h"
 #include "ops/conv/conv_tensors.h"
-#include "ops/conv/workload.h"
+#include "ops/conv/convolution.h"
 
 namespace tilesmith {
 
@@ -17,7 +17,7 @@ struct StoredWeights {
   std::shared_ptr<const QuantizedTensor> weights, bias;
 };
 
-class ConvOp : public Op {
+class ConvOp : public ConvolutionOp {
  public:
   // weights: OIHW, the elements of workload.weights_shape(); bias: oc floats, or null exactly when
   // !workload.post.bias. Precondition: !workload.fused(). What is in front of a conv in a network is a node
@@ -25,7 +25,6 @@ class ConvOp : public Op {
   ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
          std::shared_ptr<const Tensor> bias, StoredWeights stored = {});
 
-  const ConvWorkload& workload() const { return workload_; }
   const std::shared_ptr<const Tensor>& weights() const { return weights_; }
   const std::shared_ptr<const Tensor>& bias() const { return bias_; }
   const StoredWeights& stored() const { return stored_; }
@@ -37,7 +36,6 @@ class ConvOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
 
  private:
-  ConvWorkload workload_;
   std::shared_ptr<const Tensor> weights_;
   std::shared_ptr<const Tensor> bias_;
   StoredWeights stored_;

@@ -61,8 +61,9 @@ class Parser {
   Parser(std::string_view text, size_t begin) : text_(text), at_(begin) {}
 
   ConvWorkload ParseConv() {
-    while (at_ < text_.size() && text_[at_] != '+') ParseField();
-    while (at_ < text_.size()) ParsePostOp();
+    while (at_ < text_.size() && text_[at_] != '+' && text_[at_] != ':') ParseField();
+    while (at_ < text_.size() && text_[at_] == '+') ParsePostOp();
+    if (at_ < text_.size()) ParseTypes();
     for (const std::string_view name : {"ic", "ih", "oc", "kh"}) {
       if (!seen_[FieldIndex(name)] && !seen_[TwinOf(FieldIndex(name))]) {
         at_ = text_.size();
@@ -190,8 +191,29 @@ class Parser {
     at_ = end + 1;
   }
 
+  void ParseTypes() {
+    const auto next = [&](std::string_view what, bool may_be_real) {
+      const size_t begin = std::min(at_ + 1, text_.size());
+      const size_t end = std::min(text_.find(':', begin), text_.size());
+      const std::string_view name = text_.substr(begin, end - begin);
+      for (const DataType type : {DataType::kU8, DataType::kI8, DataType::kF32}) {
+        if (name != DataTypeName(type) || (type == DataType::kF32 && !may_be_real)) continue;
+        at_ = end;
+        return type;
+      }
+      Fail(fmt::format("the {} are of type \"{}\" (allowed: u8, i8{})", what, name,
+                       may_be_real ? ", f32" : ""));
+    };
+    ByteTypes types;
+    types.in = next("inputs", false);
+    types.weights = next("weights", false);
+    types.out = next("outputs", true);
+    if (at_ < text_.size()) Fail("more than three types");
+    workload_.bytes = types;
+  }
+
   void ParsePostOp() {
-    const std::string_view name = text_.substr(at_ + 1, text_.find('+', at_ + 1) - at_ - 1);
+    const std::string_view name = PostOpAt(at_ + 1);
     PostOps& post = workload_.post;
     if (name == "bias" || name == "sum") {
       bool& flag = name == "bias" ? post.bias : post.sum;
@@ -207,6 +229,18 @@ class Parser {
       }
     }
     at_ += 1 + name.size();
+  }
+
+  // Up to the next one or the types.
+  std::string_view PostOpAt(size_t begin) const {
+    size_t end = begin;
+    while (end < text_.size() && text_[end] != '+' && !(text_[end] == ':' && TypesBegin(end))) ++end;
+    return text_.substr(begin, end - begin);
+  }
+  // Parameters of an activation stand behind a colon too, but they are numbers.
+  bool TypesBegin(size_t colon) const {
+    const std::string_view rest = text_.substr(colon + 1);
+    return rest.starts_with(DataTypeName(DataType::kU8)) || rest.starts_with(DataTypeName(DataType::kI8));
   }
 
   Activation ParseInputActivation(std::string_view name) const {
@@ -280,6 +314,13 @@ bool AreInputOps(std::string_view text) {
   return end == std::string_view::npos || text[end] == '+' || text[end] == ':';
 }
 
+void ValidateBytes(const ConvWorkload& w) {
+  if (w.post.activation.kind != ActivationKind::kNone)
+    Invalid(w, "activations of bytes are limits, of which a workload says nothing");
+  if (w.fused()) Invalid(w, "nothing can be fused in front of a conv of bytes");
+  if (w.post.sum && w.bytes->out == DataType::kF32) Invalid(w, "a residual is added to bytes only");
+}
+
 void ValidateFused(const ConvWorkload& w) {
   if (w.product && w.fused()) Invalid(w, "nothing can be fused in front of a product");
   if (!w.pre.activation.fusable()) {
@@ -292,6 +333,7 @@ void ValidateFused(const ConvWorkload& w) {
   }
   if (first.product) Invalid(w, "a product cannot be fused in front of a conv");
   ValidateWorkload(first);
+  if (first.bytes) Invalid(w, "a conv of bytes cannot be fused in front of another");
   if (first.post.sum) Invalid(w, "the first of two fused convs cannot add a residual");
   if (first.output_shape() != w.main_input_shape()) {
     Invalid(w, fmt::format("the first conv gives {}, the second reads {}",
@@ -346,6 +388,10 @@ std::string WorkloadToString(const ConvWorkload& w) {
   if (w.post.bias) text += "+bias";
   if (w.post.sum) text += "+sum";
   if (w.post.activation.kind != ActivationKind::kNone) text += "+" + ActivationToString(w.post.activation);
+  if (w.bytes) {
+    const auto& [in, weights, out] = *w.bytes;
+    text += fmt::format(":{}:{}:{}", DataTypeName(in), DataTypeName(weights), DataTypeName(out));
+  }
   return text;
 }
 
@@ -393,6 +439,7 @@ void ValidateWorkload(const ConvWorkload& w) {
   if (!w.post.activation.fusable()) {
     Invalid(w, fmt::format("{} cannot be fused into a conv", ActivationToString(w.post.activation)));
   }
+  if (w.bytes) ValidateBytes(w);
   ValidateFused(w);
 }
 

@@ -8,6 +8,11 @@
 // the output fit. dh = 0 means no dilation. After `+`: bias, sum (a residual input is added), and at most one
 // activation (activation.h). Order of computation: conv, bias, sum, activation.
 //
+// A convolution of bytes says their types after a colon, input, weights and output:
+// `mb1ic64ih56oc64oh56kh3ph1+bias:u8:i8:u8`. Input u8 or i8; output the same or f32. Weights are i8 where,
+// their zero point subtracted, they are from -128 to 127, and u8 where they reach farther; the residual has
+// the output's type. Scales, zero points and limits are no part of it (ops/quantize/quantized_conv.h).
+//
 // A fused workload computes something in front of the conv as well, written before a `>`: another conv whose
 // output is this conv's input, `g32mb1ic32ih56oc32kh3ph1+relu>mb1ic32ih56oc64kh1+bias`, or input ops, a scale
 // and shift per channel and an activation: `scale_shift+relu>mb1ic64ih56oc64kh1`. The fields of a
@@ -46,6 +51,11 @@ struct InputOps {
   bool operator==(const InputOps&) const = default;
 };
 
+struct ByteTypes {
+  DataType in = DataType::kU8, weights = DataType::kI8, out = DataType::kU8;
+  bool operator==(const ByteTypes&) const = default;
+};
+
 // Whether the sides of a product are stored the other way round, the terms of a left side's row apart and
 // those of a right side's column adjacent.
 struct ProductForm {
@@ -65,12 +75,15 @@ struct ConvWorkload {
   PostOps post;
   InputOps pre;                      // at most one of pre and before is there
   std::vector<ConvWorkload> before;  // none, or one plain conv without sum that gives main_input_shape()
+  std::optional<ByteTypes> bytes;    // of a quantised one, which has nothing in front and no activation
   // There: mb products of oh x ic and ic x oc matrices, g, sizes of kernels and ow are 1, no post-ops.
   std::optional<ProductForm> product;
 
   bool operator==(const ConvWorkload&) const = default;
 
   bool fused() const { return pre.any() || !before.empty(); }
+  // Whether a network computes it without a template, too, as it does other ops.
+  bool runs_as_op() const { return bytes || product; }
   // The main conv without what is fused in front of it.
   ConvWorkload main_conv() const {
     ConvWorkload main = *this;
@@ -86,6 +99,8 @@ struct ConvWorkload {
     return product ? MatrixShape(oh, ic, product->left_transposed) : Shape{mb, ic, ih, iw};
   }
   Shape output_shape() const { return product ? Shape{mb, 1, oh, oc} : Shape{mb, oc, oh, ow}; }
+  DataType input_type() const { return bytes ? bytes->in : DataType::kF32; }
+  DataType output_type() const { return bytes ? bytes->out : DataType::kF32; }
   // OIHW, of the main conv; of a product its right side, the second input.
   Shape weights_shape() const {
     return product ? MatrixShape(ic, oc, product->right_transposed) : Shape{oc, ic / g, kh, kw};
@@ -115,7 +130,7 @@ ConvWorkload ProductWorkload(const ProductDims& sizes, const ProductForm& form);
 
 // The canonical form: fields in the order g mb ic ih iw oc oh ow kh kw sh sw ph pw dh dw; g and mb only when
 // not 1 and 1 (mb always printed), width twins only when they differ from the height, strides, pads and
-// dilation only when not default, oh (ow) always; scale_shift before the activation of input ops.
+// dilation only when not default, oh (ow) always; scale_shift before the activation of input ops; types last.
 std::string WorkloadToString(const ConvWorkload& workload);
 // Throws Error(kUsage) naming the text, the position and what was expected. The result satisfies Validate.
 ConvWorkload ParseWorkload(std::string_view text);

@@ -1,7 +1,7 @@
 #include "ops/dense/product_task.h"
 
 #include "layouts/base/error.h"
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
 
 namespace tilesmith {
 namespace {
@@ -31,7 +31,7 @@ std::optional<ConvWorkload> ProductOf(const MatMulOp& op, std::span<const Shape>
 
 std::optional<ConvWorkload> TaskOf(const Graph& graph, Graph::NodeId id) {
   const Op* const op = graph.node(id).op.get();
-  if (const auto* conv = dynamic_cast<const ConvOp*>(op)) return conv->workload();
+  if (const auto* conv = dynamic_cast<const ConvolutionOp*>(op)) return conv->workload();
   if (const auto* product = dynamic_cast<const MatMulOp*>(op))
     return ProductOf(*product, graph.InputShapes(id));
   return std::nullopt;

@@ -1,5 +1,5 @@
-// Which nodes of a network are tasks: convs, dense layers among them (LowerDense), and products of matrices
-// that the network computes both of.
+// Which nodes of a network are tasks: convs, of bytes too, dense layers among them (LowerDense), and products
+// of matrices that the network computes both of.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
@@ -31,7 +32,8 @@ void NeedBytes(const Quantization& output, const StoredRange& limits) {
 }  // namespace
 
 QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params)
-    : workload_(workload), params_(std::move(params)) {
+    : ConvolutionOp(workload), params_(std::move(params)) {
+  workload_.bytes.reset();
   ValidateWorkload(workload_);
   const auto& [input, weights, bias, output, limits, sum] = params_;
   const bool real = output.type == DataType::kF32;
@@ -50,6 +52,7 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
                     sum->output.type == output.type);
   }
+  workload_.bytes = TypesOf();
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
     const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
@@ -60,6 +63,12 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
   NeedSumsOf32Bits();
+}
+
+ByteTypes QuantizedConvOp::TypesOf() const {
+  const bool signed_bytes =
+      std::ranges::all_of(CenteredWeights(), [](int16_t weight) { return weight >= -128 && weight <= 127; });
+  return {params_.input.type, signed_bytes ? DataType::kI8 : DataType::kU8, output().type};
 }
 
 void QuantizedConvOp::NeedSumsOf32Bits() const {
@@ -86,14 +95,8 @@ std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
   return weights;
 }
 
-bool QuantizedConvOp::WeightsAreBytes() const {
-  return std::ranges::all_of(CenteredWeights(),
-                             [](int16_t weight) { return weight >= -128 && weight <= 127; });
-}
-
 std::string QuantizedConvOp::Signature() const {
-  return fmt::format("{} {}{}{}{}", Type(), WorkloadToString(workload_), Describe(params_.input),
-                     Describe(params_.weights.quantization), fmt::format(" {}", DataTypeName(output().type)));
+  return fmt::format("{} {}", Type(), WorkloadToString(workload_));
 }
 
 Shape QuantizedConvOp::InferShape(std::span<const Shape> inputs) const {
@@ -115,12 +118,12 @@ DataType QuantizedConvOp::OutputType(std::span<const DataType> inputs) const {
   return output().type;
 }
 
-std::vector<int32_t> QuantizedConvOp::Sums(const Tensor& input) const {
+std::vector<int32_t> QuantizedConvOp::SumsAt(const Tensor& input, std::span<const int64_t> elements) const {
   const ConvWorkload& w = workload_;
   const std::vector<int16_t> x = ElementsAs<int16_t>(input), weights = CenteredWeights();
   const int64_t zero = params_.input.zero_points[0], channels = w.ic / w.g;
   std::vector<int32_t> sums;
-  for (int64_t i = 0; i < ElementCount(w.output_shape()); ++i) {
+  for (const int64_t i : elements) {
     const int64_t ox = i % w.ow, oy = i / w.ow % w.oh, o = i / (w.ow * w.oh) % w.oc,
                   n = i / (w.ow * w.oh * w.oc);
     const int64_t first_channel = n * w.ic + o / (w.oc / w.g) * channels;
@@ -137,12 +140,14 @@ std::vector<int32_t> QuantizedConvOp::Sums(const Tensor& input) const {
   return sums;
 }
 
-Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
-  const std::vector<int32_t> sums = Sums(*inputs[0]);
-  Tensor out(workload_.output_shape(), Layout::Nchw(params_.output.type));
+Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
+                                    std::span<const int64_t> elements) const {
+  const std::vector<int32_t> sums = SumsAt(*inputs[0], elements);
+  const Shape shape = {std::ssize(elements)};
+  Tensor out(shape, Layout::Nchw(params_.output.type));
   const int64_t pixels = workload_.oh * workload_.ow;
   const auto real = [&](int64_t i) {
-    return static_cast<float>(sums[i]) * multipliers_[i / pixels % workload_.oc];
+    return static_cast<float>(sums[i]) * multipliers_[elements[i] / pixels % workload_.oc];
   };
   if (out.type() == DataType::kF32) {
     for (int64_t i = 0; i < out.size(); ++i) out.floats()[i] = real(i);
@@ -159,8 +164,18 @@ Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
   if (!params_.sum) return out;
   const auto& [residual, output, sum_limits] = *params_.sum;
   const QuantizedBinaryOp add({BinaryKind::kAdd, params_.output, residual, output, sum_limits});
-  const Tensor* terms[] = {&out, inputs[1]};
+  Tensor addend(shape, Layout::Nchw(residual.type));
+  GatherElements(*inputs[1], addend, [&](int64_t i) { return elements[i]; });
+  const Tensor* terms[] = {&out, &addend};
   return add.Reference(terms);
+}
+
+Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
+  std::vector<int64_t> all(static_cast<size_t>(ElementCount(workload_.output_shape())));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  Tensor out(workload_.output_shape(), Layout::Nchw(output().type));
+  CopyElements(ReferenceAt(inputs, all), 0, out, 0, out.size());
+  return out;
 }
 
 double QuantizedConvOp::Flops(std::span<const Shape>) const { return workload_.flops(); }
@@ -171,7 +186,7 @@ bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const
 
 std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
   if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
-  return MakeQuantizedConvKernel(request, *this);
+  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu});
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {

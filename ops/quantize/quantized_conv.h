@@ -16,7 +16,7 @@
 
 #include "ops/base/op.h"
 #include "ops/base/quantization.h"
-#include "ops/conv/workload.h"
+#include "ops/conv/convolution.h"
 
 namespace tilesmith {
 
@@ -35,19 +35,19 @@ struct QuantizedConvParams {
   std::optional<QuantizedResidual> sum = {};  // exactly when workload.post.sum; not of reals
 };
 
-class QuantizedConvOp : public Op {
+class QuantizedConvOp : public ConvolutionOp {
  public:
   // Throws Error(kBadModel) when a sum might not fit 32 bits, whatever the input, or a multiplier is not
-  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there.
+  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there; they say
+  // what its types are, workload.bytes is not looked at.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
-  const ConvWorkload& workload() const { return workload_; }
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;
-  // Whether those are all within [-128, 127].
-  bool WeightsAreBytes() const;
+  // Some elements of what Reference gives, by their numbers in it, one after the other.
+  Tensor ReferenceAt(std::span<const Tensor* const> inputs, std::span<const int64_t> elements) const;
 
   std::string_view Type() const override { return "QuantizedConv"; }
   // Scales, zero points and limits are left out, like weights.
@@ -65,11 +65,11 @@ class QuantizedConvOp : public Op {
   bool HasFastKernel() const override { return true; }
 
  private:
+  ByteTypes TypesOf() const;
   void NeedSumsOf32Bits() const;
-  std::vector<int32_t> Sums(const Tensor& input) const;
+  std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 
-  ConvWorkload workload_;
   QuantizedConvParams params_;
   std::vector<float> multipliers_;
 };

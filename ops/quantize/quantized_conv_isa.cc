@@ -21,11 +21,14 @@ using Number = int16_t;
 constexpr int kWordBytes = 4;
 constexpr int kWordNumbers = kWordBytes / sizeof(Number);
 
-// The sums that stay in registers: two vectors of channels by as many pixels as leave room for the vectors of
-// weights and one word of the input.
+// The sums that stay in registers: two vectors of channels by some pixels.
 constexpr int kVectors = 2;
 constexpr int kLanes = kVectors * kWidth;
 constexpr int kTilePixels = kWordNumbers == 4 ? 12 : kWidth == 16 ? 8 : kWidth == 8 ? 6 : 4;
+static_assert(kTilePixels == QuantizedConvTilePixels(kWidth == 16  ? Isa::kAvx512
+                                                     : kWidth == 8 ? Isa::kAvx2
+                                                                   : Isa::kPortable,
+                                                     kWordNumbers == 4));
 
 inline Sums LoadWords(const std::byte* from) { return *reinterpret_cast<const UnalignedSums*>(from); }
 inline Sums LoadSums(const int32_t* from) { return *reinterpret_cast<const UnalignedSums*>(from); }
@@ -261,7 +264,12 @@ inline void LastTile(const QuantizedPixels& p, int64_t first, int64_t pixels) {
 template <int kUsed, bool kShared>
 inline void Convolve(const QuantizedPixels& p) {
   int64_t first = 0;
-  for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kUsed, kShared>(p, first);
+  if (p.tile_pixels == kTilePixels) {
+    for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kUsed, kShared>(p, first);
+  } else {
+    for (; first + p.tile_pixels <= p.count; first += p.tile_pixels)
+      LastTile<kTilePixels, kUsed, kShared>(p, first, p.tile_pixels);
+  }
   if (first < p.count) LastTile<kTilePixels, kUsed, kShared>(p, first, p.count - first);
 }
 

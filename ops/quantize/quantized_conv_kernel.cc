@@ -13,57 +13,59 @@ namespace {
 
 constexpr double kMaxWindowBytes = 64 << 20;
 
-class QuantizedConvKernel : public Kernel {
+class QuantizedConvKernel : public PackedKernel {
  public:
-  QuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op)
-      : QuantizedConvKernel(request, op, op.CenteredWeights()) {}
-  TaskGrid Grid(int) const override { return plan_.Grid(); }
-  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
-  int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
-
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
-    std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
-    const std::byte* widened = scratch;
-    int64_t held = -1;  // the group of a tile of an image that is in the scratch
-    for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t part = task / plan_.blocks;
-      const Tile tile = TileOf(part);
-      const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
-      if (as_it_is_) {
-        widened = reinterpret_cast<const std::byte*>(in) + tile.x * plan_.pitch;
-      } else if (part != held) {
-        Widen(in, tile, scratch);
-      }
-      held = part;
-      Convolve(args, widened, tile, task % plan_.blocks);
-    }
-  }
-
- private:
-  // `weights` are centered.
-  QuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op,
-                      const std::vector<int16_t>& weights)
-      : cpu_(CpuFor(request.cpu, op)),
-        plan_(op.workload(), QuantizedConvLanes(cpu_.isa), cpu_.vnni ? 1 : 2, cpu_.cores),
-        in_(request.inputs[0], request.layout),
-        out_(request.output, request.layout),
+  QuantizedConvKernel(const QuantizedConvOp& op, const QuantizedConvRequest& request)
+      : cpu_(CpuFor(request.cpu, op.workload())),
+        plan_(op.workload(), request.cpu, request.cut),
+        in_(op.workload().input_shape(), request.in),
+        out_(op.workload().output_shape(), request.out),
         reals_(op.params().output.type == DataType::kF32),
         sum_(op.params().sum.has_value()),
-        rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1,
-              TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
-        as_it_is_(plan_.single_pixels() && plan_.number_bytes == 1 && rows_.flip() == 0 && !in_.plain &&
+        rows_(plan_.conv, in_, op.params().input, plan_.vnni, TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
+        as_it_is_(plan_.single_pixels() && plan_.vnni && rows_.flip() == 0 && !in_.plain &&
                   plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
         pixel_offsets_(plan_.PixelOffsets()),
-        thread_bytes_(as_it_is_ ? 0 : RoundUp(plan_.TileBytes() + plan_.GatheredRowBytes(), 64)),
+        thread_bytes_(as_it_is_ ? 0 : plan_.ThreadBytes()),
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
         convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
                                   : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
         store_channel_rows_(TILESMITH_DISPATCH_VNNI(cpu_, StoreChannelRows)) {
-    PackParameters(op, weights);
+    PackParameters(op);
+    pixels_.tile_pixels = plan_.pixels;
     pixels_.runs = plan_.runs.data();
     pixels_.run_count = std::ssize(plan_.runs);
     pixels_.words = plan_.run_length / plan_.word;
     if (!reals_) SetRange(op.params());
+  }
+
+  TaskGrid Grid(int) const override { return plan_.Grid(); }
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
+  std::span<const std::byte> PackedWeights() const override { return weights_; }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
+    const std::byte* widened = scratch;
+    Tile held{.image = -1};  // what is in the scratch
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const QuantizedConvPlan::Place place = plan_.PlaceOf(task);
+      const Tile tile = TileOf(place);
+      const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
+      if (as_it_is_) {
+        widened = reinterpret_cast<const std::byte*>(in) + tile.x * plan_.pitch;
+      } else if (tile != held) {
+        Widen(in, tile, scratch);
+      }
+      held = tile;
+      Convolve(args, widened, tile, place.block);
+    }
+  }
+
+ private:
+  static Target CpuFor(Target cpu, const ConvWorkload& workload) {
+    cpu.vnni = MultipliesBytes(workload, cpu);
+    return cpu;
   }
 
   void SetRange(const QuantizedConvParams& params) {
@@ -85,25 +87,17 @@ class QuantizedConvKernel : public Kernel {
                    .flip = FlipOf(residual.type)};
   }
 
-  // Without products of bytes where weights are no bytes with a sign, and for depthwise convolutions, which
-  // have another kernel for them.
-  static Target CpuFor(Target cpu, const QuantizedConvOp& op) {
-    const ConvWorkload& w = op.workload();
-    cpu.vnni &= op.WeightsAreBytes() && !(w.g > 1 && w.g == w.ic && w.g == w.oc);
-    return cpu;
-  }
-
   struct Tile {
     int64_t image = 0, group = 0;
     int64_t y = 0, x = 0, rows = 0, columns = 0;  // output pixels
+    bool operator==(const Tile&) const = default;
   };
 
-  Tile TileOf(int64_t part) const {
-    const int64_t place = part / plan_.groups % plan_.tiles();
-    Tile tile{.image = part / plan_.groups / plan_.tiles(),
-              .group = part % plan_.groups,
-              .y = place / plan_.column_tiles * plan_.tile_rows,
-              .x = place % plan_.column_tiles * plan_.tile_columns};
+  Tile TileOf(const QuantizedConvPlan::Place& place) const {
+    Tile tile{.image = place.image,
+              .group = place.group,
+              .y = place.tile / plan_.column_tiles * plan_.tile_rows,
+              .x = place.tile % plan_.column_tiles * plan_.tile_columns};
     tile.rows = std::min(plan_.tile_rows, plan_.conv.oh - tile.y);
     tile.columns = std::min(plan_.tile_columns, plan_.conv.ow - tile.x);
     return tile;
@@ -215,7 +209,8 @@ class QuantizedConvKernel : public Kernel {
     return std::ssize(plan_.runs) * plan_.run_length * plan_.lanes * plan_.number_bytes;
   }
 
-  void PackParameters(const QuantizedConvOp& op, const std::vector<int16_t>& weights) {
+  void PackParameters(const QuantizedConvOp& op) {
+    const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t blocks = plan_.groups * plan_.blocks, lanes = plan_.lanes;
     weights_.resize(static_cast<size_t>(blocks * block_weights()));
     bias_.resize(static_cast<size_t>(blocks * lanes));
@@ -283,9 +278,10 @@ bool QuantizedConvKernelFits(const ConvWorkload& workload) {
   return WidenedWindowBytes(workload) <= kMaxWindowBytes;
 }
 
-std::unique_ptr<Kernel> MakeQuantizedConvKernel(const KernelRequest& request, const QuantizedConvOp& op) {
-  if (QuantizedDepthwiseFits(op, request.cpu)) return MakeQuantizedDepthwiseKernel(request, op);
-  return std::make_unique<QuantizedConvKernel>(request, op);
+std::unique_ptr<PackedKernel> MakeQuantizedConvKernel(const QuantizedConvOp& op,
+                                                      const QuantizedConvRequest& request) {
+  if (QuantizedDepthwiseFits(op.workload(), request.cpu)) return MakeQuantizedDepthwiseKernel(op, request);
+  return std::make_unique<QuantizedConvKernel>(op, request);
 }
 
 }  // namespace tilesmith

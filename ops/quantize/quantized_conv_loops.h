@@ -18,6 +18,11 @@ constexpr int64_t QuantizedConvLanes(Isa isa) {
   return isa == Isa::kAvx512 ? 32 : isa == Isa::kAvx2 ? 16 : 8;
 }
 
+// Pixels whose sums have room in registers, beside the vectors of weights and one word of the input.
+constexpr int64_t QuantizedConvTilePixels(Isa isa, bool vnni) {
+  return vnni ? 12 : isa == Isa::kAvx512 ? 8 : isa == Isa::kAvx2 ? 6 : 4;
+}
+
 // A row of the input in some channels. Steps are in elements: in a plain layout channels lie apart and
 // columns are adjacent, in others the other way round.
 struct WidenedRow {
@@ -46,6 +51,7 @@ struct QuantizedPixels {
   const std::byte* input = nullptr;
   const int32_t* offsets = nullptr;  // bytes from `input` to where each pixel's window begins
   int64_t count = 0;
+  int64_t tile_pixels = 1;        // how many are computed at once, at most QuantizedConvTilePixels
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
   int64_t run_count = 0, words = 0;
   const std::byte* weights = nullptr;  // [run][word][lane], words

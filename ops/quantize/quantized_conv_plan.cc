@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "layouts/base/sizes.h"
-
 namespace tilesmith {
 namespace {
 
@@ -27,8 +25,6 @@ int64_t EvenParts(int64_t count, int64_t least, int64_t wanted, int64_t cores) {
   return best;
 }
 
-bool IsDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
-
 ConvWorkload Flattened(ConvWorkload w) {
   const bool single = w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0;
   if (!single || w.oh != w.ih || w.ow != w.iw) return w;
@@ -39,12 +35,19 @@ ConvWorkload Flattened(ConvWorkload w) {
 
 }  // namespace
 
-QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes,
-                                     int64_t cores)
+bool IsByteDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
+
+bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
+  return cpu.vnni && w.bytes->weights == DataType::kI8 && !IsByteDepthwise(w);
+}
+
+QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, const Target& cpu,
+                                     const QuantizedConvCut& cut)
     : conv(Flattened(workload)),
-      depthwise(IsDepthwise(workload)),
-      lanes(lanes),
-      number_bytes(number_bytes),
+      depthwise(IsByteDepthwise(workload)),
+      vnni(MultipliesBytes(workload, cpu)),
+      lanes(QuantizedConvLanes(cpu.isa)),
+      number_bytes(vnni ? 1 : 2),
       word(4 / number_bytes),
       groups(depthwise ? CeilDiv(conv.oc, lanes) : conv.g),
       blocks(depthwise ? 1 : CeilDiv(conv.oc / conv.g, lanes)),
@@ -56,11 +59,25 @@ QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes
       column_stride(conv.sw / column_step),
       window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
       window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
+      pixels(cut.pixels > 0 ? cut.pixels : QuantizedConvTilePixels(cpu.isa, vnni)),
+      blocks_inner(cut.blocks_inner),
       pitch((depthwise ? word * lanes : group_in) * number_bytes),
       height_(workload.oh),
       width_(workload.ow) {
-  CutIntoTiles(cores);
+  if (cut.tile_rows > 0) {
+    CutIntoTiles(cut);
+  } else {
+    CutIntoTiles(cpu.cores);
+  }
   FindRuns();
+}
+
+void QuantizedConvPlan::CutIntoTiles(const QuantizedConvCut& cut) {
+  tile_rows = cut.tile_rows;
+  tile_columns = cut.tile_columns;
+  row_tiles = CeilDiv(conv.oh, tile_rows);
+  column_tiles = CeilDiv(conv.ow, tile_columns);
+  row_pitch = ColumnsSeenBy(tile_columns) * pitch;
 }
 
 void QuantizedConvPlan::CutIntoTiles(int64_t cores) {
@@ -108,7 +125,8 @@ std::vector<int32_t> QuantizedConvPlan::PixelOffsets() const {
 }
 
 TaskGrid QuantizedConvPlan::Grid() const {
-  TaskGrid grid{.images = conv.mb, .channels = groups * blocks, .rows = tiles(), .channels_inner = true};
+  TaskGrid grid{
+      .images = conv.mb, .channels = groups * blocks, .rows = tiles(), .channels_inner = blocks_inner};
   if (column_tiles == 1) {
     grid.height = height_, grid.row_units = height_ == conv.oh ? 1 : width_;
     grid.part_units = height_ == conv.oh ? tile_rows : tile_columns;
@@ -120,11 +138,20 @@ TaskGrid QuantizedConvPlan::Grid() const {
   return grid;
 }
 
+QuantizedConvPlan::Place QuantizedConvPlan::PlaceOf(int64_t task) const {
+  const int64_t channels = groups * blocks, in_image = task % (channels * tiles());
+  const int64_t channel = blocks_inner ? in_image % channels : in_image / tiles();
+  return {.image = task / (channels * tiles()),
+          .tile = blocks_inner ? in_image / channels : in_image % tiles(),
+          .group = channel / blocks,
+          .block = channel % blocks};
+}
+
 double WidenedWindowBytes(const ConvWorkload& w) {
   const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
   const double columns = static_cast<double>(w.kw - 1) * static_cast<double>(w.dw + 1) + 1 +
                          static_cast<double>(w.kw == 1 ? 1 : w.sw) * kMinTileColumns;
-  const double channels = IsDepthwise(w) ? 64 : static_cast<double>(w.ic / w.g);
+  const double channels = IsByteDepthwise(w) ? 64 : static_cast<double>(w.ic / w.g);
   return rows * columns * channels * sizeof(int16_t);
 }
 

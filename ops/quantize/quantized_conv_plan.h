@@ -4,17 +4,34 @@
 
 #include <vector>
 
+#include "layouts/base/sizes.h"
 #include "layouts/base/split.h"
+#include "layouts/base/target.h"
 #include "ops/conv/workload.h"
+#include "ops/quantize/quantized_conv_loops.h"
 
 namespace tilesmith {
 
+// What can be chosen about it.
+struct QuantizedConvCut {
+  // Output pixels of a task, where images of one pixel's windows are one row; 0: such that its input stays in
+  // a core's cache and each core has the same to do.
+  int64_t tile_rows = 0, tile_columns = 0;
+  // Pixels whose sums are in registers together; 0: as many as there is room for (QuantizedConvTilePixels).
+  int64_t pixels = 0;
+  // Whether the tasks of a tile's output channels are neighbours, which share its widened input, or those of
+  // a block of output channels, which share its weights.
+  bool blocks_inner = true;
+  bool operator==(const QuantizedConvCut&) const = default;
+};
+
 struct QuantizedConvPlan {
-  // Numbers are those that are multiplied, of 1 or 2 bytes; `cores` are to have the same to do.
-  QuantizedConvPlan(const ConvWorkload& workload, int64_t lanes, int64_t number_bytes, int64_t cores);
+  // Precondition: workload.bytes.
+  QuantizedConvPlan(const ConvWorkload& workload, const Target& cpu, const QuantizedConvCut& cut = {});
 
   ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
   bool depthwise;
+  bool vnni;                    // products of bytes: numbers are of 1 byte, else of 2
   int64_t lanes;                // output channels of a block
   int64_t number_bytes, word;   // numbers of a word, whose products are summed at once
   int64_t groups, blocks;       // blocks of each group
@@ -28,6 +45,8 @@ struct QuantizedConvPlan {
   int64_t window_rows, window_columns;
   int64_t tile_rows, tile_columns;  // output pixels of a tile; the last ones have fewer
   int64_t row_tiles, column_tiles;
+  int64_t pixels;            // at once
+  bool blocks_inner;         // as in the cut
   int64_t pitch, row_pitch;  // bytes from column to column and from row to row
 
   // The windows are adjacent pixels of one row.
@@ -50,13 +69,27 @@ struct QuantizedConvPlan {
   // From the tile's start to the window of each output pixel.
   std::vector<int32_t> PixelOffsets() const;
   TaskGrid Grid() const;
+  // Where a task of the grid lies.
+  struct Place {
+    int64_t image = 0, tile = 0, group = 0, block = 0;
+  };
+  Place PlaceOf(int64_t task) const;
+  // The cut that makes this plan.
+  QuantizedConvCut cut() const { return {tile_rows, tile_columns, pixels, blocks_inner}; }
+  int64_t ThreadBytes() const { return RoundUp(TileBytes() + GatheredRowBytes(), 64); }
 
  private:
   void CutIntoTiles(int64_t cores);
+  void CutIntoTiles(const QuantizedConvCut& cut);
   void FindRuns();
 
   int64_t height_, width_;  // of the output, before it became one row
 };
+
+bool IsByteDepthwise(const ConvWorkload& workload);
+// Whether the kernel multiplies bytes: not where weights are no bytes with a sign, and not in depthwise
+// convolutions, which have another kernel for that.
+bool MultipliesBytes(const ConvWorkload& workload, const Target& cpu);
 
 // Bytes of the widened input that one output pixel sees, at least.
 double WidenedWindowBytes(const ConvWorkload& workload);

@@ -14,6 +14,8 @@ constexpr double kMaxSeenBytes = 1 << 20;  // by one output row
 constexpr int64_t kTileRowsBytes = 128 << 10;
 constexpr int64_t kTasksOfACore = 8;  // for each core
 
+int64_t WindowRows(const ConvWorkload& w) { return (w.kh - 1) * (w.dh + 1) + 1; }
+
 double BytesSeenByARow(const ConvWorkload& w) {
   const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
   const double columns = static_cast<double>(w.ow - 1) * static_cast<double>(w.sw) +
@@ -21,29 +23,50 @@ double BytesSeenByARow(const ConvWorkload& w) {
   return rows * columns * kDepthwiseLanes;
 }
 
+// What output rows see, in the scratch. Precondition: it fits.
+int64_t RowPitch(const ConvWorkload& w) {
+  return ((w.ow - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1) * kDepthwiseLanes;
+}
+
 }  // namespace
 
-bool QuantizedDepthwiseFits(const QuantizedConvOp& op, const Target& cpu) {
-  const ConvWorkload& w = op.workload();
-  return cpu.vnni && w.g > 1 && w.g == w.ic && w.g == w.oc && !w.post.sum &&
-         IsByte(op.params().output.type) && BytesSeenByARow(w) <= kMaxSeenBytes && op.WeightsAreBytes();
+bool QuantizedDepthwiseFits(const ConvWorkload& w, const Target& cpu) {
+  return cpu.vnni && IsByteDepthwise(w) && !w.post.sum && IsByte(w.bytes->out) &&
+         w.bytes->weights == DataType::kI8 && BytesSeenByARow(w) <= kMaxSeenBytes;
+}
+
+// Even, where it may be.
+int64_t QuantizedDepthwiseRows(const ConvWorkload& w, int64_t cores) {
+  const int64_t fit = (kTileRowsBytes / RowPitch(w) - WindowRows(w)) / w.sh + 1;
+  const int64_t shared = CeilDiv(w.mb * CeilDiv(w.oc, kDepthwiseLanes) * w.oh, kTasksOfACore * cores);
+  const int64_t rows = std::clamp<int64_t>(std::min(fit, RoundUp(shared, 2)), 1, w.oh);
+  return rows > 1 && rows < w.oh ? rows / 2 * 2 : rows;
+}
+
+TaskGrid QuantizedDepthwiseGrid(const ConvWorkload& w, int64_t rows) {
+  return {.images = w.mb,
+          .channels = CeilDiv(w.oc, kDepthwiseLanes),
+          .rows = CeilDiv(w.oh, rows),
+          .channels_inner = true,
+          .height = w.oh,
+          .part_units = rows};
 }
 
 #ifdef TILESMITH_X86
 namespace {
 
-class QuantizedDepthwiseKernel : public Kernel {
+class QuantizedDepthwiseKernel : public PackedKernel {
  public:
-  QuantizedDepthwiseKernel(const KernelRequest& request, const QuantizedConvOp& op)
+  QuantizedDepthwiseKernel(const QuantizedConvOp& op, const QuantizedConvRequest& request)
       : conv_(op.workload()),
-        in_(request.inputs[0], request.layout),
-        out_(request.output, request.layout),
+        in_(conv_.input_shape(), request.in),
+        out_(conv_.output_shape(), request.out),
         rows_(conv_, in_, op.params().input, true, &avx512_vnni::WidenRow),
         blocks_(CeilDiv(conv_.oc, kDepthwiseLanes)),
-        window_rows_((conv_.kh - 1) * (conv_.dh + 1) + 1),
-        columns_((conv_.ow - 1) * conv_.sw + (conv_.kw - 1) * (conv_.dw + 1) + 1),
-        row_pitch_(columns_ * kDepthwiseLanes),
-        tile_rows_(TileRows(request.cpu.cores)),
+        row_pitch_(RowPitch(conv_)),
+        columns_(row_pitch_ / kDepthwiseLanes),
+        tile_rows_(request.cut.tile_rows > 0 ? request.cut.tile_rows
+                                             : QuantizedDepthwiseRows(conv_, request.cpu.cores)),
         pairs_(conv_.kh == 3 && conv_.kw == 3 && conv_.sh == 1 && conv_.sw == 1 && conv_.dh == 0 &&
                conv_.dw == 0),
         words_(CeilDiv(conv_.kh * conv_.kw, 4)),
@@ -59,13 +82,10 @@ class QuantizedDepthwiseKernel : public Kernel {
   }
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
-  TaskGrid Grid(int) const override {
-    return {.images = conv_.mb,
-            .channels = blocks_,
-            .rows = CeilDiv(conv_.oh, tile_rows_),
-            .channels_inner = true,
-            .height = conv_.oh,
-            .part_units = tile_rows_};
+  TaskGrid Grid(int) const override { return QuantizedDepthwiseGrid(conv_, tile_rows_); }
+  // Those of most rows.
+  std::span<const std::byte> PackedWeights() const override {
+    return std::as_bytes(std::span(pairs_ ? pair_weights_ : weights_));
   }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes(); }
 
@@ -90,16 +110,8 @@ class QuantizedDepthwiseKernel : public Kernel {
   }
 
  private:
-  int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * conv_.sh + window_rows_; }
+  int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * conv_.sh + WindowRows(conv_); }
   int64_t thread_bytes() const { return RoundUp(RowsSeenBy(tile_rows_) * row_pitch_, 64); }
-
-  // Even, where it may be.
-  int64_t TileRows(int64_t cores) const {
-    const int64_t fit = (kTileRowsBytes / row_pitch_ - window_rows_) / conv_.sh + 1;
-    const int64_t shared = CeilDiv(conv_.mb * blocks_ * conv_.oh, kTasksOfACore * cores);
-    const int64_t rows = std::clamp<int64_t>(std::min(fit, RoundUp(shared, 2)), 1, conv_.oh);
-    return rows > 1 && rows < conv_.oh ? rows / 2 * 2 : rows;
-  }
 
   // One output row, or two.
   void ComputeRows(const std::byte* input, const ElementRange& channels, int64_t y, int64_t rows,
@@ -204,7 +216,7 @@ class QuantizedDepthwiseKernel : public Kernel {
   const ByteImage in_, out_;
   const RowWidener rows_;
   const int64_t blocks_;
-  const int64_t window_rows_, columns_, row_pitch_;  // what output rows see, in the scratch
+  const int64_t row_pitch_, columns_;  // what output rows see, in the scratch
   const int64_t tile_rows_;
   const bool pairs_;  // two rows together
   const int64_t words_;
@@ -218,12 +230,13 @@ class QuantizedDepthwiseKernel : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeQuantizedDepthwiseKernel(const KernelRequest& request,
-                                                     const QuantizedConvOp& op) {
-  return std::make_unique<QuantizedDepthwiseKernel>(request, op);
+std::unique_ptr<PackedKernel> MakeQuantizedDepthwiseKernel(const QuantizedConvOp& op,
+                                                           const QuantizedConvRequest& request) {
+  return std::make_unique<QuantizedDepthwiseKernel>(op, request);
 }
 #else
-std::unique_ptr<Kernel> MakeQuantizedDepthwiseKernel(const KernelRequest&, const QuantizedConvOp&) {
+std::unique_ptr<PackedKernel> MakeQuantizedDepthwiseKernel(const QuantizedConvOp&,
+                                                           const QuantizedConvRequest&) {
   TILESMITH_CHECK(false, "there is no VNNI here");
 }
 #endif

@@ -6,14 +6,19 @@
 
 #include <memory>
 
-#include "ops/quantize/quantized_conv.h"
+#include "ops/quantize/quantized_conv_kernel.h"
 
 namespace tilesmith {
 
-// Whether it computes the op on this CPU: of bytes, each group a channel, nothing added, rows of reasonable
+// Whether it computes the conv on this CPU: of bytes, each group a channel, nothing added, rows of reasonable
 // size, weights that are bytes with a sign.
-bool QuantizedDepthwiseFits(const QuantizedConvOp& op, const Target& cpu);
+bool QuantizedDepthwiseFits(const ConvWorkload& workload, const Target& cpu);
+// Output rows of a task. Precondition: it fits.
+int64_t QuantizedDepthwiseRows(const ConvWorkload& workload, int64_t cores);
+// Where the tasks lie that compute so many rows each.
+TaskGrid QuantizedDepthwiseGrid(const ConvWorkload& workload, int64_t rows);
 // `op` need not outlive the kernel. Precondition: it fits.
-std::unique_ptr<Kernel> MakeQuantizedDepthwiseKernel(const KernelRequest& request, const QuantizedConvOp& op);
+std::unique_ptr<PackedKernel> MakeQuantizedDepthwiseKernel(const QuantizedConvOp& op,
+                                                           const QuantizedConvRequest& request);
 
 }  // namespace tilesmith

@@ -23,6 +23,8 @@
 
 namespace tilesmith {
 
+class QuantizedConvOp;
+
 // Yes, or no with the reason in words.
 struct Support {
   bool ok = true;
@@ -62,7 +64,8 @@ class ConvKernel : public Kernel {
   virtual std::span<const std::byte> PackedWeights() const = 0;
 };
 
-// Each null exactly when the workload has no such thing; weights of a conv are OIHW.
+// Each null exactly when the workload has no such thing; weights of a conv are OIHW. Those of a conv of bytes
+// are its op's, with the scales, and nothing else is there.
 struct ConvWeights {
   const float* weights = nullptr;         // of the main conv; of a product nobody looks at it
   const float* bias = nullptr;            // oc floats
@@ -70,6 +73,7 @@ struct ConvWeights {
   const float* shift = nullptr;           // ic floats
   const float* before_weights = nullptr;  // of the conv fused in front
   const float* before_bias = nullptr;     // its oc floats
+  const QuantizedConvOp* quantized = nullptr;
 };
 
 inline ConvWeights WeightsOf(const ConvTensors& tensors) {
@@ -143,12 +147,17 @@ std::span<const ConvTemplate* const> CudaConvTemplates();
 // Those for this process's cores that compute convs of floats in bf16, best first. Their configs say, in the
 // knobs `in_type` and `out_type`, how inputs and outputs are stored.
 std::span<const ConvTemplate* const> Bf16ConvTemplates();
+// Those for this process's cores that compute convs of bytes, whose workloads no other takes. Which type is
+// which is the workload's matter, not a knob's.
+std::span<const ConvTemplate* const> Int8ConvTemplates();
 // Those in f32 of every kind, those for this process's cores first.
 std::vector<const ConvTemplate*> AllConvTemplates();
-// Of all but those in bf16, those for this kind of target, in the same order.
+// Of those in f32, those for this kind of target, in the same order.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
-// Of either list, or "cudnn", which is in none: what others compute is no candidate. nullptr when there is
-// none of that name: logs outlive templates.
+// Those of them that may support the workload: of bytes where it is of bytes.
+std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const ConvWorkload& workload);
+// Of any list, or "cudnn", which is in none: what others compute is no candidate. nullptr when there is none
+// of that name: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);

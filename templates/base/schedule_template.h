@@ -32,7 +32,8 @@ struct TemplateParts {
   std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
   bool fuses = false;                    // computes something in front of the conv
   bool products = false;                 // multiplies two inputs: supports products, and nothing else
-  // Asked of workloads that pass what `fuses`, `products` and kCode say.
+  bool bytes = false;                    // computes convs of bytes, and no others
+  // Asked of workloads that pass what `fuses`, `products`, `bytes` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
   Config (*preset)(const ConvWorkload& workload, const Target& cpu);
@@ -70,6 +71,8 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
     if (cpu.device != DeviceKind()) {
       return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
     }
+    if (workload.bytes.has_value() != parts_.bytes)
+      return Support::No(parts_.bytes ? "computes bytes, not floats" : "computes floats, not bytes");
     if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
     if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
     if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
@@ -105,10 +108,12 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
     knobs.insert(knobs.end(), parts_.type_knobs.begin(), parts_.type_knobs.end());
     return knobs;
   }
-  LayoutPair Layouts(const ConvWorkload&, const Config& config) const override {
+  LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const override {
     if (parts_.layout_knobs.empty()) return {};
     LayoutPair pair = {LayoutOfBlockKnob(config.Get(parts_.layout_knobs.front())),
                        LayoutOfBlockKnob(config.Get(parts_.layout_knobs.back()))};
+    if (parts_.bytes)
+      return {pair.in.WithType(workload.input_type()), pair.out.WithType(workload.output_type())};
     if (parts_.type_knobs.empty()) return pair;
     const auto typed = [&](const Layout& layout, std::string_view knob) {
       return layout.WithType(static_cast<DataType>(config.Get(knob)));

@@ -212,7 +212,7 @@ TEST(QuantizedConv, MeansWhatTheFormulaSays) {
 TEST(QuantizedConv, SaysWhatItIs) {
   const QuantizedConvOp op(ParseWorkload("ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1"),
                            SimpleParams({3, 0, -1, 1}, {2, 1, 1, 2}));
-  EXPECT_EQ(op.Signature(), "QuantizedConv " + WorkloadToString(op.workload()) + " u8 i8 i8");
+  EXPECT_EQ(op.Signature(), "QuantizedConv mb1ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1:u8:i8:i8");
   const std::vector<DataType> right = {DataType::kU8}, wrong = {DataType::kI8};
   EXPECT_EQ(op.OutputType(right), DataType::kI8);
   EXPECT_FALSE(op.KernelTakes(wrong));

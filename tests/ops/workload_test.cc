@@ -41,6 +41,9 @@ TEST(Workload, CanonicalFormsAreFixedPoints) {
            "hard_sigmoid:0.2:0.5>mb1ic64ih56oc128oh56kh1",
            "mb12m197n197k64",
            "mb1m3n5k7ta1tb1",
+           "mb1ic64ih56oc64oh56kh3ph1:u8:i8:u8",
+           "g64mb2ic64ih56oc64oh56kh3ph1+bias:i8:u8:f32",
+           "mb1ic64ih56oc64oh56kh3ph1+bias+sum:u8:i8:u8",
        }) {
     EXPECT_EQ(Canonical(text), text);
   }
@@ -61,6 +64,24 @@ TEST(Workload, ProductsOfTwoInputs) {
   EXPECT_THAT(ErrorOf("m5n4k3+bias"), HasSubstr("of a product"));
   EXPECT_THAT(ErrorOf("m5n4k0"), HasSubstr("ic is 0"));
   EXPECT_THAT(ErrorOf("scale_shift>m5n4k3"), HasSubstr("nothing can be fused in front of a product"));
+}
+
+TEST(Workload, TypesOfBytes) {
+  const ConvWorkload w = ParseWorkload("ic64ih56oc64kh3ph1+bias:u8:i8:f32");
+  EXPECT_EQ(w.bytes, (ByteTypes{DataType::kU8, DataType::kI8, DataType::kF32}));
+  EXPECT_EQ(w.output_type(), DataType::kF32);
+  EXPECT_FALSE(w == ParseWorkload("ic64ih56oc64kh3ph1+bias"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1:u8:i8"),
+              HasSubstr("the outputs are of type \"\" (allowed: u8, i8, f32)"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1:f32:i8:u8"),
+              HasSubstr("the inputs are of type \"f32\" (allowed: u8, i8)"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1:u8:i8:u8:u8"), HasSubstr("more than three types"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1+relu:u8:i8:u8"), HasSubstr("activations of bytes are limits"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1+clip:0:6:u8:i8:u8"), HasSubstr("activations of bytes are limits"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1+sum:u8:i8:f32"), HasSubstr("a residual is added to bytes only"));
+  EXPECT_THAT(ErrorOf("relu>ic8ih8oc8kh1:u8:i8:u8"), HasSubstr("nothing can be fused in front"));
+  EXPECT_THAT(ErrorOf("ic8ih8oc8kh1:u8:i8:u8>ic8ih8oc8kh1"),
+              HasSubstr("cannot be fused in front of another"));
 }
 
 TEST(Workload, OptionalPartsAreDeduced) {

@@ -29,6 +29,9 @@ TEST(Precision, KeepsTheRecordsOfItsTypes) {
   converting.template_name = "direct_bf16";
   Record failed = narrow;
   failed.status = TrialStatus::kWrongAnswer;
+  Record bytes = SampleRecord(5, "NHWC:u8", "NHWC:u8");  // of a conv that is one of bytes in every precision
+  bytes.workload = ParseWorkload("ic64ih56oc64kh3ph1:u8:i8:u8");
+  EXPECT_FALSE(IsNarrow(bytes));
   EXPECT_FALSE(IsNarrow(floats));
   EXPECT_TRUE(IsNarrow(narrow));
   EXPECT_TRUE(IsNarrow(converting));

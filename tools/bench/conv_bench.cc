@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "layouts/base/check.h"
-#include "ops/conv/conv_data.h"
 #include "tools/bench/onednn_side.h"
 #include "tools/bench/random_tensor.h"
 
@@ -25,6 +24,10 @@ struct Twin {
 std::vector<Twin> MakeTwins(const ConvWorkload& workload, const ConvData& data,
                             std::vector<std::string>* refusals) {
   std::vector<Twin> twins;
+  if (workload.bytes) {
+    if (refusals) refusals->emplace_back("convolutions of bytes are not asked of it");
+    return twins;
+  }
   for (OneDnnAlgorithm algorithm : kAlgorithms) {
     std::string refusal;
     auto conv = OneDnnSequence::Create(workload, algorithm, data, &refusal);
@@ -88,8 +91,9 @@ const OneDnnSide* ConvBench::Direct() const {
 
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                     const DuelOptions& options, const SeparateSchedules* separate) {
-  const ConvData data = RandomConvData(workload);
-  OurConv ours(workload, schedule, data, machine);
+  const WorkloadData both = RandomWorkloadData(workload);
+  const ConvData& data = both.floats;
+  OurConv ours(workload, schedule, both.operands(), machine);
   ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}, {}, 0, {}};
   std::vector<Twin> twins = MakeTwins(workload, data, &bench.refusals);
   const Tensor answer = ours.Answer();
@@ -118,13 +122,14 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     bench.separate_seconds = DuelSeconds(rounds, contestants.size() - 1);
     bench.separate_ratio = RatioOf(rounds, 0, contestants.size() - 1);
   }
-  if (!workload.fused() && !workload.product) MeasureErrors(bench, machine->target());
+  const bool of_one_conv = !workload.fused() && !workload.runs_as_op();
+  if (of_one_conv) MeasureErrors(bench, machine->target());
   return bench;
 }
 
 std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options) {
-  const ConvData data = RandomConvData(workload);
-  const std::vector<Twin> twins = MakeTwins(workload, data, nullptr);
+  const WorkloadData data = RandomWorkloadData(workload);
+  const std::vector<Twin> twins = MakeTwins(workload, data.floats, nullptr);
   if (twins.empty()) return {};
   std::vector<Contestant> contestants;
   contestants.reserve(twins.size());

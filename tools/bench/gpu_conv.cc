@@ -54,7 +54,7 @@ void RunGpuDuel(std::array<GpuConv*, 2> sides, const GpuDuel& duel, GpuConvBench
 }  // namespace
 
 GpuTensors::GpuTensors(const ConvWorkload& workload, const DevicePtr& machine)
-    : workload_(workload), machine_(machine), data_(RandomConvData(workload)) {}
+    : workload_(workload), machine_(machine), data_(RandomWorkloadData(workload).floats) {}
 
 std::vector<InputView> GpuTensors::Inputs(const LayoutPair& layouts) {
   DeviceMemory& there = inputs_[layouts.in];

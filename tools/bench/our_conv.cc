@@ -10,14 +10,15 @@
 
 namespace tilesmith {
 
-ConvData RandomConvData(const ConvWorkload& workload) {
+WorkloadData RandomWorkloadData(const ConvWorkload& workload) {
   uint64_t seed = 0;
-  return MakeConvData(workload, [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
+  return MakeWorkloadData(workload, seed,
+                          [&seed](Tensor& tensor) { tensor = RandomTensor(tensor.shape(), ++seed); });
 }
 
-OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
+OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const WorkloadOperands& operands,
                  const DevicePtr& machine)
-    : workload_(workload), data_(data), machine_(machine) {
+    : workload_(workload), residual_(operands.residual), machine_(machine) {
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
   const Support support = conv_template.Supports(workload, machine->target());
   if (!support.ok) {
@@ -26,12 +27,12 @@ OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const C
                             WorkloadToString(workload), support.reason));
   }
   layouts_ = conv_template.Layouts(workload, schedule.config);
-  kernel_ = conv_template.Build(workload, schedule.config, machine->target(), WeightsOf(data.tensors()));
-  input_ = Transform(data.input, layouts_.in, machine->target(), machine->threads());
+  kernel_ = conv_template.Build(workload, schedule.config, machine->target(), operands.weights);
+  input_ = Transform(*operands.input, layouts_.in, machine->target(), machine->threads());
   output_ = Tensor(workload.output_shape(), layouts_.out);
   scratch_ = AlignedBuffer(static_cast<size_t>(kernel_->ScratchBytes(machine->threads())));
   views_.push_back(input_.input_view());
-  if (workload.product) views_.push_back(data_.weights.input_view());
+  if (workload.product) views_.push_back(operands.right_side->input_view());
   if (workload.post.sum) views_.push_back(output_.input_view());
 }
 
@@ -42,12 +43,12 @@ void OurConv::Run() {
 Tensor OurConv::Answer() {
   SetResidual();
   Run();
-  return TransformGeneric(output_, Layout::Nchw());
+  return TransformGeneric(output_, Layout::Nchw(output_.type()));
 }
 
 void OurConv::SetResidual() {
-  if (!data_.residual) return;
-  output_ = Transform(*data_.residual, layouts_.out, machine_->target(), 1);
+  if (residual_ == nullptr) return;
+  output_ = Transform(*residual_, layouts_.out, machine_->target(), 1);
   views_[1] = output_.input_view();
 }
 
@@ -55,7 +56,7 @@ OurSeparateConv::OurSeparateConv(const ConvWorkload& workload, const SeparateSch
                                  const ConvData& data, const DevicePtr& machine)
     : machine_(machine), main_data_(data) {
   main_data_.input = Tensor(workload.main_input_shape());
-  main_ = std::make_unique<OurConv>(workload.main_conv(), schedules.main, main_data_, machine);
+  main_ = std::make_unique<OurConv>(workload.main_conv(), schedules.main, OperandsOf(main_data_), machine);
   if (workload.before.empty()) {
     AddInputOps(workload, data);
     return;
@@ -63,7 +64,7 @@ OurSeparateConv::OurSeparateConv(const ConvWorkload& workload, const SeparateSch
   first_data_.input = data.input;
   first_data_.weights = *data.before_weights;
   first_data_.bias = data.before_bias;
-  first_ = std::make_unique<OurConv>(workload.before[0], schedules.first, first_data_, machine);
+  first_ = std::make_unique<OurConv>(workload.before[0], schedules.first, OperandsOf(first_data_), machine);
   const Layout &given = first_->layouts().out, &read = main_->layouts().in;
   if (given == read) {
     main_->ReadFrom(first_->output());

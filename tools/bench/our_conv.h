@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/conv/conv_data.h"
-#include "templates/base/conv_template.h"
+#include "templates/base/workload_data.h"
 #include "tools/cli/machine.h"
 
 namespace tilesmith {
@@ -26,12 +25,13 @@ struct SeparateSchedules {
 };
 
 // What all sides of a comparison compute on.
-ConvData RandomConvData(const ConvWorkload& workload);
+WorkloadData RandomWorkloadData(const ConvWorkload& workload);
 
 class OurConv {
  public:
-  // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Keeps references.
-  OurConv(const ConvWorkload& workload, const Schedule& schedule, const ConvData& data,
+  // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Reads the residual
+  // again whenever it answers.
+  OurConv(const ConvWorkload& workload, const Schedule& schedule, const WorkloadOperands& operands,
           const DevicePtr& machine);
 
   const LayoutPair& layouts() const { return layouts_; }
@@ -49,7 +49,7 @@ class OurConv {
   void SetResidual();
 
   ConvWorkload workload_;
-  const ConvData& data_;
+  const Tensor* residual_;  // may be null
   DevicePtr machine_;
   LayoutPair layouts_;
   std::unique_ptr<ConvKernel> kernel_;

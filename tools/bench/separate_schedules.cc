@@ -40,7 +40,7 @@ SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWork
 }
 
 Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu) {
-  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
+  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu, workload)) {
     if (!candidate->Supports(workload, cpu).ok) continue;
     return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
   }

@@ -1,14 +1,13 @@
 #include "tools/cli/dump_code.h"
 
-#include "ops/conv/conv_data.h"
+#include "templates/base/workload_data.h"
 
 namespace tilesmith {
 
 void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
               const Target& cpu, const std::string& directory) {
-  const ConvData zeros = MakeConvData(workload, [](Tensor&) {});
-  const auto kernel =
-      FindConvTemplate(template_name).Build(workload, config, cpu, WeightsOf(zeros.tensors()));
+  const WorkloadData zeros = MakeWorkloadData(workload, 0, [](Tensor&) {});
+  const auto kernel = FindConvTemplate(template_name).Build(workload, config, cpu, zeros.operands().weights);
   WriteCodeDump(directory + "/" + WorkloadToString(workload), kernel->Code());
 }
 

@@ -87,7 +87,7 @@ bool LooksLikeWorkload(const std::string& whole) {
 
 std::vector<std::string> SupportingTemplates(const ConvWorkload& workload, const Target& cpu) {
   std::vector<std::string> names;
-  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu)) {
+  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu, workload)) {
     if (candidate->Supports(workload, cpu).ok) names.emplace_back(candidate->Name());
   }
   return names;

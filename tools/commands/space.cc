@@ -87,10 +87,11 @@ class SpaceCommand : public Command {
                                        {"combinations", "combinations"},
                                        {"valid", "valid"},
                                        {"note", "layouts (in -> out), or why not"}}});
-    for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu))
+    for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload))
       Add(*conv_template, workload, cpu, report, summary);
     for (const ConvTemplate* conv_template : Bf16ConvTemplates())
-      if (conv_template->DeviceKind() == cpu.device) Add(*conv_template, workload, cpu, report, summary);
+      if (conv_template->DeviceKind() == cpu.device && !workload.bytes)
+        Add(*conv_template, workload, cpu, report, summary);
     PrintResults(report, json_, cpu);
     return 0;
   }

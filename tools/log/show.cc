@@ -105,7 +105,7 @@ class LogShowCommand : public Command {
     schedule.workload = ParseWorkload(source_);
     schedule.cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     const ConvTemplate* conv_template = nullptr;
-    for (const ConvTemplate* candidate : ConvTemplatesFor(schedule.cpu)) {
+    for (const ConvTemplate* candidate : ConvTemplatesFor(schedule.cpu, schedule.workload)) {
       if (conv_template == nullptr && candidate->Supports(schedule.workload, schedule.cpu).ok)
         conv_template = candidate;
     }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
-#include "ops/conv/conv_data.h"
+#include "templates/base/workload_data.h"
 #include "tools/cli/disassembly.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_tables.h"
@@ -145,8 +145,8 @@ std::string CodeText(const ShownSchedule& s) {
                 fmt::format("--asm builds the code, which needs {}; this machine has {}", IsaName(s.cpu.isa),
                             IsaName(DetectCpu().isa)));
   }
-  const ConvData zeros = MakeConvData(s.workload, [](Tensor&) {});
-  const auto kernel = conv_template.Build(s.workload, s.config, s.cpu, WeightsOf(zeros.tensors()));
+  const WorkloadData zeros = MakeWorkloadData(s.workload, 0, [](Tensor&) {});
+  const auto kernel = conv_template.Build(s.workload, s.config, s.cpu, zeros.operands().weights);
   std::string text;
   for (const CodeBlob& blob : kernel->Code())
     text += fmt::format("\n{} ({} bytes):\n{}", blob.name, blob.bytes.size(), DisassemblyText(blob));

@@ -135,8 +135,8 @@ class Explainer {
     return FindLayoutTries(workload, layout, records_, {options.cpu, options.threads, options.accuracy});
   }
 
-  const ConvOp* ConvAt(NodeId node) const {
-    return dynamic_cast<const ConvOp*>(explained_.graph->node(node).op.get());
+  const ConvolutionOp* ConvAt(NodeId node) const {
+    return dynamic_cast<const ConvolutionOp*>(explained_.graph->node(node).op.get());
   }
 
   void ExplainConvs(const Layout& layout) {
@@ -144,7 +144,7 @@ class Explainer {
     for (const NodePlan& best : Solved().best.nodes) {
       Progress(static_cast<size_t>(&best - Solved().best.nodes.data()));
       const NodeId node = NodeOf(best);
-      const ConvOp* const conv = ConvAt(node);
+      const ConvolutionOp* const conv = ConvAt(node);
       if (!conv) continue;
       std::vector<NodeChoice> choices = ChoicesOf(built, node);
       std::erase_if(choices, [&](const NodeChoice& choice) {
@@ -162,7 +162,7 @@ class Explainer {
   }
 
   void Ask(NodeId node, const Layout& layout) {
-    const ConvOp* const conv = ConvAt(node);
+    const ConvolutionOp* const conv = ConvAt(node);
     if (!conv) return;
     explained_.tries = TriesOf(conv->workload(), layout);
     explained_.command = TuneCommand(conv->workload(), explained_.tries);

@@ -28,7 +28,7 @@ constexpr double kBaselineSeconds = 0.1;   // for each task
 TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {
   Targets& targets = request_.targets;
-  if (is_network()) LeaveOutProducts(targets.tasks);
+  if (is_network()) LeaveOutWhatRunsAsOps(targets.tasks);
   CheckSupported(targets.tasks);
   records_ = OpenLog();
   for (const Record& record : records_) history_->Add(record);
@@ -67,9 +67,9 @@ bool TuningTasks::IsCold(const ConvTask& task) const {
 }
 
 // Those of a network that nothing else than the op's own kernel computes on this device.
-void TuningTasks::LeaveOutProducts(std::vector<ConvTask>& tasks) const {
+void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   std::erase_if(tasks, [&](const ConvTask& task) {
-    return task.workload.product &&
+    return task.workload.runs_as_op() &&
            TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty();
   });
 }

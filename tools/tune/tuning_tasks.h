@@ -45,7 +45,7 @@ class TuningTasks {
  private:
   std::vector<Record> OpenLog() const;
   bool IsCold(const ConvTask& task) const;
-  void LeaveOutProducts(std::vector<ConvTask>& tasks) const;
+  void LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const;
   void CheckSupported(const std::vector<ConvTask>& tasks) const;
   // In which types each task is tuned.
   void MakeRows(const std::vector<ConvTask>& tasks);

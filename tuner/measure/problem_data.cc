@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "layouts/transform.h"
+#include "ops/base/elements.h"
 
 namespace tilesmith {
 namespace {
@@ -53,43 +54,61 @@ bool GuardedOutput::GuardsIntact() const {
 }
 
 float GuardedOutput::At(int64_t element) const {
-  if (layout_.type() == DataType::kF32) return reinterpret_cast<const float*>(data())[element];
-  return reinterpret_cast<const Bf16*>(data())[element];
+  return VisitType(layout_.type(), [&](auto tag) {
+    return ConvertElement<float>(reinterpret_cast<const typename decltype(tag)::Type*>(data())[element]);
+  });
 }
 
-void GuardedOutput::PutNans(int64_t first, int64_t count) {
+void GuardedOutput::PutWrong(int64_t first, int64_t count, float right) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  if (layout_.type() == DataType::kF32) {
-    std::fill_n(reinterpret_cast<float*>(data()) + first, count, kNan);
-  } else {
-    std::fill_n(reinterpret_cast<Bf16*>(data()) + first, count, Bf16(kNan));
-  }
+  VisitType(layout_.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const float wrong = IsByte(layout_.type()) ? right + (right > 0 ? -1 : 1) : kNan;
+    std::fill_n(reinterpret_cast<T*>(data()) + first, count, ConvertElement<T>(wrong));
+  });
 }
 
 ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads)
     : workload_(workload), cpu_(cpu), threads_(threads) {
   Random random(seed);
-  data_ = MakeConvData(workload, [&random](Tensor& tensor) {
+  data_ = MakeWorkloadData(workload, seed, [&random](Tensor& tensor) {
     std::generate_n(tensor.floats(), tensor.size(), [&random] { return random.Unit(); });
   });
   MakeAnswers(random.Next());
 }
 
-void ProblemData::MakeAnswers(uint64_t seed) {
+std::vector<Dims4> ProblemData::AnswerPlaces(uint64_t seed) const {
   const ConvWorkload& w = workload_;
-  const auto add = [&](const Dims4& index) {
-    const ConvSample sample = ReferenceConvAt(w, data_.tensors(), index);
-    answers_.push_back({index, sample.value, sample.magnitude});
-    largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
-  };
-  const Dims4 dims = ToDims4(w.output_shape());
+  const Dims4 dims = ToDims4(workload_.output_shape());
+  std::vector<Dims4> places;
   for (int corner = 0; corner < 16; ++corner) {
-    add({corner & 1 ? dims.n - 1 : 0, corner & 2 ? dims.c - 1 : 0, corner & 4 ? dims.h - 1 : 0,
-         corner & 8 ? dims.w - 1 : 0});
+    places.push_back({corner & 1 ? dims.n - 1 : 0, corner & 2 ? dims.c - 1 : 0, corner & 4 ? dims.h - 1 : 0,
+                      corner & 8 ? dims.w - 1 : 0});
   }
   Random random(seed);
   for (int i = 0; i < kRandomAnswers; ++i) {
-    add({random.Below(dims.n), random.Below(dims.c), random.Below(dims.h), random.Below(dims.w)});
+    places.push_back(
+        {random.Below(dims.n), random.Below(dims.c), random.Below(dims.h), random.Below(dims.w)});
+  }
+  return places;
+}
+
+void ProblemData::MakeAnswers(uint64_t seed) {
+  const std::vector<Dims4> places = AnswerPlaces(seed);
+  if (workload_.bytes) {
+    const Dims4 dims = ToDims4(workload_.output_shape());
+    std::vector<int64_t> elements;
+    elements.reserve(places.size());
+    for (const Dims4& place : places) elements.push_back(ElementOffset(dims, Layout::Nchw(), place));
+    const std::vector<float> values =
+        ElementsAs<float>(data_.bytes.op->ReferenceAt(data_.bytes.inputs(), elements));
+    for (size_t i = 0; i < places.size(); ++i) answers_.push_back({places[i], values[i], 0});
+  } else {
+    for (const Dims4& place : places) {
+      const ConvSample sample = ReferenceConvAt(workload_, data_.floats.tensors(), place);
+      answers_.push_back({place, sample.value, sample.magnitude});
+      largest_magnitude_ = std::max(largest_magnitude_, sample.magnitude);
+    }
   }
   double squares = 0;
   for (const Answer& answer : answers_) squares += answer.value * answer.value;
@@ -103,15 +122,22 @@ const Tensor& ProblemData::InLayout(std::map<Layout, Tensor>& cache, const Tenso
   return cache.emplace(layout, Transform(plain, layout, cpu_, threads_)).first->second;
 }
 
-const Tensor& ProblemData::Input(const Layout& layout) { return InLayout(inputs_, data_.input, layout); }
+const Tensor& ProblemData::Input(const Layout& layout) {
+  return InLayout(inputs_, *data_.operands().input, layout);
+}
 const Tensor& ProblemData::Residual(const Layout& layout) {
-  return InLayout(residuals_, *data_.residual, layout);
+  return InLayout(residuals_, *data_.operands().residual, layout);
 }
 
 int64_t ProblemData::bytes() const {
   const auto of = [](const Tensor* tensor) { return tensor ? tensor->bytes() : 0; };
-  const ConvTensors plain = data_.tensors();
-  int64_t sum = of(plain.input) + of(plain.weights) + of(plain.residual) + of(plain.before_weights);
+  const WorkloadOperands plain = data_.operands();
+  int64_t sum = of(plain.input) + of(plain.residual);
+  if (workload_.bytes) {
+    sum += of(data_.bytes.op->params().weights.stored.get());
+  } else {
+    sum += of(&data_.floats.weights) + of(data_.floats.tensors().before_weights);
+  }
   for (const auto& [layout, tensor] : inputs_) sum += of(&tensor);
   for (const auto& [layout, tensor] : residuals_) sum += of(&tensor);
   for (const auto& [layout, output] : outputs_) sum += output.bytes();
@@ -128,13 +154,14 @@ void ProblemData::Poison(const Layout& layout) {
   output.ResetGuards();
   const int64_t padding = layout.PaddedChannels(dims.c) - dims.c;
   for (const Answer& answer : answers_) {
-    output.PutNans(ElementOffset(dims, layout, answer.index), 1);
+    output.PutWrong(ElementOffset(dims, layout, answer.index), 1, static_cast<float>(answer.value));
     const Dims4 last = {answer.index.n, dims.c - 1, answer.index.h, answer.index.w};
-    output.PutNans(ElementOffset(dims, layout, last) + 1, padding);
+    output.PutWrong(ElementOffset(dims, layout, last) + 1, padding, 0);
   }
 }
 
 double ProblemData::Tolerance(const Answer& answer, const Allowed& allowed) const {
+  if (workload_.bytes) return 0;
   constexpr double kPostOps = 2;  // hard_swish has slope 1.5
   const double magnitude = allowed.error_factor == 1 ? answer.magnitude : largest_magnitude_;
   const double floats = kPostOps * allowed.error_factor * RoundingBound(workload_, magnitude);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "layouts/tensor.h"
-#include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
+#include "templates/base/workload_data.h"
 
 namespace tilesmith {
 
@@ -21,9 +21,10 @@ class GuardedOutput {
   OutputView view();
   // All of it, guards included; the output begins `kGuardBytes` into it.
   std::span<std::byte> memory() const { return {data() - kGuardBytes, buffer_.bytes()}; }
-  // An element as a float. Preconditions of this and the next: the type is f32 or bf16.
+  // An element as a float. Preconditions of this and the next: the type is f32, bf16, u8 or i8.
   float At(int64_t element) const;
-  void PutNans(int64_t first, int64_t count);
+  // Something else than `right` in these elements: NaNs, where the type has them.
+  void PutWrong(int64_t first, int64_t count, float right);
   int64_t bytes() const { return static_cast<int64_t>(buffer_.bytes()); }
   void ResetGuards();
   bool GuardsIntact() const;
@@ -45,19 +46,22 @@ struct AnswerCheck {
 // Inputs in any layout (converted once), weights, and the sampled reference answers.
 class ProblemData {
  public:
-  // Values are uniform in [-1, 1), a function of the seed alone.
+  // Values are uniform in [-1, 1), or any bytes, a function of the seed alone.
   ProblemData(const ConvWorkload& workload, uint64_t seed, const Target& cpu, int threads);
 
   const Tensor& Input(const Layout& layout);
-  const Tensor& Residual(const Layout& layout);              // precondition: the workload has a sum
-  const Tensor& RightSide() const { return data_.weights; }  // precondition: the workload is a product
+  const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
+  const Tensor& RightSide() const {
+    return *data_.operands().right_side;
+  }  // precondition: the workload is a product
   GuardedOutput& Output(const Layout& layout);
-  ConvTensors tensors() const { return data_.tensors(); }
+  ConvWeights weights() const { return data_.operands().weights; }
   int64_t bytes() const;  // of all that is held
 
   // Puts NaN where answers are looked at, and sets the guards.
   void Poison(const Layout& layout);
-  // What computed it: ConvTemplate::ErrorFactor, and how types round (TypeRoundingOf, conv_error.h).
+  // What computed it: ConvTemplate::ErrorFactor, and how types round (TypeRoundingOf, conv_error.h). Bytes,
+  // and reals computed of them, are to be exactly right.
   struct Allowed {
     double error_factor = 1;
     TypeRounding rounding = {};
@@ -71,13 +75,14 @@ class ProblemData {
     double magnitude = 0;  // of its terms
   };
   void MakeAnswers(uint64_t seed);
+  std::vector<Dims4> AnswerPlaces(uint64_t seed) const;
   double Tolerance(const Answer& answer, const Allowed& allowed) const;
   const Tensor& InLayout(std::map<Layout, Tensor>& cache, const Tensor& plain, const Layout& layout);
 
   ConvWorkload workload_;
   Target cpu_;
   int threads_;
-  ConvData data_;
+  WorkloadData data_;
   std::map<Layout, Tensor> inputs_, residuals_;
   std::map<Layout, GuardedOutput> outputs_;
   std::vector<Answer> answers_;

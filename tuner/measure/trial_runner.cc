@@ -56,8 +56,7 @@ std::unique_ptr<ConvKernel> TrialRunner::Build(const TrialRequest& request, Layo
     }
     layouts = conv_template.Layouts(session_.workload, request.config);
     const double begin = NowSeconds();
-    auto kernel =
-        device_->BuildConv(conv_template, session_.workload, request.config, WeightsOf(data_.tensors()));
+    auto kernel = device_->BuildConv(conv_template, session_.workload, request.config, data_.weights());
     result.build_seconds = NowSeconds() - begin;
     memory_.Scratch(static_cast<size_t>(kernel->ScratchBytes(device_->threads())));
     return kernel;

@@ -48,5 +48,44 @@ TEST(QuantizedNetwork, TheGraphTunerChoosesItsLayouts) {
   ExpectRuns(graph, plan, SyntheticCpu());
 }
 
+// A record of each pair of layouts for each convolution, some faster than others.
+std::vector<Record> ByteRecords(const Graph& graph, const Target& cpu, int threads) {
+  std::vector<Record> records;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const auto* conv = dynamic_cast<const ConvolutionOp*>(graph.node(id).op.get());
+    if (conv == nullptr || !conv->workload().bytes) continue;
+    const ConvWorkload& w = conv->workload();
+    const ConvTemplate& conv_template = *Int8ConvTemplates()[0];
+    const ConfigSpace space = conv_template.Space(w, cpu);
+    for (const LayoutPair& pair : conv_template.LayoutPairs(w, space)) {
+      Record record;
+      record.target = cpu;
+      record.workload = w;
+      record.template_name = conv_template.Name();
+      record.config = *conv_template.WithLayouts(w, space, conv_template.Default(w, cpu), pair);
+      record.layouts = pair;
+      record.conditions.threads = threads;
+      record.seconds = 1e-6 * static_cast<double>(records.size() % 7 + 1);
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+TEST(QuantizedNetwork, ConvolutionsUseTheirRecords) {
+  for (const int64_t channels : {8, 12, 33}) {
+    const Graph graph = OptimizeGraph(QuantizedBlock(channels));
+    SyntheticCosts costs(1);
+    const GraphTuneOptions options = SyntheticOptions();
+    const std::vector<Record> records = ByteRecords(graph, options.cpu, options.threads);
+    const Plan plan = GraphTune(graph, records, costs, options).plan;
+    const NodePlan& conv = PlanOf(plan, "QuantizedConv");
+    ASSERT_TRUE(conv.record.has_value());
+    EXPECT_EQ(conv.record->template_name, "direct_int8");
+    EXPECT_EQ(conv.layouts.out.type(), DataType::kU8);
+    ExpectRuns(graph, plan, options.cpu);
+  }
+}
+
 }  // namespace
 }  // namespace tilesmith

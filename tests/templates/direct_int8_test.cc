@@ -1,0 +1,187 @@
+// Convolutions of bytes by template: random workloads and configs against the exact reference, bit for bit,
+// in guarded memory. TILESMITH_SWEEP=N makes the sweep N cases long.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "layouts/base/thread_team.h"
+#include "layouts/transform.h"
+#include "ops/quantize/quantized_conv_kernel.h"
+#include "ops/quantize/quantized_data.h"
+#include "templates/base/task_places.h"
+#include "templates/direct_int8/template.h"
+#include "tests/support/guarded_images.h"
+#include "tests/support/random_workload.h"
+#include "tests/support/test_cpu.h"
+
+namespace tilesmith::int8_conv {
+namespace {
+
+struct Case {
+  ConvWorkload workload;
+  Config config;
+  Target cpu;
+  uint64_t seed = 0;
+  std::string Text() const {
+    return fmt::format("{} {} {}{} seed {}", WorkloadToString(workload), config.ToString(), IsaName(cpu.isa),
+                       cpu.vnni ? " vnni" : "", seed);
+  }
+};
+
+int SweepLength() {
+  const char* text = std::getenv("TILESMITH_SWEEP");
+  return text == nullptr ? 400 : std::atoi(text);
+}
+
+DataType AnyByte(TestRandom& random) { return random.Integer(0, 1) == 0 ? DataType::kU8 : DataType::kI8; }
+
+// What templates take of sizes is more than an op takes.
+bool IsValid(const ConvWorkload& w) {
+  try {
+    ValidateWorkload(w);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ConvWorkload RandomByteWorkload(TestRandom& random) {
+  ConvWorkload w = RandomWorkload(random);
+  while (!IsValid(w)) w = RandomWorkload(random);
+  w.post.activation = {};
+  const bool real = !w.post.sum && random.Integer(0, 4) == 0;
+  w.bytes = {AnyByte(random), AnyByte(random), real ? DataType::kF32 : AnyByte(random)};
+  return w;
+}
+
+// One of seven is the default.
+Config RandomConfig(const ConvWorkload& w, const Target& cpu, TestRandom& random) {
+  const ConfigSpace space = DirectInt8Template().Space(w, cpu);
+  for (int tries = 0; random.Integer(0, 6) != 0 && tries < 2000; ++tries) {
+    const uint64_t index = random.Next() % space.size();
+    if (space.IsValid(index)) return space.At(index);
+  }
+  return DirectInt8Template().Default(w, cpu);
+}
+
+// What a case computes, in its output's layout, padding included.
+Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
+  const ConvWorkload& w = c.workload;
+  const LayoutPair layouts = DirectInt8Template().Layouts(w, c.config);
+  const int64_t gap = random.Integer(0, 1) * 128;
+  const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
+  GuardedImages source(w.input_shape(), layouts.in, gap, guard);
+  source.Fill(TransformGeneric(data.input, layouts.in));
+  source.MakeReadOnly();
+  GuardedImages sum(w.output_shape(), layouts.out, gap, guard),
+      fresh(w.output_shape(), layouts.out, gap, guard);
+  if (w.post.sum) sum.Fill(TransformGeneric(*data.residual, layouts.out));
+  GuardedImages& target = w.post.sum && random.Integer(0, 1) == 0 ? sum : fresh;
+
+  const auto kernel = DirectInt8Template().Build(w, c.config, c.cpu, {.quantized = data.op.get()});
+  EXPECT_FALSE(kernel->PackedWeights().empty());
+  EXPECT_EQ(kernel->Grid(0).tasks(), PlacesOf(DirectInt8Template())->Grid(w, c.config, c.cpu).tasks());
+  const InputView inputs[] = {source.input(), sum.input()};
+  const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 7});
+  const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
+  const AlignedBuffer scratch(kernel->ScratchBytes(threads));
+  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output(), scratch.data()}, threads, split);
+  EXPECT_TRUE(target.GapsIntact()) << "wrote outside the images";
+  Tensor got(w.output_shape(), layouts.out);
+  target.ReadInto(got);
+  return got;
+}
+
+TEST(DirectInt8, EveryConfigIsExact) {
+  for (int i = 0; i < SweepLength() && !HasFailure(); ++i) {
+    TestRandom random(static_cast<uint64_t>(i) * 16 + 3);
+    const std::vector<Target> cpus = TestCpus();
+    Case c{.workload = RandomByteWorkload(random),
+           .config = {},
+           .cpu = random.Pick(cpus),
+           .seed = random.Next()};
+    ASSERT_TRUE(DirectInt8Template().Supports(c.workload, c.cpu).ok) << c.Text();
+    c.config = RandomConfig(c.workload, c.cpu, random);
+    SCOPED_TRACE(c.Text());
+    ASSERT_EQ(DirectInt8Template().Space(c.workload, c.cpu).WhyInvalid(c.config), "");
+    const QuantizedData data = MakeQuantizedData(c.workload, c.seed);
+    const Tensor got = Compute(c, data, random);
+    const Tensor expected = TransformGeneric(data.op->Reference(data.inputs()), got.layout());
+    ASSERT_EQ(got.bytes(), expected.bytes());
+    const auto differ = std::mismatch(got.raw(), got.raw() + got.bytes(), expected.raw());
+    EXPECT_EQ(differ.first - got.raw(), got.bytes()) << "the first byte that is wrong";
+  }
+}
+
+// Outputs use their range, so that a wrong one is seen.
+TEST(DirectInt8, DataFillsItsRange) {
+  for (const char* text : {"ic64ih14oc64kh3ph1+bias:u8:i8:u8", "g32ic32ih14oc32kh3ph1+sum:i8:i8:i8",
+                           "ic512ih7oc64kh1:u8:u8:u8", "ic3ih20oc8kh7sh2ph3:i8:u8:i8"}) {
+    const QuantizedData data = MakeQuantizedData(ParseWorkload(text), 1);
+    EXPECT_EQ(WorkloadToString(data.op->workload()), WorkloadToString(ParseWorkload(text)));
+    const Tensor out = data.op->Reference(data.inputs());
+    std::vector<int64_t> seen(256);
+    for (int64_t i = 0; i < out.bytes(); ++i) ++seen[static_cast<size_t>(out.raw()[i])];
+    EXPECT_GT(std::ranges::count_if(seen, [](int64_t times) { return times > 0; }), 100) << text;
+    EXPECT_LT(seen[0] + seen[255] + seen[127] + seen[128], out.bytes() / 4) << text;
+  }
+}
+
+TEST(DirectInt8, TheDefaultIsWhatTheOpDoesByItself) {
+  for (const char* text : {"ic64ih56oc64kh3ph1+bias:u8:i8:u8", "ic256ih14oc1024kh1:u8:i8:u8",
+                           "g96ic96ih112oc96kh3sh2ph1:u8:i8:u8", "ic3ih224oc64kh7sh2ph3:u8:i8:u8"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    for (const Target& cpu : TestCpus()) {
+      const QuantizedData data = MakeQuantizedData(w, 1);
+      const Config config = DirectInt8Template().Default(w, cpu);
+      const auto chosen = DirectInt8Template().Build(w, config, cpu, {.quantized = data.op.get()});
+      const auto own =
+          MakeQuantizedConvKernel(*data.op, {Layout::Nhwc(w.bytes->in), Layout::Nhwc(w.bytes->out), cpu});
+      EXPECT_EQ(chosen->Tasks(0), own->Tasks(0)) << text;
+      EXPECT_EQ(chosen->ScratchBytes(2), own->ScratchBytes(2)) << text;
+    }
+  }
+}
+
+TEST(DirectInt8, TypesAreTheWorkloads) {
+  const ConvWorkload w = ParseWorkload("ic64ih14oc64kh3ph1:u8:i8:f32");
+  const ConfigSpace space = DirectInt8Template().Space(w, TestCpu());
+  const std::vector<LayoutPair> pairs = DirectInt8Template().LayoutPairs(w, space);
+  EXPECT_EQ(pairs.size(), 36);  // 1, 8, 16, 32, 64, NHWC on either side
+  for (const LayoutPair& pair : pairs) {
+    EXPECT_EQ(pair.in.type(), DataType::kU8);
+    EXPECT_EQ(pair.out.type(), DataType::kF32);
+  }
+}
+
+TEST(DirectInt8, FloatsAndBytesHaveTemplatesOfTheirOwn) {
+  const ConvWorkload floats = ParseWorkload("ic64ih14oc64kh3ph1"),
+                     bytes = ParseWorkload("ic64ih14oc64kh3ph1:u8:i8:u8");
+  EXPECT_EQ(DirectInt8Template().Supports(floats, TestCpu()).reason, "computes bytes, not floats");
+  for (const ConvTemplate* conv_template : ConvTemplates())
+    EXPECT_FALSE(conv_template->Supports(bytes, TestCpu()).ok) << conv_template->Name();
+  EXPECT_EQ(ConvTemplatesFor(TestCpu(), bytes).size(), Int8ConvTemplates().size());
+  EXPECT_EQ(KnownConvTemplate("direct_int8"), &DirectInt8Template());
+  EXPECT_FALSE(DirectInt8Template().Supports(ParseWorkload("ic4ih9000oc4kh4000ph1:u8:i8:u8"), TestCpu()).ok);
+}
+
+// The nest covers what there is to multiply.
+TEST(DirectInt8, NestsCoverTheConvolution) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    TestRandom random(seed);
+    const ConvWorkload w = RandomByteWorkload(random);
+    const Config config = RandomConfig(w, TestCpu(), random);
+    const LoopNest nest = DirectInt8Template().Nest(w, config, TestCpu());
+    EXPECT_GE(nest.multiplications() * (1 + 1e-12), w.flops() / 2)
+        << WorkloadToString(w) << config.ToString();
+    const LoopFeatures f = DirectInt8Template().Features(w, config, TestCpu());
+    for (const float value : FeatureVector(f, w, TestCpu(), 2)) EXPECT_TRUE(std::isfinite(value));
+    EXPECT_GE(f.flops, w.flops());
+  }
+}
+
+}  // namespace
+}  // namespace tilesmith::int8_conv
