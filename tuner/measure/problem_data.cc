@@ -78,7 +78,6 @@ ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const Targ
 }
 
 std::vector<Dims4> ProblemData::AnswerPlaces(uint64_t seed) const {
-  const ConvWorkload& w = workload_;
   const Dims4 dims = ToDims4(workload_.output_shape());
   std::vector<Dims4> places;
   for (int corner = 0; corner < 16; ++corner) {

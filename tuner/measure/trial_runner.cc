@@ -83,7 +83,7 @@ void TrialRunner::Prepare(std::span<const TrialRequest> requests) {
     } catch (const Error&) {  // the trial will tell
     }
   }
-  device_->BuildAhead(session_.workload, builds, WeightsOf(data_.tensors()));
+  device_->BuildAhead(session_.workload, builds, data_.weights());
 }
 
 double TrialRunner::RunOnce(const ConvKernel& kernel, const KernelArgs& args, bool cold) {
