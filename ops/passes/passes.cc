@@ -13,7 +13,6 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/prelu.h"
 #include "ops/movement/concat.h"
-#include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
 #include "ops/quantize/quantize.h"
@@ -53,7 +52,6 @@ const std::vector<Pass>& Passes() {
       {"recognize_gates", RecognizeGates, IsAny<BinaryOp>},
       {"merge_gated_sums", MergeGatedSums, IsAny<BinaryOp>},
       {"fold_row_constants", FoldRowConstants, IsAny<GemmOp>},
-      {"split_dense", SplitDense, IsAny<GatherOp>},
       {"fold_scale_shift", FoldScaleShift, IsAny<ScaleShiftOp>},
       {"merge_scale_shifts", MergeScaleShifts, IsAny<ScaleShiftOp>},
       // Again: scales that cancelled out.

@@ -67,11 +67,6 @@ Graph MergeGatedSums(const Graph& graph);
 // bias.
 Graph FoldRowConstants(const Graph& graph);
 
-// A Gemm that makes queries, keys and values at once becomes one Gemm for each where everything that reads it
-// are Gathers that pick one of the parts of its columns, through reshapes and transposes: nothing is picked
-// then, and what was transposed as a whole can go into what reads the parts.
-Graph SplitDense(const Graph& graph);
-
 // A ScaleShift behind a Conv or ConvTranspose (one without groups) that has no residual and no activation
 // yet, or behind such a Gemm, goes into the weights and bias. What differs from channel to channel must do so
 // along a Gemm's last axis: its rank is 2.
