@@ -33,9 +33,9 @@ inline Activation RandomFusableActivation(TestRandom& random) {
 inline ConvWorkload RandomProduct(TestRandom& random) {
   const auto size = [&](std::initializer_list<int64_t> values) { return random.Pick(values); };
   const ProductDims sizes = {.count = random.Integer(1, 4),
-                              .rows = size({1, 2, 5, 6, 7, 13, 31, 96, 97, 130}),
-                              .columns = size({1, 7, 8, 9, 15, 16, 17, 31, 33, 49, 100, 129}),
-                              .terms = size({1, 3, 8, 31, 33, 64, 100, 257})};
+                             .rows = size({1, 2, 5, 6, 7, 13, 31, 96, 97, 130}),
+                             .columns = size({1, 7, 8, 9, 15, 16, 17, 31, 33, 49, 100, 129}),
+                             .terms = size({1, 3, 8, 31, 33, 64, 100, 257})};
   return ProductWorkload(sizes, {random.Integer(0, 1) == 1, random.Integer(0, 1) == 1});
 }
 
