@@ -55,7 +55,7 @@ std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& ra
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
-  constexpr int kMaxTries = 1000, kKinds = 4;
+  constexpr int kMaxTries = 3000, kKinds = 4;
   for (int i = 0; i < kMaxTries; ++i) {
     const int64_t kind = random.Integer(1, kKinds);
     c.workload = kind == 1   ? RandomFusedWorkload(random)
