@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "layouts/base/text_file.h"
 #include "ops/onnx/onnx_import.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
@@ -111,7 +112,7 @@ TEST_F(QuantizeTest, RandomInputsAreSaidToBe) {
   EXPECT_THAT(Written().metadata_props(0).value(), HasSubstr("random inputs (seed 1)"));
 }
 
-TEST_F(QuantizeTest, WithoutConvolutionsOfFloatsThereIsNothingToTuneAndStillANetworkToBench) {
+TEST_F(QuantizeTest, ConvolutionsOfBytesAreTunedPlannedAndBenched) {
   OnnxModel pooled;
   std::vector<float> weights(4 * 3 * 3 * 3);
   FillUniform(weights, 1);
@@ -123,10 +124,17 @@ TEST_F(QuantizeTest, WithoutConvolutionsOfFloatsThereIsNothingToTuneAndStillANet
   const std::string path = directory.File("pooled.onnx");
   WriteFile(path, pooled.Bytes());
   ASSERT_EQ(Tilesmith({"quantize", path, "-o", output, "-q"}).exit_code, 0);
-  const ProgramResult tuned = Tilesmith({"tune", output, "-o", directory.File("log.jsonl")});
-  EXPECT_EQ(tuned.exit_code, 3);
-  EXPECT_THAT(tuned.err, HasSubstr("has no convolutions of floats to tune"));
-  const ProgramResult benched = Tilesmith({"bench", output, "--onnxruntime", "none.so", "--json", "-q"});
+  const std::string log = directory.File("log.jsonl"), plan = directory.File("plan.jsonl");
+  const ProgramResult tuned =
+      Tilesmith({"tune", output, "-o", log, "--trials", "8", "--no-db", "--threads", "1", "--json"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("mb1ic3ih8oc4oh6kh3:u8:i8:"));
+  const ProgramResult planned =
+      Tilesmith({"graph-tune", output, "--log", log, "-o", plan, "--rounds", "0", "--threads", "1", "-q"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(ReadTextFile(plan), HasSubstr("direct_int8"));
+  const ProgramResult benched = Tilesmith(
+      {"bench", output, "--plan", plan, "--threads", "1", "--onnxruntime", "none.so", "--json", "-q"});
   ASSERT_EQ(benched.exit_code, 0) << benched.err;
   EXPECT_GT(Json::parse(benched.out)["network_seconds"], 0.0) << benched.out;
 }

@@ -59,7 +59,7 @@ Targets LoadTargetsToTune(const TargetOptions& options) {
   Targets targets = LoadTargets(options);
   if (targets.tasks.empty()) {
     throw Error(ErrorCode::kBadModel,
-                fmt::format("{} has no convolutions of floats to tune", targets.graphs.front().name()));
+                fmt::format("{} has no convolutions to tune", targets.graphs.front().name()));
   }
   return targets;
 }
