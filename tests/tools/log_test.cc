@@ -203,7 +203,8 @@ TEST_F(LogCommandTest, ShowExplainsARecord) {
   EXPECT_EQ(line["bytes"].size(), 3u);
   ExpectLogRefusal({"show", Log(), "--line", "1000"}, 2, "no such line");
   ExpectLogRefusal({"show", "nonsense"}, 7, "nonsense");
-  ExpectLogRefusal({"show", Log(), "--config", "rows=1"}, 2, "--config and --max-isa are for a WORKLOAD");
+  ExpectLogRefusal({"show", Log(), "--config", "rows=1"}, 2,
+                   "--config, --max-isa and --target are for a WORKLOAD");
   ExpectLogRefusal({"show", kSmallConv, "--line", "1"}, 2, "are for a LOG");
 }
 
