@@ -7,9 +7,8 @@
 
 namespace tilesmith {
 
-Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, int threads) {
-  static const Target cpu = DetectCpu();
-  KernelRequest request{.inputs = {}, .output = {}, .layout = Layout::Nchw(), .cpu = cpu};
+Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, const OpMachine& machine) {
+  KernelRequest request{.inputs = {}, .output = {}, .layout = Layout::Nchw(), .cpu = machine.cpu};
   std::vector<InputView> views;
   for (const Tensor* input : inputs) {
     request.inputs.push_back(input->shape());
@@ -20,8 +19,8 @@ Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, int threads)
   request.layout = Layout::Nchw(op.OutputType(request.input_types));
   Tensor output(request.output, request.layout);
   const auto kernel = MakeOpKernel(op, request);
-  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(threads)));
-  RunKernel(*kernel, {views, output.output_view(), scratch.data()}, threads);
+  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(machine.threads)));
+  RunKernel(*kernel, {views, output.output_view(), scratch.data()}, machine.threads);
   return output;
 }
 

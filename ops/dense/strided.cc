@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "layouts/base/sizes.h"
+
 namespace tilesmith {
 
 StridedBatch::StridedBatch(const Shape& seen, SeenStrides strides, const Shape& batch)
@@ -67,8 +69,7 @@ void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packe
     product.b = block.data, product.b_term = block.term;
     return;
   }
-  const int64_t vectors = (block.others + loops.vector_floats - 1) / loops.vector_floats;
-  PackBlock(loops, block, {packed, product.sums_row, vectors * loops.vector_floats});
+  PackBlock(loops, block, {packed, product.sums_row, RoundUp(block.others, loops.vector_floats)});
   product.b = packed, product.b_term = product.sums_row;
 }
 

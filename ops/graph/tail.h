@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layouts/tensor.h"
+#include "ops/base/op_machine.h"
 
 namespace tilesmith {
 
@@ -19,9 +20,9 @@ class Tail {
   // How many nodes the tail consists of, for reports.
   virtual size_t nodes() const = 0;
   // The model's outputs in their true sizes, from those of the graph, in its order, in plain layout. Ops run
-  // by their kernels with that many threads, those that have none (all of them, with 0 threads) through their
+  // by their kernels on `machine`, those that have none (without a machine all of them) through their
   // references. Throws Error(kBadModel) naming the node where values do not fit. Thread-safe.
-  virtual std::vector<Tensor> Run(std::span<const Tensor* const> values, int threads) const = 0;
+  virtual std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const = 0;
 };
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "layouts/base/check.h"
+#include "layouts/base/split_mix.h"
 #include "ops/base/input.h"
 
 namespace tilesmith {
@@ -21,12 +22,7 @@ uint64_t HashText(std::string_view text, uint64_t seed) {
 // second.
 class UniformStream {
  public:
-  explicit UniformStream(uint64_t seed) {
-    seed += 0x9e3779b97f4a7c15;
-    seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
-    seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
-    state_ = (seed ^ (seed >> 31)) | 1;
-  }
+  explicit UniformStream(uint64_t seed) : state_(SplitMix64(seed).Next() | 1) {}
   // Fills with values uniform in [low, high).
   void Fill(std::span<float> values, float low, float high) {
     const float step = (high - low) * 0x1p-24f;

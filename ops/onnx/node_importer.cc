@@ -264,8 +264,8 @@ NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Ten
   CheckShape(shape, graph_.limits());
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
   Value value;
-  const bool by_kernel = options_.threads > 0 && op.HasFastKernel() && op.KernelTakes(types);
-  value.info.constant = std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, options_.threads)
+  const bool by_kernel = options_.machine != nullptr && op.HasFastKernel() && op.KernelTakes(types);
+  value.info.constant = std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
                                                                  : op.Reference(constants));
   value.info.shape = value.info.constant->shape();
   value.info.type = value.info.constant->type();

@@ -23,7 +23,8 @@ struct NodeImporterOptions {
   std::string source;                               // for messages
   int64_t opset = 0;                                // of the default domain
   std::shared_ptr<const ModelFunctions> functions;  // may be null
-  int threads = 0;  // for kernels that compute what depends on constants only; 0: references do
+  // Whose kernels compute what depends on constants only; null: references do.
+  const OpMachine* machine = nullptr;
 };
 
 // First all constants, inputs and the names that are reserved and read, then the nodes in their order.

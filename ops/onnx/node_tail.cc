@@ -15,11 +15,11 @@ class NodeTail : public Tail {
   const std::vector<std::string>& outputs() const override { return parts_.outputs; }
   size_t nodes() const override { return parts_.nodes.size(); }
 
-  std::vector<Tensor> Run(std::span<const Tensor* const> values, int threads) const override {
+  std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const override {
     TILESMITH_CHECK(values.size() == parts_.inputs.size(), "{} values for {} inputs", values.size(),
                     parts_.inputs.size());
     NodeImporter importer(Graph(parts_.name, parts_.limits),
-                          {parts_.name, parts_.opset, parts_.functions, threads});
+                          {parts_.name, parts_.opset, parts_.functions, machine});
     for (const auto& [name, value] : parts_.constants) importer.AddConstant(name, value, false);
     for (size_t i = 0; i < values.size(); ++i) {
       importer.AddConstant(parts_.inputs[i], std::make_shared<const Tensor>(*values[i]), false);

@@ -52,7 +52,8 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
                     sum->output.type == output.type);
   }
-  workload_.bytes = TypesOf();
+  const std::vector<int16_t> centered = CenteredWeights();
+  workload_.bytes = TypesWith(centered);
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
     const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
@@ -62,20 +63,19 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
-  NeedSumsOf32Bits();
+  NeedSumsOf32Bits(centered);
 }
 
-ByteTypes QuantizedConvOp::TypesOf() const {
+ByteTypes QuantizedConvOp::TypesWith(std::span<const int16_t> weights) const {
   const bool signed_bytes =
-      std::ranges::all_of(CenteredWeights(), [](int16_t weight) { return weight >= -128 && weight <= 127; });
+      std::ranges::all_of(weights, [](int16_t weight) { return weight >= -128 && weight <= 127; });
   return {params_.input.type, signed_bytes ? DataType::kI8 : DataType::kU8, output().type};
 }
 
-void QuantizedConvOp::NeedSumsOf32Bits() const {
+void QuantizedConvOp::NeedSumsOf32Bits(std::span<const int16_t> weights) const {
   const StoredRange range = RangeOf(params_.input.type);
   const int64_t zero = params_.input.zero_points[0];
   const int64_t largest = std::max(range.high - zero, zero - range.low);
-  const std::vector<int16_t> weights = CenteredWeights();
   const int64_t terms = std::ssize(weights) / workload_.oc;
   for (int64_t o = 0; o < workload_.oc; ++o) {
     int64_t sum = params_.bias ? std::abs(int64_t{params_.bias->data<int32_t>()[o]}) : 0;

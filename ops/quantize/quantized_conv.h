@@ -65,8 +65,9 @@ class QuantizedConvOp : public ConvolutionOp {
   bool HasFastKernel() const override { return true; }
 
  private:
-  ByteTypes TypesOf() const;
-  void NeedSumsOf32Bits() const;
+  // Of the centered weights.
+  ByteTypes TypesWith(std::span<const int16_t> weights) const;
+  void NeedSumsOf32Bits(std::span<const int16_t> weights) const;
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 

@@ -4,37 +4,25 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "layouts/base/split_mix.h"
 
 namespace tilesmith {
 namespace {
 
-class AnyBytes {  // splitmix64, its upper byte
- public:
-  explicit AnyBytes(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z >> 56;
-  }
+uint8_t AnyByte(SplitMix64& random) { return static_cast<uint8_t>(random.Next() >> 56); }
 
- private:
-  uint64_t state_;
-};
-
-Tensor Bytes(AnyBytes& any, const Shape& shape, DataType type) {
+Tensor Bytes(SplitMix64& random, const Shape& shape, DataType type) {
   Tensor tensor(shape, Layout::Nchw(type));
-  std::generate_n(reinterpret_cast<uint8_t*>(tensor.raw()), tensor.size(),
-                  [&] { return static_cast<uint8_t>(any.Next()); });
+  std::generate_n(reinterpret_cast<uint8_t*>(tensor.raw()), tensor.size(), [&] { return AnyByte(random); });
   return tensor;
 }
 
 // Numbers from 0 to 2 * most, less `most` where they are bytes with a sign; else one of them is farther from
 // their zero point than those are.
-Tensor Weights(AnyBytes& any, const ConvWorkload& w, int64_t most) {
+Tensor Weights(SplitMix64& random, const ConvWorkload& w, int64_t most) {
   Tensor tensor(w.weights_shape(), Layout::Nchw(w.bytes->weights));
   std::generate_n(reinterpret_cast<uint8_t*>(tensor.raw()), tensor.size(), [&] {
-    const int64_t value = static_cast<int64_t>(any.Next()) % (2 * most + 1);
+    const int64_t value = int64_t{AnyByte(random)} % (2 * most + 1);
     return static_cast<uint8_t>(w.bytes->weights == DataType::kI8 ? value - most : value);
   });
   if (w.bytes->weights == DataType::kU8) reinterpret_cast<uint8_t*>(tensor.raw())[0] = 255;
@@ -57,11 +45,11 @@ QuantizedData MakeQuantizedData(const ConvWorkload& w, uint64_t seed) {
   constexpr float kInputScale = 1.0F / 64, kWeightScale = 1.0F / 256;
   constexpr double kInputSpread = 74, kOutputSpread = 50;  // root mean squares of what is stored
   const auto& [in, weights, out] = *w.bytes;
-  AnyBytes any(seed);
+  SplitMix64 random(seed);
   const auto terms = static_cast<double>(ElementCount(w.weights_shape()) / w.oc);
   const auto most = std::clamp<int64_t>(static_cast<int64_t>(0x1p30 / (256 * terms)), 1, 127);
   QuantizedConvParams params{.input = {in, 0, {kInputScale}, {MiddleOf(in)}},
-                             .weights = {std::make_shared<const Tensor>(Weights(any, w, most)),
+                             .weights = {std::make_shared<const Tensor>(Weights(random, w, most)),
                                          {weights,
                                           0,
                                           {kWeightScale},
@@ -71,8 +59,7 @@ QuantizedData MakeQuantizedData(const ConvWorkload& w, uint64_t seed) {
                              .limits = {}};
   if (w.post.bias) {
     Tensor bias({w.oc}, Layout::Nchw(DataType::kI32));
-    std::generate_n(bias.data<int32_t>(), bias.size(),
-                    [&] { return static_cast<int32_t>(any.Next()) - 128; });
+    std::generate_n(bias.data<int32_t>(), bias.size(), [&] { return int32_t{AnyByte(random)} - 128; });
     params.bias = std::make_shared<const Tensor>(std::move(bias));
   }
   if (out != DataType::kF32) {
@@ -81,13 +68,13 @@ QuantizedData MakeQuantizedData(const ConvWorkload& w, uint64_t seed) {
     params.output.zero_points = {MiddleOf(out)};
     params.limits = RangeOf(out);
   }
-  QuantizedData data{.op = nullptr, .input = Bytes(any, w.input_shape(), in), .residual = std::nullopt};
+  QuantizedData data{.op = nullptr, .input = Bytes(random, w.input_shape(), in), .residual = std::nullopt};
   if (w.post.sum) {
     const float scale = params.output.scales[0];
     params.sum = {.residual = {out, 0, {0.7F * scale}, {MiddleOf(out)}},
                   .output = {out, 0, {1.3F * scale}, {MiddleOf(out)}},
                   .limits = RangeOf(out)};
-    data.residual = Bytes(any, w.output_shape(), out);
+    data.residual = Bytes(random, w.output_shape(), out);
   }
   data.op = std::make_shared<const QuantizedConvOp>(w, std::move(params));
   return data;

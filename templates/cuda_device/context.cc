@@ -105,4 +105,16 @@ DeviceMemory AllocateZeros(const ContextPtr& context, size_t bytes) {
   return {std::move(owner), bytes};
 }
 
+DeviceMemory AllocateWeights(const ContextPtr& context, std::span<const float> weights,
+                             const std::string& name) {
+  const auto bytes = std::as_bytes(weights);
+  DeviceMemory memory = AllocateZeros(context, bytes.size());
+  const Queue queue(context);
+  const Driver& driver = context->driver();
+  driver.Check(driver.copy_in(Address(memory.data.get()), bytes.data(), bytes.size(), queue.handle()),
+               "weights of " + name);
+  queue.Wait("weights of " + name);
+  return memory;
+}
+
 }  // namespace tilesmith::cuda

@@ -103,5 +103,8 @@ class HostBuffer {
 
 // Zero-filled. Throws as Device::Allocate.
 DeviceMemory AllocateZeros(const ContextPtr& context, size_t bytes);
+// Memory that holds these; `name` is whose weights they are, for messages.
+DeviceMemory AllocateWeights(const ContextPtr& context, std::span<const float> weights,
+                             const std::string& name);
 
 }  // namespace tilesmith::cuda

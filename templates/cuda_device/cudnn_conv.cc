@@ -17,7 +17,7 @@ namespace {
 // Values of the library's enumerations.
 constexpr int kFloat = 0, kNchw = 0, kNhwc = 1, kCrossCorrelation = 1, kNanPropagates = 1;
 constexpr int kTensorOps = 1, kFmaOnly = 3;
-constexpr int kSigmoid = 0, kRelu = 1, kTanh = 2, kClippedRelu = 3, kIdentity = 5;
+constexpr int kRelu = 1, kClippedRelu = 3, kIdentity = 5;
 
 constexpr float kOne = 1, kZero = 0;
 
@@ -25,10 +25,6 @@ int ModeOf(const Activation& activation) {
   switch (activation.kind) {
     case ActivationKind::kRelu:
       return kRelu;
-    case ActivationKind::kSigmoid:
-      return kSigmoid;
-    case ActivationKind::kTanh:
-      return kTanh;
     case ActivationKind::kClip:
       return kClippedRelu;
     default:
@@ -79,13 +75,7 @@ class DeviceCudnnConv final : public ConvKernel, public Queued {
     if (workspace_bytes_ > static_cast<size_t>(kMaxScratch))
       throw Error(ErrorCode::kNoCandidate,
                   fmt::format("{}: {} bytes of scratch (allowed: {})", name_, workspace_bytes_, kMaxScratch));
-    const auto bytes = std::as_bytes(std::span(built_->weights()));
-    weights_ = AllocateZeros(context, bytes.size());
-    const Queue queue(context);
-    context->driver().Check(
-        context->driver().copy_in(Address(weights_.data.get()), bytes.data(), bytes.size(), queue.handle()),
-        "weights of " + name_);
-    queue.Wait("weights of " + name_);
+    weights_ = AllocateWeights(context, built_->weights(), name_);
   }
 
   int64_t Tasks(int) const override { return 1; }

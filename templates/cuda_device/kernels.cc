@@ -155,13 +155,7 @@ LoadedProgram::LoadedProgram(const ContextPtr& context, const CudaProgram& progr
       module_(CompiledModule(context, program.text, name_)) {
   for (const CudaLaunch& launch : launches_)
     functions_.push_back(module_->Function(launch.function, launch.shared_bytes));
-  const auto bytes = std::as_bytes(std::span(program.weights));
-  weights_ = AllocateZeros(context, bytes.size());
-  const Queue queue(context);
-  context->driver().Check(
-      context->driver().copy_in(Address(weights_.data.get()), bytes.data(), bytes.size(), queue.handle()),
-      "weights of " + name_);
-  queue.Wait("weights of " + name_);
+  weights_ = AllocateWeights(context, program.weights, name_);
 }
 
 void LoadedProgram::CheckAlignment(const KernelArgs& args) const {

@@ -25,8 +25,6 @@ bool HasActivation(const Activation& activation) {
   switch (activation.kind) {
     case ActivationKind::kNone:
     case ActivationKind::kRelu:
-    case ActivationKind::kSigmoid:
-    case ActivationKind::kTanh:
       return true;
     case ActivationKind::kClip:
       return activation.alpha == 0;

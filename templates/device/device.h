@@ -21,6 +21,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
 #include "ops/base/op.h"
+#include "ops/base/op_machine.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -116,6 +117,12 @@ class Device {
 };
 
 using DevicePtr = std::shared_ptr<const Device>;
+
+// What the process computes on beside the device: the device itself where that is the process's cores.
+inline OpMachine HostOf(const Device& device) {
+  const bool is_host = device.target().device == kCpuDevice;
+  return {is_host ? device.target() : DetectCpu(), device.threads()};
+}
 
 // What this machine has of that kind (Target::device): of several, the first. Throws Error(kUsage) for an
 // unknown kind, and Error(kEnvironment) where there is none.

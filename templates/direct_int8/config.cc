@@ -35,10 +35,10 @@ QuantizedConvCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
   return cut;
 }
 
-// What is no default has to leave room for weights in the second-level cache.
-std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const QuantizedConvCut& cut) {
-  const QuantizedConvCut preset = DefaultCut(w, cpu);
-  if (cut == preset || QuantizedDepthwiseFits(w, cpu)) return "";
+// What is not `preset`, the default, has to leave room for weights in the second-level cache.
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const QuantizedConvCut& preset,
+                       const QuantizedConvCut& cut) {
+  if (cut == preset) return "";
   const QuantizedConvPlan plan(w, cpu, cut);
   const int64_t pixels = cut.tile_rows * cut.tile_columns;
   if (cut.pixels > pixels)
@@ -88,8 +88,9 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
       {"width_tile", pixels, "register tile: pixels"},
       {"oc_inner", inner, "tasks that are neighbours: 1 those of the same pixels, 0 of the same channels"},
   };
-  return ConfigSpace(std::move(knobs),
-                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config).cut); });
+  return ConfigSpace(std::move(knobs), [=](const Config& config) -> std::string {
+    return fixed ? "" : WhyInvalid(w, cpu, preset, ReadConfig(config).cut);
+  });
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {

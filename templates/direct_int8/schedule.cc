@@ -6,29 +6,9 @@
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
 #include "ops/quantize/quantized_depthwise_loops.h"
+#include "templates/base/forwarded_kernel.h"
 
 namespace tilesmith::direct_int8 {
-namespace {
-
-class ByteConvKernel final : public ConvKernel {
- public:
-  explicit ByteConvKernel(std::unique_ptr<PackedKernel> kernel) : kernel_(std::move(kernel)) {}
-
-  int Stages() const override { return kernel_->Stages(); }
-  int64_t Tasks(int stage) const override { return kernel_->Tasks(stage); }
-  TaskGrid Grid(int stage) const override { return kernel_->Grid(stage); }
-  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
-    kernel_->Run(args, stage, range);
-  }
-  int64_t ScratchBytes(int threads) const override { return kernel_->ScratchBytes(threads); }
-  std::span<const std::byte> PackedWeights() const override { return kernel_->PackedWeights(); }
-
- private:
-  const std::unique_ptr<PackedKernel> kernel_;
-};
-
-}  // namespace
-
 int64_t Schedule::lanes() const { return depthwise_by_vnni ? kDepthwiseLanes : plan.lanes; }
 int64_t Schedule::groups() const {
   return depthwise_by_vnni ? CeilDiv(workload.oc, kDepthwiseLanes) : plan.groups;
@@ -74,8 +54,9 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights& weights) {
   TILESMITH_CHECK(weights.quantized != nullptr && weights.quantized->workload() == s.workload, "{}",
                   WorkloadToString(s.workload));
-  return std::make_unique<ByteConvKernel>(
-      MakeQuantizedConvKernel(*weights.quantized, {s.in, s.out, cpu, s.plan.cut()}));
+  auto kernel = MakeQuantizedConvKernel(*weights.quantized, {s.in, s.out, cpu, s.plan.cut()});
+  const std::span<const std::byte> packed = kernel->PackedWeights();
+  return std::make_unique<ForwardedKernel>(std::move(kernel), packed);
 }
 
 }  // namespace tilesmith::direct_int8

@@ -12,8 +12,8 @@ struct Schedule {
   Layout in, out;
   Target cpu;
   QuantizedConvPlan plan;
-  bool depthwise_by_vnni =
-      false;  // the kernel of quantized_depthwise_kernel.h, of whose plan only the cut counts
+  // By the kernel of quantized_depthwise_kernel.h; of the plan only the cut counts.
+  bool depthwise_by_vnni = false;
 
   // Output channels that are computed together, and how many numbers one vector holds.
   int64_t lanes() const;

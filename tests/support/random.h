@@ -4,19 +4,15 @@
 #include <cstdint>
 #include <span>
 
+#include "layouts/base/split_mix.h"
+
 namespace tilesmith {
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 class TestRandom {
  public:
-  explicit TestRandom(uint64_t seed) : state_(seed) {}
+  explicit TestRandom(uint64_t seed) : bits_(seed) {}
 
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
+  uint64_t Next() { return bits_.Next(); }
   // Uniform in [low, high].
   int64_t Integer(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
@@ -32,7 +28,7 @@ class TestRandom {
   }
 
  private:
-  uint64_t state_;
+  SplitMix64 bits_;
 };
 
 inline void FillUniform(std::span<float> values, uint64_t seed, float low = -1.0f, float high = 1.0f) {

@@ -11,13 +11,12 @@
 #include <set>
 #include <utility>
 
-#include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
-#include "tests/support/guarded_images.h"
+#include "tests/support/guarded_run.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
@@ -45,26 +44,10 @@ int SweepLength() {
 Tensor Compute(const Case& c, const ConvData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
-  const int64_t gap = random.Integer(0, 1) * 128;
-  const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
-  GuardedImages source(w.input_shape(), layouts.in, gap, guard);
-  source.Fill(TransformGeneric(data.input, layouts.in));
-  source.MakeReadOnly();
-  GuardedImages sum(w.output_shape(), layouts.out, gap, guard),
-      fresh(w.output_shape(), layouts.out, gap, guard);
-  if (w.post.sum) sum.Fill(TransformGeneric(*data.residual, layouts.out));
-  const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
-  GuardedImages& target = in_place ? sum : fresh;
-
   const auto kernel = c.conv_template->Build(w, c.config, TestCpu(), WeightsOf(data.tensors()));
-  const InputView inputs[] = {source.input(), sum.input()};
-  const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 3, 7});
-  const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
-  AlignedBuffer scratch(kernel->ScratchBytes(threads));
-  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output(), scratch.data()}, threads, split);
-  EXPECT_TRUE(target.GapsIntact()) << "wrote outside the images: " << c.Text();
-  Tensor got(w.output_shape(), layouts.out);
-  target.ReadInto(got);
+  SCOPED_TRACE(c.Text());
+  const Tensor* residual = w.post.sum ? &*data.residual : nullptr;
+  const Tensor got = RunGuarded(*kernel, w, layouts, data.input, residual, random);
   return TransformGeneric(got, layouts.out.WithType(DataType::kF32));
 }
 

@@ -7,13 +7,12 @@
 #include <cstdlib>
 #include <optional>
 
-#include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_data.h"
 #include "templates/base/task_places.h"
 #include "templates/direct_int8/template.h"
-#include "tests/support/guarded_images.h"
+#include "tests/support/guarded_run.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
@@ -71,28 +70,10 @@ Config RandomConfig(const ConvWorkload& w, const Target& cpu, TestRandom& random
 Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = DirectInt8Template().Layouts(w, c.config);
-  const int64_t gap = random.Integer(0, 1) * 128;
-  const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
-  GuardedImages source(w.input_shape(), layouts.in, gap, guard);
-  source.Fill(TransformGeneric(data.input, layouts.in));
-  source.MakeReadOnly();
-  GuardedImages sum(w.output_shape(), layouts.out, gap, guard),
-      fresh(w.output_shape(), layouts.out, gap, guard);
-  if (w.post.sum) sum.Fill(TransformGeneric(*data.residual, layouts.out));
-  GuardedImages& target = w.post.sum && random.Integer(0, 1) == 0 ? sum : fresh;
-
   const auto kernel = DirectInt8Template().Build(w, c.config, c.cpu, {.quantized = data.op.get()});
   EXPECT_FALSE(kernel->PackedWeights().empty());
   EXPECT_EQ(kernel->Grid(0).tasks(), PlacesOf(DirectInt8Template())->Grid(w, c.config, c.cpu).tasks());
-  const InputView inputs[] = {source.input(), sum.input()};
-  const int threads = random.Pick(std::vector<int>{1, 2, 2, 3, 7});
-  const Split split = kSplits[static_cast<size_t>(random.Integer(0, std::size(kSplits) - 1))];
-  const AlignedBuffer scratch(kernel->ScratchBytes(threads));
-  RunKernel(*kernel, {{inputs, w.post.sum ? 2U : 1U}, target.output(), scratch.data()}, threads, split);
-  EXPECT_TRUE(target.GapsIntact()) << "wrote outside the images";
-  Tensor got(w.output_shape(), layouts.out);
-  target.ReadInto(got);
-  return got;
+  return RunGuarded(*kernel, w, layouts, data.input, w.post.sum ? &*data.residual : nullptr, random);
 }
 
 TEST(DirectInt8, EveryConfigIsExact) {

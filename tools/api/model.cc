@@ -185,7 +185,8 @@ class SizedRun {
       std::vector<Tensor> plain;
       plain.reserve(values_.size());
       for (const Tensor& value : values_) plain.push_back(InLayout(value, Layout::Nchw(value.type())));
-      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain), size_->network->device->threads());
+      const OpMachine host = HostOf(*size_->network->device);
+      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain), &host);
     }
     const std::vector<Tensor>& tensors = size_->tail ? late_ : values_;
     for (size_t i = 0; i < results_.size(); ++i) Describe(tensors[i], results_[i]);

@@ -99,11 +99,7 @@ GpuConv::GpuConv(const ConvWorkload& workload, const Schedule& schedule, GpuTens
                  const DevicePtr& machine)
     : machine_(machine), tensors_(tensors) {
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
-  const Support support = conv_template.Supports(workload, machine->target());
-  if (!support.ok)
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("template {} does not support {}: {}", schedule.template_name,
-                            WorkloadToString(workload), support.reason));
+  RequireSupport(conv_template, workload, machine->target());
   layouts_ = conv_template.Layouts(workload, schedule.config);
   kernel_ = machine->BuildConv(conv_template, workload, schedule.config, WeightsOf(tensors.data().tensors()));
   inputs_ = tensors.Inputs(layouts_);

@@ -37,7 +37,7 @@ class GpuTensors {
 // A kernel on tensors that outlive it.
 class GpuConv {
  public:
-  // Throws as Device::BuildConv, and Error(kNoCandidate) where the template does not support the workload.
+  // Throws as Device::BuildConv and RequireSupport.
   GpuConv(const ConvWorkload& workload, const Schedule& schedule, GpuTensors& tensors,
           const DevicePtr& machine);
 

@@ -10,6 +10,14 @@
 
 namespace tilesmith {
 
+void RequireSupport(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& target) {
+  const Support support = conv_template.Supports(workload, target);
+  if (support.ok) return;
+  throw Error(ErrorCode::kNoCandidate,
+              fmt::format("template {} does not support {}: {}", conv_template.Name(),
+                          WorkloadToString(workload), support.reason));
+}
+
 WorkloadData RandomWorkloadData(const ConvWorkload& workload) {
   uint64_t seed = 0;
   return MakeWorkloadData(workload, seed,
@@ -20,12 +28,7 @@ OurConv::OurConv(const ConvWorkload& workload, const Schedule& schedule, const W
                  const DevicePtr& machine)
     : workload_(workload), residual_(operands.residual), machine_(machine) {
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
-  const Support support = conv_template.Supports(workload, machine->target());
-  if (!support.ok) {
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("template {} does not support {}: {}", schedule.template_name,
-                            WorkloadToString(workload), support.reason));
-  }
+  RequireSupport(conv_template, workload, machine->target());
   layouts_ = conv_template.Layouts(workload, schedule.config);
   kernel_ = conv_template.Build(workload, schedule.config, machine->target(), operands.weights);
   input_ = Transform(*operands.input, layouts_.in, machine->target(), machine->threads());

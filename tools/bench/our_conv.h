@@ -24,12 +24,15 @@ struct SeparateSchedules {
   Schedule first, main;
 };
 
+// Throws Error(kNoCandidate) when the template does not support the workload.
+void RequireSupport(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& target);
+
 // What all sides of a comparison compute on.
 WorkloadData RandomWorkloadData(const ConvWorkload& workload);
 
 class OurConv {
  public:
-  // Throws Error(kNoCandidate) when the schedule's template does not support the workload. Reads the residual
+  // Throws as RequireSupport. Reads the residual
   // again whenever it answers.
   OurConv(const ConvWorkload& workload, const Schedule& schedule, const WorkloadOperands& operands,
           const DevicePtr& machine);

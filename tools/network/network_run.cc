@@ -39,7 +39,7 @@ NetworkRun::NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, 
                        const StopFlag* stop)
     : plan_(plan),
       cpu_(machine->target()),
-      threads_(machine->threads()),
+      host_(HostOf(*machine)),
       output_names_(OutputNames(graph)),
       tail_(graph.tail()),
       plain_inputs_(std::move(inputs)),
@@ -81,7 +81,7 @@ std::vector<NamedTensor> NetworkRun::Outputs() const {
   std::vector<Tensor> plain;
   plain.reserve(outputs_.size());
   for (const Tensor& output : outputs_) plain.push_back(InLayout(output, Layout::Nchw(output.type())));
-  return ModelOutputs(output_names_, tail_.get(), std::move(plain), threads_);
+  return ModelOutputs(output_names_, tail_.get(), std::move(plain), &host_);
 }
 
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {

@@ -50,7 +50,7 @@ class NetworkRun {
  private:
   Plan plan_;
   Target cpu_;
-  int threads_;
+  OpMachine host_;
   std::vector<std::string> output_names_;  // the graph's
   std::shared_ptr<const Tail> tail_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;

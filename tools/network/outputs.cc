@@ -10,12 +10,12 @@
 namespace tilesmith {
 
 std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
-                                      std::vector<Tensor> values, int threads) {
+                                      std::vector<Tensor> values, const OpMachine* machine) {
   if (tail != nullptr) {
     std::vector<const Tensor*> pointers;
     pointers.reserve(values.size());
     for (const Tensor& value : values) pointers.push_back(&value);
-    return ModelOutputs(tail->outputs(), nullptr, tail->Run(pointers, threads), threads);
+    return ModelOutputs(tail->outputs(), nullptr, tail->Run(pointers, machine), machine);
   }
   std::vector<NamedTensor> named;
   named.reserve(values.size());
@@ -31,7 +31,7 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
   std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
-  return ModelOutputs(names, graph.tail().get(), std::move(outputs), 0);
+  return ModelOutputs(names, graph.tail().get(), std::move(outputs), nullptr);
 }
 
 double AllowedBesideOthers(double rounding) {

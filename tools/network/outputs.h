@@ -10,9 +10,9 @@
 namespace tilesmith {
 
 // The model's outputs from plain ones of its graph: those, by name, or what the graph's tail makes of them
-// with that many threads (Tail::Run).
+// on that machine (Tail::Run).
 std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
-                                      std::vector<Tensor> values, int threads);
+                                      std::vector<Tensor> values, const OpMachine* machine);
 
 // The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain. Throws
 // Error(kInterrupted) when it is stopped.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "layouts/base/split_mix.h"
 #include "layouts/transform.h"
 #include "ops/base/elements.h"
 
@@ -17,18 +18,13 @@ constexpr int kRandomAnswers = 240;  // beside the 16 corners
 
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 1) {}
-  uint64_t Next() {  // splitmix64
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
+  explicit Random(uint64_t seed) : bits_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  uint64_t Next() { return bits_.Next(); }
   float Unit() { return static_cast<float>(static_cast<int64_t>(Next() >> 40) - (1 << 23)) / (1 << 23); }
   int64_t Below(int64_t limit) { return static_cast<int64_t>(Next() % static_cast<uint64_t>(limit)); }
 
  private:
-  uint64_t state_;
+  SplitMix64 bits_;
 };
 
 }  // namespace

@@ -51,9 +51,8 @@ class ProblemData {
 
   const Tensor& Input(const Layout& layout);
   const Tensor& Residual(const Layout& layout);  // precondition: the workload has a sum
-  const Tensor& RightSide() const {
-    return *data_.operands().right_side;
-  }  // precondition: the workload is a product
+  // Precondition: the workload is a product.
+  const Tensor& RightSide() const { return *data_.operands().right_side; }
   GuardedOutput& Output(const Layout& layout);
   ConvWeights weights() const { return data_.operands().weights; }
   int64_t bytes() const;  // of all that is held

@@ -4,9 +4,10 @@
 //   worker: {"ready": {...}}            the machine it is: a target, as in records
 //   tuner:  {"session": {...}}          what the trials from now on have in common
 //   worker: {"accepted": true}          or {"error": "why"}
-//   tuner:  {"coming": [{...}]}         trials that it will ask for; the worker builds what it can ahead,
-//   then worker: {"accepted": true} tuner:  {"trial": {...}, "ticket": 7} worker: {"running": 7} when
-//   building is over, then
+//   tuner:  {"coming": [{...}]}         trials that it will ask for, which the worker builds ahead
+//   worker: {"accepted": true}
+//   tuner:  {"trial": {...}, "ticket": 7}
+//   worker: {"running": 7}              when building is over, then
 //           {"result": {...}, "ticket": 7}
 //
 // A session may be begun again at any time between trials. A worker leaves when its input ends. Each side has

@@ -124,7 +124,10 @@ void RunDataSet(const Case& test, const fs::path& data, bool weights, const RunG
   const Graph graph = ImportCase(test, weights, inputs);
   const std::string label = weights ? test.name + " with constant operands" : test.name;
   std::vector<Tensor> actual = run(graph, inputs);
-  if (graph.tail()) actual = graph.tail()->Run(Pointers(actual), 1);
+  if (graph.tail()) {
+    const OpMachine machine{DetectCpu(), 1};
+    actual = graph.tail()->Run(Pointers(actual), &machine);
+  }
   if (actual.size() > expected.size() || expected.empty()) {
     Fail(test, report, fmt::format("{}: {} outputs, {} are stored", label, actual.size(), expected.size()));
     return;

@@ -21,7 +21,7 @@ inline std::vector<Tensor> Outputs(const OnnxModel& model, const std::vector<Ten
   if (!graph.tail()) return values;
   pointers.clear();
   for (const Tensor& value : values) pointers.push_back(&value);
-  return graph.tail()->Run(pointers, 0);
+  return graph.tail()->Run(pointers, nullptr);
 }
 
 // What the importer says of a model that it refuses.

@@ -138,9 +138,10 @@ def load(
     shapes = list(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = sizes > 1 or len(set(names)) < len(names)
-    return Model(
-        _Model.load(*paths, threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision), other_sizes
+    loaded = _Model.load(
+        *paths, threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision
     )
+    return Model(loaded, other_sizes)
 
 
 def tune(
@@ -212,8 +213,9 @@ def optimize(
     program = os.fspath(program or find_program())
     log = os.fspath(log) if log else ""
     shapes = list(input_shapes)
+    model = os.fspath(model)
     _optimize(
-        os.fspath(model), plan, log, seconds, threads, batch, shapes, database, target, precision, program, progress
+        model, plan, log, seconds, threads, batch, shapes, database, target, precision, program, progress
     )
     return plan
 
