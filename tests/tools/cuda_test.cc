@@ -177,7 +177,8 @@ TEST(CudaCommands, BenchSetsCudnnBesideEverything) {
   const ProgramResult rounded = OnFakeGpu({"bench", kConv, "--time", "10ms", "--precision", "tf32"});
   EXPECT_EQ(rounded.exit_code, 0) << rounded.err;
   EXPECT_THAT(rounded.out, testing::ContainsRegex("products +TF32"));
-  const ProgramResult network = OnFakeGpu({"bench", net, "--time", "10ms", "--json"});
+  const ProgramResult network =
+      OnFakeGpu({"bench", net, "--time", "10ms", "--network-time", "10ms", "--json"});
   ASSERT_EQ(network.exit_code, 0) << network.err;
   EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_seconds\": [0-9]"));
   EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_layout\": \"N[CH]"));

@@ -145,7 +145,8 @@ TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
 TEST(NetworkTest, BenchTable) {
   const TemporaryDirectory directory;
   const std::string csv = directory.File("rows.csv");
-  const ProgramResult result = Tilesmith(Small({"bench", "squeezenet1_1", "--time", "1ms", "--csv", csv}));
+  const ProgramResult result =
+      Tilesmith(Small({"bench", "squeezenet1_1", "--time", "1ms", "--network-time", "1ms", "--csv", csv}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
   const std::string rows = ReadFile(csv);
@@ -181,7 +182,8 @@ TEST(NetworkTest, PlansForNhwcCallersAgreeWithTheReferenceAndOneDnn) {
       Tilesmith(Small({"run", "squeezenet1_1", "--plan", plan, "--runs", "1", "--check"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_LT(Json::parse(run.out)["difference"], 1e-4);
-  const ProgramResult bench = Tilesmith(Small({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms"}));
+  const ProgramResult bench =
+      Tilesmith(Small({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--network-time", "1ms"}));
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
 }
 

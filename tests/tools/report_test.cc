@@ -334,8 +334,10 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
                                           "1", "--time", "1ms", "--report", directory.File("tuned.html")});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(ReadFile(directory.File("tuned.html")), HasSubstr("\"tilesmith_report\":1"));
-  ASSERT_EQ(
-      with_shape({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--save", bench}).exit_code, 0);
+  ASSERT_EQ(with_shape({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--network-time", "1ms",
+                        "--save", bench})
+                .exit_code,
+            0);
   const ProgramResult result = with_shape({"report", log, plan, bench, "-o", page});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("times as fast as oneDNN"));

@@ -132,8 +132,8 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
   const ProgramResult again = RunProgram(command);
   EXPECT_EQ(again.out, result.out);
   EXPECT_THAT(again.err, testing::Not(testing::HasSubstr("tune ...")));
-  const ProgramResult untuned = RunProgram(
-      {Script("tools/bench-networks"), "--untuned", "--threads", "1", "--out", out, "--csv", out, model});
+  const ProgramResult untuned = RunProgram({Script("tools/bench-networks"), "--quick", "--untuned",
+                                            "--threads", "1", "--out", out, "--csv", out, model});
   ASSERT_EQ(untuned.exit_code, 0) << untuned.err;
   EXPECT_THAT(untuned.out, testing::HasSubstr("\n| small | "));
   ExpectResultsLike(out + "/untuned.csv", TILESMITH_SOURCE_DIR "/tools/results/networks.csv");

@@ -41,6 +41,8 @@ class BenchCommand : public Command {
     args.Choice("--against", &request_.against, {"best", "direct"},
                 "oneDNN's fastest algorithm (default, unless a suite says otherwise), or its direct one");
     args.Duration("--time", &request_.seconds, "For each convolution (default 500ms)");
+    args.Duration("--network-time", &request_.network_seconds,
+                  "For a whole network, and again beside ONNX Runtime (default 4s)");
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
     args.Text("--sweep", &sweep_,

@@ -23,8 +23,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr double kGpuNetworkSeconds = 4;  // at least
-
 // Those of a workload, a network, or all of some suites.
 std::vector<ConvTask> TasksOf(const Targets& targets, const Plan& plan) {
   if (targets.is_network()) return TasksOf(plan);
@@ -138,7 +136,7 @@ class GpuBench {
     std::vector<Contestant> contestants{{"ours", [&] { ours.RunAgain(); }, {}}};
     for (const Chain& chain : chains)
       contestants.push_back({chain.layout, [run = chain.run.get()] { run->RunAgain(); }, {}});
-    DuelOptions options = NetworkDuel(std::max(kGpuNetworkSeconds, request_.seconds), 1, {});
+    DuelOptions options = NetworkDuel(request_.network_seconds, 1, {});
     options.stop = sinks_.stop;
     const DuelRounds rounds = RunDuel(contestants, options).rounds;
     GpuNetworkBench& network = bench_.network.emplace();

@@ -26,8 +26,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr double kNetworkSeconds = 4;  // at least
-
 class ModelBench {
  public:
   ModelBench(const BenchModelRequest& request, const WorkSinks& sinks)
@@ -137,8 +135,7 @@ class ModelBench {
     };
     sinks_.Stage("the whole network");
     NetworkRun run(graph, bench_.plan, machine_, RandomInputs(graph, 1), sinks_.stop);
-    DuelOptions options =
-        NetworkDuel(std::max(kNetworkSeconds, request_.seconds), machine_->threads(), bench_.plan.placement);
+    DuelOptions options = NetworkDuel(request_.network_seconds, machine_->threads(), bench_.plan.placement);
     options.stop = sinks_.stop;
     bench_.watch.Skip();
     std::optional<NetworkRun> untuned;
@@ -164,7 +161,7 @@ class ModelBench {
                                .plan_path = request_.plan_path,
                                .machine = machine_,
                                .library = library,
-                               .seconds = std::max(kNetworkSeconds, request_.seconds),
+                               .seconds = request_.network_seconds,
                                .stop = sinks_.stop});
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kEnvironment) throw;

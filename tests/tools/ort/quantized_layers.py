@@ -1,8 +1,8 @@
 """usage: tests/tools/ort/quantized_layers.py BUILD-FOLDER [MODEL...]
-Every layer of quantised networks (default: resnet18, mobilenet_v2, squeezenet1_1, quantised with random inputs; or QDQ
-models from files) in tilesmith and in ONNX Runtime, on the same bytes, which are those of ONNX Runtime's run of the whole.
-Bytes that differ by more than one step, and reals that differ by more than 1e-5 of the largest, are printed with their
-layer, and the exit code is 1."""
+Every layer of quantised networks (default: resnet18, mobilenet_v2, squeezenet1_1, quantised with random inputs of 96x96;
+or QDQ models from files) in tilesmith and in ONNX Runtime, on the same bytes, which are those of ONNX Runtime's run of the
+whole. Bytes that differ by more than one step, and reals that differ by more than 1e-5 of the largest, are printed with
+their layer, and the exit code is 1."""
 
 import pathlib
 import subprocess
@@ -15,6 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 DEFAULT = ["resnet18", "mobilenet_v2", "squeezenet1_1"]
+SIZE = ["--input-shape", "input=1x3x96x96"]
 ALLOWED = 1e-5
 
 
@@ -140,7 +141,8 @@ def main():
             path = pathlib.Path(name)
             if not path.exists():
                 path = folder / f"{name}.int8.onnx"
-                subprocess.run([program, "quantize", name, "--samples", "1", "-o", path], check=True, capture_output=True)
+                subprocess.run([program, "quantize", name, *SIZE, "--samples", "1", "-o", path], check=True,
+                               capture_output=True)
             wrong += compare(program, path, folder)
     return 1 if wrong else 0
 
