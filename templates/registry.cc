@@ -21,6 +21,7 @@
 #include "templates/portable/template.h"
 #include "templates/strassen/template.h"
 #include "templates/winograd/template.h"
+#include "templates/winograd_int8/template.h"
 
 namespace tilesmith {
 namespace {
@@ -70,7 +71,7 @@ std::span<const ConvTemplate* const> Bf16ConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Int8ConvTemplates() {
-  static const std::array templates = {&DirectInt8Template()};
+  static const std::array templates = {&DirectInt8Template(), &WinogradInt8Template()};
   return templates;
 }
 

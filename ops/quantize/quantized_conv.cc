@@ -10,7 +10,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/quantize/quantized_binary.h"
-#include "ops/quantize/quantized_conv_kernel.h"
+#include "ops/quantize/quantized_winograd_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -186,7 +186,10 @@ bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const
 
 std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
   if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
-  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu});
+  const QuantizedConvRequest same = {request.layout, request.layout, request.cpu};
+  if (QuantizedWinogradFits(workload_, request.cpu) && QuantizedWinogradPays(workload_))
+    return MakeQuantizedWinogradKernel(*this, same);
+  return MakeQuantizedConvKernel(*this, same);
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {

@@ -169,20 +169,56 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
     }
   }
 }
+#elif defined(TILESMITH_ISA_avx2)
+// The bytes of two pixels, of each those of two vectors of integers.
+struct BytePacker {
+  explicit BytePacker(const QuantizedPixels& p)
+      : zero(_mm256_set1_epi16(static_cast<int16_t>(p.zero))),
+        low(_mm256_set1_epi8(static_cast<char>(p.low))),
+        high(_mm256_set1_epi8(static_cast<char>(p.high))),
+        flip(_mm256_set1_epi8(static_cast<char>(p.flip))) {}
+
+  __m256i Pack(__m256i a, __m256i b, __m256i c, __m256i d) const {
+    const __m256i ab = _mm256_adds_epi16(_mm256_packs_epi32(a, b), zero);
+    const __m256i cd = _mm256_adds_epi16(_mm256_packs_epi32(c, d), zero);
+    // Words of a, b, c and d by turns, the lower half of each before the upper one.
+    const __m256i mixed = _mm256_packus_epi16(ab, cd);
+    const __m256i bytes = _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_xor_si256(_mm256_min_epu8(_mm256_max_epu8(bytes, low), high), flip);
+  }
+
+  const __m256i zero, low, high, flip;
+};
+
+inline __m256i RoundToInts(Floats steps) {
+  // What is too low becomes the lowest integer, and so would what is too high.
+  return _mm256_cvtps_epi32((__m256)Min(steps, Splat<kWidth>(1e6f)));
+}
+
+template <bool kSum, int kPixels, int kUsed>
+inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+  static_assert(kUsed == kVectors);
+  const Requantization<kSum> requantization(p);
+  const BytePacker packer(p);
+  const auto rounded = [&](int i, int v) {
+    return RoundToInts(requantization.Steps(sums[i][v], v, first + i));
+  };
+  uint8_t* out = p.out + first * p.out_step;
+#pragma GCC unroll 12
+  for (int i = 0; i < kPixels; i += 2, out += 2 * p.out_step) {
+    const int j = i + 1 < kPixels ? i + 1 : i;
+    const __m256i two = packer.Pack(rounded(i, 0), rounded(i, 1), rounded(j, 0), rounded(j, 1));
+    _mm_storeu_si128((__m128i_u*)out, _mm256_castsi256_si128(two));
+    if (j > i) _mm_storeu_si128((__m128i_u*)(out + p.out_step), _mm256_extracti128_si256(two, 1));
+  }
+}
 #else
 // Precondition: all in [0, 255].
 inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
-#if defined(TILESMITH_ISA_avx2)
-  const __m256i shorts = _mm256_packus_epi32((__m256i)low, (__m256i)high);  // 0-3, 8-11, 4-7, 12-15
-  const __m256i order = _mm256_permute4x64_epi64(shorts, _MM_SHUFFLE(3, 1, 2, 0));
-  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1));
-  _mm_storeu_si128((__m128i*)to, _mm_xor_si128(bytes, _mm_set1_epi8(static_cast<char>(flip))));
-#else
   for (int i = 0; i < kWidth; ++i) {
     to[i] = static_cast<uint8_t>(low[i]) ^ flip;
     to[i + kWidth] = static_cast<uint8_t>(high[i]) ^ flip;
   }
-#endif
 }
 
 template <bool kSum, int kPixels, int kUsed>
@@ -216,6 +252,21 @@ inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sum
   }
 }
 
+// As bytes, reals or sums.
+template <int kPixels, int kUsed>
+inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+  if (p.sums != nullptr) {
+    for (int i = 0; i < kPixels; ++i) {
+      for (int v = 0; v < kUsed; ++v)
+        __builtin_memcpy(p.sums + (first + i) * kLanes + v * kWidth, &sums[i][v], sizeof(Sums));
+    }
+    return;
+  }
+  if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
+  if (p.sum.residual != nullptr) return StoreTile<true>(p, first, sums);
+  StoreTile<false>(p, first, sums);
+}
+
 // The tile of kPixels pixels from number `first` on, kUsed vectors of channels of them. kShared: all lanes
 // read the same words.
 template <int kPixels, int kUsed, bool kShared>
@@ -247,9 +298,7 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
       }
     }
   }
-  if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
-  if (p.sum.residual != nullptr) return StoreTile<true>(p, first, sums);
-  StoreTile<false>(p, first, sums);
+  StoreAs(p, first, sums);
 }
 
 // The tile of the last `pixels` < kPixels.
@@ -381,6 +430,26 @@ void ConvolveDense(const QuantizedPixels& pixels) {
   Convolve<kVectors, true>(pixels);
 }
 void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<kVectors, false>(pixels); }
+
+void StoreSums(const QuantizedPixels& pixels, const int32_t* given) {
+  const auto store = [&](int64_t first, auto& sums) {
+    for (auto& pixel : sums) {
+      for (Sums& vector : pixel) {
+        vector = LoadSums(given);
+        given += kWidth;
+      }
+    }
+    StoreAs(pixels, first, sums);
+  };
+  int64_t first = 0;
+  for (; first + 1 < pixels.count; first += 2) {
+    Sums sums[2][kVectors];
+    store(first, sums);
+  }
+  if (first == pixels.count) return;
+  Sums sums[1][kVectors];
+  store(first, sums);
+}
 
 void StoreChannelRows(const ChannelRows& rows) {
   const int64_t pixels = rows.pixels / 8 * 8, channels = rows.channels / 8 * 8;

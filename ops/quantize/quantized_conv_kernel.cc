@@ -7,6 +7,7 @@
 #include "ops/quantize/quantized_conv_loops.h"
 #include "ops/quantize/quantized_conv_plan.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
+#include "ops/quantize/quantized_store.h"
 
 namespace tilesmith {
 namespace {
@@ -19,9 +20,6 @@ class QuantizedConvKernel : public PackedKernel {
       : cpu_(CpuFor(request.cpu, op.workload())),
         plan_(op.workload(), request.cpu, request.cut),
         in_(op.workload().input_shape(), request.in),
-        out_(op.workload().output_shape(), request.out),
-        reals_(op.params().output.type == DataType::kF32),
-        sum_(op.params().sum.has_value()),
         rows_(plan_.conv, in_, op.params().input, plan_.vnni, TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
         as_it_is_(plan_.single_pixels() && plan_.vnni && rows_.flip() == 0 && !in_.plain &&
                   plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
@@ -30,13 +28,13 @@ class QuantizedConvKernel : public PackedKernel {
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
         convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
                                   : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
-        store_channel_rows_(TILESMITH_DISPATCH_VNNI(cpu_, StoreChannelRows)) {
+        store_(op, request.out, cpu_),
+        pixels_(store_.common()) {
     PackParameters(op);
     pixels_.tile_pixels = plan_.pixels;
     pixels_.runs = plan_.runs.data();
     pixels_.run_count = std::ssize(plan_.runs);
     pixels_.words = plan_.run_length / plan_.word;
-    if (!reals_) SetRange(op.params());
   }
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
@@ -66,25 +64,6 @@ class QuantizedConvKernel : public PackedKernel {
   static Target CpuFor(Target cpu, const ConvWorkload& workload) {
     cpu.vnni = MultipliesBytes(workload, cpu);
     return cpu;
-  }
-
-  void SetRange(const QuantizedConvParams& params) {
-    const StoredRange& limits = params.sum ? params.sum->limits : params.limits;
-    const Quantization& output = params.sum ? params.sum->output : params.output;
-    pixels_.flip = FlipOf(output.type);
-    pixels_.zero = output.zero_points[0] + pixels_.flip;
-    pixels_.low = limits.low + pixels_.flip;
-    pixels_.high = limits.high + pixels_.flip;
-    if (!params.sum) return;
-    const Quantization& residual = params.sum->residual;
-    const auto zero = static_cast<float>(params.output.zero_points[0]);
-    pixels_.sum = {.low = static_cast<float>(params.limits.low) - zero,
-                   .high = static_cast<float>(params.limits.high) - zero,
-                   .own_scale = params.output.scales[0],
-                   .scale = residual.scales[0],
-                   .out_scale = output.scales[0],
-                   .zero = residual.zero_points[0] + FlipOf(residual.type),
-                   .flip = FlipOf(residual.type)};
   }
 
   struct Tile {
@@ -123,85 +102,20 @@ class QuantizedConvKernel : public PackedKernel {
     ElementRange channels{tile.group * plan_.group_out + channel, 0};
     channels.count = std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - channels.first});
     QuantizedPixels pixels = pixels_;
-    pixels.channels = channels.count;
-    pixels.offsets = pixel_offsets_.data();
     pixels.weights = weights_.data() + index * block_weights();
     pixels.bias = bias_.data() + index * plan_.lanes;
     pixels.multipliers = multipliers_.data() + index * plan_.lanes;
     // Pixels that are adjacent in the output, too.
     const bool whole_rows = tile.columns == plan_.conv.ow;
-    pixels.count = whole_rows ? tile.rows * tile.columns : tile.columns;
+    const int64_t count = whole_rows ? tile.rows * tile.columns : tile.columns;
     for (int64_t row = 0; row < (whole_rows ? 1 : tile.rows); ++row) {
       pixels.input = widened + row * plan_.row_stride * plan_.row_pitch;
-      const ElementRange places{(tile.y + row) * plan_.conv.ow + tile.x, pixels.count};
-      if (reals_) {
-        StoreReals(pixels, channels, places, args.output.image<float>(tile.image));
-      } else {
-        const uint8_t* const residual = sum_ ? args.inputs[1].image<uint8_t>(tile.image) : nullptr;
-        Store(pixels, channels, places, residual, args.output.image<uint8_t>(tile.image));
-      }
+      const ElementRange places{(tile.y + row) * plan_.conv.ow + tile.x, count};
+      store_.Store(pixels, channels, places, args, tile.image, [&](QuantizedPixels& piece, int64_t first) {
+        piece.offsets = pixel_offsets_.data() + first;
+        convolve_(piece);
+      });
     }
-  }
-
-  void Store(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
-             const uint8_t* residual, uint8_t* image) const {
-    const bool whole = channels.count == plan_.lanes;
-    if (out_.AreAdjacent(channels) && (whole || (cpu_.isa == Isa::kAvx512 && !sum_))) {
-      const int64_t at = out_.Offset(channels.first, places.first);
-      pixels.out = image + at;
-      pixels.out_step = pixels.sum.step = out_.dims.lanes;
-      if (sum_) pixels.sum.residual = residual + at;
-      convolve_(pixels);
-      return ZeroLanesAfter(out_, channels, places, 1, reinterpret_cast<std::byte*>(image));
-    }
-    alignas(64) uint8_t buffer[kPiecePixels * kMaxLanes];
-    alignas(64) uint8_t addends[kPiecePixels * kMaxLanes];
-    pixels.out = buffer;
-    pixels.out_step = pixels.sum.step = plan_.lanes;
-    if (sum_) {
-      std::ranges::fill(addends, uint8_t{0});
-      pixels.sum.residual = addends;
-    }
-    ForEachPiece(pixels, places, [&](const ElementRange& piece) {
-      if (sum_) BufferedPixels<uint8_t>{addends, plan_.lanes, channels, piece}.CopyFrom(out_, residual);
-      convolve_(pixels);
-      CopyOut(buffer, channels, piece, image);
-    });
-  }
-
-  void StoreReals(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
-                  float* image) const {
-    alignas(64) float buffer[kPiecePixels * kMaxLanes];
-    pixels.reals = buffer;
-    ForEachPiece(pixels, places, [&](const ElementRange& piece) {
-      convolve_(pixels);
-      BufferedPixels<float>{buffer, plan_.lanes, channels, piece}.CopyTo(out_, image);
-      ZeroLanesAfter(out_, channels, piece, sizeof(float), reinterpret_cast<std::byte*>(image));
-    });
-  }
-
-  // Calls compute(piece) with `pixels` set to the pixels of each piece.
-  template <typename Compute>
-  static void ForEachPiece(QuantizedPixels& pixels, const ElementRange& places, const Compute& compute) {
-    for (int64_t done = 0; done < places.count; done += kPiecePixels) {
-      pixels.count = std::min(kPiecePixels, places.count - done);
-      compute({places.first + done, pixels.count});
-      pixels.offsets += pixels.count;
-    }
-  }
-
-  void CopyOut(uint8_t* buffer, const ElementRange& channels, const ElementRange& pixels,
-               uint8_t* image) const {
-    if (out_.plain) {
-      return store_channel_rows_({.in = buffer,
-                                  .in_step = plan_.lanes,
-                                  .out = image + out_.Offset(channels.first, pixels.first),
-                                  .out_step = out_.dims.pixels(),
-                                  .pixels = pixels.count,
-                                  .channels = channels.count});
-    }
-    BufferedPixels<uint8_t>{buffer, plan_.lanes, channels, pixels}.CopyTo(out_, image);
-    ZeroLanesAfter(out_, channels, pixels, 1, reinterpret_cast<std::byte*>(image));
   }
 
   // Bytes.
@@ -252,20 +166,16 @@ class QuantizedConvKernel : public PackedKernel {
     }
   }
 
-  static constexpr int64_t kPiecePixels = 96;
-  static constexpr int64_t kMaxLanes = QuantizedConvLanes(Isa::kAvx512);
-
   const Target cpu_;
   const QuantizedConvPlan plan_;
-  const ByteImage in_, out_;
-  const bool reals_, sum_;  // what is stored, and whether a residual is added before
+  const ByteImage in_;
   const RowWidener rows_;
   const bool as_it_is_;  // the input needs no copy in the scratch
   const std::vector<int32_t> pixel_offsets_;
   const int64_t thread_bytes_;
   void (*const gather_words_)(const void*, int64_t, int64_t, void*);
   void (*const convolve_)(const QuantizedPixels&);
-  void (*const store_channel_rows_)(const ChannelRows&);
+  const QuantizedStore store_;
   QuantizedPixels pixels_;  // what all have in common
   std::vector<std::byte> weights_;
   std::vector<int32_t> bias_;

@@ -57,13 +57,14 @@ struct QuantizedPixels {
   const std::byte* weights = nullptr;  // [run][word][lane], words
   const int32_t* bias = nullptr;       // [lane], as are the multipliers
   const float* multipliers = nullptr;
-  QuantizedSumTerms sum;
+  QuantizedSumTerms sum = {};
   int32_t zero = 0, low = 0, high = 255;  // of bytes without a sign
   uint8_t flip = 0;
-  uint8_t* out = nullptr;  // `channels` lanes of a pixel, with AVX-512; otherwise all
-  int64_t out_step = 0;    // from pixel to pixel
-  int64_t channels = 0;    // 1 to the number of lanes
-  float* reals = nullptr;  // instead of `out`: sums times multipliers, all lanes, pixels adjacent
+  uint8_t* out = nullptr;   // `channels` lanes of a pixel, with AVX-512; otherwise all
+  int64_t out_step = 0;     // from pixel to pixel
+  int64_t channels = 0;     // 1 to the number of lanes
+  float* reals = nullptr;   // instead of `out`: sums times multipliers, all lanes, pixels adjacent
+  int32_t* sums = nullptr;  // instead of both: the sums, likewise
 };
 
 // out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0.
@@ -74,6 +75,9 @@ TILESMITH_DECLARE_VNNI(void GatherWords(const void* in, int64_t distance, int64_
 TILESMITH_DECLARE_VNNI(void ConvolveDense(const QuantizedPixels& pixels))
 // Every lane has words of its own, a run is one for each: in[lane] in the place of in[k].
 TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
+// Stores `pixels` whose sums are given, [pixel][lane], bias included; their input, weights and bias are not
+// read.
+TILESMITH_DECLARE_VNNI(void StoreSums(const QuantizedPixels& pixels, const int32_t* sums))
 // out[c * out_step + p] = in[p * in_step + c] for p < pixels and c < channels.
 struct ChannelRows {
   const uint8_t* in = nullptr;

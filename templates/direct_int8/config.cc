@@ -3,28 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
+#include "templates/base/byte_knobs.h"
 
 namespace tilesmith::direct_int8 {
 namespace {
-
-// The parts that `count` things are cut into evenly, by their sizes, and `given`.
-std::vector<int64_t> PartSizes(int64_t count, int64_t given) {
-  std::set<int64_t> sizes = {given};
-  for (const int64_t parts : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 56, 64})
-    if (parts <= count) sizes.insert(CeilDiv(count, parts));
-  return {sizes.begin(), sizes.end()};
-}
-
-std::vector<int64_t> Blocks(int64_t channels) {
-  std::vector<int64_t> blocks = {1};
-  for (const int64_t block : BlocksOfVectors(channels, 8)) blocks.push_back(block);
-  blocks.push_back(0);
-  return blocks;
-}
 
 // The cut that a kernel makes by itself, in numbers.
 QuantizedConvCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
@@ -80,8 +65,8 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
     inner.push_back(0);
   }
   std::vector<Knob> knobs = {
-      {"ic_block", Blocks(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},
-      {"oc_block", Blocks(w.oc), "x of the output's layout NCHW[x]c; 0 is NHWC"},
+      {"ic_block", ByteBlocks(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},
+      {"oc_block", ByteBlocks(w.oc), "x of the output's layout NCHW[x]c; 0 is NHWC"},
       {"tile_rows", PartSizes(conv.oh, preset.tile_rows),
        "output rows of a task; one, where 1x1 recuts the image"},
       {"tile_columns", columns, "output columns of a task; pixels, where 1x1 recuts the image"},

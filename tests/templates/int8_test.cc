@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <optional>
 
 #include "layouts/transform.h"
@@ -12,6 +14,7 @@
 #include "ops/quantize/quantized_data.h"
 #include "templates/base/task_places.h"
 #include "templates/direct_int8/template.h"
+#include "templates/winograd_int8/template.h"
 #include "tests/support/guarded_run.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -20,13 +23,14 @@ namespace tilesmith::int8_conv {
 namespace {
 
 struct Case {
+  const ConvTemplate& conv_template;
   ConvWorkload workload;
   Config config;
   Target cpu;
   uint64_t seed = 0;
   std::string Text() const {
-    return fmt::format("{} {} {}{} seed {}", WorkloadToString(workload), config.ToString(), IsaName(cpu.isa),
-                       cpu.vnni ? " vnni" : "", seed);
+    return fmt::format("{} {} {} {}{} seed {}", conv_template.Name(), WorkloadToString(workload),
+                       config.ToString(), IsaName(cpu.isa), cpu.vnni ? " vnni" : "", seed);
   }
 };
 
@@ -56,38 +60,64 @@ ConvWorkload RandomByteWorkload(TestRandom& random) {
   return w;
 }
 
+// One that the template computes.
+ConvWorkload RandomByteWorkload(const ConvTemplate& conv_template, const Target& cpu, TestRandom& random) {
+  for (;;) {
+    ConvWorkload w = RandomByteWorkload(random);
+    if (&conv_template == &WinogradInt8Template()) {
+      w.kh = w.kw = 3;
+      w.sh = w.sw = w.g = 1;
+      w.dh = w.dw = 0;
+      w.ph = random.Integer(0, 4);
+      w.pw = random.Integer(0, 4);
+      w.oh = w.ih + w.ph + random.Integer(0, 2) - 2;
+      w.ow = w.iw + w.pw + random.Integer(0, 2) - 2;
+    }
+    if (w.oh > 0 && w.ow > 0 && IsValid(w) && conv_template.Supports(w, cpu).ok) return w;
+  }
+}
+
 // One of seven is the default.
-Config RandomConfig(const ConvWorkload& w, const Target& cpu, TestRandom& random) {
-  const ConfigSpace space = DirectInt8Template().Space(w, cpu);
+Config RandomConfig(const ConvTemplate& conv_template, const ConvWorkload& w, const Target& cpu,
+                    TestRandom& random) {
+  const ConfigSpace space = conv_template.Space(w, cpu);
   for (int tries = 0; random.Integer(0, 6) != 0 && tries < 2000; ++tries) {
     const uint64_t index = random.Next() % space.size();
     if (space.IsValid(index)) return space.At(index);
   }
-  return DirectInt8Template().Default(w, cpu);
+  return conv_template.Default(w, cpu);
 }
 
 // What a case computes, in its output's layout, padding included.
 Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
-  const LayoutPair layouts = DirectInt8Template().Layouts(w, c.config);
-  const auto kernel = DirectInt8Template().Build(w, c.config, c.cpu, {.quantized = data.op.get()});
+  const LayoutPair layouts = c.conv_template.Layouts(w, c.config);
+  const auto kernel = c.conv_template.Build(w, c.config, c.cpu, {.quantized = data.op.get()});
   EXPECT_FALSE(kernel->PackedWeights().empty());
-  EXPECT_EQ(kernel->Grid(0).tasks(), PlacesOf(DirectInt8Template())->Grid(w, c.config, c.cpu).tasks());
+  EXPECT_EQ(kernel->Grid(0).tasks(), PlacesOf(c.conv_template)->Grid(w, c.config, c.cpu).tasks());
   return RunGuarded(*kernel, w, layouts, data.input, w.post.sum ? &*data.residual : nullptr, random);
 }
 
-TEST(DirectInt8, EveryConfigIsExact) {
-  for (int i = 0; i < SweepLength() && !HasFailure(); ++i) {
+std::vector<Target> CpusOf(const ConvTemplate& conv_template) {
+  std::vector<Target> cpus = TestCpus();
+  if (&conv_template != &WinogradInt8Template()) return cpus;
+  for (Target& cpu : cpus) cpu.vnni = false;  // weights with a sign are for direct_int8 there
+  return cpus;
+}
+
+void ExpectExact(const ConvTemplate& conv_template, int cases) {
+  const std::vector<Target> cpus = CpusOf(conv_template);
+  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     TestRandom random(static_cast<uint64_t>(i) * 16 + 3);
-    const std::vector<Target> cpus = TestCpus();
-    Case c{.workload = RandomByteWorkload(random),
+    const Target cpu = random.Pick(cpus);
+    Case c{.conv_template = conv_template,
+           .workload = RandomByteWorkload(conv_template, cpu, random),
            .config = {},
-           .cpu = random.Pick(cpus),
+           .cpu = cpu,
            .seed = random.Next()};
-    ASSERT_TRUE(DirectInt8Template().Supports(c.workload, c.cpu).ok) << c.Text();
-    c.config = RandomConfig(c.workload, c.cpu, random);
+    c.config = RandomConfig(conv_template, c.workload, c.cpu, random);
     SCOPED_TRACE(c.Text());
-    ASSERT_EQ(DirectInt8Template().Space(c.workload, c.cpu).WhyInvalid(c.config), "");
+    ASSERT_EQ(conv_template.Space(c.workload, c.cpu).WhyInvalid(c.config), "");
     const QuantizedData data = MakeQuantizedData(c.workload, c.seed);
     const Tensor got = Compute(c, data, random);
     const Tensor expected = TransformGeneric(data.op->Reference(data.inputs()), got.layout());
@@ -95,6 +125,36 @@ TEST(DirectInt8, EveryConfigIsExact) {
     const auto differ = std::mismatch(got.raw(), got.raw() + got.bytes(), expected.raw());
     EXPECT_EQ(differ.first - got.raw(), got.bytes()) << "the first byte that is wrong";
   }
+}
+
+TEST(DirectInt8, EveryConfigIsExact) { ExpectExact(DirectInt8Template(), SweepLength()); }
+TEST(WinogradInt8, EveryConfigIsExact) { ExpectExact(WinogradInt8Template(), SweepLength() / 4); }
+
+// The largest input and the largest weights everywhere, of either sign, and as many channels as are taken.
+TEST(WinogradInt8, ExtremesAreExact) {
+  for (const char* text : {"ic1827ih6oc17kh3ph1+bias:u8:i8:f32", "ic917ih5oc3kh3ph1:i8:u8:u8"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    for (Target cpu : CpusOf(WinogradInt8Template())) {
+      ASSERT_TRUE(WinogradInt8Template().Supports(w, cpu).ok) << text;
+      for (const int sign : {1, -1}) {
+        QuantizedData data = MakeQuantizedData(w, 1);
+        VisitType(w.bytes->in, [&](auto tag) {
+          using T = typename decltype(tag)::Type;
+          const T extreme = sign > 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+          std::fill_n(data.input.data<T>(), data.input.size(), extreme);
+        });
+        TestRandom random(1);
+        const Case c{WinogradInt8Template(), w, WinogradInt8Template().Default(w, cpu), cpu, 1};
+        const Tensor got = Compute(c, data, random);
+        const Tensor expected = TransformGeneric(data.op->Reference(data.inputs()), got.layout());
+        EXPECT_EQ(std::memcmp(got.raw(), expected.raw(), static_cast<size_t>(got.bytes())), 0) << c.Text();
+      }
+    }
+  }
+  ConvWorkload more = ParseWorkload("ic1828ih6oc17kh3ph1:u8:i8:u8");
+  Target cpu = TestCpu();
+  cpu.vnni = false;
+  EXPECT_FALSE(WinogradInt8Template().Supports(more, cpu).ok);
 }
 
 // Outputs use their range, so that a wrong one is seen.
@@ -150,19 +210,23 @@ TEST(DirectInt8, FloatsAndBytesHaveTemplatesOfTheirOwn) {
 }
 
 // The nest covers what there is to multiply.
-TEST(DirectInt8, NestsCoverTheConvolution) {
+void ExpectNestsCover(const ConvTemplate& conv_template) {
+  const Target cpu = CpusOf(conv_template).back();
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     TestRandom random(seed);
-    const ConvWorkload w = RandomByteWorkload(random);
-    const Config config = RandomConfig(w, TestCpu(), random);
-    const LoopNest nest = DirectInt8Template().Nest(w, config, TestCpu());
+    const ConvWorkload w = RandomByteWorkload(conv_template, cpu, random);
+    const Config config = RandomConfig(conv_template, w, cpu, random);
+    const LoopNest nest = conv_template.Nest(w, config, cpu);
     EXPECT_GE(nest.multiplications() * (1 + 1e-12), w.flops() / 2)
         << WorkloadToString(w) << config.ToString();
-    const LoopFeatures f = DirectInt8Template().Features(w, config, TestCpu());
-    for (const float value : FeatureVector(f, w, TestCpu(), 2)) EXPECT_TRUE(std::isfinite(value));
-    EXPECT_GE(f.flops, w.flops());
+    const LoopFeatures f = conv_template.Features(w, config, cpu);
+    for (const float value : FeatureVector(f, w, cpu, 2)) EXPECT_TRUE(std::isfinite(value));
+    EXPECT_GE(f.flops * (&conv_template == &WinogradInt8Template() ? 2.25 : 1) * (1 + 1e-12), w.flops());
   }
 }
+
+TEST(DirectInt8, NestsCoverTheConvolution) { ExpectNestsCover(DirectInt8Template()); }
+TEST(WinogradInt8, NestsCoverTheConvolution) { ExpectNestsCover(WinogradInt8Template()); }
 
 }  // namespace
 }  // namespace tilesmith::int8_conv

@@ -1,0 +1,48 @@
+#include "ops/quantize/quantized_store.h"
+
+namespace tilesmith {
+
+QuantizedStore::QuantizedStore(const QuantizedConvOp& op, const Layout& layout, const Target& cpu)
+    : out_(op.workload().output_shape(), layout),
+      lanes_(QuantizedConvLanes(cpu.isa)),
+      reals_(op.params().output.type == DataType::kF32),
+      sum_(op.params().sum.has_value()),
+      masks_(cpu.isa == Isa::kAvx512),
+      store_channel_rows_(TILESMITH_DISPATCH(cpu.isa, StoreChannelRows)) {
+  if (!reals_) SetRange(op.params());
+}
+
+void QuantizedStore::SetRange(const QuantizedConvParams& params) {
+  const StoredRange& limits = params.sum ? params.sum->limits : params.limits;
+  const Quantization& output = params.sum ? params.sum->output : params.output;
+  common_.flip = FlipOf(output.type);
+  common_.zero = output.zero_points[0] + common_.flip;
+  common_.low = limits.low + common_.flip;
+  common_.high = limits.high + common_.flip;
+  if (!params.sum) return;
+  const Quantization& residual = params.sum->residual;
+  const auto zero = static_cast<float>(params.output.zero_points[0]);
+  common_.sum = {.low = static_cast<float>(params.limits.low) - zero,
+                 .high = static_cast<float>(params.limits.high) - zero,
+                 .own_scale = params.output.scales[0],
+                 .scale = residual.scales[0],
+                 .out_scale = output.scales[0],
+                 .zero = residual.zero_points[0] + FlipOf(residual.type),
+                 .flip = FlipOf(residual.type)};
+}
+
+void QuantizedStore::CopyOut(uint8_t* buffer, const ElementRange& channels, const ElementRange& pixels,
+                             uint8_t* image) const {
+  if (out_.plain) {
+    return store_channel_rows_({.in = buffer,
+                                .in_step = lanes_,
+                                .out = image + out_.Offset(channels.first, pixels.first),
+                                .out_step = out_.dims.pixels(),
+                                .pixels = pixels.count,
+                                .channels = channels.count});
+  }
+  BufferedPixels<uint8_t>{buffer, lanes_, channels, pixels}.CopyTo(out_, image);
+  ZeroLanesAfter(out_, channels, pixels, 1, reinterpret_cast<std::byte*>(image));
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,63 @@
+// Winograd's convolution of bytes, F(2x2, 3x3), exact: transformed inputs and weights are integers of 16 bits
+// (quantized_winograd_loops.h), and there are 16 multiplications for four outputs instead of 36.
+//
+// A task is a block of output channels in a part of an image, some rows and columns of tiles of 2x2 outputs,
+// whose windows are transformed in the thread's scratch. Where tasks of one part follow each other, a thread
+// transforms it once.
+#pragma once
+
+#include <memory>
+
+#include "layouts/base/split.h"
+#include "ops/quantize/quantized_conv_kernel.h"
+
+namespace tilesmith {
+
+// What can be chosen about it.
+struct QuantizedWinogradCut {
+  // Tiles of a task; 0: such that their transformed windows stay in a core's cache.
+  int64_t tile_rows = 0, tile_columns = 0;
+  // Tiles whose sums are in registers together; 0: QuantizedConvTilePixels.
+  int64_t pixels = 0;
+  bool operator==(const QuantizedWinogradCut&) const = default;
+};
+
+struct QuantizedWinogradPlan {
+  // Precondition: it fits.
+  QuantizedWinogradPlan(const ConvWorkload& workload, const Target& cpu,
+                        const QuantizedWinogradCut& cut = {});
+
+  ConvWorkload conv;
+  int64_t lanes, blocks;            // output channels of a block
+  int64_t channels;                 // of the input in the scratch, whole vectors
+  int64_t all_rows, all_columns;    // tiles
+  int64_t tile_rows, tile_columns;  // of a part; the last ones have fewer
+  int64_t row_parts, column_parts;
+  int64_t pixels;
+
+  int64_t words() const { return (conv.ic + 1) / 2; }
+  int64_t part_tiles() const { return tile_rows * tile_columns; }
+  // Of a thread's scratch, in bytes: a part's widened input, its windows, their products and two rows of
+  // sums.
+  int64_t InputBytes() const { return (2 * tile_rows + 2) * (2 * tile_columns + 2) * channels * 2; }
+  int64_t WindowBytes() const { return 16 * part_tiles() * channels * 2; }
+  int64_t ProductBytes() const { return 16 * part_tiles() * lanes * 4; }
+  int64_t ThreadBytes() const {
+    return InputBytes() + WindowBytes() + ProductBytes() + 4 * tile_columns * lanes * 4;
+  }
+  QuantizedWinogradCut cut() const { return {tile_rows, tile_columns, pixels}; }
+  TaskGrid Grid() const;
+};
+
+// 3x3 with stride 1, neither grouped nor dilated, of so few channels that no sum leaves 32 bits, where bytes
+// are multiplied as 16-bit numbers: products of bytes (MultipliesBytes) are faster than what this saves.
+bool QuantizedWinogradFits(const ConvWorkload& workload, const Target& cpu);
+// Whether it is expected to be faster than what MakeQuantizedConvKernel makes. Precondition: it fits.
+bool QuantizedWinogradPays(const ConvWorkload& workload);
+
+// `op` need not outlive the kernel. Precondition: it fits. request.cut is not looked at.
+std::unique_ptr<PackedKernel> MakeQuantizedWinogradKernel(const QuantizedConvOp& op,
+                                                          const QuantizedConvRequest& request,
+                                                          const QuantizedWinogradCut& cut = {});
+
+}  // namespace tilesmith
