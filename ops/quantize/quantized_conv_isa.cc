@@ -243,6 +243,7 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
 
 template <int kPixels, int kUsed>
 inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+#pragma GCC unroll 12
   for (int i = 0; i < kPixels; ++i) {
     for (int v = 0; v < kUsed; ++v) {
       const Floats reals =
@@ -252,10 +253,12 @@ inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sum
   }
 }
 
-// As bytes, reals or sums.
+// As bytes, reals or sums. Loops over pixels are unrolled wherever sums are touched, or they would not stay
+// in registers.
 template <int kPixels, int kUsed>
 inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   if (p.sums != nullptr) {
+#pragma GCC unroll 12
     for (int i = 0; i < kPixels; ++i) {
       for (int v = 0; v < kUsed; ++v)
         __builtin_memcpy(p.sums + (first + i) * kLanes + v * kWidth, &sums[i][v], sizeof(Sums));
