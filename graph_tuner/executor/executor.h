@@ -26,7 +26,7 @@ struct StepProfile {
   std::string layouts;  // "NCHW16c -> NCHW32c"
   double seconds = 0;   // low quantile over the profiled runs, in context
   double predicted_seconds = 0;
-  double repeated_seconds = 0;  // likewise, right after itself (Executor::RepeatSteps); 0: not asked
+  double repeated_seconds = 0;  // likewise, right after itself (Executor::RepeatSteps); 0: was not
   // Which entry of the plan it is: that of a node (of two that are fused, the conv's), or of a conversion of
   // the tensor that the node produces, by its canonical layouts (ConversionOf, layout_forms.h).
   std::string node;
@@ -90,6 +90,7 @@ class Executor {
   // Profile, and `repeats` runs of the network in which every step runs once more than needed, right after
   // itself: with its weights and inputs where the caches have room for them, and each core reading what it
   // has read before. What a step takes longer in its place it loses to memory and to the other cores' caches.
+  // A step that writes over what it reads does not run again.
   // Leaves undefined outputs.
   std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
                                        std::span<Tensor* const> outputs, int runs, int repeats);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layouts/base/error.h"
+#include "layouts/base/first_error.h"
 
 #ifdef TILESMITH_X86
 #include <immintrin.h>
@@ -86,19 +87,42 @@ void ThrowTooFewThreads(int granted, int wanted) {
                           wanted));
 }
 
-void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
-              Split split) {
+namespace {
+
+// One thread's part of every stage.
+template <typename Run>
+void ForEachShare(const Kernel& kernel, int thread, int threads, SpinBarrier& barrier, Split split,
+                  const Run& run) {
   const int stages = kernel.Stages();
   for (int stage = 0; stage < stages; ++stage) {
     if (stage > 0) barrier.Wait();
     const Share share(kernel.Grid(stage), split, thread, threads);
-    share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) { kernel.Run(args, stage, range); });
+    share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) { run(stage, range); });
   }
+}
+
+}  // namespace
+
+void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
+              Split split) {
+  ForEachShare(kernel, thread, threads, barrier, split,
+               [&](int stage, TaskRange range) { kernel.Run(args, stage, range); });
 }
 
 void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split) {
   SpinBarrier barrier(threads);
-  RunOnTeam(threads, [&](int thread) { RunShare(kernel, args, thread, threads, barrier, split); });
+  FirstError error;
+  RunOnTeam(threads, [&](int thread) {
+    ForEachShare(kernel, thread, threads, barrier, split, [&](int stage, TaskRange range) {
+      if (error.raised()) return;
+      try {
+        kernel.Run(args, stage, range);
+      } catch (...) {
+        error.Capture();  // the others still expect this thread at every barrier
+      }
+    });
+  });
+  error.Rethrow();
 }
 
 void PinTeam(int threads) {

@@ -12,6 +12,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/op.h"
+#include "ops/base/op_machine.h"
 #include "ops/base/quantization.h"
 
 namespace tilesmith {
@@ -61,6 +62,8 @@ struct NodeSpec {
   int64_t scope = 0;            // tells nodes apart that were written and may have one name
   int output = 0, outputs = 1;  // which of the node's outputs is to be built, of how many
   SizeLimits limits = {};       // of the graph; folded_operations is what is left of them
+  // What may compute constants; null: a single thread without special instructions.
+  const OpMachine* machine = nullptr;
 
   // Typed access with a default; throws Error(kBadModel) naming node and attribute when the type is another.
   int64_t Int(std::string_view name, int64_t fallback) const;

@@ -11,6 +11,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/elementwise/row_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -39,19 +40,20 @@ bool IsComparison(PairKind kind) { return kind <= PairKind::kLessOrEqual; }
 bool IsLogic(PairKind kind) { return kind >= PairKind::kAnd && kind <= PairKind::kXor; }
 bool IsBitwise(PairKind kind) { return kind >= PairKind::kBitAnd && kind <= PairKind::kShiftRight; }
 
-// out = combine(a, b), row by row.
+// out = combine(a, b)
 template <typename A, typename B, typename Combine>
-void CombineRows(const Tensor& a, const Tensor& b, Tensor& out, const Combine& combine) {
-  const A* from_a = a.data<A>();
-  const A* from_b = b.data<A>();
-  B* to = out.data<B>();
-  ForEachBroadcastRow<2>({a.shape(), b.shape()}, out.shape(),
-                         [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
-                           for (int64_t i = 0; i < count; ++i) {
-                             to[at + i] = static_cast<B>(
-                                 combine(from_a[starts[0] + i * steps[0]], from_b[starts[1] + i * steps[1]]));
-                           }
-                         });
+void CombineRow(const ElementRow& row, const Combine& combine) {
+  const A *a = static_cast<const A*>(row.in[0]), *b = static_cast<const A*>(row.in[1]);
+  B* const out = static_cast<B*>(row.out);
+  const int64_t step_a = row.step[0], step_b = row.step[1];
+  if (step_a == 1 && step_b == 1) {
+    for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i], b[i]));
+  } else if (step_a == 1 && step_b == 0) {
+    const A same = *b;
+    for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i], same));
+  } else {
+    for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i * step_a], b[i * step_b]));
+  }
 }
 
 template <typename T>
@@ -92,37 +94,108 @@ T Bits(PairKind kind, T a, T b) {
 }
 
 template <typename T>
-void Compare(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
-  const auto run = [&](const auto& compare) { CombineRows<T, bool>(a, b, out, compare); };
+void CompareRow(PairKind kind, const ElementRow& row) {
   switch (kind) {
     case PairKind::kEqual:
-      return run(std::equal_to<T>());
+      return CombineRow<T, bool>(row, std::equal_to<T>());
     case PairKind::kGreater:
-      return run(std::greater<T>());
+      return CombineRow<T, bool>(row, std::greater<T>());
     case PairKind::kGreaterOrEqual:
-      return run(std::greater_equal<T>());
+      return CombineRow<T, bool>(row, std::greater_equal<T>());
     case PairKind::kLess:
-      return run(std::less<T>());
+      return CombineRow<T, bool>(row, std::less<T>());
     default:
-      return run(std::less_equal<T>());
+      return CombineRow<T, bool>(row, std::less_equal<T>());
   }
 }
 
-void CombineBools(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
-  CombineRows<bool, bool>(a, b, out, [kind](bool x, bool y) {
-    const bool p = x != 0, q = y != 0;
+void CombineBoolsRow(PairKind kind, const ElementRow& row) {
+  CombineRow<bool, bool>(row, [kind](bool p, bool q) {
     return kind == PairKind::kAnd ? p && q : kind == PairKind::kOr ? p || q : p != q;
   });
 }
 
 template <typename T>
-void Compute(PairKind kind, const Tensor& a, const Tensor& b, Tensor& out) {
+void ComputeRow(PairKind kind, const ElementRow& row) {
   if (kind == PairKind::kMod || kind == PairKind::kFmod) {
     const bool sign_of_a = kind == PairKind::kFmod;
-    CombineRows<T, T>(a, b, out, [sign_of_a](T x, T y) { return Modulo<T>(x, y, sign_of_a); });
+    CombineRow<T, T>(row, [sign_of_a](T x, T y) { return Modulo<T>(x, y, sign_of_a); });
   } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    CombineRows<T, T>(a, b, out, [kind](T x, T y) { return Bits<T>(kind, x, y); });
+    CombineRow<T, T>(row, [kind](T x, T y) { return Bits<T>(kind, x, y); });
   }
+}
+
+// What computes a row of inputs of the type.
+RowFunction PairRow(PairKind kind, DataType type) {
+  if (IsLogic(kind)) return [kind](const ElementRow& row) { CombineBoolsRow(kind, row); };
+  return VisitType(type, [kind](auto tag) -> RowFunction {
+    using T = typename decltype(tag)::Type;
+    if (IsComparison(kind)) return [kind](const ElementRow& row) { CompareRow<T>(kind, row); };
+    return [kind](const ElementRow& row) { ComputeRow<T>(kind, row); };
+  });
+}
+
+template <typename T>
+void WhereRow(const ElementRow& row) {
+  const bool* choose = static_cast<const bool*>(row.in[0]);
+  const T *a = static_cast<const T*>(row.in[1]), *b = static_cast<const T*>(row.in[2]);
+  T* const out = static_cast<T*>(row.out);
+  for (int64_t i = 0; i < row.count; ++i)
+    out[i] = choose[i * row.step[0]] ? a[i * row.step[1]] : b[i * row.step[2]];
+}
+
+RowFunction WhereRowOf(DataType type) {
+  return VisitType(type, [](auto tag) -> RowFunction { return WhereRow<typename decltype(tag)::Type>; });
+}
+
+template <typename T>
+void TestRow(TestKind kind, const Infinities& infinities, const ElementRow& row) {
+  const T* const from = static_cast<const T*>(row.in[0]);
+  if (kind == TestKind::kBitNot) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      T* const to = static_cast<T*>(row.out);
+      for (int64_t i = 0; i < row.count; ++i) to[i] = static_cast<T>(~from[i * row.step[0]]);
+    }
+    return;
+  }
+  bool* const to = static_cast<bool*>(row.out);
+  for (int64_t i = 0; i < row.count; ++i) {
+    const T x = from[i * row.step[0]];
+    const double value = static_cast<double>(x);
+    switch (kind) {
+      case TestKind::kNot:
+        to[i] = x == T(0);
+        break;
+      case TestKind::kIsNan:
+        to[i] = std::isnan(value);
+        break;
+      default:
+        to[i] = std::isinf(value) && (value < 0 ? infinities.negative : infinities.positive);
+    }
+  }
+}
+
+RowFunction TestRowOf(TestKind kind, const Infinities& infinities, DataType type) {
+  return VisitType(type, [=](auto tag) -> RowFunction {
+    using T = typename decltype(tag)::Type;
+    return [=](const ElementRow& row) { TestRow<T>(kind, infinities, row); };
+  });
+}
+
+// All of an output, on one thread.
+template <size_t kInputs>
+void ComputeRows(const RowFunction& compute, std::span<const Tensor* const> inputs, Tensor& out) {
+  std::array<Shape, kInputs> shapes;
+  for (size_t k = 0; k < kInputs; ++k) shapes[k] = inputs[k]->shape();
+  ForEachBroadcastRow<kInputs>(
+      shapes, out.shape(), [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
+        ElementRow row{.out = out.raw() + at * ElementBytes(out.type()), .count = count};
+        for (size_t k = 0; k < kInputs; ++k) {
+          row.in[k] = inputs[k]->raw() + starts[k] * ElementBytes(inputs[k]->type());
+          row.step[k] = steps[k];
+        }
+        compute(row);
+      });
 }
 
 void NeedType(DataType type, DataType wanted, std::string_view what) {
@@ -198,15 +271,17 @@ Tensor PairOp::Reference(std::span<const Tensor* const> inputs) const {
   const Shape shapes[] = {a.shape(), b.shape()};
   const DataType types[] = {a.type(), b.type()};
   Tensor out(InferShape(shapes), Layout::Nchw(OutputType(types)));
-  if (IsLogic(kind_)) {
-    CombineBools(kind_, a, b, out);
-    return out;
-  }
-  VisitType(a.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    IsComparison(kind_) ? Compare<T>(kind_, a, b, out) : Compute<T>(kind_, a, b, out);
-  });
+  ComputeRows<2>(PairRow(kind_, a.type()), inputs, out);
   return out;
+}
+
+std::unique_ptr<Kernel> PairOp::MakeKernel(const KernelRequest& request) const {
+  return MakeRowKernel(request, PairRow(kind_, request.InputType(0)));
+}
+
+// Mod may divide by zero.
+bool PairOp::KernelTakes(std::span<const DataType>) const {
+  return kind_ != PairKind::kMod && kind_ != PairKind::kFmod;
 }
 
 std::string_view TestOp::Type() const {
@@ -242,32 +317,12 @@ Tensor TestOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor& x = *inputs[0];
   const DataType types[] = {x.type()};
   Tensor out(x.shape(), Layout::Nchw(OutputType(types)));
-  VisitType(x.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* from = x.data<T>();
-    const int64_t count = x.size();
-    if (kind_ == TestKind::kBitNot) {
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        for (int64_t i = 0; i < count; ++i) out.data<T>()[i] = static_cast<T>(~from[i]);
-      }
-      return;
-    }
-    bool* to = out.data<bool>();
-    for (int64_t i = 0; i < count; ++i) {
-      const double value = static_cast<double>(from[i]);
-      switch (kind_) {
-        case TestKind::kNot:
-          to[i] = from[i] == T(0);
-          break;
-        case TestKind::kIsNan:
-          to[i] = std::isnan(value);
-          break;
-        default:
-          to[i] = std::isinf(value) && (value < 0 ? infinities_.negative : infinities_.positive);
-      }
-    }
-  });
+  ComputeRows<1>(TestRowOf(kind_, infinities_, x.type()), inputs, out);
   return out;
+}
+
+std::unique_ptr<Kernel> TestOp::MakeKernel(const KernelRequest& request) const {
+  return MakeRowKernel(request, TestRowOf(kind_, infinities_, request.InputType(0)));
 }
 
 Shape WhereOp::InferShape(std::span<const Shape> inputs) const { return BroadcastAll("Where", inputs); }
@@ -281,22 +336,12 @@ Tensor WhereOp::Reference(std::span<const Tensor* const> inputs) const {
   const Tensor &condition = *inputs[0], &a = *inputs[1], &b = *inputs[2];
   const Shape shapes[] = {condition.shape(), a.shape(), b.shape()};
   Tensor out(InferShape(shapes), Layout::Nchw(a.type()));
-  const bool* choose = condition.data<bool>();
-  VisitType(a.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* from_a = a.data<T>();
-    const T* from_b = b.data<T>();
-    T* to = out.data<T>();
-    ForEachBroadcastRow<3>({condition.shape(), a.shape(), b.shape()}, out.shape(),
-                           [&](int64_t at, const auto& starts, const auto& steps, int64_t count) {
-                             for (int64_t i = 0; i < count; ++i) {
-                               to[at + i] = choose[starts[0] + i * steps[0]] != 0
-                                                ? from_a[starts[1] + i * steps[1]]
-                                                : from_b[starts[2] + i * steps[2]];
-                             }
-                           });
-  });
+  ComputeRows<3>(WhereRowOf(a.type()), inputs, out);
   return out;
+}
+
+std::unique_ptr<Kernel> WhereOp::MakeKernel(const KernelRequest& request) const {
+  return MakeRowKernel(request, WhereRowOf(request.layout.type()));
 }
 
 BuiltOp BuildClipByNodes(const NodeSpec& spec) {

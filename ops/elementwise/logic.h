@@ -40,6 +40,9 @@ class PairOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool HasFastKernel() const override { return true; }
 
  private:
   PairKind kind_;
@@ -61,6 +64,9 @@ class TestOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
+  bool HasFastKernel() const override { return true; }
 
  private:
   TestKind kind_;
@@ -75,6 +81,9 @@ class WhereOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType>) const override { return true; }
+  bool HasFastKernel() const override { return true; }
 };
 
 // min(max(x, low), high) of integers, or with bounds that are not constant; either may be absent.

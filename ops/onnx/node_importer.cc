@@ -161,6 +161,7 @@ NodeSpec NodeImporter::SpecOf(const ModelNode& node, const std::string& name, in
   if (node.written) spec.scope = kMaxExpansion - expansion_left_;
   spec.limits = graph_.limits();
   spec.limits.folded_operations = operations_left_;
+  spec.machine = options_.machine;
   return spec;
 }
 

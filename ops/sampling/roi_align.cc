@@ -63,6 +63,90 @@ int64_t SamplesOf(int64_t given, float extent, int64_t bins) {
   return wanted >= 1 ? static_cast<int64_t>(std::min(wanted, float(kMaxSamples))) : wanted < 1 ? 0 : 1;
 }
 
+// The bins of a region: of each the samples, rows * columns of them.
+struct RegionBins {
+  int64_t samples = 0;           // of a bin
+  std::vector<Corners> corners;  // [bin][sample]
+};
+
+void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, RegionBins& bins) {
+  const float shift = p.half_pixel ? 0.5f : 0.0f;
+  const float x0 = region[0] * p.scale - shift, y0 = region[1] * p.scale - shift;
+  float width = region[2] * p.scale - shift - x0, height = region[3] * p.scale - shift - y0;
+  if (!p.half_pixel) width = std::max(width, 1.0f), height = std::max(height, 1.0f);
+  const int64_t rows = SamplesOf(p.samples, height, p.height), columns = SamplesOf(p.samples, width, p.width);
+  const float bin_height = height / float(p.height), bin_width = width / float(p.width);
+  bins.samples = rows * columns;
+  bins.corners.clear();
+  for (int64_t bin = 0; bin < p.height * p.width; ++bin) {
+    const float top = y0 + float(bin / p.width) * bin_height, left = x0 + float(bin % p.width) * bin_width;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        bins.corners.push_back(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
+                                         left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w));
+      }
+    }
+  }
+}
+
+// A bin of one channel.
+template <typename Sum>
+float Pool(const RoiAlignParams& p, std::span<const Corners> samples, const float* plane) {
+  if (p.max) {
+    float largest = samples.empty() ? 0 : -std::numeric_limits<float>::infinity();
+    for (const Corners& s : samples) {
+      for (int k = 0; k < 4; ++k) largest = std::max(largest, s.weight[k] * plane[s.offset[k]]);
+    }
+    return largest;
+  }
+  Sum sum = 0;
+  for (const Corners& s : samples) {
+    for (int k = 0; k < 4; ++k) sum += s.weight[k] * plane[s.offset[k]];
+  }
+  return static_cast<float>(sum / static_cast<Sum>(std::max<size_t>(samples.size(), 1)));
+}
+
+// All channels of region number `r`.
+template <typename Sum>
+void AlignRegion(const RoiAlignParams& p, const RegionBins& bins, const Dims4& in, const float* image,
+                 float* out) {
+  const int64_t count = p.height * p.width;
+  for (int64_t c = 0; c < in.c; ++c) {
+    const float* const plane = image + c * in.h * in.w;
+    for (int64_t bin = 0; bin < count; ++bin) {
+      const auto samples = std::span(bins.corners).subspan(bin * bins.samples, bins.samples);
+      out[c * count + bin] = Pool<Sum>(p, samples, plane);
+    }
+  }
+}
+
+int64_t CheckedImage(int64_t image, int64_t region, int64_t images) {
+  if (image >= 0 && image < images) return image;
+  throw Error(ErrorCode::kBadModel, fmt::format("region {} is of image {} of {}", region, image, images));
+}
+
+// A task is a region.
+class RoiAlignKernel : public Kernel {
+ public:
+  RoiAlignKernel(const RoiAlignParams& params, const KernelRequest& request)
+      : params_(params), in_(ToDims4(request.inputs[0])), regions_(request.inputs[1][0]) {}
+
+  int64_t Tasks(int) const override { return regions_; }
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    RegionBins bins;
+    for (int64_t r = range.begin; r < range.end; ++r) {
+      FindBins(params_, args.inputs[1].image<float>(r), in_, bins);
+      const int64_t image = CheckedImage(*args.inputs[2].image<int64_t>(r), r, in_.n);
+      AlignRegion<float>(params_, bins, in_, args.inputs[0].image<float>(image), args.output.image<float>(r));
+    }
+  }
+
+ private:
+  const RoiAlignParams params_;
+  const Dims4 in_;
+  const int64_t regions_;
+};
+
 }  // namespace
 
 std::string RoiAlignOp::Signature() const {
@@ -93,46 +177,21 @@ Tensor RoiAlignOp::Reference(std::span<const Tensor* const> inputs) const {
   const int64_t count = regions.shape()[0], bins = (Checked(p.height) * p.width).value();
   Tensor out(Shape{count, in.c, p.height, p.width});
   const std::vector<int64_t> batches = ElementsAs<int64_t>(*inputs[2]);
-  std::vector<Corners> samples;
+  RegionBins found;
   for (int64_t r = 0; r < count; ++r) {
-    const int64_t batch = batches[r];
-    if (batch < 0 || batch >= in.n) {
-      throw Error(ErrorCode::kBadModel, fmt::format("region {} is of image {} of {}", r, batch, in.n));
-    }
-    const float* region = regions.floats() + r * 4;
-    const float shift = p.half_pixel ? 0.5f : 0.0f;
-    const float x0 = region[0] * p.scale - shift, y0 = region[1] * p.scale - shift;
-    float width = region[2] * p.scale - shift - x0, height = region[3] * p.scale - shift - y0;
-    if (!p.half_pixel) width = std::max(width, 1.0f), height = std::max(height, 1.0f);
-    const int64_t rows = SamplesOf(p.samples, height, p.height),
-                  columns = SamplesOf(p.samples, width, p.width);
-    const float bin_height = height / float(p.height), bin_width = width / float(p.width);
-    for (int64_t bin = 0; bin < bins; ++bin) {
-      const float top = y0 + float(bin / p.width) * bin_height, left = x0 + float(bin % p.width) * bin_width;
-      samples.clear();
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < columns; ++j) {
-          samples.push_back(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
-                                      left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w));
-        }
-      }
-      for (int64_t c = 0; c < in.c; ++c) {
-        const float* plane = image.floats() + (batch * in.c + c) * in.h * in.w;
-        double sum = 0;
-        float largest = samples.empty() ? 0 : -std::numeric_limits<float>::infinity();
-        for (const Corners& s : samples) {
-          for (int k = 0; k < 4; ++k) {
-            const float value = s.weight[k] * plane[s.offset[k]];
-            sum += value;
-            largest = std::max(largest, value);
-          }
-        }
-        const double mean = sum / double(std::max<int64_t>(std::ssize(samples), 1));
-        out.floats()[(r * in.c + c) * bins + bin] = p.max ? largest : static_cast<float>(mean);
-      }
-    }
+    FindBins(p, regions.floats() + r * 4, in, found);
+    AlignRegion<double>(p, found, in, image.floats() + CheckedImage(batches[r], r, in.n) * in.c * in.h * in.w,
+                        out.floats() + r * in.c * bins);
   }
   return out;
+}
+
+std::unique_ptr<Kernel> RoiAlignOp::MakeKernel(const KernelRequest& request) const {
+  return std::make_unique<RoiAlignKernel>(params_, request);
+}
+
+bool RoiAlignOp::KernelTakes(std::span<const DataType> inputs) const {
+  return inputs[0] == DataType::kF32 && inputs[1] == DataType::kF32 && inputs[2] == DataType::kI64;
 }
 
 std::vector<OpImporter> RoiAlignImporters() { return {{"RoiAlign", BuildRoiAlign}}; }

@@ -1,4 +1,4 @@
-// Regions of an image brought to one size: He et al., "Mask R-CNN" (2017). Plain, through the reference.
+// Regions of an image brought to one size: He et al., "Mask R-CNN" (2017). Plain.
 #pragma once
 
 #include "ops/base/op_registry.h"
@@ -23,6 +23,9 @@ class RoiAlignOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool HasFastKernel() const override { return true; }
 
  private:
   RoiAlignParams params_;

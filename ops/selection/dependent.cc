@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
+#include "layouts/base/sizes.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
+#include "ops/selection/boxes_loops.h"
 
 namespace tilesmith {
 namespace {
@@ -57,7 +60,8 @@ BuiltOp BuildNms(const NodeSpec& spec) {
   const double kept = static_cast<double>(std::clamp<int64_t>(params.max_boxes, 0, b[1]));
   const double operations = static_cast<double>(scores.size()) * (kept + 32);
   NeedOperations(spec, operations);
-  return Built(NonMaxSuppression(boxes, scores, params), operations);
+  const Isa isa = spec.machine != nullptr ? spec.machine->cpu.isa : Isa::kPortable;
+  return Built(NonMaxSuppression(boxes, scores, params, isa), operations);
 }
 
 // The slices of `x` along `axis` whose numbers are in `kept`.
@@ -169,29 +173,45 @@ BuiltOp BuildUnique(const NodeSpec& spec) {
   }
 }
 
-struct Box {
-  float top = 0, left = 0, bottom = 0, right = 0;
-  float area() const { return (bottom - top) * (right - left); }
-};
+Box WithCorners(float top, float left, float bottom, float right) {
+  return {top, left, bottom, right, (bottom - top) * (right - left)};
+}
 
 Box MakeBox(const float* given, bool center_point_box) {
   if (center_point_box) {
     const float half_width = given[2] / 2, half_height = given[3] / 2;
-    return {given[1] - half_height, given[0] - half_width, given[1] + half_height, given[0] + half_width};
+    return WithCorners(given[1] - half_height, given[0] - half_width, given[1] + half_height,
+                       given[0] + half_width);
   }
-  return {std::min(given[0], given[2]), std::min(given[1], given[3]), std::max(given[0], given[2]),
-          std::max(given[1], given[3])};
+  return WithCorners(std::min(given[0], given[2]), std::min(given[1], given[3]), std::max(given[0], given[2]),
+                     std::max(given[1], given[3]));
 }
 
-// Whether the intersection is more than `threshold` of the union.
-bool Overlap(const Box& a, const Box& b, float threshold) {
-  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
-  if (!(height > 0) || !(width > 0)) return false;
-  const float area_a = a.area(), area_b = b.area(), both = height * width;
-  if (area_a <= 0 || area_b <= 0) return false;
-  return both / (area_a + area_b - both) > threshold;
-}
+// Boxes that were kept, in whole blocks.
+class KeptBoxes {
+ public:
+  int64_t size() const { return size_; }
+  void Clear() {
+    for (std::vector<float>& column : columns_) column.clear();
+    size_ = 0;
+  }
+  void Add(const Box& box) {
+    if (size_ % kBoxBlock == 0) {
+      for (std::vector<float>& column : columns_) column.resize(column.size() + kBoxBlock);
+    }
+    const float values[] = {box.top, box.left, box.bottom, box.right, box.area};
+    for (size_t i = 0; i < columns_.size(); ++i) columns_[i][size_] = values[i];
+    ++size_;
+  }
+  BoxColumns Columns() const {
+    return {columns_[0].data(), columns_[1].data(), columns_[2].data(),
+            columns_[3].data(), columns_[4].data(), CeilDiv(size_, kBoxBlock)};
+  }
+
+ private:
+  std::array<std::vector<float>, 5> columns_;
+  int64_t size_ = 0;
+};
 
 }  // namespace
 
@@ -216,10 +236,12 @@ Tensor NonZeroIndices(const Tensor& x) {
   return out;
 }
 
-Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params) {
+Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params, Isa isa) {
+  const auto overlaps_any = TILESMITH_DISPATCH(isa, OverlapsAny);
   const int64_t images = scores.shape()[0], classes = scores.shape()[1], count = scores.shape()[2];
   std::vector<int64_t> selected, order;
-  std::vector<Box> all(count), kept;
+  std::vector<Box> all(count);
+  KeptBoxes kept;
   for (int64_t image = 0; image < images; ++image) {
     for (int64_t i = 0; i < count; ++i) {
       all[i] = MakeBox(boxes.floats() + (image * count + i) * 4, params.center_point_box);
@@ -233,12 +255,11 @@ Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsPar
       std::ranges::stable_sort(order, [score](int64_t a, int64_t b) {
         return std::isnan(score[b]) ? !std::isnan(score[a]) : score[a] > score[b];
       });
-      kept.clear();
+      kept.Clear();
       for (const int64_t i : order) {
-        if (std::ssize(kept) >= params.max_boxes) break;
-        const auto overlaps = [&](const Box& box) { return Overlap(box, all[i], params.iou_threshold); };
-        if (std::ranges::any_of(kept, overlaps)) continue;
-        kept.push_back(all[i]);
+        if (kept.size() >= params.max_boxes) break;
+        if (overlaps_any(kept.Columns(), all[i], params.iou_threshold)) continue;
+        kept.Add(all[i]);
         selected.insert(selected.end(), {image, c, i});
       }
     }

@@ -16,8 +16,8 @@ struct NmsParams {
   std::optional<float> score_threshold = {};  // only what is above it is looked at
 };
 // {count, 3}: image, class and box of each that is selected, by image, class and falling score. boxes:
-// {images, n, 4}; scores: {images, classes, n}.
-Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params);
+// {images, n, 4}; scores: {images, classes, n}. Whatever `isa`, the result is the same.
+Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params, Isa isa);
 
 // NonZero, NonMaxSuppression, Compress, Unique.
 std::vector<OpImporter> DependentImporters();

@@ -1,32 +1,12 @@
 #include "templates/cpu_device/team_stream.h"
 
 #include <atomic>
-#include <exception>
 
 #include "layouts/base/check.h"
+#include "layouts/base/first_error.h"
 #include "layouts/measure/clock.h"
 
 namespace tilesmith {
-namespace {
-
-// The first exception thrown on any thread of a run.
-class FirstError {
- public:
-  bool raised() const { return raised_.load(std::memory_order_relaxed); }
-  void Capture() noexcept {
-    if (!raised_.exchange(true)) error_ = std::current_exception();
-  }
-  void Rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::atomic<bool> raised_{false};
-  std::exception_ptr error_;  // read only after the team has finished
-};
-
-}  // namespace
-
 TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
     : threads_(threads), stop_(stop), barrier_(threads, wait) {
   std::atomic<int> started{0};
