@@ -19,6 +19,14 @@ std::vector<float> PaddedTo(const BlockDims& dims, const std::vector<float>& val
   return padded;
 }
 
+// Of a function of single numbers: in blocks only where their padding matters or they are worth a task each.
+BlockDims DimsFor(const KernelRequest& request, bool keeps_zero) {
+  constexpr int64_t kWorthATask = 64;
+  const BlockDims dims = BlockDimsOf(request.output, request.layout);
+  const bool tiny = !dims.has_padding() && dims.block_floats() < kWorthATask;
+  return keeps_zero || tiny ? FlatDimsOf(request.output, request.layout) : dims;
+}
+
 class ActivationKernel : public BlockKernel {
  public:
   ActivationKernel(const BlockDims& dims, const Activation& activation, Isa isa)
@@ -180,17 +188,13 @@ class SumKernel : public BlockKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const Activation& activation) {
-  const bool flat = activation.Apply(0) == 0;
-  const BlockDims dims =
-      flat ? FlatDimsOf(request.output, request.layout) : BlockDimsOf(request.output, request.layout);
-  return std::make_unique<ActivationKernel>(dims, activation, request.cpu.isa);
+  return std::make_unique<ActivationKernel>(DimsFor(request, activation.Apply(0) == 0), activation,
+                                            request.cpu.isa);
 }
 
 std::unique_ptr<Kernel> MakeFunctionKernel(const KernelRequest& request, const Function& function) {
-  const bool flat = Apply(function, 0) == 0;
-  const BlockDims dims =
-      flat ? FlatDimsOf(request.output, request.layout) : BlockDimsOf(request.output, request.layout);
-  return std::make_unique<FunctionKernel>(dims, function, request.cpu.isa);
+  return std::make_unique<FunctionKernel>(DimsFor(request, Apply(function, 0) == 0), function,
+                                          request.cpu.isa);
 }
 
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
