@@ -45,14 +45,16 @@ template <typename A, typename B, typename Combine>
 void CombineRow(const ElementRow& row, const Combine& combine) {
   const A *a = static_cast<const A*>(row.in[0]), *b = static_cast<const A*>(row.in[1]);
   B* const out = static_cast<B*>(row.out);
-  const int64_t step_a = row.step[0], step_b = row.step[1];
-  if (step_a == 1 && step_b == 1) {
+  const int64_t step_a = row.step[0], step_b = row.step[1], step = row.out_step;
+  const bool adjacent = step == 1 && step_a == 1;
+  if (adjacent && step_b == 1) {
     for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i], b[i]));
-  } else if (step_a == 1 && step_b == 0) {
+  } else if (adjacent && step_b == 0) {
     const A same = *b;
     for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i], same));
   } else {
-    for (int64_t i = 0; i < row.count; ++i) out[i] = static_cast<B>(combine(a[i * step_a], b[i * step_b]));
+    for (int64_t i = 0; i < row.count; ++i)
+      out[i * step] = static_cast<B>(combine(a[i * step_a], b[i * step_b]));
   }
 }
 
@@ -141,7 +143,7 @@ void WhereRow(const ElementRow& row) {
   const T *a = static_cast<const T*>(row.in[1]), *b = static_cast<const T*>(row.in[2]);
   T* const out = static_cast<T*>(row.out);
   for (int64_t i = 0; i < row.count; ++i)
-    out[i] = choose[i * row.step[0]] ? a[i * row.step[1]] : b[i * row.step[2]];
+    out[i * row.out_step] = choose[i * row.step[0]] ? a[i * row.step[1]] : b[i * row.step[2]];
 }
 
 RowFunction WhereRowOf(DataType type) {
@@ -154,23 +156,23 @@ void TestRow(TestKind kind, const Infinities& infinities, const ElementRow& row)
   if (kind == TestKind::kBitNot) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       T* const to = static_cast<T*>(row.out);
-      for (int64_t i = 0; i < row.count; ++i) to[i] = static_cast<T>(~from[i * row.step[0]]);
+      for (int64_t i = 0; i < row.count; ++i) to[i * row.out_step] = static_cast<T>(~from[i * row.step[0]]);
     }
     return;
   }
-  bool* const to = static_cast<bool*>(row.out);
-  for (int64_t i = 0; i < row.count; ++i) {
+  bool* to = static_cast<bool*>(row.out);
+  for (int64_t i = 0; i < row.count; ++i, to += row.out_step) {
     const T x = from[i * row.step[0]];
     const double value = static_cast<double>(x);
     switch (kind) {
       case TestKind::kNot:
-        to[i] = x == T(0);
+        *to = x == T(0);
         break;
       case TestKind::kIsNan:
-        to[i] = std::isnan(value);
+        *to = std::isnan(value);
         break;
       default:
-        to[i] = std::isinf(value) && (value < 0 ? infinities.negative : infinities.positive);
+        *to = std::isinf(value) && (value < 0 ? infinities.negative : infinities.positive);
     }
   }
 }

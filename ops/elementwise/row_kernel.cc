@@ -42,7 +42,7 @@ class RowKernel : public Kernel {
     const int64_t out_bytes = ElementBytes(request_.layout.type());
     loops.ForEach(range.begin * kPieceElements, std::min(range.end * kPieceElements, elements_),
                   [&](const Loops::Part& part) {
-                    ElementRow row{.count = part.columns};
+                    ElementRow row{.out_step = part.column[kMaxRowInputs], .count = part.columns};
                     for (int64_t r = 0; r < part.rows; ++r) {
                       const auto first = [&](size_t k) { return part.offset[k] + r * part.row[k]; };
                       for (size_t k = 0; k < inputs; ++k) {

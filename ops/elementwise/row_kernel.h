@@ -12,11 +12,13 @@ namespace tilesmith {
 
 inline constexpr size_t kMaxRowInputs = 3;
 
-// Adjacent elements of the output; of each input the first one and what lies between two, in elements.
+// Elements along a dimension: of the inputs and the output the first one, and the distance to the next in
+// elements.
 struct ElementRow {
   std::array<const void*, kMaxRowInputs> in{};
   std::array<int64_t, kMaxRowInputs> step{};
   void* out = nullptr;
+  int64_t out_step = 1;
   int64_t count = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -96,6 +97,19 @@ TEST(RunKernel, RunsEveryTaskOfEveryStageOnceAndInStageOrder) {
               threads);
     EXPECT_EQ(out, std::vector<float>(TwoStages::kSecond, want)) << threads << " threads";
   }
+}
+
+// One task of the first stage throws, whichever thread has it; the others still meet at the barrier.
+class Throwing : public TwoStages {
+ public:
+  void Run(const KernelArgs&, int stage, TaskRange range) const override {
+    if (stage == 0 && range.end == kFirst) throw std::runtime_error("the last task");
+  }
+};
+
+TEST(RunKernel, WhatAThreadThrowsReachesTheCaller) {
+  for (int threads : {1, 2, 3, 8})
+    EXPECT_THROW(RunKernel(Throwing(), {}, threads), std::runtime_error) << threads << " threads";
 }
 
 // In a thread of its own, since pinning outlives the call.
