@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
@@ -46,20 +47,23 @@ Shape Part(const Shape& shape, size_t begin, size_t end) {
 // body(i, at): element i of `indices` means element `at` of `data`, along `axis` where indices[i] says.
 template <typename Body>
 void ForEachAlong(const Tensor& indices, const Shape& data, int64_t axis, const Body& body) {
-  const std::vector<int64_t> strides = DenseStrides(data);
   const Shape& shape = indices.shape();
-  const size_t rank = shape.size();
-  std::vector<int64_t> index(rank, 0);
-  int64_t base = 0;  // of the other axes
-  const int64_t count = indices.size(), size = data[axis];
-  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
-  for (int64_t i = 0; i < count; ++i) {
-    body(i, base + NormalIndex(chosen[i], size) * strides[axis]);
-    for (size_t a = rank; a-- > 0;) {
-      const int64_t stride = static_cast<int64_t>(a) == axis ? 0 : strides[a];
-      base += stride;
+  const int64_t rank = std::ssize(shape), count = indices.size(), size = data[axis];
+  if (count == 0) return;
+  std::vector<int64_t> steps = DenseStrides(data), index(shape.size(), 0);
+  const int64_t along = std::exchange(steps[axis], 0);  // the others' are of the element itself
+  std::vector<int64_t> converted;
+  if (indices.type() != DataType::kI64) converted = ElementsAs<int64_t>(indices);
+  const int64_t* const chosen = converted.empty() ? indices.ints() : converted.data();
+  const int64_t columns = shape.back(), step = steps.back();
+  int64_t base = 0;
+  for (int64_t row = 0; row < count; row += columns) {
+    for (int64_t j = 0; j < columns; ++j)
+      body(row + j, base + j * step + NormalIndex(chosen[row + j], size) * along);
+    for (int64_t a = rank - 1; a-- > 0;) {
+      base += steps[a];
       if (++index[a] < shape[a]) break;
-      base -= stride * shape[a];
+      base -= steps[a] * shape[a];
       index[a] = 0;
     }
   }

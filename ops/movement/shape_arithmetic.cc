@@ -71,7 +71,10 @@ BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
   const Tensor* tensor = std::get_if<Tensor>(&value->second);
   if (!tensor || tensor->size() != 1) Refuse(spec, "its value must be a tensor of one element");
   Tensor result(shape, Layout::Nchw(tensor->type()));
-  GatherElements(*tensor, result, [](int64_t) { return 0; });
+  VisitType(result.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    std::fill_n(result.data<T>(), result.size(), *tensor->data<T>());
+  });
   return BuiltConstant(std::move(result));
 }
 

@@ -63,50 +63,70 @@ int64_t SamplesOf(int64_t given, float extent, int64_t bins) {
   return wanted >= 1 ? static_cast<int64_t>(std::min(wanted, float(kMaxSamples))) : wanted < 1 ? 0 : 1;
 }
 
-// The bins of a region: of each the samples, rows * columns of them.
-struct RegionBins {
-  int64_t samples = 0;           // of a bin
-  std::vector<Corners> corners;  // [bin][sample]
+struct Tap {
+  int64_t offset = 0;
+  float weight = 0;
 };
 
+// The bins of a region: of each its taps, from begins[bin] to begins[bin + 1].
+struct RegionBins {
+  std::vector<Tap> taps;
+  std::vector<size_t> begins;
+};
+
+// Taps of one pixel become one, but for maxima.
+void AddTaps(const Corners& corners, bool merge, size_t begin, std::vector<Tap>& taps) {
+  for (int k = 0; k < 4; ++k) {
+    const auto same = std::find_if(taps.begin() + static_cast<int64_t>(begin), taps.end(),
+                                   [&](const Tap& tap) { return tap.offset == corners.offset[k]; });
+    if (merge && same != taps.end()) {
+      same->weight += corners.weight[k];
+    } else {
+      taps.push_back({corners.offset[k], corners.weight[k]});
+    }
+  }
+}
+
 void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, RegionBins& bins) {
+  constexpr int64_t kMaxMerged = 16;  // samples; of more, finding those of a pixel takes longer than they do
   const float shift = p.half_pixel ? 0.5f : 0.0f;
   const float x0 = region[0] * p.scale - shift, y0 = region[1] * p.scale - shift;
   float width = region[2] * p.scale - shift - x0, height = region[3] * p.scale - shift - y0;
   if (!p.half_pixel) width = std::max(width, 1.0f), height = std::max(height, 1.0f);
   const int64_t rows = SamplesOf(p.samples, height, p.height), columns = SamplesOf(p.samples, width, p.width);
   const float bin_height = height / float(p.height), bin_width = width / float(p.width);
-  bins.samples = rows * columns;
-  bins.corners.clear();
+  const bool merge = !p.max && rows * columns <= kMaxMerged;
+  const float share = p.max ? 1 : 1 / float(std::max<int64_t>(rows * columns, 1));
+  bins.taps.clear();
+  bins.begins.assign(1, 0);
   for (int64_t bin = 0; bin < p.height * p.width; ++bin) {
     const float top = y0 + float(bin / p.width) * bin_height, left = x0 + float(bin % p.width) * bin_width;
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        bins.corners.push_back(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
-                                         left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w));
+        AddTaps(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
+                          left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w),
+                merge, bins.begins.back(), bins.taps);
       }
     }
+    for (size_t tap = bins.begins.back(); tap < bins.taps.size(); ++tap) bins.taps[tap].weight *= share;
+    bins.begins.push_back(bins.taps.size());
   }
 }
 
 // A bin of one channel.
 template <typename Sum>
-float Pool(const RoiAlignParams& p, std::span<const Corners> samples, const float* plane) {
-  if (p.max) {
-    float largest = samples.empty() ? 0 : -std::numeric_limits<float>::infinity();
-    for (const Corners& s : samples) {
-      for (int k = 0; k < 4; ++k) largest = std::max(largest, s.weight[k] * plane[s.offset[k]]);
-    }
+float Pool(bool max, std::span<const Tap> taps, const float* plane) {
+  if (max) {
+    float largest = taps.empty() ? 0 : -std::numeric_limits<float>::infinity();
+    for (const Tap& tap : taps) largest = std::max(largest, tap.weight * plane[tap.offset]);
     return largest;
   }
   Sum sum = 0;
-  for (const Corners& s : samples) {
-    for (int k = 0; k < 4; ++k) sum += s.weight[k] * plane[s.offset[k]];
-  }
-  return static_cast<float>(sum / static_cast<Sum>(std::max<size_t>(samples.size(), 1)));
+  for (const Tap& tap : taps) sum += static_cast<Sum>(tap.weight) * plane[tap.offset];
+  return static_cast<float>(sum);
 }
 
-// All channels of region number `r`.
+// All channels of a region.
 template <typename Sum>
 void AlignRegion(const RoiAlignParams& p, const RegionBins& bins, const Dims4& in, const float* image,
                  float* out) {
@@ -114,8 +134,9 @@ void AlignRegion(const RoiAlignParams& p, const RegionBins& bins, const Dims4& i
   for (int64_t c = 0; c < in.c; ++c) {
     const float* const plane = image + c * in.h * in.w;
     for (int64_t bin = 0; bin < count; ++bin) {
-      const auto samples = std::span(bins.corners).subspan(bin * bins.samples, bins.samples);
-      out[c * count + bin] = Pool<Sum>(p, samples, plane);
+      const size_t begin = bins.begins[bin];
+      out[c * count + bin] =
+          Pool<Sum>(p.max, std::span(bins.taps).subspan(begin, bins.begins[bin + 1] - begin), plane);
     }
   }
 }
