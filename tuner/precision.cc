@@ -13,7 +13,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kMixed};
+constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8, Precision::kMixed};
 constexpr std::string_view kTf32 = "tf32";
 
 }  // namespace
@@ -24,6 +24,8 @@ std::string_view PrecisionName(Precision precision) {
       return "f32";
     case Precision::kBf16:
       return "bf16";
+    case Precision::kInt8:
+      return "int8";
     case Precision::kMixed:
       return "mixed";
   }

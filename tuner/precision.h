@@ -12,10 +12,11 @@ namespace tilesmith {
 enum class Precision {
   kF32,
   kBf16,   // bf16 wherever a template computes it
-  kMixed,  // either, conv by conv
+  kInt8,   // of a network that is quantised: what stays float in it is f32
+  kMixed,  // any of them, conv by conv
 };
 
-// "f32", "bf16", "mixed".
+// "f32", "bf16", "int8", "mixed".
 std::string_view PrecisionName(Precision precision);
 // The inverse; "tf32" is f32, too, for what is multiplied on a GPU is a matter of the target (Target::tf32).
 // Throws Error(kUsage) naming the text and the known names.

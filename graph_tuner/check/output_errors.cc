@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -55,46 +56,85 @@ std::vector<Tensor> Plain(const std::vector<Tensor>& tensors) {
   return plain;
 }
 
+// Into tensors that steps are bound to.
+void CopyInto(const std::vector<Tensor>& from, std::vector<Tensor>& to) {
+  for (size_t i = 0; i < from.size(); ++i)
+    std::memcpy(to[i].raw(), from[i].raw(), static_cast<size_t>(from[i].bytes()));
+}
+
 }  // namespace
 
-OutputErrors::OutputErrors(const Graph& graph, DevicePtr device, std::vector<Tensor> inputs)
+void OutputSums::Add(const std::vector<Tensor>& outputs, const std::vector<Tensor>& expected) {
+  sums_.resize(outputs.size());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (expected[k].type() != DataType::kF32) continue;
+    CountAgreement(outputs[k], expected[k], &difference_.rows, &difference_.agreeing);
+    for (int64_t i = 0; i < outputs[k].size(); ++i) {
+      const double want = expected[k].floats()[i], have = outputs[k].floats()[i];
+      if (!std::isfinite(want)) continue;
+      sums_[k].squares += want * want;
+      sums_[k].of_difference += (have - want) * (have - want);
+    }
+  }
+}
+
+OutputDifference OutputSums::Difference() const {
+  OutputDifference difference = difference_;
+  for (const auto& [squares, of_difference] : sums_) {
+    const double error = of_difference == 0 ? 0 : std::sqrt(of_difference / squares);
+    difference.error =
+        std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(difference.error, error);
+  }
+  return difference;
+}
+
+void CountAgreement(const Tensor& value, const Tensor& expected, int64_t* rows, int64_t* agreeing) {
+  const Shape& shape = expected.shape();
+  const bool rows_of_classes =
+      shape.size() >= 2 && shape[1] > 1 &&
+      std::all_of(shape.begin() + 2, shape.end(), [](int64_t size) { return size == 1; });
+  if (!rows_of_classes) return;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const auto largest = [&](const Tensor& of) {
+      const float* const begin = of.floats() + i * shape[1];
+      return std::max_element(begin, begin + shape[1]) - begin;
+    };
+    ++*rows;
+    *agreeing += largest(value) == largest(expected);
+  }
+}
+
+OutputErrors::OutputErrors(const Graph& graph, DevicePtr device, Samples samples)
     : graph_(graph),
       device_(std::move(device)),
-      inputs_(std::move(inputs)),
+      samples_(std::move(samples)),
       floats_(HeuristicPlan(graph, device_->target(), device_->threads())) {
-  expected_ = OutputsOf(floats_);
+  expected_ = OutputsOf(graph_, floats_);
 }
 
-std::vector<Tensor> OutputErrors::OutputsOf(const Plan& plan) const {
-  Executor executor(graph_, plan, device_);
-  const std::vector<Tensor> inputs = InputsIn(plan.ends.inputs, graph_, inputs_);
-  std::vector<Tensor> outputs = OutputTensors(graph_, plan);
-  executor.Run(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
-  return Plain(outputs);
-}
-
-double OutputErrors::Of(const Plan& plan) const { return Compare(OutputsOf(plan)); }
-
-double OutputErrors::Compare(const std::vector<Tensor>& outputs) const {
-  double largest = 0;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    if (expected_[k].type() != DataType::kF32) continue;
-    double squares = 0, of_difference = 0;
-    for (int64_t i = 0; i < outputs[k].size(); ++i) {
-      const double want = expected_[k].floats()[i], have = outputs[k].floats()[i];
-      if (!std::isfinite(want)) continue;
-      squares += want * want;
-      of_difference += (have - want) * (have - want);
-    }
-    const double error = of_difference == 0 ? 0 : std::sqrt(of_difference / squares);
-    largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(largest, error);
+std::vector<OutputErrors::Outputs> OutputErrors::OutputsOf(const Graph& graph, const Plan& plan) const {
+  Executor executor(graph, plan, device_);
+  std::vector<Tensor> outputs = OutputTensors(graph, plan);
+  std::vector<Outputs> all;
+  all.reserve(samples_.size());
+  for (const std::vector<Tensor>& sample : samples_) {
+    const std::vector<Tensor> inputs = InputsIn(plan.ends.inputs, graph, sample);
+    executor.Run(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
+    all.push_back(Plain(outputs));
   }
-  return largest;
+  return all;
 }
 
-ErrorSquares OutputErrors::OfConvs(const std::function<void(size_t, size_t)>& progress) const {
+OutputDifference OutputErrors::Of(const Graph& graph, const Plan& plan) const {
+  const std::vector<Outputs> outputs = OutputsOf(graph, plan);
+  OutputSums sums;
+  for (size_t i = 0; i < outputs.size(); ++i) sums.Add(outputs[i], expected_[i]);
+  return sums.Difference();
+}
+
+ErrorSquares OutputErrors::OfConvs(size_t most, const std::function<void(size_t, size_t)>& progress) const {
   Executor executor(graph_, floats_, device_);
-  const std::vector<Tensor> inputs = InputsIn(floats_.ends.inputs, graph_, inputs_);
+  std::vector<Tensor> inputs = InputsIn(floats_.ends.inputs, graph_, samples_.front());
   std::vector<Tensor> outputs = OutputTensors(graph_, floats_);
   const std::vector<BoundStep> steps =
       executor.BindSteps(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
@@ -109,15 +149,19 @@ ErrorSquares OutputErrors::OfConvs(const std::function<void(size_t, size_t)>& pr
     const ConvTemplate* conv_template =
         conv != nullptr ? Bf16TemplateOf(conv->workload(), device_->target()) : nullptr;
     if (conv_template == nullptr) continue;
-    run(0, at);
-    std::vector<Tensor> read;
-    read.reserve(step.inputs.size());
-    for (size_t i = 0; i < step.inputs.size(); ++i)
-      read.push_back(ReadPlain(step.inputs[i], step.input_memory[i]));
-    WritePlain(InBf16(*conv_template, *conv, read, *device_), step.output, step.output_memory);
-    run(at + 1, steps.size());
-    const double error = Compare(Plain(outputs));
-    squares[graph_.node(step.node).name] = error * error;
+    OutputSums sums;
+    for (size_t sample = 0; sample < std::min(most, samples_.size()); ++sample) {
+      CopyInto(InputsIn(floats_.ends.inputs, graph_, samples_[sample]), inputs);
+      run(0, at);
+      std::vector<Tensor> read;
+      read.reserve(step.inputs.size());
+      for (size_t i = 0; i < step.inputs.size(); ++i)
+        read.push_back(ReadPlain(step.inputs[i], step.input_memory[i]));
+      WritePlain(InBf16(*conv_template, *conv, read, *device_), step.output, step.output_memory);
+      run(at + 1, steps.size());
+      sums.Add(Plain(outputs), expected_[sample]);
+    }
+    squares[graph_.node(step.node).name] = std::pow(sums.Difference().error, 2);
   }
   if (progress) progress(steps.size(), steps.size());
   return squares;

@@ -2,6 +2,7 @@
 // and writes them, executor.h runs them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "layouts/base/split.h"
 #include "layouts/measure/core_placement.h"
 #include "ops/graph/end_layouts.h"
+#include "ops/qdq/model_quantization.h"
 #include "tuner/records/accuracy.h"
 #include "tuner/records/record.h"
 
@@ -46,6 +48,8 @@ struct TransformPlan {
 struct Plan {
   std::string network;
   std::string graph_hash;  // GraphHash of the graph after all passes
+  // How the model is quantised, to give that graph; null: as it is.
+  std::shared_ptr<const ModelQuantization> quantization = {};
   Target target;
   int threads = 1;
   EndLayouts ends;          // of the tensors it is run with

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "graph_tuner/plan/fused_nodes.h"
+#include "graph_tuner/plan/plan_quantization.h"
 #include "layouts/base/text_file.h"
 #include "ops/dense/product_task.h"
 #include "tuner/records/json_fields.h"
@@ -45,6 +46,7 @@ json HeaderToJson(const Plan& plan) {
   if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
   if (!plan.accuracy.forbidden_templates.empty())
     header["forbidden_templates"] = plan.accuracy.forbidden_templates;
+  if (plan.quantization) header["quantization"] = QuantizationToJson(*plan.quantization);
   return header;
 }
 
@@ -79,6 +81,10 @@ Plan HeaderFromJson(const json& object) {
   if (object.contains("forbidden_templates")) {
     for (const json& name : object["forbidden_templates"])
       plan.accuracy.forbidden_templates.push_back(JsonValue<std::string>(name, "forbidden_templates"));
+  }
+  if (object.contains("quantization")) {
+    plan.quantization =
+        std::make_shared<const ModelQuantization>(QuantizationFromJson(object["quantization"]));
   }
   return plan;
 }
@@ -203,8 +209,8 @@ std::string TextOf(const Plan& plan) {
 void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int threads) {
   const std::string hash = GraphHash(graph);
   if (plan.graph_hash != hash)
-    RefusePlan(fmt::format("made for network \"{}\" (hash {}), not for \"{}\" (hash {})", plan.network,
-                           plan.graph_hash, graph.name(), hash));
+    RefusePlan(fmt::format("made for network \"{}\" ({}hash {}), not for \"{}\" (hash {})", plan.network,
+                           plan.quantization ? "in int8, " : "", plan.graph_hash, graph.name(), hash));
   if (!SameMachine(plan.target, cpu))
     RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.model,
                            IsaName(plan.target.isa), cpu.model, IsaName(cpu.isa)));

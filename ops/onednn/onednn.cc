@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #include "layouts/base/thread_team.h"
 #include "ops/onednn/onednn_detail.h"
 
@@ -45,6 +47,82 @@ std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm,
   return impl;
 }
 
+#if DNNL_VERSION_MAJOR >= 3
+std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp&) {
+  throw Refusal{"convolutions of bytes are asked of oneDNN 2 alone"};
+}
+#else
+// What is added to the sums, as reals: besides the bias the zero points of output and residual, which are no
+// attributes then, and that of the input where there is no padding for it to lie in.
+Tensor ByteBias(const QuantizedConvOp& op, const std::vector<float>& scales, bool with_input) {
+  const ConvWorkload& w = op.workload();
+  const QuantizedConvParams& params = op.params();
+  const std::vector<int16_t> weights = op.CenteredWeights();
+  const size_t terms = weights.size() / static_cast<size_t>(w.oc);
+  Tensor bias({w.oc});
+  for (size_t o = 0; o < static_cast<size_t>(w.oc); ++o) {
+    double sum = params.bias ? params.bias->data<int32_t>()[o] : 0;
+    if (with_input)
+      for (size_t i = 0; i < terms; ++i) sum -= double(params.input.zero_points[0]) * weights[o * terms + i];
+    double added = 0;  // in the output's steps
+    if (params.sum) {
+      const double ratio = params.sum->residual.scales[0] / params.sum->output.scales[0];
+      added = params.sum->output.zero_points[0] - ratio * params.sum->residual.zero_points[0];
+    } else if (params.output.type != DataType::kF32) {
+      added = params.output.zero_points[0];
+    }
+    bias.floats()[o] = static_cast<float>(sum + added / static_cast<double>(scales[o]));
+  }
+  return bias;
+}
+
+std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
+  const ConvWorkload& w = op.workload();
+  const QuantizedConvParams& params = op.params();
+  const Quantization& stored = params.weights.quantization;
+  if (stored.type != DataType::kI8 ||
+      std::ranges::any_of(stored.zero_points, [](int32_t z) { return z != 0; }))
+    throw Refusal{"oneDNN's weights are i8 without a zero point"};
+  std::vector<float> scales = op.multipliers();
+  const bool padded = w.ph > 0 || w.pw > 0 || w.pad_bottom() > 0 || w.pad_right() > 0;
+  dnnl::primitive_attr attr;
+  dnnl::post_ops post;
+  StoredRange limits = params.limits;
+  if (params.sum) {
+    const float out = params.sum->output.scales[0];
+    for (float& scale : scales) scale *= params.output.scales[0] / out;
+    post.append_sum(params.sum->residual.scales[0] / out);
+    limits = params.sum->limits;
+  }
+  const DataType out_type = params.sum ? params.sum->output.type : params.output.type;
+  const StoredRange range = out_type == DataType::kF32 ? limits : RangeOf(out_type);
+  if (limits.low != range.low || limits.high != range.high)
+    AppendEltwise(post, algorithm::eltwise_clip, static_cast<float>(limits.low),
+                  static_cast<float>(limits.high));
+  attr.set_post_ops(post);
+  attr.set_output_scales(1 << 1, scales);
+  if (padded && params.input.zero_points[0] != 0)
+    attr.set_zero_points(DNNL_ARG_SRC, 0, params.input.zero_points);
+  const Tensor bias_values = ByteBias(op, scales, !padded);
+  const Dims source = w.input_shape(), destination = w.output_shape(), bias = {w.oc};
+  const Dims weights = w.g > 1 ? Dims{w.g, w.oc / w.g, w.ic / w.g, w.kh, w.kw} : w.weights_shape();
+  const auto desc = Describe<dnnl::convolution_forward>(
+      attr, kInference, algorithm::convolution_direct, AnyDesc(source, TypeOf(params.input.type)),
+      AnyDesc(weights, memory::data_type::s8), PlainDesc(bias), AnyDesc(destination, TypeOf(out_type)),
+      Dims{w.sh, w.sw}, Dims{w.dh, w.dw}, Dims{w.ph, w.pw}, Dims{w.pad_bottom(), w.pad_right()});
+  auto impl = std::make_unique<Impl>();
+  impl->SetPrimitive(desc, dnnl::convolution_forward(desc));
+  impl->AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
+  impl->AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(),
+                     memory(PlainDesc(weights, memory::data_type::s8), Engine(),
+                            const_cast<std::byte*>(params.weights.stored->raw())));
+  impl->AddParameter(DNNL_ARG_BIAS, desc.bias_desc(), PlainView(bias_values));
+  impl->SetDestination(desc.dst_desc(), destination);
+  impl->has_weights = true;
+  return impl;
+}
+#endif
+
 void RunGuest(Impl& impl) {
   Impl::Guest& guest = *impl.guest;
   for (size_t i = 0; i < guest.inputs.size(); ++i)
@@ -63,7 +141,7 @@ void OneDnnPrimitive::SetInput(int index, const Tensor& plain) {
   const Buffer& source = impl_->sources[index].buffer;
   TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == source.dims, "{} for {}",
                   ShapeToString(plain.shape()), ShapeToString(source.dims));
-  Reorder(PlainView(source.dims, plain.floats()), source.mem);
+  Reorder(PlainView(plain), source.mem);
 }
 
 void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
@@ -151,11 +229,15 @@ std::unique_ptr<OneDnnConv> OneDnnConv::Create(const ConvWorkload& workload, One
   });
 }
 
+std::unique_ptr<OneDnnConv> OneDnnConv::Create(const QuantizedConvOp& op, std::string* refusal) {
+  return OrRefusal(refusal, [&] { return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeByteConv(op))); });
+}
+
 void OneDnnConv::SetResidual(const Tensor& plain) {
   const Buffer& destination = *impl_->destination;
   TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == destination.dims, "{} for {}",
                   ShapeToString(plain.shape()), ShapeToString(destination.dims));
-  Reorder(PlainView(destination.dims, plain.floats()), destination.mem);
+  Reorder(PlainView(plain), destination.mem);
 }
 
 void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite) {

@@ -18,6 +18,7 @@
 #include "layouts/base/target.h"
 #include "layouts/tensor.h"
 #include "ops/conv/workload.h"
+#include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith {
 
@@ -27,7 +28,8 @@ class OneDnnPrimitive {
   OneDnnPrimitive(const OneDnnPrimitive&) = delete;
   OneDnnPrimitive& operator=(const OneDnnPrimitive&) = delete;
 
-  // Reorders a plain tensor into source buffer `index`. Precondition: the shape the twin was made for.
+  // Reorders a plain tensor into source buffer `index`. Precondition: the shape and type the twin was made
+  // for.
   void SetInput(int index, const Tensor& plain);
   // From now on source `index` is what `producer` computes: its very memory where both use the same layout,
   // otherwise a reorder at the start of each Run. The shapes may differ when both are plain.
@@ -35,7 +37,7 @@ class OneDnnPrimitive {
   void Run();
   // Whether it is none of oneDNN's, but a guest.
   bool IsGuest() const;
-  // The destination, reordered to a plain tensor.
+  // The destination, reordered to a plain tensor of floats: of bytes, what is stored.
   Tensor GetOutput();
 
   std::string ImplName() const;          // as oneDNN names it: "brgconv:avx512_core"
@@ -74,6 +76,11 @@ class OneDnnConv : public OneDnnPrimitive {
   // oneDNN answers with something else.
   static std::unique_ptr<OneDnnConv> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                             const ConvParams& params, std::string* refusal = nullptr);
+  // The twin of a convolution of bytes, in the same types: output and residual are rounded once where ours
+  // rounds twice, so that answers may be a step apart. Where the CPU has no VNNI, oneDNN adds two products in
+  // 16 bits, which saturate: answers may then be any. Null where weights have a zero point, and with oneDNN
+  // 3, whose attributes are others.
+  static std::unique_ptr<OneDnnConv> Create(const QuantizedConvOp& op, std::string* refusal = nullptr);
   using OneDnnPrimitive::SetInput;
   void SetInput(const Tensor& plain) { SetInput(0, plain); }
   // Precondition: the workload has `sum`.

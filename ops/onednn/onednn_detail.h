@@ -92,14 +92,31 @@ inline void AppendEltwise(dnnl::post_ops& post, algorithm kind, float alpha, flo
 }
 #endif
 
-inline memory::desc PlainDesc(const Dims& dims) {
+inline memory::data_type TypeOf(DataType type) {
+  switch (type) {
+    case DataType::kF32:
+      return kFloat;
+    case DataType::kU8:
+      return memory::data_type::u8;
+    case DataType::kI8:
+      return memory::data_type::s8;
+    case DataType::kI32:
+      return memory::data_type::s32;
+    default:
+      TILESMITH_CHECK(false, "{}", DataTypeName(type));
+  }
+}
+
+inline memory::desc PlainDesc(const Dims& dims, memory::data_type type = kFloat) {
   TILESMITH_CHECK(!dims.empty() && dims.size() <= DNNL_MAX_NDIMS, "rank {}", dims.size());
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
-  return {dims, kFloat, strides};
+  return {dims, type, strides};
 }
 
-inline memory::desc AnyDesc(const Dims& dims) { return {dims, kFloat, memory::format_tag::any}; }
+inline memory::desc AnyDesc(const Dims& dims, memory::data_type type = kFloat) {
+  return {dims, type, memory::format_tag::any};
+}
 
 struct NamedTag {
   const char* name;
@@ -128,9 +145,10 @@ inline memory::desc LayoutDesc(const Shape& shape, const Layout& layout) {
 
 // Two layouts can coincide in memory (one channel, one pixel); the first name that fits is given.
 inline std::string LayoutName(const memory::desc& desc, const Dims& dims) {
-  if (dims.size() != 4) return desc == PlainDesc(dims) ? "plain" : "other";
+  const memory::data_type type = desc.data_type();
+  if (dims.size() != 4) return desc == PlainDesc(dims, type) ? "plain" : "other";
   for (const NamedTag& known : kActivationTags) {
-    if (desc == memory::desc(dims, kFloat, known.tag)) return known.name;
+    if (desc == memory::desc(dims, type, known.tag)) return known.name;
   }
   return "other";
 }
@@ -156,6 +174,11 @@ inline void Reorder(memory from, memory to) {
 
 inline memory PlainView(const Dims& dims, const float* data) {
   return memory(PlainDesc(dims), Engine(), const_cast<float*>(data));
+}
+
+inline memory PlainView(const Tensor& plain) {
+  return memory(PlainDesc(plain.shape(), TypeOf(plain.type())), Engine(),
+                const_cast<std::byte*>(plain.raw()));
 }
 
 struct Eltwise {

@@ -1,8 +1,11 @@
 #include "ops/qdq/qdq_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "layouts/base/stable_hash.h"
 #include "ops/onnx/importer.h"
 #include "ops/onnx/tensor_proto.h"
 #include "ops/qdq/fold_batch_norm.h"
@@ -22,10 +25,17 @@ void SetMetadata(const std::string& key, const std::string& value, onnx::ModelPr
   entry.set_value(value);
 }
 
+std::string HashOf(const onnx::GraphProto& graph) {
+  StableHash hash;
+  for (const onnx::NodeProto& node : graph.node()) hash.Add(node.SerializeAsString());
+  for (const onnx::TensorProto& tensor : graph.initializer()) hash.Add(tensor.SerializeAsString());
+  return fmt::format("{:016x}", hash.value());
+}
+
 }  // namespace
 
 struct QdqModel::Impl {
-  std::string source;
+  std::string source, hash;
   QdqOptions options;
   onnx::ModelProto model;
   QdqPlan plan;
@@ -58,6 +68,7 @@ QdqModel::QdqModel(std::string_view bytes, const std::string& source, const QdqO
   impl_->source = source;
   impl_->options = options;
   impl_->model = ParseModel(bytes, source);
+  impl_->hash = HashOf(impl_->model.graph());
   RaiseOpset(impl_->model, source);
   FoldBatchNorms(*impl_->model.mutable_graph(), source);
   KeepReadersOf({}, "");
@@ -70,9 +81,17 @@ void QdqModel::KeepReadersOf(const std::set<std::string>& tensors, const std::st
   impl_->plan = MakeQdqPlan(impl_->model.graph(), impl_->source, impl_->options, impl_->unknown, reason);
 }
 
+const std::string& QdqModel::hash() const { return impl_->hash; }
+std::map<std::string, std::string> QdqModel::Titles() const {
+  std::map<std::string, std::string> titles;
+  for (const onnx::NodeProto& node : impl_->model.graph().node())
+    for (const std::string& output : node.output()) titles[output] = NodeTitle(node);
+  return titles;
+}
 const std::vector<QdqTensor>& QdqModel::tensors() const { return impl_->plan.tensors; }
 const std::vector<ValueEnds>& QdqModel::groups() const { return impl_->plan.groups; }
 const std::vector<KeptNode>& QdqModel::kept() const { return impl_->plan.kept; }
+const std::set<std::string>& QdqModel::unknown() const { return impl_->unknown; }
 
 QdqFile QdqModel::Write(std::span<const TensorQuantizer> quantizers,
                         const std::map<std::string, std::string>& metadata) const {

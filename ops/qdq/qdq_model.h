@@ -49,14 +49,18 @@ struct KeptNode {
 // A node that computes with integers, and the Relu or Clip behind it.
 struct QdqLayer {
   std::string name, op_type;
-  std::string output;      // the tensor
-  std::string own_output;  // of WriteAlone: the same, computed from exact inputs
-  int group = -1;          // of the output; -1: it stays float
+  std::string output;               // the tensor
+  std::string own_output;           // of WriteAlone: the same, computed from exact inputs
+  std::vector<std::string> inputs;  // of its node: tensors
+  int group = -1;                   // of the output; -1: it stays float
   // Of its weights; 0 channels: it has none.
   int64_t channels = 0;
   float smallest_scale = 0, largest_scale = 0;
   int64_t raised = 0;  // scales, for the bias
 };
+
+// What the node that writes a quantised tensor is called, once it computes that in bytes: "TENSOR" and this.
+inline constexpr std::string_view kByteNodeSuffix = "_quantized_QuantizeLinear";
 
 struct QdqFile {
   std::string bytes;
@@ -74,10 +78,16 @@ class QdqModel {
   // are left.
   void KeepReadersOf(const std::set<std::string>& tensors, const std::string& reason);
 
+  // Of the model as it was given: nodes and constants, not the sizes of its inputs.
+  const std::string& hash() const;
+  // Of each tensor the name that people know its node by: its own or, where it has none, its output's.
+  std::map<std::string, std::string> Titles() const;
   const std::vector<QdqTensor>& tensors() const;
   // By group, what its constants hold.
   const std::vector<ValueEnds>& groups() const;
   const std::vector<KeptNode>& kept() const;
+  // All that KeepReadersOf was told.
+  const std::set<std::string>& unknown() const;
 
   // The model, with a quantiser for each group. These throw Error(kUsage) when it would be 2 GiB or more.
   QdqFile Write(std::span<const TensorQuantizer> quantizers,

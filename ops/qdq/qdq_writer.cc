@@ -191,6 +191,7 @@ class QdqWriter {
             .op_type = node.op_type(),
             .output = unit.output,
             .own_output = {},
+            .inputs = {node.input().begin(), node.input().end()},
             .group = group == groups_.end() ? -1 : group->second};
   }
 

@@ -1,11 +1,15 @@
 #include "ops/qdq/tensor_quantizer.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "layouts/base/check.h"
+#include "layouts/base/error.h"
 
 namespace tilesmith {
 namespace {
@@ -35,6 +39,24 @@ ChannelOrder::ChannelOrder(const Shape& shape, int axis) {
   if (axis < 0) return;
   channels = shape[axis];
   for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+}
+
+const std::vector<std::string>& ActivationNames() {
+  static const std::vector<std::string> names = {"u8", "i8", "i8-symmetric"};
+  return names;
+}
+
+std::string ActivationName(const IntegerForm& form) {
+  return fmt::format("{}{}", DataTypeName(form.type), form.symmetric ? "-symmetric" : "");
+}
+
+IntegerForm ParseActivations(const std::string& text) {
+  const std::vector<std::string>& names = ActivationNames();
+  if (std::ranges::find(names, text) == names.end()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("activations must be one of {}, got {}", fmt::join(names, ", "), text));
+  }
+  return {.type = text == "u8" ? DataType::kU8 : DataType::kI8, .symmetric = text == "i8-symmetric"};
 }
 
 TensorQuantizer QuantizerFor(const ValueRange& range, const IntegerForm& form) {

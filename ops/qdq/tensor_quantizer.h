@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "layouts/tensor.h"
@@ -26,6 +27,11 @@ struct IntegerForm {
   DataType type = DataType::kU8;  // or kI8
   bool symmetric = false;         // the zero point is in the middle: 128, or 0
 };
+// "u8", "i8", "i8-symmetric", what activations may be; the name of one of these; and the inverse, which
+// throws Error(kUsage) naming the text.
+const std::vector<std::string>& ActivationNames();
+std::string ActivationName(const IntegerForm& form);
+IntegerForm ParseActivations(const std::string& text);
 
 // For values between the ends, and 0, which is always exact. A range of nothing but 0 has scale 1, and no
 // scale is less than the smallest normal float. Precondition: finite ends, low <= high.

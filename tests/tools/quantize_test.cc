@@ -126,15 +126,15 @@ TEST_F(QuantizeTest, ConvolutionsOfBytesAreTunedPlannedAndBenched) {
   ASSERT_EQ(Tilesmith({"quantize", path, "-o", output, "-q"}).exit_code, 0);
   const std::string log = directory.File("log.jsonl"), plan = directory.File("plan.jsonl");
   const ProgramResult tuned =
-      Tilesmith({"tune", output, "-o", log, "--trials", "8", "--no-db", "--threads", "1", "--json"});
+      Tilesmith({"tune", output, "-o", log, "--trials", "3", "--no-baseline", "--threads", "1", "--json"});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(tuned.out, HasSubstr("mb1ic3ih8oc4oh6kh3:u8:i8:"));
-  const ProgramResult planned =
-      Tilesmith({"graph-tune", output, "--log", log, "-o", plan, "--rounds", "0", "--threads", "1", "-q"});
+  const ProgramResult planned = Tilesmith({"graph-tune", output, "--log", log, "-o", plan, "--rounds", "0",
+                                           "--no-baselines", "--time", "20ms", "--threads", "1", "-q"});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(ReadTextFile(plan), HasSubstr("direct_int8"));
-  const ProgramResult benched = Tilesmith(
-      {"bench", output, "--plan", plan, "--threads", "1", "--onnxruntime", "none.so", "--json", "-q"});
+  const ProgramResult benched = Tilesmith({"bench", output, "--plan", plan, "--threads", "1", "--time", "5ms",
+                                           "--onnxruntime", "none.so", "--json", "-q"});
   ASSERT_EQ(benched.exit_code, 0) << benched.err;
   EXPECT_GT(Json::parse(benched.out)["network_seconds"], 0.0) << benched.out;
 }

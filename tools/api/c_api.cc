@@ -112,6 +112,7 @@ Settings SettingsOf(const Given& given) {
     };
   }
   if (given.stop != nullptr) settings.stop = &given.stop->flag;
+  settings.calibrate = TextsOf("calibrate", given.calibrate, given.calibrate_count);
   if constexpr (requires { given.target, settings.target; }) TakeTarget(given, settings);
   return settings;
 }
@@ -248,7 +249,6 @@ int tilesmith_quantize(const char* model_name, const char* output,
     RequirePointer(output, "output");
     const tilesmith_quantize_settings given = settings != nullptr ? *settings : tilesmith_quantize_settings{};
     auto options = SettingsOf<tilesmith::QuantizeSettings>(given);
-    options.calibrate = TextsOf("calibrate", given.calibrate, given.calibrate_count);
     options.samples = given.samples;
     if (given.method != nullptr) options.method = given.method;
     if (given.percentile != 0) options.percentile = given.percentile;

@@ -379,6 +379,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   asked.input_shapes = options.input_shapes;
   asked.max_elements = options.max_elements;
   asked.max_memory = options.max_memory;
+  TakeQuantization(options.plan, &asked);
   const std::vector<ModelOptions> listed = SizesOf(asked);
   const FileState state = StateOf(model);
   Graph graph = LoadModel(listed[0]);

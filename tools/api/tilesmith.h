@@ -164,7 +164,11 @@ struct TuneSettings {
   int threads = 0;            // as in LoadOptions, the next four likewise
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
-  std::string target = "cpu", precision = "f32";
+  std::string target = "cpu";
+  // "f32"; "int8": the model is quantised as Quantize would, and the plan says how, so that Model::Load takes
+  // the same model with it; "bf16" and "mixed" (Tune, GraphTune); "tf32": a GPU may round what it multiplies.
+  std::string precision = "f32";
+  std::vector<std::string> calibrate = {};  // for int8, as QuantizeSettings'
   // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a
   // name that is looked for on the PATH.
   std::string program = "tilesmith";
@@ -182,6 +186,7 @@ struct OptimizeSettings {
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
+  std::vector<std::string> calibrate = {};
   std::string program = "tilesmith";
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
@@ -195,6 +200,7 @@ struct GraphTuneSettings {
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
+  std::vector<std::string> calibrate = {};
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
 };

@@ -113,8 +113,10 @@ typedef struct {
   void (*on_progress)(const char* stage, void* user_data); /* between measurements, in the calling thread */
   void* user_data;
   const tilesmith_stop* stop;
-  const char* target; /* as in tilesmith_load_options, the next likewise */
-  const char* precision;
+  const char* target;    /* as in tilesmith_load_options */
+  const char* precision; /* as in TuneSettings, the next likewise */
+  const char* const* calibrate;
+  size_t calibrate_count;
 } tilesmith_tune_settings;
 
 /* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */

@@ -7,6 +7,7 @@
 #include "tools/api/tilesmith.h"
 #include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
+#include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_model.h"
@@ -27,6 +28,13 @@ std::string WorkerProgram(const std::string& program) {
 void RequireNotNegative(std::string_view name, double value) {
   if (!(value >= 0))
     throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+}
+
+template <typename Settings>
+ModelOptions ModelOf(const std::string& model, const Settings& settings) {
+  ModelOptions options = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  options.calibration.paths = settings.calibrate;
+  return options;
 }
 
 template <typename Settings>
@@ -54,12 +62,15 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
   RequireNotNegative("graph_seconds", settings.graph_seconds);
   const WorkSinks sinks = {
       .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
-  const ModelOptions options = {
-      .model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  ModelOptions options = ModelOf(model, settings);
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
 
   request.machine = OpenMachine(MachineOf(settings));
+  request.precision = ParsePrecision(settings.precision);
+  QuantizeInPlace(request.precision, request.machine, sinks, &options);
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
+  if (request.precision == Precision::kMixed && settings.target == kCpuDevice)
+    request.quantized = QuantizedTasks(options, request.machine, sinks);
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;
@@ -82,6 +93,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
              .input_shapes = settings.input_shapes,
              .target = settings.target,
              .precision = settings.precision,
+             .calibrate = settings.calibrate,
              .on_progress = settings.on_progress,
              .stop = settings.stop});
 }
@@ -89,7 +101,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
 void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) {
   CheckSettings(settings);
   OptimizeModelRequest request;
-  request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.arguments.model = ModelOf(model, settings);
   request.arguments.machine = MachineOf(settings);
   request.arguments.log_path = settings.log;
   request.plan_path = plan;
@@ -112,7 +124,7 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
                const GraphTuneSettings& settings) {
   GraphTuneModelRequest request;
   CheckSettings(settings);
-  request.arguments.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.arguments.model = ModelOf(model, settings);
   request.arguments.machine = MachineOf(settings);
   request.arguments.log_path = log;
   request.arguments.tuning.allow_defaults = log.empty();

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "layouts/base/check.h"
 #include "tools/bench/onednn_side.h"
@@ -21,16 +23,15 @@ struct Twin {
   std::unique_ptr<OneDnnSequence> conv;
 };
 
-std::vector<Twin> MakeTwins(const ConvWorkload& workload, const ConvData& data,
+// Of bytes oneDNN has one algorithm.
+std::vector<Twin> MakeTwins(const ConvWorkload& workload, const WorkloadData& data,
                             std::vector<std::string>* refusals) {
   std::vector<Twin> twins;
-  if (workload.bytes) {
-    if (refusals) refusals->emplace_back("convolutions of bytes are not asked of it");
-    return twins;
-  }
-  for (OneDnnAlgorithm algorithm : kAlgorithms) {
+  for (OneDnnAlgorithm algorithm :
+       std::span(kAlgorithms).first(workload.bytes ? 1 : std::size(kAlgorithms))) {
     std::string refusal;
-    auto conv = OneDnnSequence::Create(workload, algorithm, data, &refusal);
+    auto conv = workload.bytes ? OneDnnSequence::Create(data.bytes, &refusal)
+                               : OneDnnSequence::Create(workload, algorithm, data.floats, &refusal);
     if (conv == nullptr) {
       if (refusals) refusals->push_back(fmt::format("{}: {}", OneDnnAlgorithmName(algorithm), refusal));
       continue;
@@ -59,6 +60,35 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
         fmt::format("{}: template {} [{}] differs from oneDNN's {} by {:.1e} of the largest output",
                     WorkloadToString(bench.workload), bench.schedule.template_name,
                     bench.schedule.config.ToString(), OneDnnAlgorithmName(twin.algorithm), difference));
+  }
+}
+
+Tensor AsFloats(const Tensor& stored) {
+  Tensor floats(stored.shape());
+  VisitType(stored.type(), [&](auto tag) {
+    const auto* const values = stored.data<typename decltype(tag)::Type>();
+    for (int64_t i = 0; i < stored.size(); ++i) floats.floats()[i] = static_cast<float>(values[i]);
+  });
+  return floats;
+}
+
+// What is stored, which may be a step apart, or with a residual two.
+void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
+                     const QuantizedData& data) {
+  const bool real = answer.type() == DataType::kF32;
+  const Tensor ours = AsFloats(answer);
+  for (Twin& twin : twins) {
+    twin.conv->Run();
+    const Tensor theirs = twin.conv->GetOutput();
+    if (data.residual) twin.conv->SetResidual(*data.residual);
+    double steps = 0;
+    for (int64_t i = 0; i < ours.size() && !real; ++i)
+      steps = std::max(steps, std::abs(double(ours.floats()[i]) - double(theirs.floats()[i])));
+    if (real ? RelativeDifference(ours, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
+    throw Error(ErrorCode::kWrongAnswer,
+                fmt::format("{}: template {} [{}] differs from oneDNN's by {} steps",
+                            WorkloadToString(bench.workload), bench.schedule.template_name,
+                            bench.schedule.config.ToString(), steps));
   }
 }
 
@@ -95,9 +125,12 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
   const ConvData& data = both.floats;
   OurConv ours(workload, schedule, both.operands(), machine);
   ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}, {}, 0, {}};
-  std::vector<Twin> twins = MakeTwins(workload, data, &bench.refusals);
+  std::vector<Twin> twins = MakeTwins(workload, both, &bench.refusals);
   const Tensor answer = ours.Answer();
-  CheckAgreement(answer, twins, bench, data);
+  if (!workload.bytes)
+    CheckAgreement(answer, twins, bench, data);
+  else if (machine->target().vnni)  // else oneDNN's sums saturate
+    CheckBytesAgree(answer, twins, bench, both.bytes);
 
   std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, {ours.weights()}}};
   for (Twin& twin : twins) {
@@ -129,7 +162,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
 
 std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options) {
   const WorkloadData data = RandomWorkloadData(workload);
-  const std::vector<Twin> twins = MakeTwins(workload, data.floats, nullptr);
+  const std::vector<Twin> twins = MakeTwins(workload, data, nullptr);
   if (twins.empty()) return {};
   std::vector<Contestant> contestants;
   contestants.reserve(twins.size());

@@ -40,6 +40,15 @@ std::unique_ptr<OneDnnSequence> OneDnnSequence::Create(const ConvWorkload& workl
   return sequence;
 }
 
+std::unique_ptr<OneDnnSequence> OneDnnSequence::Create(const QuantizedData& data, std::string* refusal) {
+  auto sequence = std::make_unique<OneDnnSequence>();
+  sequence->conv_ = OneDnnConv::Create(*data.op, refusal);
+  if (sequence->conv_ == nullptr) return nullptr;
+  sequence->conv_->SetInput(data.input);
+  if (data.residual) sequence->SetResidual(*data.residual);
+  return sequence;
+}
+
 bool OneDnnSequence::CreateFirst(const ConvWorkload& workload, const ConvData& data, std::string* refusal) {
   if (workload.before.empty()) {
     first_ = MakeInputOps(workload, data, conv_->InputLayoutName(), refusal);

@@ -9,6 +9,7 @@
 
 #include "ops/conv/conv_data.h"
 #include "ops/onednn/onednn.h"
+#include "ops/quantize/quantized_data.h"
 
 namespace tilesmith {
 
@@ -18,6 +19,9 @@ class OneDnnSequence {
   // conv in front of it is direct. The data is set, the residual with it.
   static std::unique_ptr<OneDnnSequence> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                                 const ConvData& data, std::string* refusal);
+
+  // Of a convolution of bytes.
+  static std::unique_ptr<OneDnnSequence> Create(const QuantizedData& data, std::string* refusal);
 
   void Run();
   void SetResidual(const Tensor& plain) { conv_->SetResidual(plain); }

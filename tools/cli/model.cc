@@ -180,6 +180,10 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
 
 Graph LoadModel(const ModelOptions& options) {
   RequireOneSize(options);
+  if (options.quantization) {
+    const ModelFile file = QuantizedFile(options);
+    return OptimizeGraph(ImportOnnxBytes(file.bytes, file.source, file.import));
+  }
   if (IsBuiltInNetwork(options.model))
     return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
   if (LooksLikeModel(options.model))
@@ -195,6 +199,12 @@ ModelFile ReadModel(const ModelOptions& options) {
   if (LooksLikeModel(options.model))
     return {ReadModelFile(options.model), options.model, ImportOptionsOf(options)};
   RejectModel(options);
+}
+
+ModelFile QuantizedFile(const ModelOptions& options) {
+  ModelFile file = ReadModel(options);
+  file.bytes = QuantizedBytes(file.bytes, file.source, *options.quantization);
+  return file;
 }
 
 std::string BuiltInAsOnnx(const ModelOptions& options) {

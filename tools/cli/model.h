@@ -2,14 +2,25 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ops/graph/graph.h"
 #include "ops/onnx/onnx_import.h"
+#include "ops/qdq/model_quantization.h"
 #include "tools/cli/args.h"
 
 namespace tilesmith {
+
+struct CalibrationSource {
+  // .npz files, whose entries are named after the model's inputs, .npy files for a model's only input, and
+  // directories of such files, taken in the order of their names. An array may hold several samples, one
+  // behind the other along its first axis. None: random inputs.
+  std::vector<std::string> paths = {};
+  int64_t samples = 0;  // at most; 0: all there are, or 8 random ones
+  uint64_t seed = 1;    // of random ones
+};
 
 struct ModelOptions {
   std::string model;
@@ -21,6 +32,8 @@ struct ModelOptions {
   int64_t max_memory = 0;                         // MiB of the network; 0: what this process may use
   std::map<std::string, Shape> shapes = {};       // of inputs, as input_shapes, which they win over
   std::map<std::string, Shape> open_shapes = {};  // for sizes that are left open otherwise
+  CalibrationSource calibration = {};             // of what is to be quantised (in_place.h)
+  std::shared_ptr<const ModelQuantization> quantization = {};  // with one LoadModel gives the model so
 };
 // Declares the positional MODEL and the options.
 void DeclareModelOptions(Args& args, ModelOptions* options);
@@ -34,7 +47,8 @@ bool LooksLikeModel(const std::string& text);
 // has one size in all of them. Throws Error(kUsage) when names have different numbers of sizes.
 std::vector<ModelOptions> SizesOf(const ModelOptions& options);
 
-// Reads or generates the network and optimizes it: what tasks, plans and the executor see. Throws
+// Reads or generates the network, quantises it where the options say how, and optimizes it: what tasks, plans
+// and the executor see. Throws
 // Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
 // network, and for options of several sizes.
 Graph LoadModel(const ModelOptions& options);
@@ -44,8 +58,12 @@ struct ModelFile {
   std::string bytes, source;
   ImportOptions import;  // as the options say
 };
+// Without quantising it.
 // Throws as LoadModel does for what is no model.
 ModelFile ReadModel(const ModelOptions& options);
+
+// The model as QuantizedBytes writes it. Precondition: the options have a quantization.
+ModelFile QuantizedFile(const ModelOptions& options);
 
 // A built-in network as the bytes of an ONNX file. Throws Error(kUsage) for other models and a senseless
 // shape.

@@ -15,6 +15,7 @@
 #include "tools/peers/bench_model.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/stream_sweep.h"
+#include "tools/quantize/in_place.h"
 
 namespace tilesmith {
 namespace {
@@ -53,7 +54,9 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
-    DeclareRounding(args, &machine_options_.precision);
+    args.Choice("--precision", &machine_options_.precision, {"f32", "int8", "tf32"},
+                "int8: of a MODEL, quantised; tf32: GPUs may round what they multiply (default f32)");
+    DeclareCalibration(args, &request_.targets.model);
     args.Group("Output");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too");
     args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
@@ -67,11 +70,15 @@ class BenchCommand : public Command {
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
     if (transforms_) return RunTransforms();
     CatchInterrupts();
-    if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
     ProgressLine progress;
+    TakeQuantization(request_.plan_path, &request_.targets.model);
+    QuantizeInPlace(ParsePrecision(machine_options_.precision), request_.machine, SinksOf(progress),
+                    &request_.targets.model);
+    if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();
     Report report;
+    AddCalibration(report, request_.targets.model.quantization.get());
     AddBench(report, bench, request_.machine);
     WriteCsv(BenchRowsTable(bench), BenchTitle(bench), bench.peak_flops);
     report.Print(json_);

@@ -4,6 +4,9 @@
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
+#include "tools/network/network_run.h"
+#include "tools/quantize/in_place.h"
+#include "tools/tune/explain_types.h"
 
 namespace tilesmith {
 namespace {
@@ -29,6 +32,7 @@ class ExplainCommand : public Command {
                      "Without NODE: how many of the best plans to compare (default 3)");
     args.Text("--layout", &layout_, "Was this layout tried, and how far off is it");
     DeclareGraphTuning(args, &request_.arguments);
+    DeclareCalibration(args, &request_.arguments.model);
     args.Group("Output");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -38,13 +42,25 @@ class ExplainCommand : public Command {
     if (!layout_.empty()) request_.layout = Layout::Parse(layout_);
     CatchInterrupts();
     ProgressLine progress;
+    GraphTuningArguments& arguments = request_.arguments;
+    TakeQuantization(request_.plan_path, &arguments.model);
+    const Precision precision = ParsePrecision(arguments.machine.precision);
+    QuantizeInPlace(precision, OpenMachine(arguments.machine), SinksOf(progress), &arguments.model);
+    const std::string asked = request_.node;
+    if (!asked.empty()) request_.node = NodeOfLayer(arguments.model, asked);
     const ExplainedPlan explained = ExplainPlan(request_, SinksOf(progress));
+    const bool typed = arguments.model.quantization || precision == Precision::kMixed;
+    std::vector<TypedNode> types;
+    if (!asked.empty() && typed && arguments.machine.target == kCpuDevice)
+      types = ExplainTypes(arguments, asked, SinksOf(progress));
     progress.Clear();
     Report report;
+    AddCalibration(report, arguments.model.quantization.get());
     if (json_)
       AddExplanation(report, explained, request_.layout);
     else
       AddExplanation(report, explained, request_.layout, kShownTerms);
+    AddTypedNodes(report, types);
     PrintResults(report, json_, ChosenTarget(request_.arguments.machine));
     return 0;
   }

@@ -17,9 +17,11 @@
 #include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
+#include "tools/quantize/in_place.h"
 #include "tools/report/write_report.h"
 #include "tools/tune/graph_tune_farm.h"
 #include "tools/tune/graph_tune_model.h"
+#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {
@@ -40,6 +42,7 @@ class GraphTuneCommand : public Command {
     args_ = &args;
     DeclareModelOptions(args, &request_.arguments.model);
     DeclareGraphTuning(args, &request_.arguments);
+    DeclareCalibration(args, &request_.arguments.model);
     DeclareFarm(args, &farm_);
     args.Group("Search");
     args.Duration("--time-budget", &request_.time_budget,
@@ -54,7 +57,7 @@ class GraphTuneCommand : public Command {
                   "than plain ones (default: no limit)");
     args.Real("--max-output-error", &max_output_error_,
               "Of the outputs relative to f32's, such as 0.002, at most: with --precision bf16 or mixed, on "
-              "random inputs (default: any)");
+              "--calibrate's inputs or random ones (default: any)");
     args.Flag("--no-baselines", &no_baselines_, "Do not run the baselines");
     args.Flag("--variants", &request_.variants, "Try the log's next fastest configs in the network, too");
     args.Group("Output");
@@ -109,7 +112,8 @@ class GraphTuneCommand : public Command {
     return 0;
   }
 
-  void Show(const ModelOptions& model, const GraphTunedModel& tuned, ProgressLine& progress) const {
+  void Show(ModelOptions model, const GraphTunedModel& tuned, ProgressLine& progress) const {
+    model.quantization = tuned.refined.plan.quantization;
     Report report;
     if (!model.input_shapes.empty()) {
       report.Fact("input_shapes", "input shapes",
@@ -121,6 +125,7 @@ class GraphTuneCommand : public Command {
     if (request_.baselines) {
       report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
     }
+    if (!tuned.types.empty()) report.AddTable(TypesTable(tuned.types, model.calibration.paths.empty()));
     AddDetails(report.details(), tuned);
     if (!check_) {
       Deliver(report, SinksOf(progress));
@@ -195,6 +200,7 @@ class GraphTuneCommand : public Command {
     }
 
     report.Fact("network", "network", TextCell(plan.network));
+    AddCalibration(report, plan.quantization.get());
     report.Fact("convs", "convolutions", CountCell(convs));
     report.Fact("fused", "fused into convolutions", CountCell(fused));
     if (unmeasured > 0) report.Fact("unmeasured", "  untuned", CountCell(unmeasured));
@@ -220,7 +226,7 @@ class GraphTuneCommand : public Command {
                 predicted ? Cell{measured / plan.predicted_seconds - 1,
                                  fmt::format("{:+.1f}%", (measured / plan.predicted_seconds - 1) * 100)}
                           : NoCell());
-    AddOutputError(report, tuned);
+    AddOutputError(report, tuned, request_.arguments.model.calibration.paths.empty());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
                 {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
@@ -236,10 +242,12 @@ class GraphTuneCommand : public Command {
                 fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
   }
 
-  static void AddOutputError(Report& report, const GraphTunedModel& tuned) {
+  static void AddOutputError(Report& report, const GraphTunedModel& tuned, bool random) {
     const auto cell = [](double error) { return Cell{error, fmt::format("{:.2g}", error)}; };
     if (tuned.output_error)
-      report.Fact("output_error", "output error, random inputs", cell(*tuned.output_error));
+      report.Fact("output_error",
+                  random ? "output error, random inputs" : "output error, calibration's inputs",
+                  cell(*tuned.output_error));
     if (tuned.predicted_output_error)
       report.Fact("predicted_output_error", "  predicted", cell(*tuned.predicted_output_error));
   }

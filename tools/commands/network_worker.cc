@@ -31,6 +31,7 @@ class NetworkWorkerCommand : public Command {
   int Run() override {
     IgnoreInterrupts();
     const DevicePtr machine = OpenMachine(machine_options_);
+    TakeQuantization(plan_path_, &model_);
     Graph graph = LoadModel(model_);
     return library_.empty() ? RunOurs(machine, std::move(graph)) : RunOnnxRuntime(machine, std::move(graph));
   }

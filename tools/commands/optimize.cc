@@ -10,6 +10,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/quantize/in_place.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"
@@ -32,6 +33,9 @@ class OptimizeCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     DeclarePlanning(args, &request_.arguments);
+    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "int8"},
+                "int8: the network is quantised first (default f32)");
+    DeclareCalibration(args, &request_.arguments.model);
     args.Group("Search");
     args.Duration("--for", &request_.seconds,
                   "For all of it (default 60s); Ctrl-C ends it sooner and keeps the best plan so far");
@@ -88,6 +92,7 @@ class OptimizeCommand : public Command {
  private:
   void Print(const OptimizedModel& optimized) const {
     Report report;
+    if (!optimized.plans.empty()) AddCalibration(report, optimized.plans.front().plan.quantization.get());
     AddTuningTable(report, optimized.rows);
     for (const OptimizedPlan& plan : optimized.plans) AddPlan(report, plan);
     report.Fact("plan", "plan", TextCell(request_.plan_path));

@@ -18,6 +18,7 @@
 #include "tools/network/network_run.h"
 #include "tools/network/profile_report.h"
 #include "tools/network/stream_runs.h"
+#include "tools/quantize/in_place.h"
 
 namespace tilesmith {
 namespace {
@@ -56,6 +57,9 @@ class RunNetworkCommand : public Command {
     args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here");
     args.Flag("--perf-map", &perf_map_, "Name the generated code for perf, in /tmp/perf-PID.map");
     DeclareMachineOptions(args, &machine_options_);
+    args.Choice("--precision", &precision_, {"f32", "int8"},
+                "int8: quantised while it is loaded; a plan says itself (default f32)");
+    DeclareCalibration(args, &model_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -84,12 +88,14 @@ class RunNetworkCommand : public Command {
     const double asked = NowSeconds();
     std::vector<InputFile> files = ReadInputs(inputs_);
     for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
+    TakeQuantization(plan_path_, &model_);
+    ProgressLine progress;
+    QuantizeInPlace(ParsePrecision(precision_), machine, SinksOf(progress), &model_);
     const Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), uint64_t(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
-    ProgressLine progress;
     if (WantsStreams()) {
       WarnIfDisturbed(machine, SinksOf(progress));
       return RunInStreams(report, graph, plan, machine, inputs);
@@ -108,6 +114,7 @@ class RunNetworkCommand : public Command {
     watch.EndInterval();
     progress.Clear();
     report.Fact("network", "network", TextCell(plan.network));
+    AddCalibration(report, model_.quantization.get());
     AddOrigin(report.details(), machine->target());
     report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
@@ -138,6 +145,7 @@ class RunNetworkCommand : public Command {
     options.streams = std::max<int64_t>(options.streams, 1);
     const StreamTimes times = RunStreams(graph, plan, machine, inputs, options, &InterruptFlag());
     report.Fact("network", "network", TextCell(plan.network));
+    AddCalibration(report, model_.quantization.get());
     report.Fact("schedule", "schedule", TextCell(plan.solver));
     AddOrigin(report.details(), machine->target());
     AddStreamTimes(report, times, BatchOf(graph), percentiles);
@@ -204,7 +212,7 @@ class RunNetworkCommand : public Command {
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
   std::vector<std::string> inputs_, percentiles_;
   StreamOptions streams_ = {.streams = 0};  // 0: none are asked for
-  std::string latency_path_;
+  std::string latency_path_, precision_ = "f32";
   int64_t runs_ = 20, seed_ = 1;
   bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
 };

@@ -5,6 +5,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/quantize/in_place.h"
 
 namespace tilesmith {
 namespace {
@@ -22,11 +23,15 @@ class TasksCommand : public Command {
     DeclareModelOptions(args, &model_);
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
     DeclareTarget(args, &target_);
+    args.Choice("--precision", &precision_, {"f32", "int8"}, "int8: of the quantised network (default f32)");
     args.Flag("--no-fusion", &no_fusion_, "Leave out the fused alternatives to pairs of layers");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
+    // What a task is depends on no values.
+    model_.calibration.samples = 1;
+    QuantizeInPlace(ParsePrecision(precision_), OpenMachine({}), {}, &model_);
     const Graph graph = LoadModel(model_);
     const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     Report report;
@@ -64,7 +69,7 @@ class TasksCommand : public Command {
 
  private:
   ModelOptions model_;
-  std::string max_isa_, target_ = kCpuDevice;
+  std::string max_isa_, target_ = kCpuDevice, precision_ = "f32";
   bool no_fusion_ = false, json_ = false;
 };
 

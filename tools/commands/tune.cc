@@ -15,6 +15,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/targets.h"
 #include "tools/commands/commands.h"
+#include "tools/quantize/in_place.h"
 #include "tools/tune/tune_model.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"
@@ -64,8 +65,10 @@ class TuneCommand : public Command {
     args.Flag("--no-baseline", &no_baseline_,
               "Do not time oneDNN (what was timed before is in a file beside the log)");
     args.Choice("--precision", &machine_options_.precision, PrecisionNames(),
-                "Types to compute and store in: mixed tunes every convolution in f32 and in bf16; with tf32 "
-                "a GPU may round what it multiplies (default f32)");
+                "Types to compute and store in: int8 tunes a MODEL that is quantised; mixed tunes every "
+                "convolution in f32, bf16 and, of a MODEL, int8; with tf32 a GPU may round what it "
+                "multiplies (default f32)");
+    DeclareCalibration(args, &target_.model);
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
@@ -94,19 +97,33 @@ class TuneCommand : public Command {
     request_.seed = uint64_t(seed_);
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm();
     request_.machine = OpenMachine(machine_options_);
-    request_.targets = LoadTargetsToTune(target_);
     CatchInterrupts();
+    LoadTargets(request_.machine);
     return Tune();
   }
 
  private:
+  // `machine` is this one, to calibrate on.
+  void LoadTargets(const DevicePtr& machine) {
+    ProgressLine progress;
+    QuantizeInPlace(request_.precision, machine, SinksOf(progress), &target_.model);
+    request_.targets = LoadTargetsToTune(target_);
+    TakeQuantizedTasks(machine, SinksOf(progress));
+  }
+
+  void TakeQuantizedTasks(const DevicePtr& machine, const WorkSinks& sinks) {
+    if (request_.precision == Precision::kMixed && request_.targets.is_network() &&
+        machine_options_.target == kCpuDevice)
+      request_.quantized = QuantizedTasks(target_.model, machine, sinks);
+  }
+
   // The classes one after the other, each learning from the logs of those before.
   int TuneOnFarm() {
     const std::vector<FarmClass> classes = ChosenClasses(farm_);
     const std::string log_path = request_.log_path;
     const double end = request_.begin + request_.time_budget;
-    request_.targets = LoadTargetsToTune(target_);
     CatchInterrupts();
+    LoadTargets(OpenMachine({}));
     int code = 0;
     for (size_t i = 0; i < classes.size(); ++i) {
       const FarmClass& farm_class = classes[i];
@@ -153,6 +170,7 @@ class TuneCommand : public Command {
     Report report;
     report.Fact("threads", "threads", CountCell(request_.machine->threads()));
     if (!class_.empty()) report.Fact("class", "class", TextCell(class_));
+    AddCalibration(report, target_.model.quantization.get());
     AddTuningTable(report, tuned.rows);
     AddNetworkTotal(report, tuned.rows, tuned.network_seconds);
     report.Fact("log", "log", TextCell(request_.log_path));

@@ -93,6 +93,10 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   return inputs;
 }
 
+void TakeQuantization(const std::string& path, ModelOptions* model) {
+  if (!path.empty() && !model->quantization) model->quantization = ReadPlans(path).front().quantization;
+}
+
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());

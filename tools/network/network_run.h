@@ -8,6 +8,7 @@
 #include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor/executor.h"
 #include "tools/cli/machine.h"
+#include "tools/cli/model.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {
@@ -61,6 +62,10 @@ class NetworkRun {
 
 // Seeded data for every graph input.
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
+
+// Has LoadModel give the model that the plans at `path` are for: quantised where they were made with
+// --precision int8. "": the model as it is. Throws as ReadPlans does.
+void TakeQuantization(const std::string& path, ModelOptions* model);
 
 struct PlanLoading {
   bool force = false;                           // as CheckPlan's

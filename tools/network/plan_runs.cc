@@ -67,21 +67,28 @@ PlanMeasurement MedianOf(const std::vector<std::vector<Turn>>& rounds, size_t pl
   return median;
 }
 
-std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<const Plan*>& plans) {
+std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<GraphPlan>& plans) {
   std::vector<NetworkRun> runs;
   runs.reserve(plans.size());
-  for (const Plan* plan : plans) {
+  for (const auto& [graph, plan] : plans) {
     where.limit.ThrowIfOver();
-    runs.emplace_back(where.graph, *plan, where.machine, RandomInputs(where.graph, 1), where.limit.stop);
+    runs.emplace_back(*graph, *plan, where.machine, RandomInputs(*graph, 1), where.limit.stop);
   }
   return runs;
+}
+
+std::vector<GraphPlan> OnGraph(const Graph& graph, const std::vector<const Plan*>& plans) {
+  std::vector<GraphPlan> on_graph;
+  on_graph.reserve(plans.size());
+  for (const Plan* plan : plans) on_graph.push_back({&graph, plan});
+  return on_graph;
 }
 
 }  // namespace
 
 std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vector<const Plan*>& plans,
                                           double seconds, const CorePlacement& preferred) {
-  std::vector<NetworkRun> runs = PrepareRuns(where, plans);
+  std::vector<NetworkRun> runs = PrepareRuns(where, OnGraph(where.graph, plans));
   double slowest = 0;
   for (NetworkRun& run : runs) {
     where.limit.ThrowIfOver();
@@ -108,6 +115,11 @@ std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vect
 }
 
 Duel ComparePlans(const PlanRuns& where, const std::vector<const Plan*>& plans, double seconds,
+                  const CorePlacement& preferred) {
+  return ComparePlans(where, OnGraph(where.graph, plans), seconds, preferred);
+}
+
+Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, double seconds,
                   const CorePlacement& preferred) {
   Duel duel;
   for (int instance = 0; instance < kPlanDuels; ++instance) {

@@ -29,10 +29,18 @@ struct PlanRuns {
 std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vector<const Plan*>& plans,
                                           double seconds, const CorePlacement& preferred = {});
 
+struct GraphPlan {
+  const Graph* graph;
+  const Plan* plan;
+};
+
 // A duel of all plans. It is held so many times, for about `seconds` for each plan, the plans made ready
 // anew, since how their memory happens to lie is part of what they take.
 constexpr int kPlanDuels = 3;
 Duel ComparePlans(const PlanRuns& where, const std::vector<const Plan*>& plans, double seconds,
+                  const CorePlacement& preferred = {});
+// The same of plans of several graphs; `where`'s own does not count.
+Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, double seconds,
                   const CorePlacement& preferred = {});
 
 }  // namespace tilesmith

@@ -226,8 +226,8 @@ std::vector<NamedTensor> OnnxRuntimeModel::Outputs() const {
 const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
 
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
-  if (std::filesystem::exists(model.model)) return model.model;
-  WriteTextFile(path, BuiltInAsOnnx(model));
+  if (!model.quantization && std::filesystem::exists(model.model)) return model.model;
+  WriteTextFile(path, model.quantization ? QuantizedFile(model).bytes : BuiltInAsOnnx(model));
   return path;
 }
 

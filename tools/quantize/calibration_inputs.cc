@@ -165,6 +165,23 @@ void CalibrationInputs::ForEach(const Graph& graph,
   count_ = done;
 }
 
+std::vector<std::vector<Tensor>> SamplesOf(const Graph& graph, const CalibrationSource& source,
+                                           int64_t most) {
+  CalibrationSource first = source;
+  first.samples = source.samples > 0 ? std::min(source.samples, most) : most;
+  if (source.paths.empty() && source.samples == 0) first.samples = std::min(most, kRandomSamples);
+  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+  std::vector<std::vector<Tensor>> samples;
+  CalibrationInputs(first).ForEach(graph, [&](std::vector<Tensor> inputs) {
+    const bool fits = std::ranges::equal(inputs, ids, [&](const Tensor& tensor, Graph::NodeId id) {
+      return tensor.shape() == graph.node(id).shape;
+    });
+    if (fits) samples.push_back(std::move(inputs));
+  });
+  if (samples.empty()) samples.push_back(RandomInputs(graph, source.seed));
+  return samples;
+}
+
 int64_t CalibrationInputs::ExpectedCount() const {
   if (count_) return *count_;
   if (random()) return limit_ > 0 ? limit_ : kRandomSamples;

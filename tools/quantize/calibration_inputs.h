@@ -10,17 +10,9 @@
 #include <vector>
 
 #include "ops/graph/graph.h"
+#include "tools/cli/model.h"
 
 namespace tilesmith {
-
-struct CalibrationSource {
-  // .npz files, whose entries are named after the model's inputs, .npy files for a model's only input, and
-  // directories of such files, taken in the order of their names. An array may hold several samples, one
-  // behind the other along its first axis. None: random inputs.
-  std::vector<std::string> paths = {};
-  int64_t samples = 0;  // at most; 0: all there are, or 8 random ones
-  uint64_t seed = 1;    // of random ones
-};
 
 class CalibrationInputs {
  public:
@@ -49,5 +41,8 @@ class CalibrationInputs {
   mutable std::optional<int64_t> count_;
   mutable int64_t seen_samples_ = 0, seen_files_ = 0;
 };
+
+// Of the source's samples, those of the graph's sizes among the first `most`; random ones where none are.
+std::vector<std::vector<Tensor>> SamplesOf(const Graph& graph, const CalibrationSource& source, int64_t most);
 
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph_tuner/check/output_errors.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
@@ -29,11 +30,11 @@ std::vector<std::string> NamesOf(const std::vector<Row>& rows) {
 
 class ModelQuantizer {
  public:
-  ModelQuantizer(const QuantizeModelRequest& request, const WorkSinks& sinks)
+  ModelQuantizer(const QuantizeModelRequest& request, DevicePtr machine, const WorkSinks& sinks)
       : request_(request),
         sinks_(sinks),
         progress_(sinks, kGuessedSeconds),
-        machine_(OpenMachine(request.machine)),
+        machine_(std::move(machine)),
         inputs_(request.source),
         file_(ReadModel(WithOpenShapes(request.model, inputs_))),
         model_(file_.bytes, file_.source, request.qdq) {
@@ -44,7 +45,6 @@ class ModelQuantizer {
   }
 
   QuantizedModel Quantize() {
-    RequireCpu(machine_, "quantize");
     const PinnedTeam team(machine_);
     Calibrate();
     const QdqFile written = model_.Write(quantizers_, Metadata());
@@ -58,6 +58,19 @@ class ModelQuantizer {
           fmt::format("interrupted; {} is written, what it is worth is not known", request_.output_path));
     }
     return std::move(result_);
+  }
+
+  ModelQuantization Calibration() {
+    const PinnedTeam team(machine_);
+    Calibrate();
+    ModelQuantization found = {.model_hash = model_.hash(),
+                               .options = request_.qdq,
+                               .unknown = model_.unknown(),
+                               .tensors = {},
+                               .calibration = CalibrationText(),
+                               .random_inputs = inputs_.random()};
+    for (const QuantizedTensorRow& tensor : result_.tensors) found.tensors[tensor.name] = tensor.quantizer;
+    return found;
   }
 
  private:
@@ -159,15 +172,18 @@ class ModelQuantizer {
 
   std::map<std::string, std::string> Metadata() const {
     const IntegerForm& form = request_.qdq.activations;
-    std::string method(CalibrationMethodName(request_.calibration.method));
-    if (request_.calibration.method == CalibrationMethod::kPercentile)
-      method += fmt::format(" {}", request_.calibration.percentile);
     return {{"tilesmith.quantization",
              fmt::format("{}{} activations, {} weights per output channel", DataTypeName(form.type),
                          form.symmetric ? " symmetric" : "",
                          request_.qdq.largest_weight == kLargestWeight ? "i8" : "7-bit")},
-            {"tilesmith.calibration",
-             fmt::format("{}, {} samples of {}", method, result_.samples, inputs_.description())}};
+            {"tilesmith.calibration", CalibrationText()}};
+  }
+
+  std::string CalibrationText() const {
+    std::string method(CalibrationMethodName(request_.calibration.method));
+    if (request_.calibration.method == CalibrationMethod::kPercentile)
+      method += fmt::format(" {}", request_.calibration.percentile);
+    return fmt::format("{}, {} samples of {}", method, result_.samples, inputs_.description());
   }
 
   void TakeLayers(const QdqFile& written) {
@@ -224,19 +240,7 @@ class ModelQuantizer {
 
   static void AddOutput(const Tensor& value, const Tensor& expected, QuantizedOutputRow& row) {
     row.error.Add(value, expected);
-    const Shape& shape = expected.shape();
-    const bool rows_of_classes =
-        shape.size() >= 2 && shape[1] > 1 &&
-        std::all_of(shape.begin() + 2, shape.end(), [](int64_t size) { return size == 1; });
-    if (!rows_of_classes) return;
-    for (int64_t i = 0; i < shape[0]; ++i) {
-      const auto largest = [&](const Tensor& of) {
-        const float* const begin = of.floats() + i * shape[1];
-        return std::max_element(begin, begin + shape[1]) - begin;
-      };
-      ++row.rows;
-      row.agreeing += largest(value) == largest(expected);
-    }
+    CountAgreement(value, expected, &row.rows, &row.agreeing);
   }
 
   const QuantizeModelRequest& request_;
@@ -266,27 +270,21 @@ double SignalError::Decibels() const {
   return 10 * std::log10(signal / noise);
 }
 
-const std::vector<std::string>& ActivationNames() {
-  static const std::vector<std::string> names = {"u8", "i8", "i8-symmetric"};
-  return names;
-}
-
-IntegerForm ParseActivations(const std::string& text) {
-  const std::vector<std::string>& names = ActivationNames();
-  if (std::ranges::find(names, text) == names.end()) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("activations must be one of {}, got {}", fmt::join(names, ", "), text));
-  }
-  return {.type = text == "u8" ? DataType::kU8 : DataType::kI8, .symmetric = text == "i8-symmetric"};
-}
-
 QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSinks& sinks) {
   const double percentile = request.calibration.percentile;
   if (!(percentile > 50 && percentile <= 100)) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--percentile must be more than 50 and at most 100, got {}", percentile));
   }
-  return ModelQuantizer(request, sinks).Quantize();
+  const DevicePtr machine = OpenMachine(request.machine);
+  RequireCpu(machine, "quantize");
+  return ModelQuantizer(request, machine, sinks).Quantize();
+}
+
+ModelQuantization CalibrateModel(const QuantizeModelRequest& request, const DevicePtr& machine,
+                                 const WorkSinks& sinks) {
+  RequireCpu(machine, "quantising");
+  return ModelQuantizer(request, machine, sinks).Calibration();
 }
 
 }  // namespace tilesmith

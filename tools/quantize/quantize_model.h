@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/qdq/qdq_model.h"
+#include "ops/qdq/model_quantization.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
@@ -64,14 +64,15 @@ struct QuantizedModel {
   size_t bytes_before = 0, bytes_after = 0;
 };
 
-// "u8", "i8" or "i8-symmetric". Throws Error(kUsage) naming the text.
-IntegerForm ParseActivations(const std::string& text);
-const std::vector<std::string>& ActivationNames();
-
 // Nothing is written before calibration is over; the check comes behind it. Throws as ReadModel, QdqModel and
 // CalibrationInputs do, Error(kUsage) for a percentile out of its range, Error(kEnvironment) when the file
 // cannot be written, and Error(kInterrupted) when it is stopped, which says whether the file is there.
 QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSinks& sinks);
+
+// What QuantizeModel finds out on the way to its file, without writing or checking one: on this machine,
+// which must be a CPU, with the request's own left aside. Throws as it does.
+ModelQuantization CalibrateModel(const QuantizeModelRequest& request, const DevicePtr& machine,
+                                 const WorkSinks& sinks);
 
 // All of it, as the command prints it.
 void AddQuantization(Report& report, const QuantizeModelRequest& request, const QuantizedModel& quantized);

@@ -29,6 +29,7 @@ FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
       return {std::nullopt, "not a built-in network: name it with --model"};
     model.model = plan.network;
   }
+  model.quantization = plan.quantization;
   Graph graph = LoadModel(model);
   const std::string hash = GraphHash(graph);
   if (hash == plan.graph_hash) return {std::move(graph), ""};

@@ -134,14 +134,26 @@ class FarmGraphTuner {
     return ErrorCode::kEnvironment;
   }
 
+  std::vector<Graph> QuantizedGraphs(const Plan& plan) const {
+    std::vector<Graph> graphs;
+    if (!plan.quantization) return graphs;
+    for (ModelOptions size : SizesOf(request_.arguments.model)) {
+      size.quantization = plan.quantization;
+      graphs.push_back(LoadModel(size));
+    }
+    return graphs;
+  }
+
   void KeepPlans(const std::string& text) {
     const ScratchFolder folder;
     WriteTextFile(folder.File(kPlan), text);
     std::vector<Plan> plans = ReadPlans(folder.File(kPlan));
     for (Plan& plan : plans) {
+      const std::vector<Graph> quantized = QuantizedGraphs(plan);
+      const std::vector<Graph>& graphs = plan.quantization ? quantized : graphs_;
       const auto graph =
-          std::ranges::find_if(graphs_, [&](const Graph& one) { return GraphHash(one) == plan.graph_hash; });
-      if (graph == graphs_.end()) throw Error(ErrorCode::kUsage, "a plan for another network");
+          std::ranges::find_if(graphs, [&](const Graph& one) { return GraphHash(one) == plan.graph_hash; });
+      if (graph == graphs.end()) throw Error(ErrorCode::kUsage, "a plan for another network");
       CheckPlan(plan, *graph, machine_->target(), machine_->threads());
       plan.network = graph->name();
     }

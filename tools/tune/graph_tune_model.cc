@@ -1,220 +1,30 @@
 #include "tools/tune/graph_tune_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <utility>
 
-#include "graph_tuner/check/output_errors.h"
-#include "graph_tuner/plan/plan_file.h"
-#include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/refine/baselines.h"
-#include "graph_tuner/refine/config_variants.h"
-#include "graph_tuner/refine/split_rivals.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
-#include "tools/network/plan_runs.h"
+#include "tools/quantize/in_place.h"
+#include "tools/tune/graph_tune_form.h"
+#include "tools/tune/mixed_types.h"
 
 namespace tilesmith {
-namespace {
-
-constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
-
-class GraphTuner {
- public:
-  GraphTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks)
-      : request_(request),
-        sinks_(sinks),
-        limit_{sinks.stop, request.begin + request.time_budget},
-        stages_(sinks, request.seconds, limit_) {}
-
-  GraphTunedModel Run() {
-    RequireWritable(request_.plan_path);
-    CheckGraphTuning(request_.arguments);
-    tuned_.machine = OpenMachine(request_.arguments.machine);
-    tuned_.graph = LoadModel(request_.arguments.model);
-    log_ = LoadTuningLog(request_.arguments, tuned_.machine);
-    const PinnedTeam team(tuned_.machine);
-    WarnIfDisturbed(tuned_.machine, sinks_);
-    costs_ = OpenCosts(request_.arguments, tuned_.machine, sinks_);
-    options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
-    // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
-    options_.even_shares = request_.rounds == 0;
-    CheckAccuracyLimits(options_.accuracy);
-    Refine();
-    const RefinedPlan& refined = tuned_.refined;
-    tuned_.steps = ExplainSteps(tuned_.graph, refined.plan, *costs_, refined.check, tuned_.machine->target());
-    return std::move(tuned_);
-  }
-
- private:
-  void Refine() {
-    try {
-      RefineProblem();
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInterrupted) throw;
-      throw Error(ErrorCode::kInterrupted, "interrupted before there was a plan");
-    }
-    Write(tuned_.refined.plan);
-    if (!IsStopped(sinks_.stop)) return;
-    throw Error(ErrorCode::kInterrupted,
-                fmt::format("interrupted; the {} plan so far is in {}",
-                            tuned_.refined.check.seconds > 0 ? "fastest" : "only", request_.plan_path));
-  }
-
-  void RefineProblem() {
-    if (options_.precision != Precision::kF32)
-      errors_.emplace(tuned_.graph, tuned_.machine, RandomInputs(tuned_.graph, 1));
-    if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
-    const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
-    tuned_.candidates = problem.UsableRecords();
-    const std::vector<Record> accepted =
-        RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
-    PredictionLoop loop;
-    loop.rounds = static_cast<int>(request_.rounds);
-    loop.max_weight_bytes = request_.max_weight_bytes;
-    if (loop.rounds > 0) loop.rivals = SplitRivals(problem, *costs_, request_.max_weight_bytes);
-    ExpectRuns(kTemplateRivals + static_cast<int>(loop.rivals.size()) +
-               (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
-    loop.baselines = request_.baselines;
-    if (request_.variants) loop.variants_of = &accepted;
-    loop.end = limit_.end;
-    loop.keep = [&](const Plan& plan) { Write(plan); };
-    loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
-      const double each = stages_.SecondsEach();
-      BeginRuns(fmt::format("{}: running {} by turns", what, PlansText(plans.size())), plans.size());
-      tuned_.watch.Skip();
-      const Disturbance before = tuned_.watch.total();
-      std::vector<PlanMeasurement> measurements = MeasurePlans(Where(), plans, each, best_);
-      tuned_.watch.EndInterval();
-      for (PlanMeasurement& measurement : measurements)
-        measurement.disturbed_share = (tuned_.watch.total() - before).share();
-      best_ = BetterOf(best_, measurements.front().placement);
-      return measurements;
-    };
-    loop.compare = [&](const std::vector<const Plan*>& plans) {
-      const double each = stages_.SecondsEach();
-      BeginRuns("comparing the fastest plans", kPlanDuels * plans.size());
-      const Duel duel = ComparePlans(Where(), plans, each, best_);
-      std::vector<double> ratios;
-      ratios.reserve(plans.size());
-      for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
-      return ratios;
-    };
-    if (request_.baselines)
-      loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
-    tuned_.refined = RefinePlan(problem, *costs_, loop);
-    CheckError();
-  }
-
-  // Sets the budget of errors: what each conv does by itself is measured, and where a plan's outputs show
-  // that the sum of squares is more, the budget is cut by as much.
-  void KeepErrorsWithin(double most) {
-    constexpr int kAttempts = 5;
-    constexpr double kMargin = 0.95;
-    options_.errors.squares = errors_->OfConvs([this](size_t done, size_t total) {
-      ThrowIfStopped(sinks_.stop);
-      sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
-    });
-    options_.errors.most = most * most;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
-      const double seen = errors_->Of(GraphTune(problem, {}, request_.max_weight_bytes).plan);
-      if (seen <= most) return;
-      options_.errors.most *= kMargin * (most / seen) * (most / seen);
-    }
-  }
-
-  // What was learned since may have led to another plan than the one whose error was seen.
-  void CheckError() {
-    if (!errors_) return;
-    constexpr int kAttempts = 5;
-    constexpr double kMargin = 0.95;
-    RefinedPlan& refined = tuned_.refined;
-    tuned_.output_error = errors_->Of(refined.plan);
-    if (!request_.max_output_error) return;
-    const double most = *request_.max_output_error;
-    for (int attempt = 0; attempt<kAttempts&& * tuned_.output_error> most; ++attempt) {
-      options_.errors.most *= kMargin * std::pow(most / *tuned_.output_error, 2);
-      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
-      const Corrections learned = refined.plan.corrections;
-      refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
-      refined.plan.corrections = learned;
-      refined.check = MeasurePlans(Where(), {&refined.plan}, request_.seconds, best_).front();
-      tuned_.output_error = errors_->Of(refined.plan);
-    }
-    tuned_.predicted_output_error = std::sqrt(options_.errors.Of(refined.plan));
-    if (*tuned_.output_error <= most) return;
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g}", tuned_.graph.name(),
-                            *tuned_.output_error, most));
-  }
-
-  void Write(const Plan& plan) const {
-    std::vector<Plan> plans = request_.others;
-    plans.push_back(plan);
-    WritePlans(request_.plan_path, plans);
-  }
-
-  static std::string PlansText(size_t plans) {
-    return plans == 1 ? "the plan" : fmt::format("{} plans", plans);
-  }
-
-  PlanRuns Where() {
-    return {tuned_.graph, tuned_.machine, limit_, [this] {
-              tuned_.watch.EndInterval();
-              stages_.Tick();
-            }};
-  }
-
-  void BeginRuns(const std::string& what, size_t runs) { stages_.Begin(what, static_cast<int>(runs)); }
-
-  // Counts every solution so far and the rivals in each round and once more, the plan, and the baselines.
-  void ExpectRuns(int rivals) {
-    const int rounds = static_cast<int>(request_.rounds);
-    int runs = rounds > 0 ? 2 : 1;
-    for (int round = 1; round <= rounds; ++round) runs += round + rivals;
-    if (rounds > 0) runs += rounds + rivals;
-    if (rounds > 0 && request_.variants) runs += 1 + VariantOptions().variants + rounds + rivals + 1;
-    if (rounds > 0) runs += kPlanDuels * (rounds + rivals > 1 ? kCompared : 0);
-    if (request_.baselines) runs += kPlanDuels * (1 + rivals);
-    stages_.Expect(runs);
-  }
-
-  // Runs the baselines beside the plan.
-  std::optional<Plan> FasterBaseline(const RefinedPlan& refined) {
-    std::vector<PlannedBaseline> baselines = refined.baselines;
-    DropPlan(refined.plan, baselines);
-    size_t runs = 1;
-    for (PlannedBaseline& baseline : baselines) {
-      if (!baseline.plan) continue;
-      ++runs;
-      PricePlan(tuned_.graph, *costs_, *baseline.plan, refined.plan.corrections);
-    }
-    const double each = stages_.SecondsEach();
-    BeginRuns("running the baselines", kPlanDuels * runs);
-    tuned_.baseline_runs = RunBaselines(Where(), refined.plan, baselines, each);
-    return FasterThanThePlan(tuned_.baseline_runs);
-  }
-
-  const GraphTuneModelRequest& request_;
-  const WorkSinks& sinks_;
-  const WorkLimit limit_;
-  StageProgress stages_;
-  std::vector<Record> log_;
-  std::unique_ptr<CostSource> costs_;
-  GraphTuneOptions options_;
-  GraphTunedModel tuned_;
-  std::optional<OutputErrors> errors_;  // where other types than f32 are allowed
-  CorePlacement best_;                  // that a measurement has seen
-};
-
-}  // namespace
 
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
-  return GraphTuner(request, sinks).Run();
+  GraphTuneModelRequest complete = request;
+  GraphTuningArguments& arguments = complete.arguments;
+  const Precision precision = ParsePrecision(arguments.machine.precision);
+  if (!arguments.model.quantization) {
+    if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
+      return GraphTuneMixed(complete, sinks);
+    QuantizeInPlace(precision, OpenMachine(arguments.machine), sinks, &arguments.model);
+  }
+  constexpr double kForComparing = 0.15;  // of the time
+  if (precision != Precision::kF32) complete.time_budget *= 1 - kForComparing;
+  GraphTunedModel tuned = GraphTuneForm(complete, sinks);
+  complete.time_budget = request.time_budget;
+  if (precision != Precision::kF32) CompareTypes(complete, sinks, &tuned);
+  return tuned;
 }
 
 void GraphTuneSizes(
@@ -226,8 +36,11 @@ void GraphTuneSizes(
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (i > 0) each.begin = NowSeconds();
     each.time_budget = std::max(0.0, end - each.begin) / static_cast<double>(sizes.size() - i);
+    // Which layers are quantised, and how, is decided in the first size: a file's plans are of one model.
+    auto quantization = i > 0 ? each.others.front().quantization : request.arguments.model.quantization;
     each.arguments.model = sizes[i];
-    const GraphTunedModel tuned = GraphTuneModel(each, sinks);
+    each.arguments.model.quantization = std::move(quantization);
+    const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
     if (on_tuned) on_tuned(each, tuned);
     each.others.push_back(tuned.refined.plan);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/measure/clock.h"
@@ -34,6 +35,16 @@ struct GraphTuneModelRequest {
   std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
 };
 
+// The network in some types, run by turns with the plan.
+struct TypeRun {
+  std::string name;        // "f32", "bf16", "int8", "mixed"
+  std::string note = {};   // why it was not run, or what else there is to say
+  double seconds = 0;      // 0 when it was not run
+  PairedRatio ratio = {};  // its seconds / the plan's
+  bool is_plan = false;
+  std::optional<OutputDifference> difference = {};  // from f32, on the samples
+};
+
 struct GraphTunedModel {
   Graph graph;
   DevicePtr machine;
@@ -41,6 +52,8 @@ struct GraphTunedModel {
   int64_t candidates = 0;  // records that could be chosen
   // Where other types than f32 were allowed: the plan's, measured, and predicted where there was a limit.
   std::optional<double> output_error = {}, predicted_output_error = {};
+  // Where other types than f32 were allowed, as far as there was time.
+  std::vector<TypeRun> types = {};
   std::vector<StepDifference> steps;
   std::vector<BaselineRun> baseline_runs;  // beside the plan; none when the time was over before
   MachineWatch watch;                      // of the plans' turns

@@ -12,6 +12,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/cli/report.h"
 #include "tools/network/plan_runs.h"
+#include "tools/quantize/in_place.h"
 #include "tools/tune/tuning_tasks.h"
 #include "tuner/measure/process_measurer.h"
 
@@ -154,6 +155,7 @@ class ModelOptimizer {
   // The file has plans for all sizes from the time on when there is one for each.
   void Keep(size_t graph, const Plan& plan) {
     best_[graph] = plan;
+    best_[graph].quantization = request_.arguments.model.quantization;
     const bool ran = !plan.corrections.empty();
     if (ran) best_seconds_[graph] = plan.predicted_seconds;
     if (std::ranges::any_of(best_, [](const Plan& one) { return one.nodes.empty(); })) return;
@@ -162,7 +164,10 @@ class ModelOptimizer {
   }
 
   void Write(std::vector<OptimizedPlan> plans) {
-    for (size_t i = 0; i < plans.size(); ++i) best_[i] = plans[i].plan;
+    for (size_t i = 0; i < plans.size(); ++i) {
+      plans[i].plan.quantization = request_.arguments.model.quantization;
+      best_[i] = plans[i].plan;
+    }
     WritePlans(request_.plan_path, best_);
     optimized_.plans = std::move(plans);
   }
@@ -228,6 +233,9 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   RequireWritable(request.plan_path);
   OptimizeModelRequest complete = request;
   if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
+  GraphTuningArguments& arguments = complete.arguments;
+  QuantizeInPlace(ParsePrecision(arguments.machine.precision), OpenMachine(arguments.machine), sinks,
+                  &arguments.model);
   return ModelOptimizer(complete, sinks, on_progress).Run();
 }
 

@@ -37,7 +37,8 @@ struct TuneModelRequest {
   AccuracyLimits accuracy = {};
   std::string conditions = "auto";  // ColdWeights
   Precision precision = Precision::kF32;
-  bool fusion = true;  // a network's fused alternatives to pairs of layers are tasks too
+  std::vector<ConvTask> quantized = {};  // of the network in bytes too, for mixed precision
+  bool fusion = true;                    // a network's fused alternatives to pairs of layers are tasks too
   std::vector<std::string> history_paths = {};
   std::string cost_model_path = {};
   bool suggest_shipped =

@@ -14,6 +14,22 @@ double InputOpsSeconds(const ConvWorkload& workload) {
   return workload.pre.any() ? 2 * bytes / kBytesPerSecond : 0;
 }
 
+// Sizes alone.
+std::string GeometryOf(ConvWorkload workload) {
+  workload.post = {};
+  workload.bytes.reset();
+  return WorkloadToString(workload);
+}
+
+// The first row in floats with the same sizes, for one in bytes.
+std::vector<size_t> FloatsLike(const ConvWorkload& workload, std::span<const TuneRow> rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ConvWorkload& other = rows[i].task.workload;
+    if (!other.bytes && !other.fused() && GeometryOf(other) == GeometryOf(workload)) return {i};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network) {
@@ -31,6 +47,7 @@ void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& t
   for (size_t i = 0; i < rows.size(); ++i) by_workload.emplace(WorkloadToString(rows[i].task.workload), i);
   for (size_t i = 0; i < rows.size(); ++i) {
     const ConvWorkload& workload = rows[i].task.workload;
+    if (rows[i].quantized) tasks[i].replaces = FloatsLike(workload, rows);
     const bool other_type = rows[i].factors != DataType::kF32;
     if (!workload.fused() && !other_type) continue;
     std::vector<ConvWorkload> parts = workload.before;
@@ -50,7 +67,7 @@ double OneDnnSeconds(std::span<const TuneRow> rows) {
   double total = 0;
   for (const TuneRow& row : rows) {
     const ConvWorkload& workload = row.task.workload;
-    if (workload.fused() || workload.product || row.factors != DataType::kF32) continue;
+    if (workload.fused() || workload.product || row.factors != DataType::kF32 || row.quantized) continue;
     if (!row.baseline) return 0;
     total += double(row.task.count) * row.baseline->seconds;
   }

@@ -42,6 +42,11 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
   }
   MakeRows(targets.tasks);
+  LeaveOutWhatRunsAsOps(request_.quantized);
+  for (const ConvTask& task : request_.quantized) {
+    rows_.push_back(
+        {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}, .quantized = true});
+  }
   MeasureBaselines();
   OpenDatabase();
 }
@@ -90,7 +95,8 @@ void TuningTasks::MakeRows(const std::vector<ConvTask>& tasks) {
   };
   std::vector<TuneRow> narrow;
   for (const ConvTask& task : tasks) {
-    const bool in_bf16 = request_.precision != Precision::kF32 && !templates(task, DataType::kBf16).empty();
+    const bool asked = request_.precision == Precision::kBf16 || request_.precision == Precision::kMixed;
+    const bool in_bf16 = asked && !templates(task, DataType::kBf16).empty();
     TuneRow row = {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}};
     if (!in_bf16 || request_.precision == Precision::kMixed) rows_.push_back(row);
     row.factors = DataType::kBf16;

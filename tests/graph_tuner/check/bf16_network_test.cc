@@ -127,8 +127,8 @@ TEST_F(Bf16Network, PlansPassTheCheckAndRoundTrip) {
 
 TEST_F(Bf16Network, ErrorsAddUpAsPredicted) {
   const DevicePtr device = OpenDevice(options_.cpu, 2);
-  const OutputErrors errors(graph_, device, RandomInputs(graph_, 3));
-  options_.errors.squares = errors.OfConvs();
+  const OutputErrors errors(graph_, device, {RandomInputs(graph_, 3)});
+  options_.errors.squares = errors.OfConvs(1);
   EXPECT_EQ(options_.errors.squares.size(), 5u);
   for (const auto& [conv, square] : options_.errors.squares) {
     EXPECT_GT(square, 1e-12) << conv;
@@ -136,17 +136,17 @@ TEST_F(Bf16Network, ErrorsAddUpAsPredicted) {
   }
   options_.precision = Precision::kBf16;
   const Plan plan = Tune(1);
-  const double predicted = std::sqrt(options_.errors.Of(plan)), seen = errors.Of(plan);
+  const double predicted = std::sqrt(options_.errors.Of(plan)), seen = errors.Of(plan).error;
   EXPECT_LT(seen, 2.5 * predicted);
   EXPECT_GT(seen, predicted / 2.5);
   options_.precision = Precision::kF32;
-  EXPECT_LT(errors.Of(Tune(1)), 1e-5);
+  EXPECT_LT(errors.Of(Tune(1)).error, 1e-5);
   EXPECT_EQ(options_.errors.Of(Tune(1)), 0);
   options_.precision = Precision::kMixed;
   options_.errors.most = 0.3 * predicted * predicted;
   const Plan mixed = Tune(1);
   EXPECT_LE(options_.errors.Of(mixed), options_.errors.most);
-  EXPECT_LT(errors.Of(mixed), seen);
+  EXPECT_LT(errors.Of(mixed).error, seen);
 }
 
 }  // namespace

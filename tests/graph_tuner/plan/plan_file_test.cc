@@ -251,6 +251,54 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(with("\"graph_hash\"", "\"max_error\":-1,\"graph_hash\""), HasSubstr("\"max_error\" is -1"));
 }
 
+TEST_F(PlanFileTest, HowTheModelIsQuantised) {
+  Plan plan = MakePlan(graph_);
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).quantization, nullptr);
+  ModelQuantization quantization;
+  quantization.model_hash = "0123456789abcdef";
+  quantization.options = {.activations = {.type = DataType::kI8, .symmetric = true},
+                          .largest_weight = kLargestReducedWeight,
+                          .keep = {"a", "b"},
+                          .op_types = {"Conv"},
+                          .keep_last = true};
+  quantization.unknown = {"late"};
+  quantization.tensors = {{"x", {1e-30f, 0, DataType::kI8}}, {"y", {0.1f, -128, DataType::kI8}}};
+  quantization.calibration = "minmax, 8 samples of random inputs (seed 1)";
+  quantization.random_inputs = true;
+  plan.quantization = std::make_shared<const ModelQuantization>(quantization);
+  WritePlan(path_, plan);
+  const Plan read = ReadPlan(path_);
+  ExpectSame(plan, read);
+  ASSERT_NE(read.quantization, nullptr);
+  const ModelQuantization& same = *read.quantization;
+  EXPECT_EQ(same.model_hash, quantization.model_hash);
+  EXPECT_EQ(same.tensors, quantization.tensors);
+  EXPECT_EQ(same.unknown, quantization.unknown);
+  EXPECT_EQ(same.calibration, quantization.calibration);
+  EXPECT_TRUE(same.random_inputs);
+  EXPECT_EQ(ActivationName(same.options.activations), "i8-symmetric");
+  EXPECT_EQ(same.options.largest_weight, kLargestReducedWeight);
+  EXPECT_EQ(same.options.keep, quantization.options.keep);
+  EXPECT_EQ(same.options.op_types, quantization.options.op_types);
+  EXPECT_FALSE(same.options.keep_first);
+  EXPECT_TRUE(same.options.keep_last);
+
+  const std::string good = ReadTextFile(path_);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return Refusal(ErrorCode::kUsage, [&] { ReadPlan(Write(text)); });
+  };
+  EXPECT_THAT(with("\"i8-symmetric\"", "\"i4\""),
+              HasSubstr("activations must be one of u8, i8, i8-symmetric"));
+  EXPECT_THAT(with(",-128]", ",-129]"), HasSubstr(":1: tensor \"y\" is "));
+  EXPECT_THAT(with(",-128]", "]"), HasSubstr("a scale above 0 and a zero point of i8"));
+  EXPECT_THAT(with("\"largest_weight\":63", "\"largest_weight\":0"), HasSubstr("\"largest_weight\" is 0"));
+  EXPECT_THAT(with("\"model_hash\"", "\"other\""), HasSubstr("field \"model_hash\" is missing"));
+  EXPECT_THAT(with("\"keep\":[\"a\"", "\"keep\":[1"), HasSubstr("field \"keep\" is a number"));
+}
+
 TEST_F(PlanFileTest, ABrokenCorrectionCostsThatLine) {
   const Plan plan = MakePlan(graph_);
   Plan corrected = plan;

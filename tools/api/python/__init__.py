@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+def _paths(paths):
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
 class Session:
     """Runs one model; has activations of its own. Threads that share one take turns."""
 
@@ -157,6 +161,7 @@ def tune(
     database=True,
     target="cpu",
     precision="f32",
+    calibrate=(),
     program=None,
     progress=None,
 ):
@@ -165,9 +170,10 @@ def tune(
     Takes about both time budgets, seconds or texts such as "3m", in which nothing else may run in the process
     or on the machine. `log` (default: the plan's path with .log.jsonl) keeps what was measured: called again,
     it goes on from there. `rounds`: how many plans are run at most, learning from each. `database`: ask and
-    tell the user's database of earlier tunings. `program`: the tilesmith executable, which tries configs in a
-    process of its own, by default what find_program returns. `progress` is called with a text
-    between measurements; Ctrl-C raises KeyboardInterrupt there, and what was measured is in the log.
+    tell the user's database of earlier tunings. `precision` "int8": the model is quantised as quantize would, on
+    `calibrate` or random inputs, and the plan says how, so that load takes the same model with it. `program`: the
+    tilesmith executable, which tries configs in a process of its own, by default what find_program returns.
+    `progress` is called with a text between measurements; Ctrl-C raises KeyboardInterrupt there, and what was measured is in the log.
     """
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
@@ -184,6 +190,7 @@ def tune(
         database,
         target,
         precision,
+        _paths(calibrate),
         program,
         progress,
     )
@@ -201,6 +208,7 @@ def optimize(
     database=True,
     target="cpu",
     precision="f32",
+    calibrate=(),
     program=None,
     progress=None,
 ):
@@ -215,14 +223,15 @@ def optimize(
     shapes = list(input_shapes)
     model = os.fspath(model)
     _optimize(
-        model, plan, log, seconds, threads, batch, shapes, database, target, precision, program, progress
+        model, plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
+        progress,
     )
     return plan
 
 
 def graph_tune(
     model, plan, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), target="cpu",
-    precision="f32", progress=None,
+    precision="f32", calibrate=(), progress=None,
 ):
     """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
 
@@ -232,7 +241,8 @@ def graph_tune(
     log = os.fspath(log) if log else ""
     shapes = list(input_shapes)
     _graph_tune(
-        os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, target, precision, progress
+        os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, target, precision,
+        _paths(calibrate), progress,
     )
     return plan
 
@@ -264,10 +274,8 @@ def quantize(
     so do the first or last convolutions and products. `op_types`: only these are quantised. `check`: both models
     are run and compared. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
     """
-    if isinstance(calibrate, (str, os.PathLike)):
-        calibrate = [calibrate]
     options = {
-        "calibrate": [os.fspath(path) for path in calibrate],
+        "calibrate": _paths(calibrate),
         "samples": samples,
         "method": method,
         "percentile": percentile,

@@ -197,8 +197,8 @@ double Seconds(const std::string& name, const py::object& duration) {
 void Tune(const std::string& model, const std::string& plan, const std::string& log,
           const py::object& time_budget, const py::object& graph_time_budget, int rounds, int threads,
           int64_t batch, const std::vector<std::string>& input_shapes, bool database,
-          const std::string& target, const std::string& precision, const std::string& program,
-          const py::object& progress) {
+          const std::string& target, const std::string& precision, const std::vector<std::string>& calibrate,
+          const std::string& program, const py::object& progress) {
   const tilesmith::TuneSettings settings = {.log = log,
                                             .seconds = Seconds("time_budget", time_budget),
                                             .graph_seconds = Seconds("graph_time_budget", graph_time_budget),
@@ -209,6 +209,7 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
                                             .input_shapes = input_shapes,
                                             .target = target,
                                             .precision = precision,
+                                            .calibrate = calibrate,
                                             .program = program,
                                             .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
@@ -218,7 +219,8 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
 void Optimize(const std::string& model, const std::string& plan, const std::string& log,
               const py::object& seconds, int threads, int64_t batch,
               const std::vector<std::string>& input_shapes, bool database, const std::string& target,
-              const std::string& precision, const std::string& program, const py::object& progress) {
+              const std::string& precision, const std::vector<std::string>& calibrate,
+              const std::string& program, const py::object& progress) {
   const tilesmith::OptimizeSettings settings = {.log = log,
                                                 .seconds = Seconds("seconds", seconds),
                                                 .database = database,
@@ -227,6 +229,7 @@ void Optimize(const std::string& model, const std::string& plan, const std::stri
                                                 .input_shapes = input_shapes,
                                                 .target = target,
                                                 .precision = precision,
+                                                .calibrate = calibrate,
                                                 .program = program,
                                                 .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
@@ -236,7 +239,8 @@ void Optimize(const std::string& model, const std::string& plan, const std::stri
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                const py::object& time_budget, int rounds, int threads, int64_t batch,
                const std::vector<std::string>& input_shapes, const std::string& target,
-               const std::string& precision, const py::object& progress) {
+               const std::string& precision, const std::vector<std::string>& calibrate,
+               const py::object& progress) {
   const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("time_budget", time_budget),
                                                  .rounds = rounds,
                                                  .threads = threads,
@@ -244,6 +248,7 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
                                                  .input_shapes = input_shapes,
                                                  .target = target,
                                                  .precision = precision,
+                                                 .calibrate = calibrate,
                                                  .on_progress = Progress(progress)};
   const py::gil_scoped_release released;
   tilesmith::GraphTune(model, log, plan, settings);

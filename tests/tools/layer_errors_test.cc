@@ -1,0 +1,128 @@
+#include "tools/quantize/layer_errors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "layouts/base/text_file.h"
+#include "tests/support/ops/onnx_model.h"
+#include "tests/support/random.h"
+#include "tests/support/temporary_files.h"
+#include "tools/quantize/calibration_inputs.h"
+#include "tools/quantize/in_place.h"
+#include "tools/tune/type_choice.h"
+
+namespace tilesmith {
+namespace {
+
+// Two branches of convolutions that meet, each followed by a Relu; a dense layer; one convolution's output is
+// an output of the network's, too.
+std::string BranchesBytes() {
+  OnnxModel model;
+  const auto add_conv = [&](const std::string& from, const std::string& to, int64_t in, int64_t out,
+                            uint64_t seed) {
+    std::vector<float> weights(static_cast<size_t>(in * out * 9));
+    FillUniform(weights, seed);
+    model.Floats(to + "_w", {out, in, 3, 3}, weights);
+    SetInts(model.Node("Conv", {from, to + "_w"}, {to}, to + "_node"), "pads", {1, 1, 1, 1});
+  };
+  model.Input("x", {1, 4, 10, 10});
+  add_conv("x", "a", 4, 8, 1);
+  model.Node("Relu", {"a"}, {"ra"});
+  add_conv("ra", "b", 8, 8, 2);
+  add_conv("ra", "c", 8, 8, 3);
+  model.Node("Relu", {"b"}, {"rb"});
+  model.Node("Add", {"rb", "c"}, {"sum"}, "add");
+  model.Node("GlobalAveragePool", {"sum"}, {"pool"});
+  model.Node("Flatten", {"pool"}, {"flat"});
+  std::vector<float> weights(8 * 5);
+  FillUniform(weights, 4);
+  model.Floats("w", {8, 5}, weights);
+  model.Node("Gemm", {"flat", "w"}, {"y"}, "fc");
+  model.Output("y");
+  model.Output("c");
+  return model.Bytes();
+}
+
+class LayerErrorsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    model_.model = directory_.File("branches.onnx");
+    WriteTextFile(model_.model, BranchesBytes());
+    CalibrateInPlace(machine_, {}, &model_);
+  }
+  // As the network of floats is beside which only this layer is in bytes.
+  double ErrorOfOnly(const std::string& layer, const std::vector<std::string>& layers) const {
+    ModelOptions floats = model_, one = model_;
+    floats.quantization.reset();
+    auto quantization = std::make_shared<ModelQuantization>(*model_.quantization);
+    for (const std::string& other : layers)
+      if (other != layer) quantization->options.keep.push_back(other);
+    one.quantization = quantization;
+    const Graph graph = LoadModel(floats), quantized = LoadModel(one);
+    const OutputErrors errors(graph, machine_, SamplesOf(graph, {}, 2));
+    return errors.Of(quantized, HeuristicPlan(quantized, machine_->target(), 1)).error;
+  }
+
+  const TemporaryDirectory directory_;
+  const DevicePtr machine_ = OpenDevice(DetectCpu(), 1);
+  ModelOptions model_;
+};
+
+TEST_F(LayerErrorsTest, AreWhatTheLayerDoesAlone) {
+  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  std::vector<std::string> weighted;
+  for (const QuantizedLayerError& layer : quantized.layers)
+    if (layer.weighted) weighted.push_back(layer.layer);
+  EXPECT_THAT(weighted, testing::ElementsAre("a_node", "b_node", "c_node", "fc"));
+  EXPECT_EQ(quantized.titles.at("ra"), "a_node");
+  for (const QuantizedLayerError& layer : quantized.layers) {
+    if (!layer.weighted) continue;
+    const double injected = std::sqrt(layer.square), whole = ErrorOfOnly(layer.layer, weighted);
+    EXPECT_GT(injected, 1e-5) << layer.layer;
+    // What is quantised around it, to and fro, is in the network's only.
+    EXPECT_LT(injected, 3 * whole + 1e-6) << layer.layer;
+    EXPECT_GT(injected, whole / 5) << layer.layer;
+  }
+}
+
+// Bytes take half the time; what they do to the outputs is limited.
+TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
+  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  ModelOptions floats = model_;
+  floats.quantization.reset();
+  const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
+  Plan float_plan = HeuristicPlan(graph, machine_->target(), 1),
+       byte_plan = HeuristicPlan(bytes, machine_->target(), 1);
+  for (NodePlan& node : float_plan.nodes) node.predicted_seconds = node.op_type == "Conv" ? 2e-3 : 1e-6;
+  for (NodePlan& node : byte_plan.nodes)
+    node.predicted_seconds = node.op_type == "QuantizedConv" ? 1e-3 : 1e-6;
+  const TypedNetworks networks = {graph, float_plan, bytes, byte_plan, quantized};
+  double sum = 0, least = 1;
+  for (const QuantizedLayerError& layer : quantized.layers) {
+    sum += layer.square;
+    if (layer.weighted) least = std::min(least, layer.square);
+  }
+  const TypeChoice all = ChooseTypes(networks, 1);
+  EXPECT_THAT(all.keep, testing::Each("fc"));  // which takes as long either way
+  EXPECT_LE(all.square, sum * (1 + 1e-9));
+  EXPECT_LT(all.seconds, 4.1e-3);
+  const TypeChoice some = ChooseTypes(networks, 0.7 * all.square);
+  EXPECT_LE(some.square, 0.7 * all.square);
+  EXPECT_GE(some.keep.size(), 1u);
+  EXPECT_GT(some.seconds, all.seconds);
+  const TypeChoice none = ChooseTypes(networks, 0);
+  EXPECT_EQ(none.quantized, 0u);
+  EXPECT_EQ(none.square, 0);
+  // Conversions that take longer than what bytes gain leave nothing in bytes.
+  for (NodePlan& node : byte_plan.nodes)
+    if (node.op_type.ends_with("QuantizeLinear") || node.op_type == "DequantizeLinear")
+      node.predicted_seconds = 1;
+  EXPECT_EQ(ChooseTypes(networks, 1).quantized, 0u);
+}
+
+}  // namespace
+}  // namespace tilesmith

@@ -1,0 +1,60 @@
+#include "tools/quantize/in_place.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "layouts/base/error.h"
+#include "tools/quantize/quantize_model.h"
+
+namespace tilesmith {
+
+void DeclareCalibration(Args& args, ModelOptions* model) {
+  args.Texts("--calibrate", &model->calibration.paths,
+             "With --precision int8 and mixed: FILE.npz, FILE.npy or a directory of them, with samples of "
+             "the inputs, as "
+             "quantize takes them; may be repeated (default: random ones)");
+}
+
+void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model) {
+  if (!LooksLikeModel(model->model)) {
+    throw Error(ErrorCode::kUsage,
+                "--precision int8 is for a MODEL: a workload says its types itself, such as ...:u8:i8:u8");
+  }
+  const CalibrationInputs inputs(model->calibration);
+  for (auto& [name, shape] : inputs.OpenShapes()) model->open_shapes.emplace(name, shape);
+  if (inputs.random())
+    sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
+  QuantizeModelRequest request;
+  request.model = SizesOf(*model).front();
+  request.source = model->calibration;
+  model->quantization = std::make_shared<const ModelQuantization>(CalibrateModel(request, machine, sinks));
+}
+
+void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+                     ModelOptions* model) {
+  if (precision == Precision::kInt8) {
+    if (!model->quantization) CalibrateInPlace(machine, sinks, model);
+  } else if (precision != Precision::kMixed && !model->calibration.paths.empty()) {
+    throw Error(ErrorCode::kUsage, fmt::format("--calibrate is for --precision int8 and mixed, not {}",
+                                               PrecisionName(precision)));
+  }
+}
+
+std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks) {
+  model.calibration.samples = 1;
+  CalibrateInPlace(machine, {.on_stage = sinks.on_stage, .stop = sinks.stop}, &model);
+  std::vector<Graph> graphs;
+  for (const ModelOptions& size : SizesOf(model)) graphs.push_back(LoadModel(size));
+  std::vector<ConvTask> tasks = TasksOf(graphs);
+  std::erase_if(tasks, [](const ConvTask& task) { return !task.workload.bytes; });
+  return tasks;
+}
+
+void AddCalibration(Report& report, const ModelQuantization* quantization) {
+  if (quantization == nullptr) return;
+  report.Fact("calibration", "int8, calibrated by", TextCell(quantization->calibration));
+  report.details().Fact("random_inputs", "", {quantization->random_inputs, ""});
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,33 @@
+// --precision int8: a model that is quantised while it is loaded, by what `tilesmith quantize` does.
+#pragma once
+
+#include "templates/device/device.h"
+#include "tools/cli/args.h"
+#include "tools/cli/model.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
+#include "tuner/precision.h"
+
+namespace tilesmith {
+
+// "--calibrate".
+void DeclareCalibration(Args& args, ModelOptions* model);
+
+// Calibrates the model, of several sizes of its inputs in the first, so that LoadModel quantises it; with
+// minmax, all that pays. Throws as CalibrateModel does, and Error(kUsage) for a text that is no model.
+void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model);
+
+// The same for int8, where the model has no quantization yet. Throws Error(kUsage) for --calibrate with a
+// precision that is neither that nor mixed, whose caller decides what to quantise.
+void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+                     ModelOptions* model);
+
+// The convolutions that the model has in bytes when it is quantised. Their sizes depend on no values: it is
+// calibrated on one random sample.
+std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks);
+
+// What a report says of it; of null nothing.
+void AddCalibration(Report& report, const ModelQuantization* quantization);
+
+}  // namespace tilesmith

@@ -1,0 +1,212 @@
+#include "tools/tune/mixed_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "tools/network/plan_runs.h"
+#include "tools/quantize/in_place.h"
+#include "tools/tune/graph_tune_form.h"
+#include "tools/tune/network_types.h"
+#include "tools/tune/type_choice.h"
+#include "tuner/precision.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kLayerSamples = 2;
+constexpr double kErrorMargin = 0.95;
+
+bool HasNarrow(const Plan& plan) {
+  return std::ranges::any_of(plan.nodes,
+                             [](const NodePlan& node) { return node.record && IsNarrow(*node.record); });
+}
+
+// For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
+double SecondsEach(const GraphTuneModelRequest& request, double end, size_t plans) {
+  constexpr double kLeast = 0.03;
+  const double left = std::max(0.0, end - NowSeconds());
+  return std::clamp(left / static_cast<double>(kPlanDuels * plans + 1), std::min(kLeast, request.seconds),
+                    request.seconds);
+}
+
+class MixedTuner {
+ public:
+  MixedTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks)
+      : request_(request),
+        sinks_(sinks),
+        machine_(OpenMachine(request.arguments.machine)),
+        end_(request.begin + request.time_budget) {}
+
+  GraphTunedModel Run() {
+    ModelOptions quantized = request_.arguments.model;
+    const bool is_quantized = Calibrate(&quantized);
+    // Floats first: the file has a plan from then on.
+    const int forms = is_quantized ? 3 : 1;
+    floats_ = GraphTuneForm(Form(request_.arguments.model, forms, "mixed"), sinks_);
+    if (!is_quantized) {
+      CompareTypes(request_, sinks_, &*floats_);
+      return std::move(*floats_);
+    }
+    errors_.emplace(OpenFloats(quantized, machine_));
+    GraphTuneModelRequest int8 = Form(quantized, 2, "int8");
+    int8.max_output_error.reset();
+    bytes_ = GraphTuneForm(int8, sinks_, false);
+    TuneMixed(quantized);
+    return Choose();
+  }
+
+ private:
+  // A part of what time is left, for one of `forms` to come.
+  GraphTuneModelRequest Form(const ModelOptions& model, int forms, const std::string& precision) const {
+    constexpr double kForComparing = 0.1;
+    GraphTuneModelRequest form = request_;
+    form.arguments.model = model;
+    form.arguments.machine.precision = precision;
+    form.begin = NowSeconds();
+    form.time_budget =
+        std::max(0.0, end_ - form.begin - kForComparing * request_.time_budget) / static_cast<double>(forms);
+    return form;
+  }
+
+  bool Calibrate(ModelOptions* model) const {
+    try {
+      CalibrateInPlace(machine_, sinks_, model);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadModel) throw;
+      sinks_.Warn(fmt::format("int8 is left out: {}", error.what()));
+      return false;
+    }
+  }
+
+  // The layers that are to be quantised, within the limit on errors as it is measured.
+  void TuneMixed(ModelOptions model) {
+    constexpr int kAttempts = 4;
+    const QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
+    const TypedNetworks networks = {floats_->graph, floats_->refined.plan, bytes_->graph,
+                                    bytes_->refined.plan, layers};
+    const std::shared_ptr<const ModelQuantization> all = model.quantization;
+    double most = MostError() * MostError();
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const TypeChoice choice = ChooseTypes(networks, most);
+      predicted_error_ = std::sqrt(choice.square);
+      if (choice.quantized == 0 || choice.keep.empty()) {
+        note_ = choice.quantized == 0 ? "no layer pays in int8" : "every layer pays in int8";
+        return;
+      }
+      auto some = std::make_shared<ModelQuantization>(*all);
+      some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
+      model.quantization = std::move(some);
+      // Error is a matter of types far more than of schedules: it is known before the loop runs.
+      GraphTuneModelRequest form = Form(model, 1, HasLimit() ? "int8" : "mixed");
+      form.max_output_error.reset();
+      if (HasLimit() && attempt + 1 < kAttempts) {
+        const double seen = ErrorOfDefault(model);
+        if (seen > MostError()) {
+          most = std::min(most, choice.square) * kErrorMargin * std::pow(MostError() / seen, 2);
+          continue;
+        }
+      }
+      mixed_ = GraphTuneForm(form, sinks_, false);
+      note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.quantized + choice.keep.size());
+      return;
+    }
+    note_ = "no mixture within the limit was found";
+  }
+
+  double ErrorOfDefault(const ModelOptions& model) const {
+    const Graph graph = LoadModel(model);
+    return errors_->errors.Of(graph, HeuristicPlan(graph, machine_->target(), machine_->threads())).error;
+  }
+
+  bool HasLimit() const { return request_.max_output_error.has_value(); }
+  double MostError() const {
+    return request_.max_output_error.value_or(std::numeric_limits<double>::infinity());
+  }
+
+  GraphTunedModel Choose() {
+    const PinnedTeam team(machine_);
+    std::vector<TypedPlan> plans;
+    std::vector<GraphTunedModel*> forms;
+    const auto add = [&](TypedPlan plan, GraphTunedModel* form) {
+      plans.push_back(std::move(plan));
+      forms.push_back(form);
+    };
+    const bool narrow = HasNarrow(floats_->refined.plan);
+    const std::unique_ptr<CostSource> costs = OpenCosts(request_.arguments, machine_, sinks_);
+    const auto add_uniform = [&](Precision precision) {
+      TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, *costs, sinks_);
+      uniform.may_be_chosen = false;  // it has been a baseline of the floats
+      add(std::move(uniform), nullptr);
+    };
+    if (narrow) add_uniform(Precision::kF32);
+    add({narrow ? "f32 and bf16" : "f32", &floats_->graph, floats_->refined.plan}, &*floats_);
+    add_uniform(Precision::kBf16);
+    add({"int8", &bytes_->graph, bytes_->refined.plan}, &*bytes_);
+    if (mixed_)
+      add({"mixed", &mixed_->graph, mixed_->refined.plan, note_}, &*mixed_);
+    else
+      add({"mixed", &bytes_->graph, std::nullopt, note_}, nullptr);
+    // They are compared whatever the time: the plan is not known before.
+    const PlanRuns where = {floats_->graph, machine_, {sinks_.stop}};
+    sinks_.Stage("comparing types");
+    std::vector<TypeRun> runs = RunTypes(where, plans, errors_->errors, std::nullopt, MostError(),
+                                         SecondsEach(request_, end_, plans.size()));
+    const size_t chosen =
+        static_cast<size_t>(std::ranges::find(runs, true, &TypeRun::is_plan) - runs.begin());
+    GraphTunedModel tuned = std::move(*forms[chosen]);
+    if (runs[chosen].difference) tuned.output_error = runs[chosen].difference->error;
+    if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr))
+      tuned.predicted_output_error = predicted_error_;
+    tuned.types = std::move(runs);
+    std::vector<Plan> written = request_.others;
+    written.push_back(tuned.refined.plan);
+    WritePlans(request_.plan_path, written);
+    return tuned;
+  }
+
+  const GraphTuneModelRequest& request_;
+  const WorkSinks& sinks_;
+  const DevicePtr machine_;
+  const double end_;  // on the clock of NowSeconds
+  std::optional<GraphTunedModel> floats_, bytes_, mixed_;
+  std::optional<FloatNetwork> errors_;
+  double predicted_error_ = 0;
+  std::string note_;  // about the mixture
+};
+
+}  // namespace
+
+GraphTunedModel GraphTuneMixed(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
+  return MixedTuner(request, sinks).Run();
+}
+
+void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
+  const WorkLimit limit = {sinks.stop, request.begin + request.time_budget};
+  const bool runs = request.baselines && request.rounds > 0;
+  if (!runs || tuned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
+  const PinnedTeam team(tuned->machine);
+  sinks.Stage("the network in other types");
+  const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine);
+  const std::unique_ptr<CostSource> costs = OpenCosts(request.arguments, tuned->machine, sinks);
+  std::vector<TypedPlan> plans;
+  const double end = request.begin + request.time_budget;
+  const Precision own = ParsePrecision(request.arguments.machine.precision);
+  for (const Precision precision : {Precision::kF32, Precision::kBf16})
+    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, *costs, sinks));
+  plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
+  tuned->types =
+      RunTypes({tuned->graph, tuned->machine, {sinks.stop}}, plans, floats.errors, plans.size() - 1,
+               std::numeric_limits<double>::infinity(), SecondsEach(request, end, plans.size()));
+  if (const auto& difference = tuned->types.back().difference) tuned->output_error = difference->error;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,139 @@
+#include "tools/tune/network_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graph_tuner/problem/graph_tune.h"
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
+#include "templates/base/conv_template.h"
+#include "tools/quantize/calibration_inputs.h"
+
+namespace tilesmith {
+namespace {
+
+constexpr int64_t kSamples = 32;
+
+bool HasBf16(const Target& cpu) {
+  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
+  return std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
+    return conv_template->Supports(any, cpu).ok;
+  });
+}
+
+bool SameOutputs(const Graph& a, const Graph& b) {
+  return std::ranges::equal(a.outputs(), b.outputs(), [&](Graph::NodeId in_a, Graph::NodeId in_b) {
+    return a.node(in_a).shape == b.node(in_b).shape && a.node(in_a).type == b.node(in_b).type;
+  });
+}
+
+// "7 of 20 convolutions untuned"
+std::string UntunedText(const Plan& plan) {
+  int convs = 0, untuned = 0;
+  for (const NodePlan& node : plan.nodes) {
+    convs += node.record.has_value();
+    untuned += node.record && node.record->seconds == 0;
+  }
+  return untuned == 0 ? "" : fmt::format("{} of {} convolutions untuned", untuned, convs);
+}
+
+}  // namespace
+
+FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
+  ModelOptions floats = model;
+  floats.quantization.reset();
+  auto graph = std::make_unique<const Graph>(LoadModel(floats));
+  const Graph& loaded = *graph;
+  return {std::move(graph), OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, kSamples))};
+}
+
+TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
+                     CostSource& costs, const WorkSinks& sinks) {
+  TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
+  const DevicePtr machine = OpenMachine(request.arguments.machine);
+  if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
+    typed.note = "this CPU has no products of bf16";
+    return typed;
+  }
+  GraphTuneOptions options = TuningOptions(request.arguments, machine, sinks);
+  options.precision = precision;
+  options.allow_defaults = true;
+  options.even_shares = true;
+  const std::vector<Record> log = LoadTuningLog(request.arguments, machine);
+  if (precision == Precision::kBf16 && std::ranges::none_of(log, IsNarrow)) {
+    typed.note = "the log has no records in it";
+    return typed;
+  }
+  typed.plan = GraphTune(NetworkProblem(*typed.graph, log, costs, std::move(options))).plan;
+  typed.note = UntunedText(*typed.plan);
+  return typed;
+}
+
+std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
+                              const OutputErrors& errors, std::optional<size_t> chosen, double most,
+                              double seconds) {
+  std::vector<GraphPlan> contestants;
+  std::vector<size_t> places;  // of each among the plans
+  std::vector<TypeRun> runs;
+  for (const TypedPlan& typed : plans) {
+    runs.push_back({.name = typed.name, .note = typed.note});
+    if (!typed.plan) continue;
+    places.push_back(runs.size() - 1);
+    contestants.push_back({typed.graph, &*typed.plan});
+    // Loops and branches may leave other outputs for the end.
+    if (SameOutputs(*plans.front().graph, *typed.graph))
+      runs.back().difference = errors.Of(*typed.graph, *typed.plan);
+  }
+  const DuelRounds rounds = ComparePlans(where, contestants, seconds).rounds;
+  for (size_t i = 0; i < places.size(); ++i) runs[places[i]].seconds = DuelSeconds(rounds, i);
+  const auto fits = [&](size_t contestant) {
+    const TypeRun& run = runs[places[contestant]];
+    return plans[places[contestant]].may_be_chosen && (!run.difference || run.difference->error <= most);
+  };
+  std::optional<size_t> winner;  // by turns with it, not by its own clock
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (chosen ? places[i] == *chosen : fits(i) && (!winner || RatioOf(rounds, *winner, i).median < 1))
+      winner = i;
+  }
+  TILESMITH_CHECK(winner.has_value());
+  for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
+  runs[places[*winner]].is_plan = true;
+  return runs;
+}
+
+Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
+  Table table(
+      "types",
+      fmt::format("types, executed by turns (95% interval of the plan's gain); errors of the outputs on {} "
+                  "inputs",
+                  random_inputs ? "random" : "the calibration's"),
+      {{"type", "types"},
+       {"measured_seconds", "measured ms"},
+       {"gain", "plan's gain"},
+       {"gain_low", "from"},
+       {"gain_high", "to"},
+       {"output_error", "output error"},
+       {"agreement", "same largest"},
+       {"is_plan", "the plan"},
+       {"note", "note"}});
+  const auto gain = [](double ratio) { return Cell{ratio - 1, fmt::format("{:+.1f}%", (ratio - 1) * 100)}; };
+  for (const TypeRun& run : runs) {
+    const bool ran = run.seconds > 0, beside = ran && !run.is_plan;
+    const bool classifies = run.difference && run.difference->rows > 0;
+    table.AddRow(
+        {TextCell(run.name),
+         ran ? MillisecondsCell(run.seconds) : NoCell(),
+         beside ? gain(run.ratio.median) : NoCell(),
+         beside ? gain(run.ratio.low) : NoCell(),
+         beside ? gain(run.ratio.high) : NoCell(),
+         run.difference ? Cell{run.difference->error, fmt::format("{:.2g}", run.difference->error)}
+                        : NoCell(),
+         classifies ? PercentCell(double(run.difference->agreeing) / double(run.difference->rows)) : NoCell(),
+         {run.is_plan, run.is_plan ? "yes" : ""},
+         TextCell(run.note)});
+  }
+  return table;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,44 @@
+// One network in several types, side by side: what each takes, and what it does to the outputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/cli/report.h"
+#include "tools/tune/graph_tune_model.h"
+
+namespace tilesmith {
+
+struct TypedPlan {
+  std::string name;
+  const Graph* graph;        // lives as long
+  std::optional<Plan> plan;  // none where `note` says why
+  std::string note = {};
+  bool may_be_chosen = true;
+};
+
+// The network in floats, on samples of its inputs: a limit on errors is held against this.
+struct FloatNetwork {
+  std::unique_ptr<const Graph> graph;
+  OutputErrors errors;
+};
+// On at most 32 samples of the options' calibration. Precondition: the machine is a CPU.
+FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
+
+// Of the network in f32, or bf16, by the request's log: default schedules where that has none.
+TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
+                     CostSource& costs, const WorkSinks& sinks);
+
+// All of them by turns, about `seconds` each, and their outputs. `chosen` is the plan among them; without one
+// (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Precondition:
+// there is one.
+std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
+                              const OutputErrors& errors, std::optional<size_t> chosen, double most,
+                              double seconds);
+
+Table TypesTable(std::span<const TypeRun> runs, bool random_inputs);
+
+}  // namespace tilesmith
