@@ -66,12 +66,13 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Bf16ConvTemplates() {
-  static const std::array templates = {&DirectBf16Template()};
+  static const std::array templates = {&DirectBf16Template(), &CudaTensorBf16Template()};
   return templates;
 }
 
 std::span<const ConvTemplate* const> Int8ConvTemplates() {
-  static const std::array templates = {&DirectInt8Template(), &WinogradInt8Template()};
+  static const std::array templates = {&DirectInt8Template(), &WinogradInt8Template(),
+                                       &CudaTensorInt8Template()};
   return templates;
 }
 

@@ -10,6 +10,7 @@ namespace tilesmith {
 class GatherOp : public Op {
  public:
   explicit GatherOp(int64_t axis) : axis_(axis) {}
+  int64_t axis() const { return axis_; }
   std::string_view Type() const override { return "Gather"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;

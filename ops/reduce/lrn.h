@@ -19,6 +19,7 @@ struct LrnParameters {
 class LrnOp : public Op {
  public:
   explicit LrnOp(const LrnParameters& parameters) : parameters_(parameters) {}
+  const LrnParameters& parameters() const { return parameters_; }
   std::string_view Type() const override { return "LRN"; }
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;

@@ -144,11 +144,11 @@ std::span<const ConvTemplate* const> ConvTemplates();
 // Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused,
 // no product and fits 32-bit offsets.
 std::span<const ConvTemplate* const> CudaConvTemplates();
-// Those for this process's cores that compute convs of floats in bf16, best first. Their configs say, in the
-// knobs `in_type` and `out_type`, how inputs and outputs are stored.
+// Those of every kind that compute convs of floats in bf16, best first. Their configs say, in the knobs
+// `in_type` and `out_type`, how inputs and outputs are stored.
 std::span<const ConvTemplate* const> Bf16ConvTemplates();
-// Those for this process's cores that compute convs of bytes, whose workloads no other takes. Which type is
-// which is the workload's matter, not a knob's.
+// Those of every kind that compute convs of bytes, whose workloads no other takes. Which type is which is the
+// workload's matter, not a knob's.
 std::span<const ConvTemplate* const> Int8ConvTemplates();
 // Those in f32 of every kind, those for this process's cores first.
 std::vector<const ConvTemplate*> AllConvTemplates();

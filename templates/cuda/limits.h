@@ -41,10 +41,9 @@ inline std::vector<int64_t> BlockKnob(int64_t channels) {
   return values;
 }
 
-// Whether four channels of a pixel lie together, and so do those of every group.
-inline bool InFours(const Layout& layout, int64_t channels, int64_t groups) {
-  const int64_t block = layout.BlockFor(channels);
-  return block % 4 == 0 && channels / groups % 4 == 0;
+// Whether so many channels of a pixel lie together, and so do those of every group.
+inline bool InRuns(int64_t count, const Layout& layout, int64_t channels, int64_t groups) {
+  return layout.BlockFor(channels) % count == 0 && channels / groups % count == 0;
 }
 
 }  // namespace tilesmith::cuda

@@ -22,6 +22,7 @@ struct CudaOperand {
   int slot = 0;        // of the inputs
   int64_t byte = 0;    // into it
   int64_t stride = 0;  // floats from one image to the next, in scratch; elsewhere the caller says
+  int64_t element_bytes = kFloatBytes;  // that the function counts images' distances in
 };
 
 // Every function takes one TsArgs (templates/cuda/kernels/prelude.cu).

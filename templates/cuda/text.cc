@@ -7,6 +7,24 @@
 #include "layouts/base/check.h"
 
 namespace tilesmith::cuda {
+namespace {
+
+std::string_view StoredAs(DataType type) {
+  switch (type) {
+    case DataType::kF32:
+      return "float";
+    case DataType::kBf16:
+      return "TsBf16";
+    case DataType::kU8:
+      return "unsigned char";
+    case DataType::kI8:
+      return "signed char";
+    default:
+      TILESMITH_CHECK(false, "kernels store no {}", DataTypeName(type));
+  }
+}
+
+}  // namespace
 
 ProgramText::ProgramText() { File("prelude.cu"); }
 
@@ -74,7 +92,13 @@ void AddConv(ProgramText& text, const ConvWorkload& w, const Layout& in, const L
                                                             {"HAS_BIAS", w.post.bias},
                                                             {"OUT_PADDING", out.PaddedChannels(w.oc) - w.oc}};
   for (const auto& [name, value] : constants) text.Constant(name, value);
-  text.Activate(w.post.activation).File("conv.cu");
+  text.Line(fmt::format("typedef {} Out;", StoredAs(out.type()))).File("conv.cu");
+  if (!w.bytes) {
+    text.Activate(w.post.activation).File("post_ops.cu");
+    return;
+  }
+  text.Constant("IN_SIGNED", in.type() == DataType::kI8).Constant("OUT_IS_REAL", out.type() == DataType::kF32);
+  text.File("requantize.cu");
 }
 
 }  // namespace tilesmith::cuda

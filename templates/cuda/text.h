@@ -40,8 +40,9 @@ class ProgramText {
 };
 
 // Shapes of a convolution as conv.cu and those that include it name them, channels and filters of one group,
-// dilation as the distance of taps; then finish.cu and conv.cu. The bias lies `bias_at` floats into the
-// weights.
+// dilation as the distance of taps; the output's type, conv.cu, and what stands behind a sum: finish.cu and
+// post_ops.cu, or requantize.cu where the workload is of bytes. The bias, or what that has instead, lies
+// `bias_at` floats into the weights.
 void AddConv(ProgramText& text, const ConvWorkload& workload, const Layout& in, const Layout& out,
              int64_t bias_at);
 

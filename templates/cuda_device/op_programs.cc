@@ -18,11 +18,16 @@
 namespace tilesmith::cuda {
 namespace {
 
-bool AreFloats(const KernelRequest& request) {
-  bool floats = request.layout.type() == DataType::kF32;
+bool AreOfOneType(const KernelRequest& request) {
+  bool of_one = true;
   for (size_t slot = 0; slot < request.inputs.size(); ++slot)
-    floats = floats && request.InputType(slot) == DataType::kF32;
-  return floats;
+    of_one = of_one && request.InputType(slot) == request.layout.type();
+  return of_one;
+}
+
+bool IsByteType(DataType type) { return type == DataType::kU8 || type == DataType::kI8; }
+bool IsMoved(DataType type) {
+  return type == DataType::kF32 || type == DataType::kBf16 || IsByteType(type);
 }
 
 std::string OpsText() { return ProgramText().File("ops.cu").Take(); }
@@ -48,7 +53,15 @@ struct Moved {
 void Move(ProgramBuilder& builder, const Moved& m, size_t slot) {
   const Planes& p = m.planes;
   const int64_t in_block = m.from.BlockFor(p.channels), out_block = m.to.BlockFor(m.all_channels);
-  const int64_t numbers[] = {p.images, p.channels, p.pixels, in_block, out_block, m.first, m.count};
+  const int64_t numbers[] = {p.images,
+                             p.channels,
+                             p.pixels,
+                             in_block,
+                             out_block,
+                             m.first,
+                             m.count,
+                             m.from.element_bytes(),
+                             m.to.element_bytes()};
   builder.NeedImage(Checked(m.to.PaddedChannels(m.all_channels)) * p.pixels);
   builder.NeedImage(Checked(m.from.PaddedChannels(p.channels)) * p.pixels);
   builder.Launch("move", Checked(p.images) * m.count * p.pixels, numbers, {Input(slot)});
@@ -66,6 +79,7 @@ std::optional<CudaProgram> ConcatProgram(const KernelRequest& request) {
     Move(builder, {planes, request.layout, request.layout, all, first, end - first}, slot);
     first += planes.channels;
   }
+  builder.Stored(request.layout.type(), request.layout.type());
   return builder.Take();
 }
 
@@ -92,24 +106,32 @@ std::optional<CudaProgram> PoolProgram(const PoolOp& op, const KernelRequest& re
                              w.bottom,
                              w.right,
                              w.kind == PoolKind::kMax,
-                             w.count_include_pad};
+                             w.count_include_pad,
+                             request.layout.element_bytes()};
   ProgramBuilder builder(std::string(op.Type()), OpsText());
   // A tap's place in the padded input, and so in the input.
   builder.NeedImage(Checked(in.h + w.top + w.bottom + w.kh * w.dh) * (in.w + w.left + w.right + w.kw * w.dw) *
                     padded);
   builder.NeedImage(Checked(padded) * out.h * out.w);
   builder.Launch("pool", Checked(in.n) * padded * out.h * out.w, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
   return builder.Take();
 }
 
 std::optional<CudaProgram> GlobalPoolProgram(const GlobalPoolOp& op, const KernelRequest& request) {
   const Dims4 in = ToDims4(request.inputs[0]);
   const int64_t padded = request.layout.PaddedChannels(in.c), pixels = (Checked(in.h) * in.w).value();
-  const int64_t numbers[] = {
-      in.n, in.c, padded, request.layout.BlockFor(in.c), pixels, op.kind() == PoolKind::kMax};
+  const int64_t numbers[] = {in.n,
+                             in.c,
+                             padded,
+                             request.layout.BlockFor(in.c),
+                             pixels,
+                             op.kind() == PoolKind::kMax,
+                             request.layout.element_bytes()};
   ProgramBuilder builder(std::string(op.Type()), OpsText());
   builder.NeedImage(Checked(padded) * pixels);
   builder.Launch("global_pool", Checked(in.n) * padded, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
   return builder.Take();
 }
 
@@ -155,19 +177,25 @@ std::optional<CudaProgram> MapProgram(std::string name, const Activation& activa
 }  // namespace
 
 std::optional<CudaProgram> TransformProgram(const Shape& shape, const Layout& from, const Layout& to) {
-  if (from.type() != DataType::kF32 || to.type() != DataType::kF32) return std::nullopt;
+  if (!IsMoved(from.type()) || !IsMoved(to.type())) return std::nullopt;
+  if (from.type() != to.type() && (IsByteType(from.type()) || IsByteType(to.type()))) return std::nullopt;
   const Planes planes = PlanesOf(shape);
   ProgramBuilder builder(from.ToString() + " -> " + to.ToString(), OpsText());
   Move(builder, {planes, from, to, planes.channels, 0, to.PaddedChannels(planes.channels)}, 0);
+  builder.Stored(from.type(), to.type());
   return builder.Take();
 }
 
 std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request) {
-  if (!AreFloats(request)) return std::nullopt;
+  const DataType type = request.layout.type();
+  if (!AreOfOneType(request) || !IsMoved(type)) return WalkProgram(op, request);
   const auto* concat = dynamic_cast<const ConcatOp*>(&op);
   if (concat != nullptr && concat->axis() == 1 && request.output.size() >= 2) return ConcatProgram(request);
-  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
-  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
+  if (!IsByteType(type)) {
+    if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
+    if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
+  }
+  if (type != DataType::kF32) return WalkProgram(op, request);
   if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) {
     if (auto program = BinaryProgram(*binary, request)) return program;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "layouts/base/sizes.h"
+#include "layouts/data_type.h"
 #include "templates/cuda/limits.h"
 #include "templates/cuda/program.h"
 
@@ -56,6 +57,17 @@ class ProgramBuilder {
   void Scratch(Checked bytes) {
     Need(bytes.value() <= kMaxScratch);
     program_.scratch_bytes = bytes.value();
+  }
+
+  // How the op's tensors are stored, where not in floats. Numbers say it to the functions as well.
+  void Stored(DataType in, DataType out) {
+    const int64_t in_bytes = ElementBytes(in), out_bytes = ElementBytes(out);
+    program_.input_alignment = in_bytes;
+    program_.output_alignment = out_bytes;
+    for (CudaLaunch& launch : program_.launches) {
+      for (CudaOperand& input : launch.inputs) input.element_bytes = in_bytes;
+      launch.output.element_bytes = out_bytes;
+    }
   }
 
   std::optional<CudaProgram> Take() { return fits_ ? std::optional(std::move(program_)) : std::nullopt; }

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "ops/dense/attention.h"
-#include "ops/dense/matmul.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
@@ -16,64 +14,18 @@
 #include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
+#include "ops/reduce/lrn.h"
 #include "ops/reduce/normalization_kernel.h"
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"
-#include "templates/cuda/text.h"
+#include "templates/cuda_device/product_programs.h"
 #include "templates/cuda_device/program_builder.h"
+#include "templates/cuda_device/walks.h"
 
 namespace tilesmith::cuda {
 namespace {
 
-constexpr size_t kAxes = 6;               // AXES of walks.cu
-constexpr int64_t kImages = -2147483647;  // and IMAGES
-
-std::string WalksText(const Activation& activation = {}) {
-  return ProgramText().Activate(activation).File("walks.cu").Take();
-}
-CudaOperand InScratch() { return {.from = CudaOperand::From::kScratch}; }
-int64_t Bits(float value) { return std::bit_cast<int32_t>(value); }
 int64_t Count(const Shape& shape) { return ElementCount(shape); }
-
-struct Axis {
-  int64_t size = 1, stride = 0;
-};
-using Axes = std::vector<Axis>;
-
-// The axes of a tensor in their order.
-Axes AxesOf(const Shape& shape, const Layout& layout = Layout::Nchw()) {
-  Axes axes(shape.size());
-  int64_t stride = 1;
-  const bool last = layout.is_nhwc() && shape.size() > 2;
-  if (last) axes[1] = {shape[1], 1}, stride = shape[1];
-  for (size_t i = shape.size(); i-- > 1;) {
-    if (last && i == 1) continue;
-    axes[i] = {shape[i], stride};
-    stride *= shape[i];
-  }
-  if (!shape.empty()) axes[0] = {shape[0], kImages};
-  return axes;
-}
-
-// Numbers of a Walk; axes that lie in one row are one.
-void AddWalk(ProgramBuilder& builder, const Axes& given, std::vector<int64_t>& numbers) {
-  Axes axes;
-  for (const Axis& axis : given) {
-    if (axis.size == 1) continue;
-    if (!axes.empty() && axes.back().stride != kImages && axis.stride != kImages &&
-        axes.back().stride == axis.size * axis.stride) {
-      axes.back() = {axes.back().size * axis.size, axis.stride};
-    } else {
-      axes.push_back(axis);
-    }
-  }
-  builder.Need(axes.size() <= kAxes);
-  axes.resize(std::min(axes.size(), kAxes));
-  numbers.push_back(static_cast<int64_t>(axes.size()));
-  axes.resize(kAxes);
-  for (const Axis& axis : axes) numbers.push_back(axis.size);
-  for (const Axis& axis : axes) numbers.push_back(axis.stride);
-}
 
 // What an output axis reads: input position first + i * step along one of `extent`.
 struct Source {
@@ -83,6 +35,7 @@ struct Arranged {
   Axes out;
   std::vector<Source> sources;
   int64_t mode = 0, value = 0, base = 0, base_images = 0;
+  DataType type = DataType::kF32;
 };
 
 void AddArrange(ProgramBuilder& builder, Arranged a, size_t slot) {
@@ -108,6 +61,7 @@ void AddArrange(ProgramBuilder& builder, Arranged a, size_t slot) {
   add(1, [&](size_t i) { return a.sources[i].extent; });
   add(0, [&](size_t i) { return a.sources[i].stride; });
   numbers.push_back(a.mode);
+  numbers.push_back(ElementBytes(a.type));
   builder.NeedImage(count);
   builder.Launch("arrange", count, numbers, {Input(slot)});
 }
@@ -115,7 +69,8 @@ void AddArrange(ProgramBuilder& builder, Arranged a, size_t slot) {
 void AddArrangement(ProgramBuilder& builder, const Op& op, const KernelRequest& request) {
   const Shape& from = request.inputs[0];
   const Axes in = AxesOf(from, request.layout);
-  Arranged a{.out = AxesOf(request.output, request.layout), .sources = {}};
+  Arranged a{
+      .out = AxesOf(request.output, request.layout), .sources = {}, .type = request.layout.type()};
   a.sources.resize(a.out.size());
   if (const auto* transpose = dynamic_cast<const TransposeOp*>(&op)) {
     for (size_t i = 0; i < a.out.size(); ++i) {
@@ -139,6 +94,7 @@ void AddArrangement(ProgramBuilder& builder, const Op& op, const KernelRequest& 
     for (size_t i = 0; i < missing; ++i) a.sources[i].extent = a.out[i].size;
   }
   AddArrange(builder, std::move(a), 0);
+  builder.Stored(request.layout.type(), request.layout.type());
 }
 
 void AddConcat(ProgramBuilder& builder, const ConcatOp& op, const KernelRequest& request) {
@@ -197,19 +153,6 @@ void AddFunction(ProgramBuilder& builder, const Function& function, const Kernel
   builder.Launch("function", count, numbers, {Input(0)});
 }
 
-// Threads that share a group.
-int64_t LanesFor(int64_t count) {
-  return std::clamp(
-      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(count / 4, 1)))),
-      int64_t{1}, ProgramBuilder::kThreads);
-}
-void AddGroups(ProgramBuilder& builder, std::string function, Checked groups, int64_t lanes,
-               std::span<const int64_t> numbers, const CudaOperand& input) {
-  builder.NeedImage(groups * lanes);
-  builder.Launch(std::move(function), groups * lanes, numbers, {input}).shared_bytes =
-      ProgramBuilder::kThreads * kFloatBytes;
-}
-
 template <typename IsInner>
 std::pair<Axes, Axes> Divided(const Axes& axes, const IsInner& is_inner) {
   std::pair<Axes, Axes> both;
@@ -217,12 +160,6 @@ std::pair<Axes, Axes> Divided(const Axes& axes, const IsInner& is_inner) {
     (is_inner(static_cast<int64_t>(i)) ? both.second : both.first).push_back(axes[i]);
   return both;
 }
-int64_t SizeOf(const Axes& axes) {
-  int64_t size = 1;
-  for (const Axis& axis : axes) size *= axis.size;
-  return size;
-}
-
 void AddReduce(ProgramBuilder& builder, const ReduceOp& op, const KernelRequest& request) {
   const auto [outer, inner] = Divided(AxesOf(request.inputs[0]), [&](int64_t axis) {
     return std::ranges::find(op.axes(), axis) != op.axes().end();
@@ -234,18 +171,6 @@ void AddReduce(ProgramBuilder& builder, const ReduceOp& op, const KernelRequest&
   AddWalk(builder, AxesOf(request.output), numbers);
   builder.Need(count > 0);
   AddGroups(builder, "reduce", groups, lanes, numbers, Input(0));
-}
-
-void AddSoftmax(ProgramBuilder& builder, const Axes& outer, const Axes& inner, bool logarithm,
-                const CudaOperand& input, CudaOperand output) {
-  const int64_t groups = SizeOf(outer), count = SizeOf(inner), lanes = LanesFor(count);
-  std::vector<int64_t> numbers = {groups, count, lanes, logarithm};
-  for (int i = 0; i < 2; ++i) {
-    AddWalk(builder, outer, numbers);
-    AddWalk(builder, inner, numbers);
-  }
-  AddGroups(builder, "softmax", groups, lanes, numbers, input);
-  builder.last().output = output;
 }
 
 void AddNormalization(ProgramBuilder& builder, const Normalization& n, const KernelRequest& request) {
@@ -278,109 +203,6 @@ void AddNormalization(ProgramBuilder& builder, const Normalization& n, const Ker
   builder.Weights(n.shift);
 }
 
-// Where matrices lie: their two strides, and batches' axes.
-struct Matrices {
-  int64_t row = 0, column = 0;
-  Axes batch;
-};
-Matrices MatricesOf(const Shape& seen, const SeenStrides& strides, const Shape& batch) {
-  const auto at = [&](size_t axis) { return strides.At(axis, kImages); };
-  const size_t rank = seen.size();
-  Matrices m{at(rank - 2), at(rank - 1), {}};
-  const size_t missing = batch.size() + 2 - rank;
-  for (size_t axis = 0; axis < batch.size(); ++axis) {
-    const bool repeats = axis < missing || seen[axis - missing] == 1;
-    m.batch.push_back({batch[axis], repeats ? 0 : at(axis - missing)});
-  }
-  return m;
-}
-Matrices InRows(const Shape& batch, int64_t rows, int64_t columns) {
-  return {columns, 1, {{ElementCount(batch), rows * columns}}};
-}
-Matrices Turned(Matrices m) {
-  std::swap(m.row, m.column);
-  return m;
-}
-
-struct Product {
-  int64_t m = 0, n = 0, k = 0;
-  float factor = 1;
-  bool has_bias = false;
-  Matrices a, b, out;
-};
-void AddProduct(ProgramBuilder& builder, const Product& p, std::vector<CudaOperand> inputs,
-                CudaOperand output) {
-  constexpr int64_t kTile = 64, kTerms = 16;
-  const int64_t count = SizeOf(p.out.batch);
-  std::vector<int64_t> numbers = {count,   p.m,        p.n,     p.k,        Bits(p.factor), p.has_bias,
-                                  p.a.row, p.a.column, p.b.row, p.b.column, p.out.row,      p.out.column};
-  for (const Matrices* side : {&p.a, &p.b, &p.out}) AddWalk(builder, side->batch, numbers);
-  numbers.push_back(0);  // to MATMUL_INTS
-  builder.NeedImage(Checked(p.m) * p.n);
-  builder.NeedImage(Checked(p.m) * p.k);
-  CudaLaunch& launch = builder.Launch("matmul", 1, numbers, std::move(inputs));
-  builder.SetBlocks(launch, CeilDiv(p.n, kTile), CeilDiv(p.m, kTile), std::min(count, kMaxGrid));
-  launch.shared_bytes = 2 * kTile * kTerms * kFloatBytes;
-  launch.output = output;
-}
-
-constexpr CudaOperand kOutput = {.from = CudaOperand::From::kOutput};
-
-std::optional<CudaProgram> MatMulProgram(const MatMulOp& op, const KernelRequest& request) {
-  const MatMulParams& params = op.params();
-  for (const auto& [side, slot] : {std::pair(&params.a, 0), {&params.b, 1}})
-    if (side->Seen(request.inputs[static_cast<size_t>(slot)]).size() < 2) return std::nullopt;
-  const MatMulShapes s = ShapesOf(params, request.inputs);
-  const Written written = WrittenAs(s.out, params.out_perm, params.out_shape);
-  ProgramBuilder builder(std::string(op.Type()), WalksText(params.activation));
-  AddProduct(builder,
-             {.m = s.m,
-              .n = s.n,
-              .k = s.k,
-              .factor = params.scale,
-              .has_bias = params.bias != nullptr,
-              .a = MatricesOf(s.a, StridesOf(params.a, request.inputs[0]), s.batch),
-              .b = MatricesOf(s.b, StridesOf(params.b, request.inputs[1]), s.batch),
-              .out = MatricesOf(s.out, StridesOf(written.arrangement, written.tensor), s.batch)},
-             {Input(0), Input(1)}, kOutput);
-  if (params.bias) builder.Weights({params.bias->floats(), params.bias->floats() + s.n});
-  return builder.Take();
-}
-
-// Scores of all rows are a tensor in scratch.
-std::optional<CudaProgram> AttentionProgram(const AttentionOp& op, const KernelRequest& request) {
-  const AttentionParams& params = op.params();
-  if (params.masked || params.causal) return std::nullopt;
-  const AttentionShapes s = ShapesOf(params, request.inputs);
-  const Written written = WrittenAs(s.out, params.out_perm, params.out_shape);
-  const Matrices scores = InRows(s.batch, s.rows, s.keys);
-  const auto side = [&](const Shape& seen, const Arrangement& arrangement, size_t slot) {
-    return MatricesOf(seen, StridesOf(arrangement, request.inputs[slot]), s.batch);
-  };
-  ProgramBuilder builder(std::string(op.Type()), WalksText());
-  const int64_t count = ElementCount(s.batch);
-  builder.Scratch(Checked(count) * s.rows * s.keys * kFloatBytes);
-  AddProduct(builder,
-             {.m = s.rows,
-              .n = s.keys,
-              .k = s.width,
-              .factor = params.scale,
-              .a = side(s.q, params.q, 0),
-              .b = Turned(side(s.k, params.k, 1)),
-              .out = scores},
-             {Input(0), Input(1)}, InScratch());
-  AddSoftmax(builder, {{count * s.rows, s.keys}}, {{s.keys, 1}}, false, InScratch(), InScratch());
-  AddProduct(builder,
-             {.m = s.rows,
-              .n = s.outputs,
-              .k = s.keys,
-              .a = scores,
-              .b = side(s.v, params.v, 2),
-              .out = MatricesOf(s.out, StridesOf(written.arrangement, written.tensor), s.batch)},
-             {InScratch(), Input(2)}, kOutput);
-  return builder.Take();
-}
-
 std::optional<CudaProgram> ResizeProgram(const ResizeOp& op, const KernelRequest& request) {
   if (!op.HasFastKernel()) return std::nullopt;  // more than two axes, or more than two elements
   const Dims4 in = ToDims4(request.inputs[0]), out = ToDims4(request.output);
@@ -398,6 +220,53 @@ std::optional<CudaProgram> ResizeProgram(const ResizeOp& op, const KernelRequest
   return builder.Take();
 }
 
+// The data's axes in front of and behind the chosen one, the indices' between them.
+std::optional<CudaProgram> GatherProgram(const GatherOp& op, const KernelRequest& request) {
+  const DataType index = request.InputType(1);
+  if (request.InputType(0) != DataType::kF32 || (index != DataType::kI64 && index != DataType::kI32))
+    return std::nullopt;
+  const auto axis = static_cast<size_t>(op.axis());
+  const Axes data = AxesOf(request.inputs[0]), indices = AxesOf(request.inputs[1]);
+  const int64_t count = Count(request.output);
+  Axes from, chosen;
+  const auto add = [&](const Axis& one, bool of_data) {
+    from.push_back({one.size, of_data ? one.stride : 0});
+    chosen.push_back({one.size, of_data ? 0 : one.stride});
+  };
+  for (size_t i = 0; i < axis; ++i) add(data[i], true);
+  for (const Axis& one : indices) add(one, false);
+  for (size_t i = axis + 1; i < data.size(); ++i) add(data[i], true);
+  ProgramBuilder builder(std::string(op.Type()), WalksText());
+  std::vector<int64_t> numbers = {count, data[axis].size, data[axis].stride, ElementBytes(index)};
+  for (const Axes& axes : {from, chosen, AxesOf(request.output)}) AddWalk(builder, axes, numbers);
+  builder.NeedImage(count);
+  builder.Launch("gather", count, numbers, {Input(0), Input(1)}).inputs[1].element_bytes = ElementBytes(index);
+  return builder.Take();
+}
+
+void AddLrn(ProgramBuilder& builder, const LrnParameters& p, const Shape& shape) {
+  const int64_t count = Count(shape), before = (p.size - 1) / 2;
+  if (count == 0) return builder.Need(false);
+  const auto bits = [](double value) { return Bits(static_cast<float>(value)); };
+  const int64_t numbers[] = {shape[0],
+                             shape[1],
+                             count / shape[0] / shape[1],
+                             std::min(before, shape[1]),
+                             std::min(p.size - 1 - before, shape[1]),
+                             bits(p.alpha / static_cast<double>(p.size)),
+                             bits(p.bias),
+                             bits(p.beta)};
+  builder.NeedImage(count);
+  builder.Launch("lrn", count, numbers, {Input(0)});
+}
+
+bool AreOfType(const KernelRequest& request, DataType type) {
+  bool of_type = request.layout.type() == type;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot)
+    of_type = of_type && request.InputType(slot) == type;
+  return of_type;
+}
+
 bool IsArrangement(const Op& op) {
   return dynamic_cast<const TransposeOp*>(&op) != nullptr || dynamic_cast<const SliceOp*>(&op) != nullptr ||
          dynamic_cast<const PadOp*>(&op) != nullptr || dynamic_cast<const ExpandOp*>(&op) != nullptr;
@@ -406,16 +275,19 @@ bool IsArrangement(const Op& op) {
 }  // namespace
 
 std::optional<CudaProgram> WalkProgram(const Op& op, const KernelRequest& request) {
-  if (const auto* resize = dynamic_cast<const ResizeOp*>(&op)) return ResizeProgram(*resize, request);
-  const bool plain = request.layout.is_nchw();
+  if (const auto* chosen = dynamic_cast<const GatherOp*>(&op)) return GatherProgram(*chosen, request);
+  const bool plain = request.layout.is_nchw(), floats = AreOfType(request, DataType::kF32);
   ProgramBuilder builder(std::string(op.Type()), WalksText());
+  if (IsArrangement(op) && (plain || request.layout.is_nhwc()) &&
+      (floats || AreOfType(request, DataType::kBf16))) {
+    AddArrangement(builder, op, request);
+    return builder.Take();
+  }
+  if (!floats) return std::nullopt;
+  if (const auto* resize = dynamic_cast<const ResizeOp*>(&op)) return ResizeProgram(*resize, request);
   if (const auto* function = dynamic_cast<const FunctionOp*>(&op)) {
     builder.Need(plain || request.layout.is_nhwc());
     AddFunction(builder, function->function(), request);
-    return builder.Take();
-  }
-  if (IsArrangement(op) && (plain || request.layout.is_nhwc())) {
-    AddArrangement(builder, op, request);
     return builder.Take();
   }
   if (!plain) return std::nullopt;
@@ -433,7 +305,10 @@ std::optional<CudaProgram> WalkProgram(const Op& op, const KernelRequest& reques
     const auto [outer, inner] = Divided(AxesOf(request.output), [&](int64_t axis) {
       return softmax->first_axis() <= axis && axis <= softmax->last_axis();
     });
-    AddSoftmax(builder, outer, inner, softmax->logarithm(), Input(0), kOutput);
+    AddSoftmax(builder, {.outer = outer, .inner = inner, .logarithm = softmax->logarithm()}, Input(0),
+               kOutput);
+  } else if (const auto* lrn = dynamic_cast<const LrnOp*>(&op)) {
+    AddLrn(builder, lrn->parameters(), request.output);
   } else if (const auto* normalization = dynamic_cast<const NormalizationOp*>(&op)) {
     AddNormalization(builder, normalization->normalization(), request);
   } else {

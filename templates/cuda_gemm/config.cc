@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "layouts/data_type.h"
 #include "templates/base/support_checks.h"
 #include "templates/cuda/limits.h"
 
@@ -10,6 +11,8 @@ namespace tilesmith::cuda_gemm {
 namespace {
 
 constexpr int64_t kMinFilters = 8;  // of a group: fewer leave most of a tile empty
+constexpr int64_t kBf16Word = 2, kByteWord = 4;  // elements in a word of what is multiplied
+constexpr auto kF32 = static_cast<int64_t>(DataType::kF32), kBf16 = static_cast<int64_t>(DataType::kBf16);
 
 Product Read(const ConvWorkload& w, const Config& config) {
   Product p;
@@ -26,14 +29,19 @@ Product Read(const ConvWorkload& w, const Config& config) {
   return p;
 }
 
-std::vector<Knob> CommonKnobs(const ConvWorkload& w) {
+std::vector<Knob> CommonKnobs(const ConvWorkload& w, int64_t word = 1) {
   return {{"ic_block", cuda::BlockKnob(w.ic), "channels per block of the input's layout; 0 is NHWC"},
           {"oc_block", cuda::BlockKnob(w.oc), "channels per block of the output's layout; 0 is NHWC"},
           {"tile_f", {16, 32, 64, 128}, "filters of a block of threads"},
           {"tile_x", {32, 64, 128}, "positions of a block of threads"},
-          {"tile_rc", {8, 16, 32}, "taps x channels in shared memory at a time"},
+          {"tile_rc", {8 * word, 16 * word, 32 * word}, "taps x channels in shared memory at a time"},
           {"stages", {2, 3, 4}, "tiles in shared memory, copied ahead"},
           {"split_k", {1, 2, 4, 8, 16}, "blocks that share the sum of an output"}};
+}
+
+void AddWarpTiles(std::vector<Knob>& knobs) {
+  knobs.push_back({"part_f", {16, 32, 64}, "filters of a warp"});
+  knobs.push_back({"part_x", {16, 32, 64}, "positions of a warp"});
 }
 
 // Tiles of which more than half would be padding.
@@ -61,15 +69,16 @@ Support SupportsProduct(const ConvWorkload& w, const Target& target) {
   return FitsDisplacements(w);
 }
 
-// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid.
-Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts,
+// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid. `word`: elements in
+// one of the operands'. Where they do not say how the input lies, as is best for floats.
+Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts, int64_t word,
               Product (*read)(const ConvWorkload&, const Config&, const Target&)) {
   Config best;
   double best_cost = std::numeric_limits<double>::infinity();
   for (Config& config : parts) {
-    config.Set("ic_block", w.ic % 4 == 0 && w.ic / w.g % 4 == 0 ? 0 : 1);
-    config.Set("oc_block", w.oc % 4 == 0 && w.oc / w.g % 4 == 0 ? 0 : 1);
-    config.Set("tile_rc", 16);
+    if (!config.Find("ic_block")) config.Set("ic_block", w.ic / w.g % 4 == 0 ? 0 : 1);
+    config.Set("oc_block", w.oc / w.g % 4 == 0 ? 0 : 1);
+    config.Set("tile_rc", 16 * word);
     config.Set("stages", 2);
     for (const int64_t split : {1, 2, 4, 8, 16}) {
       config.Set("split_k", split);
@@ -95,6 +104,10 @@ Config Part(int64_t tile_f, int64_t tile_x, int64_t part_f, int64_t part_x) {
   return config;
 }
 
+std::vector<Config> WarpParts() {
+  return {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)};
+}
+
 }  // namespace
 
 Product ReadDirect(const ConvWorkload& w, const Config& config, const Target&) {
@@ -106,6 +119,22 @@ Product ReadDirect(const ConvWorkload& w, const Config& config, const Target&) {
 Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
   Product p = Read(w, config);
   p.tile.tensor = config.Get("products") == 1 ? Tensor::kOne : Tensor::kThree;
+  return p;
+}
+
+Product ReadBf16(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.tensor = Tensor::kBf16;
+  p.in = p.in.WithType(static_cast<DataType>(config.Get("in_type")));
+  p.out = p.out.WithType(static_cast<DataType>(config.Get("out_type")));
+  return p;
+}
+
+Product ReadInt8(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.tensor = Tensor::kBytes;
+  p.in = p.in.WithType(w.bytes->in);
+  p.out = p.out.WithType(w.bytes->out);
   return p;
 }
 
@@ -123,8 +152,7 @@ ConfigSpace DirectSpace(const ConvWorkload& w, const Target& target) {
 
 ConfigSpace TensorSpace(const ConvWorkload& w, const Target& target) {
   std::vector<Knob> knobs = CommonKnobs(w);
-  knobs.push_back({"part_f", {16, 32, 64}, "filters of a warp"});
-  knobs.push_back({"part_x", {16, 32, 64}, "positions of a warp"});
+  AddWarpTiles(knobs);
   knobs.push_back({"products", {3, 1}, "TF32 products that make one of floats; 1 only with tf32"});
   return ConfigSpace(std::move(knobs), [w, target](const Config& config) -> std::string {
     if (config.Get("products") == 1 && !target.tf32)
@@ -133,17 +161,50 @@ ConfigSpace TensorSpace(const ConvWorkload& w, const Target& target) {
   });
 }
 
+ConfigSpace Bf16Space(const ConvWorkload& w, const Target& target) {
+  std::vector<Knob> knobs = CommonKnobs(w, kBf16Word);
+  AddWarpTiles(knobs);
+  knobs.push_back({"in_type", {kBf16, kF32}, "how the input is stored: 3 is bf16, 0 f32"});
+  knobs.push_back({"out_type", {kBf16, kF32}, "how the output is stored: 3 is bf16, 0 f32"});
+  return ConfigSpace(std::move(knobs),
+                     [w, target](const Config& config) { return Why(ReadBf16(w, config, target), target); });
+}
+
+ConfigSpace Int8Space(const ConvWorkload& w, const Target& target) {
+  std::vector<Knob> knobs = CommonKnobs(w, kByteWord);
+  AddWarpTiles(knobs);
+  return ConfigSpace(std::move(knobs),
+                     [w, target](const Config& config) { return Why(ReadInt8(w, config, target), target); });
+}
+
 Config DirectDefault(const ConvWorkload& w, const Target& target) {
   std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4), Part(64, 64, 4, 4),
                                Part(64, 64, 8, 4)};
   for (Config& config : parts) config.Set("unroll", 4);
-  return Preset(w, target, std::move(parts), ReadDirect);
+  return Preset(w, target, std::move(parts), 1, ReadDirect);
 }
 
 Config TensorDefault(const ConvWorkload& w, const Target& target) {
-  std::vector<Config> parts = {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)};
+  std::vector<Config> parts = WarpParts();
   for (Config& config : parts) config.Set("products", target.tf32 ? 1 : 3);
-  return Preset(w, target, std::move(parts), ReadTensor);
+  return Preset(w, target, std::move(parts), 1, ReadTensor);
+}
+
+Config Bf16Default(const ConvWorkload& w, const Target& target) {
+  std::vector<Config> parts = WarpParts();
+  const bool in_words = w.ic / w.g % kBf16Word == 0;
+  for (Config& config : parts) {
+    config.Set("ic_block", in_words ? 0 : 1);
+    config.Set("in_type", in_words ? kBf16 : kF32);
+    config.Set("out_type", kBf16);
+  }
+  return Preset(w, target, std::move(parts), kBf16Word, ReadBf16);
+}
+
+Config Int8Default(const ConvWorkload& w, const Target& target) {
+  std::vector<Config> parts = WarpParts();
+  for (Config& config : parts) config.Set("ic_block", 0);
+  return Preset(w, target, std::move(parts), kByteWord, ReadInt8);
 }
 
 Support SupportsDirect(const ConvWorkload& w, const Target& target) {
@@ -156,6 +217,20 @@ Support SupportsTensor(const ConvWorkload& w, const Target& target) {
   return support.ok ? HasValidDefault(TensorSpace(w, target), TensorDefault(w, target)) : support;
 }
 
+Support SupportsBf16(const ConvWorkload& w, const Target& target) {
+  const Support support = SupportsProduct(w, target);
+  return support.ok ? HasValidDefault(Bf16Space(w, target), Bf16Default(w, target)) : support;
+}
+
+Support SupportsInt8(const ConvWorkload& w, const Target& target) {
+  if (w.bytes->weights != DataType::kI8)
+    return Support::No("its weights less their zero points are no signed bytes");
+  if (w.ic / w.g % kByteWord != 0)
+    return Support::No(fmt::format("{} channels a group, no multiple of {}", w.ic / w.g, kByteWord));
+  const Support support = SupportsProduct(w, target);
+  return support.ok ? HasValidDefault(Int8Space(w, target), Int8Default(w, target)) : support;
+}
+
 // An operand rounded to TF32 is off by 2^-11 of it, so a product of two by 2^-10. Of operands in two parts
 // the second is off by 2^-11 of 2^-11, and the product of the two second parts is left out: 3 * 2^-22. Tensor
 // cores cut their sums off instead of rounding them, and there are three of them.
@@ -164,5 +239,7 @@ double TensorErrorFactor(const ConvWorkload& w, const Config& config) {
   const double sum = terms * std::numeric_limits<float>::epsilon();
   return config.Get("products") == 1 ? 2 + 1.01 * 0x1p-10 / sum : 6 + 3.01 * 0x1p-22 / sum;
 }
+
+double Bf16ErrorFactor(const ConvWorkload&, const Config&) { return 2; }
 
 }  // namespace tilesmith::cuda_gemm

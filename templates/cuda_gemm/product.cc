@@ -1,8 +1,10 @@
 #include "templates/cuda_gemm/product.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "layouts/base/sizes.h"
+#include "layouts/data_type.h"
 #include "templates/cuda/limits.h"
 
 namespace tilesmith::cuda_gemm {
@@ -11,13 +13,19 @@ namespace {
 constexpr int64_t kReduceThreads = 256;
 
 int64_t OwnPositions(const Product& p) {
-  const int64_t items = p.together() ? p.tile.tile_x * p.tile.tile_rc / 4 : p.tile.tile_x;
+  const int64_t items = p.together() ? p.tile.tile_x * p.tile.tile_rc / (4 * p.input_word()) : p.tile.tile_x;
   return CeilDiv(items, p.threads());
 }
 
 }  // namespace
 
-bool Product::together() const { return cuda::InFours(in, workload.ic, workload.g); }
+int64_t Product::weight_word() const {
+  return tile.tensor == Tensor::kBf16 ? 2 : tile.tensor == Tensor::kBytes ? 4 : 1;
+}
+
+bool Product::together() const {
+  return cuda::InRuns(4 * input_word(), in, workload.ic, workload.g);
+}
 
 bool Product::vector_out() const {
   return out.BlockFor(workload.oc) % 4 == 0 && (workload.g == 1 || filters() % 4 == 0);
@@ -45,17 +53,17 @@ int64_t Product::registers() const {
 }
 
 int64_t Product::input_row() const {
-  if (together()) return tile.tile_rc + 4;  // rows begin in different banks
+  if (together()) return tile.tile_rc / input_word() + 4;  // rows begin in different banks
   return tile.tile_x + (tile.tensor == Tensor::kNone ? 0 : 8);
 }
 
 int64_t Product::shared_bytes() const {
-  const int64_t input = (together() ? tile.tile_x : tile.tile_rc) * input_row();
-  return tile.stages * (tile.tile_rc * weight_row() + input) * kFloatBytes;
+  const int64_t input = (together() ? tile.tile_x : tile.tile_rc / input_word()) * input_row();
+  return tile.stages * (tile.tile_rc / weight_word() * weight_row() + input) * kFloatBytes;
 }
 
 int64_t Product::weight_floats() const {
-  return (Checked(units()) * padded_depth() * padded_filters()).value();
+  return (Checked(units()) * padded_words() * padded_filters()).value();
 }
 
 int64_t Product::partial_bytes() const {
@@ -69,6 +77,10 @@ int64_t Product::blocks() const {
 
 std::string WhyInvalid(const Product& p, const Target& target) {
   const Tile& t = p.tile;
+  const int64_t word = p.input_word();
+  if (p.workload.ic / p.workload.g % word != 0 || p.in.BlockFor(p.workload.ic) % word != 0)
+    return fmt::format("{} channels a group in {}: {} of a pixel make no word", p.workload.ic / p.workload.g,
+                       p.in.ToString(), word);
   if (t.part_f > t.tile_f || t.part_x > t.tile_x)
     return fmt::format("parts of {} x {} in a tile of {} x {}", t.part_f, t.part_x, t.tile_f, t.tile_x);
   if (const std::string why = cuda::WhyNoBlock(target, p.threads(), p.registers(), p.shared_bytes());
@@ -87,8 +99,12 @@ std::string WhyInvalid(const Product& p, const Target& target) {
 
 void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
   const Tile& t = p.tile;
+  ConvWorkload words = p.workload;
+  words.ic /= p.input_word();
+  const Layout in =
+      p.in.is_nhwc() ? p.in : Layout::Blocked(p.in.BlockFor(0) / p.input_word(), p.in.type());
   text.Begin("product");
-  AddConv(text, p.workload, p.in, p.out, bias_at);
+  AddConv(text, words, in, p.out, bias_at);
   const bool ffma = t.tensor == Tensor::kNone;
   const std::pair<std::string_view, int64_t> constants[] = {{"BATCHED", p.batched},
                                                             {"TOGETHER", p.together()},
@@ -96,11 +112,12 @@ void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
                                                             {"VECTOR_OUT", p.vector_out()},
                                                             {"TILE_F", t.tile_f},
                                                             {"TILE_P", t.tile_x},
-                                                            {"TILE_K", t.tile_rc},
+                                                            {"TILE_K", t.tile_rc / p.weight_word()},
+                                                            {"INPUT_WORDS", p.weight_word() / p.input_word()},
                                                             {ffma ? "THREAD_F" : "WARP_F", t.part_f},
                                                             {"STAGES", t.stages},
                                                             {ffma ? "THREAD_P" : "WARP_P", t.part_x},
-                                                            {"K_PADDED", p.padded_depth()},
+                                                            {"K_PADDED", p.padded_words()},
                                                             {"THREADS", p.threads()},
                                                             {"F_PADDED", p.padded_filters()},
                                                             {"WEIGHT_ROW", p.weight_row()},
@@ -110,15 +127,39 @@ void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
   text.File("gemm.cu").End();
 }
 
+namespace {
+
+// The first of its elements in the lowest bits.
+template <typename At>
+float WordOf(Tensor tensor, int64_t count, const At& at) {
+  if (tensor != Tensor::kBf16 && tensor != Tensor::kBytes) return at(0);
+  const int64_t bits = 32 / count;
+  uint32_t word = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t element = tensor == Tensor::kBf16
+                                 ? Bf16Bits(at(i))
+                                 : static_cast<uint8_t>(static_cast<int8_t>(at(i)));
+    word |= element << (i * bits);
+  }
+  return std::bit_cast<float>(word);
+}
+
+}  // namespace
+
 void PackWeights(const Product& p, const std::function<float(int64_t, int64_t, int64_t)>& at,
                  std::vector<float>& weights) {
-  const int64_t depth = p.padded_depth(), filters = p.padded_filters();
+  const int64_t words = p.padded_words(), filters = p.padded_filters(), each = p.weight_word();
   const size_t first = weights.size();
   weights.resize(first + static_cast<size_t>(p.weight_floats()));
   for (int64_t unit = 0; unit < p.units(); ++unit) {
-    for (int64_t k = 0; k < p.depth(); ++k) {
-      float* const row = weights.data() + first + (unit * depth + k) * filters;
-      for (int64_t f = 0; f < p.filters(); ++f) row[f] = at(unit, f, k);
+    for (int64_t word = 0; word * each < p.depth(); ++word) {
+      float* const row = weights.data() + first + (unit * words + word) * filters;
+      for (int64_t f = 0; f < p.filters(); ++f) {
+        row[f] = WordOf(p.tile.tensor, each, [&](int64_t i) {
+          const int64_t k = word * each + i;
+          return k < p.depth() ? at(unit, f, k) : 0;
+        });
+      }
     }
   }
 }
@@ -131,7 +172,9 @@ std::vector<CudaLaunch> LaunchesOf(const Product& p, int64_t scratch_byte) {
   launches[0].threads = p.threads();
   launches[0].shared_bytes = p.shared_bytes();
   launches[0].inputs = {{.slot = 0}};
-  if (p.workload.post.sum) launches[0].inputs.push_back({.slot = 1});
+  const int64_t out_bytes = p.out.element_bytes();
+  if (p.workload.post.sum) launches[0].inputs.push_back({.slot = 1, .element_bytes = out_bytes});
+  launches[0].output.element_bytes = out_bytes;
   launches[0].scratch_byte = scratch_byte;
   if (p.tile.split_k == 1) return launches;
   CudaLaunch& reduce = launches.emplace_back(launches[0]);

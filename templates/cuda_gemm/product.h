@@ -1,5 +1,6 @@
 // An implicit GEMM on a CUDA device: filters x positions, summed over taps and channels. What cuda_direct and
-// cuda_tensor are, and the products of cuda_winograd. The loops are in templates/cuda/kernels/gemm.cu.
+// the templates on tensor cores are, and the products of cuda_winograd. The loops are in
+// templates/cuda/kernels/gemm.cu.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,9 @@
 
 namespace tilesmith::cuda_gemm {
 
-// How many TF32 products make one product of floats; 0: none, FFMA computes it.
-enum class Tensor { kNone = 0, kOne = 1, kThree = 3 };
+// What is multiplied, in the numbers of gemm.cu: floats by FFMA; on tensor cores floats by one product of TF32
+// or by three, bf16, and bytes.
+enum class Tensor { kNone = 0, kOne = 1, kThree = 3, kBytes = 8, kBf16 = 16 };
 
 struct Tile {
   int64_t tile_f = 64, tile_x = 64;  // filters and positions of a block
@@ -30,7 +32,10 @@ struct Product {
   Tile tile;
   bool batched = false;  // images are units, each with weights of its own; else groups are
 
-  bool together() const;    // four channels are copied at once
+  // Elements of k in a word of four bytes: as weights are packed, and as the input is stored.
+  int64_t weight_word() const;
+  int64_t input_word() const { return in.type() == DataType::kF32 ? 1 : weight_word(); }
+  bool together() const;    // four words of the input are copied at once
   bool vector_out() const;  // filters are written in vectors
   int64_t units() const { return batched ? workload.mb : workload.g; }
   int64_t filters() const { return workload.oc / workload.g; }  // of a unit
@@ -38,13 +43,14 @@ struct Product {
   int64_t positions() const { return (batched ? 1 : workload.mb) * workload.oh * workload.ow; }
   int64_t padded_depth() const { return RoundUp(depth(), tile.tile_rc); }
   int64_t padded_filters() const;
+  int64_t padded_words() const { return padded_depth() / weight_word(); }
   int64_t steps() const { return padded_depth() / tile.tile_rc; }
   int64_t threads() const;
   int64_t registers() const;  // of a thread, about
   int64_t weight_row() const { return tile.tile_f + (tile.tensor == Tensor::kNone ? 0 : 8); }
   int64_t input_row() const;
   int64_t shared_bytes() const;
-  int64_t weight_floats() const;
+  int64_t weight_floats() const;  // words of four bytes
   int64_t partial_bytes() const;  // scratch of what split_k leaves
   int64_t blocks() const;
 };
@@ -55,7 +61,8 @@ std::string WhyInvalid(const Product& product, const Target& target);
 // Constants and loops, in a namespace. One program has at most one product.
 void AddProduct(cuda::ProgramText& text, const Product& product, int64_t bias_at);
 
-// Appends weight_floats() floats. `at(unit, filter, k)` gives weights, k = tap * channels + channel.
+// Appends weight_floats() words. `at(unit, filter, k)` gives weights, k = tap * channels + channel; of bytes
+// integers from -128 to 127.
 void PackWeights(const Product& product, const std::function<float(int64_t, int64_t, int64_t)>& at,
                  std::vector<float>& weights);
 

@@ -1,8 +1,61 @@
 #include "templates/cuda_gemm/schedule.h"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "layouts/base/check.h"
+#include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith::cuda_gemm {
+namespace {
+
+std::string_view TemplateOf(Tensor tensor) {
+  switch (tensor) {
+    case Tensor::kNone:
+      return "cuda_direct";
+    case Tensor::kBf16:
+      return "cuda_tensor_bf16";
+    case Tensor::kBytes:
+      return "cuda_tensor_int8";
+    default:
+      return "cuda_tensor";
+  }
+}
+
+// As requantize.cu reads it.
+void AddRequantization(const QuantizedConvOp& op, std::span<const int16_t> centered,
+                       std::vector<float>& weights) {
+  const ConvWorkload& w = op.workload();
+  const QuantizedConvParams& q = op.params();
+  const bool real = q.output.type == DataType::kF32;
+  const auto add = [&](int64_t number) {
+    weights.push_back(std::bit_cast<float>(static_cast<uint32_t>(number)));
+  };
+  const int64_t zero = q.input.zero_points[0];
+  add((zero & 0xff) * 0x01010101);
+  if (real) {
+    weights.resize(weights.size() + 12);
+  } else {
+    const QuantizedResidual sum = q.sum.value_or(QuantizedResidual{q.output, q.output, q.limits});
+    const StoredRange range = RangeOf(q.output.type);
+    for (const int64_t number :
+         {range.low, range.high, q.output.zero_points[0], q.limits.low, q.limits.high,
+          sum.output.zero_points[0], sum.limits.low, sum.limits.high, sum.residual.zero_points[0]})
+      add(number);
+    for (const Quantization* one : {&q.output, &sum.residual, &sum.output}) weights.push_back(one->scales[0]);
+  }
+  // Padding is the zero point, so that what it adds to a sum is the same everywhere.
+  const int64_t terms = std::ssize(centered) / w.oc;
+  for (int64_t f = 0; f < w.oc; ++f) {
+    const auto own = centered.subspan(static_cast<size_t>(f * terms), static_cast<size_t>(terms));
+    const int64_t bias = q.bias ? q.bias->data<int32_t>()[f] : 0;
+    add(bias - zero * std::accumulate(own.begin(), own.end(), int64_t{0}));
+  }
+  weights.insert(weights.end(), op.multipliers().begin(), op.multipliers().end());
+}
+
+}  // namespace
 
 LoopFeatures FeaturesOf(const Product& p) {
   const Tile& t = p.tile;
@@ -15,10 +68,10 @@ LoopFeatures FeaturesOf(const Product& p) {
   f.code_bytes = of(p.shared_bytes());
   f.weight_bytes = of(p.weight_floats() * kFloatBytes);
   f.tasks = of(p.blocks());
-  const double depth = of(p.padded_depth()) / of(t.split_k);
-  f.task_input_bytes = of(t.tile_x * kFloatBytes) * depth;
+  const double depth = of(p.padded_words()) / of(t.split_k);
+  f.task_input_bytes = of(t.tile_x * kFloatBytes * p.weight_word() / p.input_word()) * depth;
   f.task_weight_bytes = of(t.tile_f * kFloatBytes) * depth;
-  f.task_output_bytes = of(t.tile_f * t.tile_x * kFloatBytes);
+  f.task_output_bytes = of(t.tile_f * t.tile_x * p.out.element_bytes());
   f.output_passes = of(t.split_k);
   f.scratch_bytes = of(p.partial_bytes());
   return f;
@@ -27,24 +80,35 @@ LoopFeatures FeaturesOf(const Product& p) {
 std::unique_ptr<ConvKernel> BuildKernel(const Product& p, const Target&, const ConvWeights& given) {
   const ConvWorkload& w = p.workload;
   const int64_t channels = w.ic / w.g, taps = w.kh * w.kw;
+  const bool bytes = p.tile.tensor == Tensor::kBytes;
+  std::vector<int16_t> centered;
+  if (bytes) {
+    TILESMITH_CHECK(given.quantized != nullptr && given.quantized->workload() == w, "{}", WorkloadToString(w));
+    centered = given.quantized->CenteredWeights();
+  }
   CudaProgram program;
   PackWeights(
       p,
       [&](int64_t unit, int64_t f, int64_t k) {
-        return given.weights[((unit * p.filters() + f) * channels + k % channels) * taps + k / channels];
+        const int64_t at = ((unit * p.filters() + f) * channels + k % channels) * taps + k / channels;
+        return bytes ? static_cast<float>(centered[static_cast<size_t>(at)]) : given.weights[at];
       },
       program.weights);
   const auto bias_at = static_cast<int64_t>(program.weights.size());
-  if (w.post.bias) program.weights.insert(program.weights.end(), given.bias, given.bias + w.oc);
+  if (bytes) {
+    AddRequantization(*given.quantized, centered, program.weights);
+  } else if (w.post.bias) {
+    program.weights.insert(program.weights.end(), given.bias, given.bias + w.oc);
+  }
   cuda::ProgramText text;
   AddProduct(text, p, bias_at);
-  program.name = fmt::format("{} of {}", p.tile.tensor == Tensor::kNone ? "cuda_direct" : "cuda_tensor",
-                             WorkloadToString(w));
+  program.name = fmt::format("{} of {}", TemplateOf(p.tile.tensor), WorkloadToString(w));
   program.text = text.Take();
   program.launches = LaunchesOf(p);
   program.scratch_bytes = p.partial_bytes();
   program.input_alignment = p.together() ? 16 : 4;
-  program.output_alignment = p.vector_out() ? 16 : 4;
+  const int64_t at_once = !p.vector_out() ? 1 : p.tile.tensor == Tensor::kNone ? 4 : 2;
+  program.output_alignment = at_once * p.out.element_bytes();
   return std::make_unique<CudaConv>(std::move(program));
 }
 

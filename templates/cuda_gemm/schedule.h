@@ -1,4 +1,4 @@
-// What is asked of a config of cuda_direct and cuda_tensor, which is a product.
+// What is asked of a config of cuda_direct and of the templates on tensor cores, which is a product.
 #pragma once
 
 #include <memory>

@@ -27,4 +27,28 @@ const ConvTemplate& CudaTensorTemplate() {
   return instance;
 }
 
+const ConvTemplate& CudaTensorBf16Template() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_bf16",
+                                                            .device = kCudaDevice,
+                                                            .supports = cuda_gemm::SupportsBf16,
+                                                            .space = cuda_gemm::Bf16Space,
+                                                            .preset = cuda_gemm::Bf16Default,
+                                                            .read = cuda_gemm::ReadBf16,
+                                                            .type_knobs = {"in_type", "out_type"},
+                                                            .factors = DataType::kBf16,
+                                                            .error_factor = cuda_gemm::Bf16ErrorFactor});
+  return instance;
+}
+
+const ConvTemplate& CudaTensorInt8Template() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_int8",
+                                                            .device = kCudaDevice,
+                                                            .bytes = true,
+                                                            .supports = cuda_gemm::SupportsInt8,
+                                                            .space = cuda_gemm::Int8Space,
+                                                            .preset = cuda_gemm::Int8Default,
+                                                            .read = cuda_gemm::ReadInt8});
+  return instance;
+}
+
 }  // namespace tilesmith

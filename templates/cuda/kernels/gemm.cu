@@ -5,26 +5,38 @@
 // TOGETHER: four channels of a pixel lie together and are copied so; the tile is [position][k], else
 // [k][position].
 //
-// TENSOR is 0 for FFMA, a register tile of THREAD_F x THREAD_P; else the number of TF32 products that make
-// one: 1, or 3, of operands split in two (Ootomo, Yokota, "Recovering single precision accuracy from tensor
-// cores while surpassing the FP32 theoretical peak performance", 2022), on WARP_F x WARP_P.
+// TENSOR is 0 for FFMA, a register tile of THREAD_F x THREAD_P; else what tensor cores multiply, on WARP_F x WARP_P.
+// 1: TF32. 3: three products of TF32 that make one of floats, of operands split in two (Ootomo, Yokota, "Recovering
+// single precision accuracy from tensor cores while surpassing the FP32 theoretical peak performance", 2022). 16: bf16,
+// 8: bytes. Of these a word of four bytes holds two or four channels, and channels, k and their tiles are counted in
+// words everywhere: in words operands of all types lie alike. Where INPUT_WORDS is 2, the input is stored in floats,
+// two of which become a word.
 constexpr int POSITIONS = OH * OW * (BATCHED ? 1 : MB);
-constexpr int K = KH * KW * IC;
 constexpr int STEPS = K_PADDED / TILE_K;
-constexpr int QUADS = TILE_K / 4;
+constexpr int K = KH * KW * IC, INPUT_K = TILE_K * INPUT_WORDS;  // words of the input, in all and of a tile
+constexpr int QUADS = INPUT_K / 4;
 constexpr int INPUT_ITEMS = TILE_P * QUADS;  // where TOGETHER
 constexpr int OWN = TOGETHER ? (INPUT_ITEMS + THREADS - 1) / THREADS : TILE_P <= THREADS ? 1 : TILE_P / THREADS;
 constexpr int ROWS_AT_ONCE = TILE_P < THREADS ? THREADS / TILE_P : 1;
-constexpr int STAGE = TILE_K * WEIGHT_ROW + (TOGETHER ? TILE_P : TILE_K) * INPUT_ROW;
+constexpr int STAGE = TILE_K * WEIGHT_ROW + (TOGETHER ? TILE_P : INPUT_K) * INPUT_ROW;
+#if TENSOR == 8
+typedef unsigned Sum;  // wraps around
+#else
+typedef float Sum;
+#endif
 
 // The positions whose input this thread copies: where their image is, and where their first tap.
 struct Own {
   const float* image[OWN];
   int y[OWN], x[OWN];
+  float nothing;  // a word of what lies outside of the image
 };
 
 __device__ __forceinline__ void find_own(const TsArgs& a, int unit, Own& own) {
   const int tid = threadIdx.x;
+#if TENSOR == 8
+  own.nothing = __int_as_float(requantization(a).nothing);
+#endif
 #pragma unroll
   for (int r = 0; r < OWN; ++r) {
     const int local = TOGETHER ? (tid + r * THREADS) / QUADS : tid % TILE_P + r * THREADS;
@@ -39,10 +51,26 @@ __device__ __forceinline__ void find_own(const TsArgs& a, int unit, Own& own) {
 // The input element of k of an own position.
 __device__ __forceinline__ const float* input_at(const Own& own, int r, int group, int k, int uniform_k,
                                                  bool& inside) {
-  const int tap = (IC % TILE_K == 0 ? uniform_k : k) / IC, c = k % IC;
+  const int tap = (IC % INPUT_K == 0 ? uniform_k : k) / IC, c = k % IC;
   const int y = own.y[r] + tap / KW * DH, x = own.x[r] + tap % KW * DW;
   inside = k < K && y >= 0 && y < IH && x >= 0 && x < IW;
   return inside ? own.image[r] + in_channel(group * IC + c) + (y * IW + x) * IN_BLOCK : own.image[r];
+}
+
+template <int N>
+__device__ __forceinline__ void copy_input(const Own& own, float* to, const float* from, bool inside) {
+#if TENSOR == 8
+  if (!inside) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = own.nothing;
+    return;
+  }
+#endif
+  if constexpr (N == 4) {
+    ts_copy16(to, from, inside);
+  } else {
+    ts_copy4(to, from, inside);
+  }
 }
 
 __device__ __forceinline__ void load_step(const TsArgs& a, const Own& own, int unit, int step, float* stage) {
@@ -61,29 +89,35 @@ __device__ __forceinline__ void load_step(const TsArgs& a, const Own& own, int u
     for (int r = 0; r < OWN; ++r) {
       const int e = tid + r * THREADS, k = e % QUADS * 4;
       if (INPUT_ITEMS % THREADS != 0 && e >= INPUT_ITEMS) break;
-      const float* from = input_at(own, r, group, step * TILE_K + k, step * TILE_K, inside);
-      ts_copy16(input + e / QUADS * INPUT_ROW + k, from, inside);
+      const float* from = input_at(own, r, group, step * INPUT_K + k, step * INPUT_K, inside);
+      copy_input<4>(own, input + e / QUADS * INPUT_ROW + k, from, inside);
     }
   } else {
 #pragma unroll
-    for (int row = TILE_P < THREADS ? tid / TILE_P : 0; row < TILE_K; row += ROWS_AT_ONCE) {
+    for (int row = TILE_P < THREADS ? tid / TILE_P : 0; row < INPUT_K; row += ROWS_AT_ONCE) {
 #pragma unroll
       for (int r = 0; r < OWN; ++r) {
-        const float* from = input_at(own, r, group, step * TILE_K + row, step * TILE_K, inside);
-        ts_copy4(input + row * INPUT_ROW + tid % TILE_P + r * THREADS, from, inside);
+        const float* from = input_at(own, r, group, step * INPUT_K + row, step * INPUT_K, inside);
+        copy_input<1>(own, input + row * INPUT_ROW + tid % TILE_P + r * THREADS, from, inside);
       }
     }
   }
 }
 
+// Written at once.
+template <int N>
+struct alignas(N * sizeof(Out)) Several {
+  Out values[N];
+};
+
 // Sums of N filters from `f` on of the unit, at position `p`.
 template <int N>
-__device__ __forceinline__ void store(const TsArgs& a, int unit, int f, int p, const float (&sums)[N]) {
+__device__ __forceinline__ void store(const TsArgs& a, int unit, int f, int p, const Sum (&sums)[N]) {
   if (p >= POSITIONS) return;
   if constexpr (SPLIT > 1) {
     const int part = blockIdx.z % SPLIT;
-    float* to =
-        a.scratch + ((static_cast<long long>(part) * UNITS + unit) * POSITIONS + p) * F_PADDED + f;
+    Sum* to = reinterpret_cast<Sum*>(a.scratch) +
+              ((static_cast<long long>(part) * UNITS + unit) * POSITIONS + p) * F_PADDED + f;
 #pragma unroll
     for (int i = 0; i < N; ++i) to[i] = sums[i];
     return;
@@ -92,17 +126,13 @@ __device__ __forceinline__ void store(const TsArgs& a, int unit, int f, int p, c
   const int filters = group == G - 1 ? OC + OUT_PADDING : OC;
   if (f >= filters) return;
   const int pixel = p % (OH * OW) * OUT_BLOCK;
-  float* const out = a.out + n * a.out_stride;
+  Out* const out = reinterpret_cast<Out*>(a.out) + n * a.out_stride;
   if constexpr (VECTOR_OUT) {
     const int offset = out_channel(group * OC + f) + pixel;
-    float values[N];
+    Several<N> several;
 #pragma unroll
-    for (int i = 0; i < N; ++i) values[i] = finish(a, sums[i], group * OC + f + i, n, offset + i);
-    if constexpr (N == 4) {
-      *reinterpret_cast<float4*>(out + offset) = make_float4(values[0], values[1], values[2], values[3]);
-    } else {
-      *reinterpret_cast<float2*>(out + offset) = make_float2(values[0], values[1]);
-    }
+    for (int i = 0; i < N; ++i) several.values[i] = finish(a, sums[i], group * OC + f + i, n, offset + i);
+    *reinterpret_cast<Several<N>*>(out + offset) = several;
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -189,7 +219,7 @@ __device__ __forceinline__ void store_all(const TsArgs& a, int unit, const Sums&
 constexpr int ACROSS_F = TILE_F / WARP_F;                      // warps
 constexpr int TILES_F = WARP_F / 8, TILES_P = WARP_P / 16;  // of one mma
 struct Sums {
-  float s[TILES_P][TILES_F][4];
+  Sum s[TILES_P][TILES_F][4];
 };
 // A lane's rows and columns in the operands of an mma.
 __device__ __forceinline__ int lane_row() { return threadIdx.x % 32 / 4; }
@@ -197,8 +227,25 @@ __device__ __forceinline__ int lane_column() { return threadIdx.x % 4; }
 __device__ __forceinline__ int warp_f() { return threadIdx.x / 32 % ACROSS_F * WARP_F; }
 __device__ __forceinline__ int warp_p() { return threadIdx.x / 32 / ACROSS_F * WARP_P; }
 __device__ __forceinline__ void split(float x, unsigned& high, unsigned& low) {
-  high = ts_tf32(x);
+  high = TENSOR > 3 ? __float_as_uint(x) : ts_tf32(x);
   if constexpr (TENSOR == 3) low = ts_tf32(x - __uint_as_float(high));
+}
+__device__ __forceinline__ float input_word(const float* input, int p, int word) {
+  const auto at = [=](int k) { return input[TOGETHER ? p * INPUT_ROW + k : k * INPUT_ROW + p]; };
+  if constexpr (INPUT_WORDS == 2) {
+    return __uint_as_float(ts_bf16_pair(at(2 * word), at(2 * word + 1)));
+  } else {
+    return at(word);
+  }
+}
+__device__ __forceinline__ void add_product(Sum (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#if TENSOR == 8
+  ts_mma_bytes<IN_SIGNED>(sums, a, b);
+#elif TENSOR == 16
+  ts_mma_bf16(sums, a, b);
+#else
+  ts_mma_tf32(sums, a, b);
+#endif
 }
 __device__ __forceinline__ void multiply(const float* stage, Sums& sums) {
   const float* const input = stage + TILE_K * WEIGHT_ROW;
@@ -216,15 +263,15 @@ __device__ __forceinline__ void multiply(const float* stage, Sums& sums) {
 #pragma unroll
       for (int h = 0; h < 4; ++h) {
         const int p = warp_p() + j * 16 + lane_row() + h % 2 * 8, column = k + lane_column() + h / 2 * 4;
-        split(input[TOGETHER ? p * INPUT_ROW + column : column * INPUT_ROW + p], a[h], a_low[h]);
+        split(input_word(input, p, column), a[h], a_low[h]);
       }
 #pragma unroll
       for (int i = 0; i < TILES_F; ++i) {
         if constexpr (TENSOR == 3) {
-          ts_mma_tf32(sums.s[j][i], a_low, b[i]);
-          ts_mma_tf32(sums.s[j][i], a, b_low[i]);
+          add_product(sums.s[j][i], a_low, b[i]);
+          add_product(sums.s[j][i], a, b_low[i]);
         }
-        ts_mma_tf32(sums.s[j][i], a, b[i]);
+        add_product(sums.s[j][i], a, b[i]);
       }
     }
   }
@@ -244,7 +291,7 @@ __device__ __forceinline__ void store_all(const TsArgs& a, int unit, const Sums&
     for (int i = 0; i < TILES_F; ++i) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const float two[2] = {sums.s[j][i][2 * h], sums.s[j][i][2 * h + 1]};
+        const Sum two[2] = {sums.s[j][i][2 * h], sums.s[j][i][2 * h + 1]};
         store(a, unit, blockIdx.y * TILE_F + warp_f() + i * 8 + 2 * lane_column(),
               blockIdx.x * TILE_P + warp_p() + j * 16 + lane_row() + h * 8, two);
       }
@@ -288,11 +335,11 @@ extern "C" __global__ void __launch_bounds__(256) gemm_reduce(const TsArgs a) {
   const int n = e / IMAGE, offset = e % IMAGE;
   const int pixel = offset / OUT_BLOCK % (OH * OW);
   const int c = offset / (OUT_BLOCK * OH * OW) * OUT_BLOCK + offset % OUT_BLOCK;
-  float sum = 0;
+  Sum sum = 0;
   if (c < G * OC) {
-    const float* from = a.scratch + (static_cast<long long>(c / OC) * POSITIONS + n * OH * OW + pixel) * F_PADDED + c % OC;
+    const Sum* from = reinterpret_cast<const Sum*>(a.scratch) + (static_cast<long long>(c / OC) * POSITIONS + n * OH * OW + pixel) * F_PADDED + c % OC;
     for (int part = 0; part < SPLIT; ++part) sum += from[static_cast<long long>(part) * UNITS * POSITIONS * F_PADDED];
   }
-  a.out[n * a.out_stride + offset] = finish(a, sum, c, n, offset);
+  reinterpret_cast<Out*>(a.out)[n * a.out_stride + offset] = finish(a, sum, c, n, offset);
 }
 #endif

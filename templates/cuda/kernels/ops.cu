@@ -13,9 +13,9 @@ __device__ __forceinline__ int channel_at(int at, int pixels, int block) {
   return at / (block * pixels) * block + at % block;
 }
 
-// out[first + c] = c < channels ? in[c] : 0, for c < count: another layout, or an input of a concat.
+// out[first + c] = c < channels ? in[c] : 0, for c < count: another layout or type, or an input of a concat.
 struct Move {
-  int images, channels, pixels, in_block, out_block, first, count;
+  int images, channels, pixels, in_block, out_block, first, count, in_bytes, out_bytes;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) move(const TsArgs a) {
   const Move& s = *reinterpret_cast<const Move*>(a.weights);
@@ -25,15 +25,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) move(const TsArgs a) {
   const int n = e / image, at = e % image;
   const int c = s.out_block == 1 ? at / s.pixels : at % s.count;
   const int pixel = s.out_block == 1 ? at % s.pixels : at / s.count;
-  const float* const in = a.in[0] + n * a.in_stride[0];
-  a.out[n * a.out_stride + place(s.first + c, pixel, s.pixels, s.out_block)] =
-      c < s.channels ? in[place(c, pixel, s.pixels, s.in_block)] : 0;
+  const long long from = n * a.in_stride[0] + place(c, pixel, s.pixels, s.in_block);
+  ts_store_at(a.out, n * a.out_stride + place(s.first + c, pixel, s.pixels, s.out_block), s.out_bytes,
+              c < s.channels ? ts_real_at(a.in[0], from, s.in_bytes) : 0);
 }
 
 // The largest element or the mean of a window; what is no number is passed over by the first.
 struct Pool {
   int images, channels, padded, block, ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, top, left, bottom, right;
-  int largest, with_padding;
+  int largest, with_padding, bytes;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) pool(const TsArgs a) {
   const Pool& s = *reinterpret_cast<const Pool*>(a.weights);
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pool(const TsArgs a) {
   if (e >= static_cast<long long>(s.images) * image) return;
   const int n = e / image, at = e % image, c = channel_at(at, pixels, s.block);
   const int pixel = at / s.block % pixels, y0 = pixel / s.ow * s.sh - s.top, x0 = pixel % s.ow * s.sw - s.left;
-  const float* const in = a.in[0] + n * a.in_stride[0];
+  const long long image_at = n * a.in_stride[0];
   float sum = 0, most = __uint_as_float(0xff800000u);
   int inside = 0, counted = 0;
   for (int i = 0; i < s.kh && c < s.channels; ++i) {
@@ -51,33 +51,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) pool(const TsArgs a) {
       const int x = x0 + j * s.dw;
       if (y < s.ih + s.bottom && x < s.iw + s.right) ++counted;
       if (y < 0 || y >= s.ih || x < 0 || x >= s.iw) continue;
-      const float value = in[place(c, y * s.iw + x, s.ih * s.iw, s.block)];
+      const float value = ts_real_at(a.in[0], image_at + place(c, y * s.iw + x, s.ih * s.iw, s.block), s.bytes);
       most = value > most ? value : most;
       sum += value;
       ++inside;
     }
   }
   const float mean = inside == 0 ? 0 : sum / (s.with_padding ? counted : inside);
-  a.out[n * a.out_stride + at] = c >= s.channels ? 0 : s.largest ? most : mean;
+  ts_store_at(a.out, n * a.out_stride + at, s.bytes, c >= s.channels ? 0 : s.largest ? most : mean);
 }
 
 // The same of all pixels of a channel.
 struct GlobalPool {
-  int images, channels, padded, block, pixels, largest;
+  int images, channels, padded, block, pixels, largest, bytes;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) global_pool(const TsArgs a) {
   const GlobalPool& s = *reinterpret_cast<const GlobalPool*>(a.weights);
   const long long e = own_element();
   if (e >= static_cast<long long>(s.images) * s.padded) return;
   const int n = e / s.padded, c = e % s.padded;
-  const float* const in = a.in[0] + n * a.in_stride[0];
+  const long long image_at = n * a.in_stride[0];
   float sum = 0, most = __uint_as_float(0xff800000u);
   for (int pixel = 0; pixel < s.pixels && c < s.channels; ++pixel) {
-    const float value = in[place(c, pixel, s.pixels, s.block)];
+    const float value = ts_real_at(a.in[0], image_at + place(c, pixel, s.pixels, s.block), s.bytes);
     most = value > most ? value : most;
     sum += value;
   }
-  a.out[n * a.out_stride + c] = c >= s.channels ? 0 : s.largest ? most : sum / s.pixels;
+  ts_store_at(a.out, n * a.out_stride + c, s.bytes, c >= s.channels ? 0 : s.largest ? most : sum / s.pixels);
 }
 
 // Arithmetic on two tensors, each of the output's sizes or of 1, in the numbers of BinaryKind.

@@ -26,7 +26,7 @@ __device__ __forceinline__ int own_element() {
 struct Arrange {
   int count, value, base, base_images;  // of the output: floats and images in front of what is written
   Walk out;
-  int first[AXES], step[AXES], extent[AXES], stride[AXES], mode;
+  int first[AXES], step[AXES], extent[AXES], stride[AXES], mode, bytes;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) arrange(const TsArgs a) {
   const Arrange& s = *reinterpret_cast<const Arrange*>(a.weights);
@@ -50,8 +50,47 @@ extern "C" __global__ void __launch_bounds__(THREADS) arrange(const TsArgs a) {
     }
     from += at * stride_of(s.stride[d], a.in_stride[0]);
   }
-  float* const out = a.out + s.base + s.base_images * a.out_stride;
-  out[offset_of(s.out, e, a.out_stride)] = inside ? a.in[0][from] : __uint_as_float(s.value);
+  ts_store_at(a.out, s.base + s.base_images * a.out_stride + offset_of(s.out, e, a.out_stride), s.bytes,
+              inside ? ts_real_at(a.in[0], from, s.bytes) : __uint_as_float(s.value));
+}
+
+// out = the element of the data that an index of the second input, of so many bytes, chooses along one axis; those
+// below 0 count from its end. What is outside of it chooses NaN.
+struct Gather {
+  int count, extent, stride, index_bytes;
+  Walk data, index, out;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) gather(const TsArgs a) {
+  const Gather& s = *reinterpret_cast<const Gather*>(a.weights);
+  const int e = own_element();
+  if (e >= s.count) return;
+  const long long at = offset_of(s.index, e, a.in_stride[1]);
+  const long long given =
+      s.index_bytes == 8 ? reinterpret_cast<const long long*>(a.in[1])[at] : reinterpret_cast<const int*>(a.in[1])[at];
+  const long long index = given < 0 ? given + s.extent : given;
+  const bool inside = index >= 0 && index < s.extent;
+  const long long from = offset_of(s.data, e, a.in_stride[0]) + (inside ? index : 0) * stride_of(s.stride, a.in_stride[0]);
+  a.out[offset_of(s.out, e, a.out_stride)] = inside ? a.in[0][from] : __uint_as_float(0x7fc00000u);
+}
+
+// x / (bias + factor * (sum of squares of the channels from `before` in front to `after` behind)) ^ beta
+struct Lrn {
+  int images, channels, pixels, before, after, factor, bias, beta;
+};
+extern "C" __global__ void __launch_bounds__(THREADS) lrn(const TsArgs a) {
+  const Lrn& s = *reinterpret_cast<const Lrn*>(a.weights);
+  const int e = own_element(), image = s.channels * s.pixels;
+  if (e >= s.images * image) return;
+  const int n = e / image, at = e % image, c = at / s.pixels;
+  const float* const in = a.in[0] + n * a.in_stride[0];
+  const int first = c < s.before ? 0 : c - s.before, last = c + s.after < s.channels ? c + s.after : s.channels - 1;
+  float squares = 0;
+  for (int k = first; k <= last; ++k) {
+    const float x = in[at + (k - c) * s.pixels];
+    squares += x * x;
+  }
+  const float scale = __uint_as_float(s.bias) + __uint_as_float(s.factor) * squares;
+  a.out[n * a.out_stride + at] = in[at] / powf(scale, __uint_as_float(s.beta));
 }
 
 // Arithmetic on two tensors that are broadcast, in the numbers of BinaryKind.
@@ -167,28 +206,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce(const TsArgs a) {
                                                                    : sum;
 }
 
-// e^(x - largest) over the sum of these, or its logarithm.
+// e^(x - largest) over the sum of these, or its logarithm. Where `rows` is not 0, groups are the rows of matrices of
+// so many, and those behind the diagonal do not count: they are 0.
 struct Softmax {
-  int groups, count, lanes, logarithm;
+  int groups, count, lanes, logarithm, rows;
   Walk outer_in, inner_in, outer_out, inner_out;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) softmax(const TsArgs a) {
   const Softmax& s = *reinterpret_cast<const Softmax*>(a.weights);
   const Share own = share_of(s.lanes);
   const bool inside = own.group < s.groups;
+  const int seen = s.rows == 0 ? s.count : own.group % s.rows + 1, count = seen < s.count ? seen : s.count;
   const float* const in = a.in[0] + (inside ? offset_of(s.outer_in, own.group, a.in_stride[0]) : 0);
   float most = __uint_as_float(0xff800000u), sum = 0;
-  for (int i = own.lane; i < s.count && inside; i += own.lanes)
+  for (int i = own.lane; i < count && inside; i += own.lanes)
     most = taken(2, most, in[offset_of(s.inner_in, i, a.in_stride[0])]);
   most = together(own, 2, most);
-  for (int i = own.lane; i < s.count && inside; i += own.lanes)
+  for (int i = own.lane; i < count && inside; i += own.lanes)
     sum += expf(in[offset_of(s.inner_in, i, a.in_stride[0])] - most);
   sum = together(own, 0, sum);
   if (!inside) return;
   float* const out = a.out + offset_of(s.outer_out, own.group, a.out_stride);
   for (int i = own.lane; i < s.count; i += own.lanes) {
     const float x = in[offset_of(s.inner_in, i, a.in_stride[0])] - most;
-    out[offset_of(s.inner_out, i, a.out_stride)] = s.logarithm ? x - logf(sum) : expf(x) / sum;
+    out[offset_of(s.inner_out, i, a.out_stride)] = i >= count ? 0 : s.logarithm ? x - logf(sum) : expf(x) / sum;
   }
 }
 

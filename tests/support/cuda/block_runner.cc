@@ -38,7 +38,7 @@ namespace {
 
 constexpr int64_t kMaxThreads = 1024, kWarp = 32, kStackBytes = 64 << 10, kMaxSharedBytes = 256 << 10;
 constexpr size_t kSlotBytes = 64;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNotThere = std::numeric_limits<float>::quiet_NaN();
 
 [[noreturn]] void Die(const char* why) {
   std::fprintf(stderr, "emulated CUDA kernel: %s\n", why);
@@ -151,7 +151,7 @@ class BlockRunner {
     threads_ = threads;
     hooks.block = block;
     hooks.shared = reinterpret_cast<float*>(shared_end_ - shared_bytes);
-    std::fill_n(hooks.shared, shared_bytes / kFloatBytes, kNan);
+    std::fill_n(hooks.shared, shared_bytes / kFloatBytes, kNotThere);
     for (int64_t i = 0; i < threads; ++i) {
       Prepare(fibers_[i].context, stacks_ + i * kStackBytes, [] { Runner().Thread(); });
       fibers_[i].state = State::kReady;
@@ -214,7 +214,7 @@ class BlockRunner {
     if (misaligned(to) || (inside && misaligned(from))) Die("a misaligned copy");
     Copy copy{.to = to, .floats = floats, .group = fibers_[current_].groups};
     if (inside) std::copy_n(from, floats, copy.values);
-    std::fill_n(to, floats, kNan);
+    std::fill_n(to, floats, kNotThere);
     fibers_[current_].copies.push_back(copy);
   }
 

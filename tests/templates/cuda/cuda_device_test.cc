@@ -30,6 +30,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"
 #include "templates/cuda_device/modules.h"
+#include "tests/support/cuda/device_run.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/random.h"
 
@@ -43,7 +44,6 @@ struct OpCase {
   std::string name;
   OpPtr op;
   std::vector<Shape> inputs;
-  bool in_process = false;
   bool of_any_layout = false;
 };
 
@@ -92,7 +92,7 @@ std::vector<OpCase> Cases() {
       {"concat", std::make_shared<ConcatOp>(1), {{2, 3, 4, 3}, {2, 8, 4, 3}, {2, 2, 4, 3}}},
       {"concat_of_rows", std::make_shared<ConcatOp>(2), {{2, 3, 4, 3}, {2, 3, 1, 3}}},
       {"concat_of_images", std::make_shared<ConcatOp>(0), {{2, 3, 4}, {1, 3, 4}, {3, 3, 4}}},
-      {"lrn", std::make_shared<LrnOp>(LrnParameters{.size = 3}), {image}, true},
+      {"lrn", std::make_shared<LrnOp>(LrnParameters{.size = 3}), {image}},
       {"transpose", std::make_shared<TransposeOp>(std::vector<int64_t>{2, 0, 3, 1}), {image}},
       {"transpose_of_five",
        std::make_shared<TransposeOp>(std::vector<int64_t>{0, 3, 2, 4, 1}),
@@ -184,53 +184,8 @@ std::vector<OpCase> Cases() {
   for (const FunctionKind kind : {FunctionKind::kGelu, FunctionKind::kGeluTanh, FunctionKind::kErf,
                                   FunctionKind::kElu, FunctionKind::kSoftplus, FunctionKind::kMish,
                                   FunctionKind::kAbs, FunctionKind::kNeg, FunctionKind::kSelu})
-    cases.push_back({"function", std::make_shared<FunctionOp>(Function{kind, 1.5f, 1.1f}), {image}, false});
+    cases.push_back({"function", std::make_shared<FunctionOp>(Function{kind, 1.5f, 1.1f}), {image}});
   return cases;
-}
-
-// Memory of the device for a tensor whose images lie `gap` bytes further apart than they need to.
-struct There {
-  There(const Device& device, const Tensor& tensor, int64_t gap)
-      : images(tensor.shape().empty() ? 1 : tensor.shape()[0]),
-        bytes(BatchBytes(tensor.shape(), tensor.layout())),
-        stride(bytes + gap),
-        memory(device.Allocate(static_cast<size_t>(images * stride))) {
-    std::vector<float> nans(static_cast<size_t>(images * stride) / sizeof(float), kNan);
-    device.Upload(nans.data(), memory.data.get(), memory.bytes);
-    for (int64_t n = 0; n < images; ++n)
-      device.Upload(tensor.input_view().image<std::byte>(n), At(n), static_cast<size_t>(bytes));
-  }
-  std::byte* At(int64_t n) const { return static_cast<std::byte*>(memory.data.get()) + n * stride; }
-
-  int64_t images, bytes, stride;
-  DeviceMemory memory;
-};
-
-// Runs a kernel on the device, and brings back what it wrote; checks that nothing else was.
-Tensor RunThere(const Device& device, const Kernel& kernel, const std::vector<Tensor>& inputs,
-                Tensor result) {
-  std::vector<There> there;
-  Launch launch{.kernel = &kernel, .inputs = {}, .output = {}};
-  for (const Tensor& input : inputs) {
-    there.emplace_back(device, input, 64);
-    launch.inputs.push_back({there.back().At(0), there.back().stride});
-  }
-  std::fill_n(result.floats(), result.bytes() / sizeof(float), kNan);
-  const There output(device, result, 128);
-  launch.output = {output.At(0), output.stride};
-  const DeviceMemory scratch = device.Allocate(static_cast<size_t>(kernel.ScratchBytes(1)));
-  launch.scratch = scratch.data.get();
-  std::vector<double> seconds(1);
-  device.NewStream(nullptr)->Run({&launch, 1}, seconds);
-  EXPECT_GT(seconds[0], 0);
-  std::vector<float> image(static_cast<size_t>(output.stride) / sizeof(float));
-  for (int64_t n = 0; n < output.images; ++n) {
-    device.Download(output.At(n), image.data(), static_cast<size_t>(output.stride));
-    std::memcpy(result.output_view().image<std::byte>(n), image.data(), static_cast<size_t>(output.bytes));
-    for (size_t i = static_cast<size_t>(output.bytes) / sizeof(float); i < image.size(); ++i)
-      EXPECT_TRUE(std::isnan(image[i])) << "wrote between images";
-  }
-  return result;
 }
 
 void ExpectNear(const Tensor& got, const Tensor& wanted, const Layout& layout, double tolerance) {
@@ -267,7 +222,7 @@ TEST(CudaDevice, OpsDoWhatReferencesDoInEveryLayout) {
       const auto kernel = device->BuildOp(*c.op, {c.inputs, wanted.shape(), layout, device->target()});
       const bool padded = layout.PaddedChannels(6) != 6;  // nothing but NHWC is walked over besides NCHW
       const bool walked = c.name == "slice" || c.name == "function";
-      EXPECT_EQ(device->RunsInProcess(*kernel), c.in_process || (walked && padded));
+      EXPECT_EQ(device->RunsInProcess(*kernel), walked && padded);
       ExpectNear(RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), layout)), wanted, layout, 3e-6);
     }
     EXPECT_GE(layouts, c.of_any_layout ? 4 : 1) << c.name;
