@@ -10,7 +10,6 @@
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/executor.h"
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
 
 namespace tilesmith {
@@ -33,12 +32,19 @@ Tensor InBf16(const ConvTemplate& conv_template, const ConvOp& conv, const std::
       {.weights = conv.weights()->floats(), .bias = conv.bias() ? conv.bias()->floats() : nullptr});
   std::vector<Tensor> stored = {InLayout(inputs[0], layouts.in)};
   if (w.post.sum) stored.push_back(InLayout(inputs[1], layouts.out));
-  std::vector<InputView> views;
-  views.reserve(stored.size());
-  for (const Tensor& tensor : stored) views.push_back(tensor.input_view());
+  std::vector<DeviceMemory> there;
+  const auto there_for = [&](size_t bytes) { return there.emplace_back(device.Allocate(bytes)).data.get(); };
+  Launch launch{.kernel = kernel.get(), .inputs = {}, .output = {}};
+  for (const Tensor& tensor : stored) {
+    void* const memory = there_for(static_cast<size_t>(tensor.bytes()));
+    device.Upload(tensor.raw(), memory, static_cast<size_t>(tensor.bytes()));
+    launch.inputs.push_back({memory, tensor.input_view().batch_stride});
+  }
   Tensor output(w.output_shape(), layouts.out);
-  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(device.threads())));
-  RunKernel(*kernel, {views, output.output_view(), scratch.data()}, device.threads());
+  launch.output = {there_for(static_cast<size_t>(output.bytes())), output.output_view().batch_stride};
+  launch.scratch = there_for(static_cast<size_t>(kernel->ScratchBytes(device.threads())));
+  device.NewStream(nullptr)->Run({&launch, 1}, {});
+  device.Download(launch.output.data, output.raw(), static_cast<size_t>(output.bytes()));
   return InLayout(output, Layout::Nchw());
 }
 
@@ -47,6 +53,21 @@ std::vector<Tensor> OutputTensors(const Graph& graph, const Plan& plan) {
   for (const Graph::NodeId id : graph.outputs())
     outputs.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), plan.ends.outputs));
   return outputs;
+}
+
+// A step of the executor, from what its inputs hold.
+void ComputeInBf16(const ConvTemplate& conv_template, const ConvOp& conv, const BoundStep& step,
+                   const Device& device) {
+  std::vector<Tensor> read;
+  read.reserve(step.inputs.size());
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const InputView& memory = step.input_memory[i];
+    read.push_back(ReadPlain(step.inputs[i],
+                             SeenMemory(device, step.inputs[i], memory.data, memory.batch_stride).view()));
+  }
+  SeenMemory written(device, step.output, step.output_memory.data, step.output_memory.batch_stride);
+  WritePlain(InBf16(conv_template, conv, read, device), step.output, written.writable());
+  written.PutBack();
 }
 
 std::vector<Tensor> Plain(const std::vector<Tensor>& tensors) {
@@ -136,8 +157,10 @@ ErrorSquares OutputErrors::OfConvs(size_t most, const std::function<void(size_t,
   Executor executor(graph_, floats_, device_);
   std::vector<Tensor> inputs = InputsIn(floats_.ends.inputs, graph_, samples_.front());
   std::vector<Tensor> outputs = OutputTensors(graph_, floats_);
-  const std::vector<BoundStep> steps =
-      executor.BindSteps(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
+  const auto bind = [&] {
+    return executor.BindSteps(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
+  };
+  const std::vector<BoundStep> steps = bind();
   const auto run = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) executor.RunStep(i);
   };
@@ -152,13 +175,11 @@ ErrorSquares OutputErrors::OfConvs(size_t most, const std::function<void(size_t,
     OutputSums sums;
     for (size_t sample = 0; sample < std::min(most, samples_.size()); ++sample) {
       CopyInto(InputsIn(floats_.ends.inputs, graph_, samples_[sample]), inputs);
+      bind();  // brings them to a device that does not read them here
       run(0, at);
-      std::vector<Tensor> read;
-      read.reserve(step.inputs.size());
-      for (size_t i = 0; i < step.inputs.size(); ++i)
-        read.push_back(ReadPlain(step.inputs[i], step.input_memory[i]));
-      WritePlain(InBf16(*conv_template, *conv, read, *device_), step.output, step.output_memory);
+      ComputeInBf16(*conv_template, *conv, step, *device_);
       run(at + 1, steps.size());
+      executor.FetchOutputs();
       sums.Add(Plain(outputs), expected_[sample]);
     }
     squares[graph_.node(step.node).name] = std::pow(sums.Difference().error, 2);

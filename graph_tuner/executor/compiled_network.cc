@@ -78,7 +78,10 @@ class Compiler {
       const Kernel& kernel = *network_.kernels[i];
       if (const auto* conv = dynamic_cast<const ConvKernel*>(&kernel))
         network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
-      if (device_.RunsInProcess(kernel)) network_.steps[i].kind += " (in process)";
+      const bool in_process = device_.RunsInProcess(kernel);
+      if ((in_process || device_.ReadsHostMemory()) && IsReference(network_.program.steps[i]))
+        network_.steps[i].kind += " (reference)";
+      if (in_process) network_.steps[i].kind += " (in process)";
     }
     CountCrossedBytes();
     if (!device_.ReadsHostMemory()) UploadConstants();
@@ -115,6 +118,14 @@ class Compiler {
     return kernel;
   }
 
+  // Whether the process's own kernel for it is the wrapped reference.
+  bool IsReference(const Step& step) const {
+    if (step.kind != StepKind::kNode) return false;
+    const NodeSchedule& schedule = schedules_[step.node];
+    const Op& op = *graph_.node(step.node).op;
+    return schedule.conv_template == nullptr && !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
+  }
+
   // Of what a node reads.
   static std::vector<DataType> StoredTypes(const NodeSchedule& schedule) {
     std::vector<DataType> types;
@@ -138,8 +149,6 @@ class Compiler {
         const NodeSchedule& schedule = schedules_[step.node];
         info.name = schedule.first ? graph_.node(*schedule.first).name + ">" + node.name : node.name;
         info.kind = schedule.conv_template != nullptr ? schedule.conv_template->Name() : node.op->Type();
-        const bool fast = node.op->HasFastKernel() && node.op->KernelTakes(StoredTypes(schedule));
-        if (schedule.conv_template == nullptr && !fast) info.kind += " (reference)";
         info.predicted_seconds = schedule.predicted_seconds;
       } else {
         info.name = fmt::format("{}: {}", node.name, info.layouts);

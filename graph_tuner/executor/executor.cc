@@ -314,6 +314,8 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
 
 void Executor::RunStep(size_t index) { impl_->stream->Run(std::span(impl_->steps).subspan(index, 1), {}); }
 
+void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
+
 const Device& Executor::device() const { return impl_->device; }
 
 size_t Executor::ArenaBytes() const { return impl_->arena.bytes; }

@@ -100,6 +100,8 @@ class Executor {
   // device's.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void RunStep(size_t index);
+  // Brings what the steps have written to the caller's outputs, where those are not the device's memory.
+  void FetchOutputs();
 
   const Device& device() const;
   size_t ArenaBytes() const;  // activations and scratch

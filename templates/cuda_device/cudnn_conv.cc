@@ -15,7 +15,7 @@ namespace tilesmith::cuda {
 namespace {
 
 // Values of the library's enumerations.
-constexpr int kFloat = 0, kNchw = 0, kNhwc = 1, kCrossCorrelation = 1, kNanPropagates = 1;
+constexpr int kFloat = 0, kBfloat16 = 9, kNchw = 0, kNhwc = 1, kCrossCorrelation = 1, kNanPropagates = 1;
 constexpr int kTensorOps = 1, kFmaOnly = 3;
 constexpr int kRelu = 1, kClippedRelu = 3, kIdentity = 5;
 
@@ -57,17 +57,18 @@ class DeviceCudnnConv final : public ConvKernel, public Queued {
         activation_(Made(f_.create_activation, f_.destroy_activation)) {
     const ConvWorkload& w = call().workload;
     const auto filters = Narrow(w.oc), channels = Narrow(w.ic / w.g);
-    Check(f_.set_filter(filter_.get(), kFloat, call().nhwc ? kNhwc : kNchw, filters, channels, Narrow(w.kh),
+    Check(f_.set_filter(filter_.get(), type(), call().nhwc ? kNhwc : kNchw, filters, channels, Narrow(w.kh),
                         Narrow(w.kw)));
     Check(f_.set_convolution(convolution_.get(), Narrow(w.ph), Narrow(w.pw), Narrow(w.sh), Narrow(w.sw),
                              Narrow(w.dh + 1), Narrow(w.dw + 1), kCrossCorrelation, kFloat));
     Check(f_.set_groups(convolution_.get(), Narrow(w.g)));
     // The default would round floats to TF32 where it likes.
-    Check(f_.set_math(convolution_.get(), call().tf32 ? kTensorOps : kFmaOnly));
+    const bool on_tensor_cores = call().tf32 || call().type == DataType::kBf16;
+    Check(f_.set_math(convolution_.get(), on_tensor_cores ? kTensorOps : kFmaOnly));
     const Activation& activation = w.post.activation;
     Check(f_.set_activation(activation_.get(), ModeOf(activation), kNanPropagates,
                             static_cast<double>(activation.beta)));
-    Check(f_.set_tensor(bias_.get(), kFloat, 1, filters, 1, 1, filters, 1, filters, filters));
+    Check(f_.set_tensor(bias_.get(), type(), 1, filters, 1, 1, filters, 1, filters, filters));
     SetTensor(in_, w.input_shape(), w.ic * w.ih * w.iw);
     SetTensor(out_, w.output_shape(), w.oc * w.oh * w.ow);
     Check(f_.workspace(cudnn_.handle(), in_.get(), filter_.get(), convolution_.get(), out_.get(),
@@ -92,6 +93,7 @@ class DeviceCudnnConv final : public ConvKernel, public Queued {
 
  private:
   const cudnn::Call& call() const { return built_->call(); }
+  int type() const { return call().type == DataType::kBf16 ? kBfloat16 : kFloat; }
   void Check(int status) const { cudnn_.Check(status, name_); }
   Descriptor Made(int (*create)(void**), int (*destroy)(void*)) const {
     void* made = nullptr;
@@ -99,27 +101,28 @@ class DeviceCudnnConv final : public ConvKernel, public Queued {
     return {made, destroy};
   }
 
-  // Images lie `image` floats apart.
+  // Images lie `image` elements apart.
   void SetTensor(const Descriptor& descriptor, const Shape& shape, int64_t image) const {
     const int64_t c = shape[1], h = shape[2], w = shape[3];
     const int64_t channel = call().nhwc ? 1 : h * w, pixel = call().nhwc ? c : 1;
-    Check(f_.set_tensor(descriptor.get(), kFloat, Narrow(shape[0]), Narrow(c), Narrow(h), Narrow(w),
+    Check(f_.set_tensor(descriptor.get(), type(), Narrow(shape[0]), Narrow(c), Narrow(h), Narrow(w),
                         Narrow(image), Narrow(channel), Narrow(w * pixel), Narrow(pixel)));
   }
 
   void EnqueueOn(void* handle, const KernelArgs& args) const {
     const ConvWorkload& w = call().workload;
-    SetTensor(in_, w.input_shape(), args.inputs[0].batch_stride / kFloatBytes);
-    SetTensor(out_, w.output_shape(), args.output.batch_stride / kFloatBytes);
+    const int64_t element = ElementBytes(call().type);
+    SetTensor(in_, w.input_shape(), args.inputs[0].batch_stride / element);
+    SetTensor(out_, w.output_shape(), args.output.batch_stride / element);
     const void* residual = args.output.data;  // where there is none, what is not read
     if (w.post.sum) {
-      SetTensor(residual_, w.output_shape(), args.inputs[1].batch_stride / kFloatBytes);
+      SetTensor(residual_, w.output_shape(), args.inputs[1].batch_stride / element);
       residual = args.inputs[1].data;
     } else {
-      SetTensor(residual_, w.output_shape(), args.output.batch_stride / kFloatBytes);
+      SetTensor(residual_, w.output_shape(), args.output.batch_stride / element);
     }
-    const auto* const filters = static_cast<const float*>(weights_.data.get());
-    const float* const bias = filters + built_->weights().size() - w.oc;
+    const auto* const filters = static_cast<const std::byte*>(weights_.data.get());
+    const std::byte* const bias = filters + w.oc * (w.ic / w.g) * w.kh * w.kw * element;
     if (call().fused) {
       Check(f_.convolve_fused(handle, &kOne, in_.get(), args.inputs[0].data, filter_.get(), filters,
                               convolution_.get(), call().algorithm, args.scratch, workspace_bytes_,

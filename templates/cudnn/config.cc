@@ -42,6 +42,7 @@ int64_t Outputs(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int
 Call ReadCall(const ConvWorkload& workload, const Config& config, const Target& target) {
   return {.workload = workload,
           .nhwc = config.Get("block") == 0,
+          .type = static_cast<DataType>(config.Get("type")),
           .algorithm = static_cast<int>(config.Get("algorithm")),
           .fused = config.Get("fused") == 1,
           .tf32 = target.tf32};
@@ -63,6 +64,9 @@ ConfigSpace Space(const ConvWorkload& w, const Target&) {
   std::vector<int64_t> algorithms(kAlgorithms.size());
   for (size_t i = 0; i < algorithms.size(); ++i) algorithms[i] = static_cast<int64_t>(i);
   std::vector<Knob> knobs = {{"block", {1, 0}, "both layouts: 1 is NCHW, 0 NHWC"},
+                             {"type",
+                              {static_cast<int64_t>(DataType::kF32), static_cast<int64_t>(DataType::kBf16)},
+                              "how tensors are stored: 0 is f32, 3 bf16"},
                              {"algorithm", std::move(algorithms), "cudnnConvolutionFwdAlgo_t"},
                              {"fused", {1, 0}, "bias, residual and activation in the convolution's call"}};
   return ConfigSpace(std::move(knobs), [w](const Config& config) -> std::string {
@@ -73,6 +77,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target&) {
 Config Default(const ConvWorkload&, const Target&) {
   Config config;
   config.Set("block", 1);
+  config.Set("type", 0);
   config.Set("algorithm", 0);
   config.Set("fused", 0);
   return config;

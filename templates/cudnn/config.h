@@ -9,6 +9,7 @@ namespace tilesmith::cudnn {
 struct Call {
   ConvWorkload workload;
   bool nhwc = false;  // else NCHW
+  DataType type = DataType::kF32;  // or bf16: of tensors, filters and bias; sums are f32
   int algorithm = 0;  // cudnnConvolutionFwdAlgo_t
   // Bias, residual and activation in the convolution's call; else in calls behind it.
   bool fused = false;

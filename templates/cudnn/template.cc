@@ -1,6 +1,10 @@
 #include "templates/cudnn/template.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "layouts/base/check.h"
+#include "layouts/data_type.h"
 #include "templates/base/schedule_template.h"
 
 namespace tilesmith {
@@ -25,6 +29,11 @@ CudnnConv::CudnnConv(cudnn::Call call, const ConvWeights& given) : call_(std::mo
           given.weights[row * taps + tap];
   }
   if (given.bias != nullptr) std::copy_n(given.bias, w.oc, weights_.end() - w.oc);
+  if (call_.type == DataType::kF32) return;
+  std::vector<uint16_t> halves(RoundUp(std::ssize(weights_), int64_t{2}));
+  std::ranges::transform(weights_, halves.begin(), Bf16Bits);
+  weights_.resize(halves.size() / 2);
+  std::memcpy(weights_.data(), halves.data(), halves.size() * sizeof(uint16_t));
 }
 
 void CudnnConv::Run(const KernelArgs&, int, TaskRange) const {
@@ -38,7 +47,8 @@ const ConvTemplate& CudnnTemplate() {
                                                      .space = cudnn::Space,
                                                      .preset = cudnn::Default,
                                                      .read = cudnn::ReadCall,
-                                                     .layout_knobs = {"block"}});
+                                                     .layout_knobs = {"block"},
+                                                     .type_knobs = {"type"}});
   return instance;
 }
 

@@ -29,8 +29,8 @@ std::vector<float> Random(size_t count, uint64_t seed) {
   return values;
 }
 
-// A convolution, a pool, one behind which a sum stands, a normalization, which has no program, a mean, a
-// dense layer, and a softmax.
+// A convolution, a pool, one behind which a sum stands, a normalization, running sums, which have no program, a
+// mean, a dense layer, and a softmax.
 std::string WriteNetwork(const TemporaryDirectory& directory) {
   OnnxModel model;
   model.Input("x", {1, 3, 8, 8});
@@ -48,7 +48,9 @@ std::string WriteNetwork(const TemporaryDirectory& directory) {
   size.set_name("size");
   size.set_type(onnx::AttributeProto::INT);
   size.set_i(3);
-  model.Node("GlobalAveragePool", {"n"}, {"f"});
+  model.Weight("axis", {}, onnx::TensorProto::INT64).add_int64_data(1);
+  model.Node("CumSum", {"n", "axis"}, {"m"});
+  model.Node("GlobalAveragePool", {"m"}, {"f"});
   model.Node("Flatten", {"f"}, {"g"});
   model.Node("Gemm", {"g", "w3"}, {"h"});
   model.Node("Softmax", {"h"}, {"y"});
@@ -76,8 +78,8 @@ TEST(CudaCommands, TunePlanAndRunANetwork) {
 
   const ProgramResult run = OnFakeGpu({"run", net, "--plan", plan, "--runs", "2", "--check", "--profile"});
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
-  EXPECT_THAT(run.out, HasSubstr("LRN (reference) (in process)"));
-  for (const char* op : {"MaxPool", "Softmax"})
+  EXPECT_THAT(run.out, HasSubstr("CumSum (reference) (in process)"));
+  for (const char* op : {"MaxPool", "Softmax", "LRN"})
     EXPECT_THAT(run.out, Not(HasSubstr(std::string(op) + " (in process)")));
 
   const ProgramResult default_run = OnFakeGpu({"run", net, "--runs", "1", "--check"});
@@ -103,6 +105,47 @@ TEST(CudaCommands, ProductsAreRoundedOnlyWhenAskedFor) {
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
   ExpectRefusal({"tune", kConv, "-o", "/dev/null", "--overwrite", "--precision", "tf32"}, 2,
                 "for the target cuda");
+}
+
+// Tuned, planned and run in bf16, by budget of errors too; convolutions that no template has in bf16 stay.
+TEST(CudaCommands, TunePlanAndRunInBf16) {
+  const TemporaryDirectory directory;
+  const std::string net = WriteNetwork(directory), log = directory.File("log.jsonl"),
+                    plan = directory.File("plan.jsonl");
+  const ProgramResult tuned =
+      OnFakeGpu({"tune", net, "-o", log, "--trials", "2", "--no-db", "--precision", "mixed"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(ReadFile(log), HasSubstr("\"template\":\"cuda_tensor_bf16\""));
+  EXPECT_THAT(ReadFile(log), Not(HasSubstr("wrong_answer")));
+  const std::vector<std::string> plan_it = {"graph-tune", net,  "--log",    log, "-o",
+                                            plan,         "--time", "1ms", "--rounds", "1"};
+  std::vector<std::string> narrow = plan_it, mixed = plan_it;
+  narrow.insert(narrow.end(), {"--precision", "bf16"});
+  mixed.insert(mixed.end(), {"--precision", "mixed", "--max-output-error", "0.5"});
+  for (const auto& arguments : {mixed, narrow}) {
+    const ProgramResult planned = OnFakeGpu(arguments);
+    ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  }
+  EXPECT_THAT(ReadFile(plan), HasSubstr("\"template\":\"cuda_tensor_bf16\""));
+  const ProgramResult run = OnFakeGpu({"run", net, "--plan", plan, "--runs", "1", "--check", "--profile"});
+  EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("cuda_tensor_bf16"));
+  EXPECT_THAT(run.out, Not(HasSubstr("transform (in process)")));
+  const ProgramResult space = OnFakeGpu({"space", kConv});
+  EXPECT_THAT(space.out, HasSubstr("cuda_tensor_bf16"));
+}
+
+// Bytes are what a workload is of, not a precision.
+TEST(CudaCommands, TuneConvolutionsOfBytes) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl"), conv = std::string("ic8ih6oc8kh3ph1+bias:u8:i8:u8");
+  const ProgramResult tuned = OnFakeGpu({"tune", conv, "-o", log, "--trials", "3", "--no-db"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_THAT(ReadFile(log), HasSubstr("\"template\":\"cuda_tensor_int8\""));
+  EXPECT_THAT(ReadFile(log), Not(HasSubstr("wrong_answer")));
+  const ProgramResult benched = OnFakeGpu({"bench", conv, "--log", log, "--time", "10ms"});
+  EXPECT_EQ(benched.exit_code, 0) << benched.err;
+  EXPECT_THAT(benched.out, HasSubstr("computes floats, not bytes"));
 }
 
 TEST(CudaCommands, SpacesAreOfTheGpuAskedFor) {
@@ -177,6 +220,11 @@ TEST(CudaCommands, BenchSetsCudnnBesideEverything) {
   const ProgramResult rounded = OnFakeGpu({"bench", kConv, "--time", "10ms", "--precision", "tf32"});
   EXPECT_EQ(rounded.exit_code, 0) << rounded.err;
   EXPECT_THAT(rounded.out, testing::ContainsRegex("products +TF32"));
+  const ProgramResult narrow = OnFakeGpu({"bench", kConv, "--time", "10ms", "--precision", "bf16"});
+  EXPECT_EQ(narrow.exit_code, 0) << narrow.err;
+  EXPECT_THAT(narrow.out, testing::ContainsRegex("products +bf16"));
+  EXPECT_THAT(narrow.out, HasSubstr("cuda_tensor_bf16"));
+  ExpectRefusal({"bench", kConv, "--precision", "bf16"}, 2, "for the target cuda");
   const ProgramResult network =
       OnFakeGpu({"bench", net, "--time", "10ms", "--network-time", "10ms", "--json"});
   ASSERT_EQ(network.exit_code, 0) << network.err;
@@ -200,7 +248,9 @@ TEST(CudaCommands, GpuCheckLeavesATable) {
                                             "--out",
                                             out,
                                             "--seconds",
-                                            "20",
+                                            "120",
+                                            "--tuning",
+                                            "0.04",
                                             "--layer",
                                             kConv,
                                             "--network",
@@ -216,8 +266,10 @@ TEST(CudaCommands, GpuCheckLeavesATable) {
   // Every figure but those that need PyTorch and compute-sanitizer.
   for (const char* measured :
        {"the layer, f32: cuDNN's best / ours \\| >= 1.0 ", "the layer, tf32: cuDNN's best / ours \\| >= 1.0 ",
-        "suite, f32, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 1.0 ",
-        "suite, tf32, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 0.8 ",
+        "the layer, bf16: cuDNN's best / ours \\| >= 1.0 ",
+        "suite, f32, batch 1, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 1.0 ",
+        "suite, tf32, batch 1, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 0.8 ",
+        "suite, bf16, batch 1, [0-9]+ dense layers: [a-zA-Z /]* \\| >= 0.8 ",
         "the network: cuDNN's chain / ours \\| > 1 ", "largest difference from the reference \\| <= 1e-4 ",
         "either way \\| <= 0.05 "})
     EXPECT_THAT(checked.out,

@@ -24,9 +24,8 @@ Activation FusedActivation(const Activation& activation) {
   return fused ? activation : Activation{ActivationKind::kRelu};
 }
 
-void CheckAgreement(GpuConv& ours, GpuConv& theirs, const GpuConvBench& bench, const DevicePtr& machine) {
+void CheckAgreement(GpuConv& ours, GpuConv& theirs, const GpuConvBench& bench, double allowed) {
   const double difference = RelativeDifference(ours.Answer(), theirs.Answer());
-  const double allowed = machine->target().tf32 ? 1e-2 : 1e-3;
   if (difference <= allowed) return;
   throw Error(ErrorCode::kWrongAnswer,
               fmt::format("{}: template {} [{}] differs from cuDNN's {} by {:.1e} of the largest output",
@@ -54,13 +53,13 @@ void RunGpuDuel(std::array<GpuConv*, 2> sides, const GpuDuel& duel, GpuConvBench
 }  // namespace
 
 GpuTensors::GpuTensors(const ConvWorkload& workload, const DevicePtr& machine)
-    : workload_(workload), machine_(machine), data_(RandomWorkloadData(workload).floats) {}
+    : workload_(workload), machine_(machine), data_(RandomWorkloadData(workload)) {}
 
 std::vector<InputView> GpuTensors::Inputs(const LayoutPair& layouts) {
   DeviceMemory& there = inputs_[layouts.in];
   if (there.data == nullptr) {
     const Target here = DetectCpu();
-    const Tensor input = Transform(data_.input, layouts.in, here, here.cores);
+    const Tensor input = Transform(*operands_.input, layouts.in, here, here.cores);
     there = machine_->Allocate(static_cast<size_t>(input.bytes()));
     machine_->Upload(input.raw(), there.data.get(), there.bytes);
   }
@@ -79,15 +78,15 @@ OutputView GpuTensors::Output(const Layout& layout) {
 }
 
 void GpuTensors::SetResidual(const Layout& layout) {
-  if (!data_.residual) return;
-  const Tensor residual = TransformGeneric(*data_.residual, layout);
+  if (operands_.residual == nullptr) return;
+  const Tensor residual = TransformGeneric(*operands_.residual, layout);
   machine_->Upload(residual.raw(), Output(layout).data, static_cast<size_t>(residual.bytes()));
 }
 
 Tensor GpuTensors::PlainOutput(const Layout& layout) {
   Tensor output(workload_.output_shape(), layout);
   machine_->Download(Output(layout).data, output.raw(), static_cast<size_t>(output.bytes()));
-  return TransformGeneric(output, Layout::Nchw());
+  return TransformGeneric(output, Layout::Nchw(IsFloating(layout.type()) ? DataType::kF32 : layout.type()));
 }
 
 void* GpuTensors::Scratch(int64_t bytes) {
@@ -101,7 +100,7 @@ GpuConv::GpuConv(const ConvWorkload& workload, const Schedule& schedule, GpuTens
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
   RequireSupport(conv_template, workload, machine->target());
   layouts_ = conv_template.Layouts(workload, schedule.config);
-  kernel_ = machine->BuildConv(conv_template, workload, schedule.config, WeightsOf(tensors.data().tensors()));
+  kernel_ = machine->BuildConv(conv_template, workload, schedule.config, tensors.weights());
   inputs_ = tensors.Inputs(layouts_);
 }
 
@@ -121,7 +120,7 @@ Tensor GpuConv::Answer() {
 }
 
 std::optional<CudnnChoice> FastestCudnn(const ConvWorkload& workload, GpuTensors& tensors,
-                                        const DevicePtr& machine, bool cold, std::optional<int64_t> block,
+                                        const DevicePtr& machine, bool cold, const CudnnWays& ways,
                                         std::string* refusal) {
   const ConvTemplate& cudnn = CudnnTemplate();
   const Support support = cudnn.Supports(workload, machine->target());
@@ -133,7 +132,9 @@ std::optional<CudnnChoice> FastestCudnn(const ConvWorkload& workload, GpuTensors
   std::optional<CudnnChoice> fastest;
   for (uint64_t i = 0; i < space.size(); ++i) {
     const Config config = space.At(i);
-    if (!space.WhyInvalid(config).empty() || (block && config.Get("block") != *block)) continue;
+    if (!space.WhyInvalid(config).empty() || config.Get("type") != static_cast<int64_t>(ways.type) ||
+        (ways.block && config.Get("block") != *ways.block))
+      continue;
     const Schedule schedule = {std::string(cudnn.Name()), config, "default"};
     try {
       GpuConv conv(workload, schedule, tensors, machine);
@@ -162,13 +163,14 @@ GpuConvBench BenchGpuConv(const ConvWorkload& workload, const Schedule& schedule
   fused.post.activation = FusedActivation(workload.post.activation);
   bench.with_relu = fused != workload;
   if (beside_cudnn)
-    bench.cudnn = FastestCudnn(fused, tensors, machine, duel.cold, std::nullopt, &bench.refusal);
+    bench.cudnn = FastestCudnn(fused, tensors, machine, duel.cold, {.type = duel.type}, &bench.refusal);
   if (!bench.cudnn) {
     bench.seconds = BestOfThree(ours, duel.cold);
     return bench;
   }
   GpuConv theirs(fused, bench.cudnn->schedule, tensors, machine);
-  if (!bench.with_relu) CheckAgreement(ours, theirs, bench, machine);
+  const double allowed = duel.type == DataType::kBf16 ? 3e-2 : machine->target().tf32 ? 1e-2 : 1e-3;
+  if (!bench.with_relu) CheckAgreement(ours, theirs, bench, allowed);
   RunGpuDuel({&ours, &theirs}, duel, bench);
   return bench;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "layouts/measure/duel.h"
+#include "templates/base/workload_data.h"
 #include "tools/bench/our_conv.h"
 
 namespace tilesmith {
@@ -18,7 +19,7 @@ class GpuTensors {
  public:
   GpuTensors(const ConvWorkload& workload, const DevicePtr& machine);
 
-  const ConvData& data() const { return data_; }
+  const ConvWeights& weights() const { return operands_.weights; }
   // The input, and behind it the residual, which lies in the output.
   std::vector<InputView> Inputs(const LayoutPair& layouts);
   OutputView Output(const Layout& layout);
@@ -29,7 +30,8 @@ class GpuTensors {
  private:
   const ConvWorkload workload_;
   const DevicePtr machine_;
-  const ConvData data_;
+  const WorkloadData data_;
+  const WorkloadOperands operands_ = data_.operands();
   std::map<Layout, DeviceMemory> inputs_, outputs_;
   DeviceMemory scratch_;
 };
@@ -55,7 +57,13 @@ class GpuConv {
   std::vector<InputView> inputs_;
 };
 
-// cuDNN's fastest way to compute a workload, of those in one layout where `block` says which (its knob).
+// Which of cuDNN's ways to compute a workload: those in one layout where `block` says which, and with tensors of
+// the type (its knobs).
+struct CudnnWays {
+  DataType type = DataType::kF32;
+  std::optional<int64_t> block = {};
+};
+// The fastest of them.
 struct CudnnChoice {
   Schedule schedule;
   LayoutPair layouts;
@@ -65,12 +73,13 @@ struct CudnnChoice {
 // All of its algorithms are timed, on tensors of the workload's shapes. None where it has none for the
 // workload, *refusal saying why.
 std::optional<CudnnChoice> FastestCudnn(const ConvWorkload& workload, GpuTensors& tensors,
-                                        const DevicePtr& machine, bool cold, std::optional<int64_t> block,
+                                        const DevicePtr& machine, bool cold, const CudnnWays& ways,
                                         std::string* refusal);
 
 struct GpuDuel {
   double seconds = 0;  // for both sides together, after cuDNN's algorithms are timed
   bool cold = false;
+  DataType type = DataType::kF32;  // of cuDNN's tensors
   const StopFlag* stop = nullptr;
 };
 
@@ -87,7 +96,7 @@ struct GpuConvBench {
 };
 
 // By turns. Without `beside_cudnn` ours alone. Throws Error(kWrongAnswer) when the answers differ by more
-// than 1e-3 of the largest output, 1e-2 where products may be rounded to TF32.
+// than 1e-3 of the largest output, 1e-2 where products may be rounded to TF32, 3e-2 beside tensors of bf16.
 GpuConvBench BenchGpuConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                           const GpuDuel& duel, bool beside_cudnn);
 

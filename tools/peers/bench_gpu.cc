@@ -18,7 +18,9 @@
 #include "tools/cli/results_file.h"
 #include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
+#include "tuner/precision.h"
 #include "tuner/records/best_records.h"
+#include "tuner/tune.h"
 
 namespace tilesmith {
 namespace {
@@ -39,7 +41,9 @@ class GpuBench {
     if (!request_.plan_path.empty() && !targets.is_network())
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
     if (!request_.log_path.empty())
-      best_ = BestRecords(LoadUsableRecords(request_.log_path, machine_->target()), machine_->target());
+      best_ = BestRecords(
+          RecordsIn(request_.precision, LoadUsableRecords(request_.log_path, machine_->target())),
+          machine_->target());
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     try {
       bench_.cudnn = cuda::CudnnVersion();
@@ -47,6 +51,7 @@ class GpuBench {
       bench_.refusal = error.what();
     }
     bench_.cold = request_.conditions != "warm";
+    bench_.in_bf16 = in_bf16();
     bench_.stopped = !UnlessInterrupted([&] {
       BenchTasks(TasksOf(targets, bench_.plan));
       if (targets.is_network()) BenchWhole(targets.graphs.front());
@@ -66,9 +71,17 @@ class GpuBench {
           std::ranges::min_element(found->second, {}, [](const auto& entry) { return entry.second.seconds; });
       return {best->second.template_name, best->second.config, "log"};
     }
+    if (in_bf16()) {
+      const auto narrow = TemplatesToTune(workload, machine_->target(), {}, DataType::kBf16);
+      if (!narrow.empty())
+        return {std::string(narrow[0]->Name()), narrow[0]->Default(workload, machine_->target()), "default"};
+    }
     const Record record = DefaultRecord(workload, machine_->target(), 1);
     return {record.template_name, record.config, "default"};
   }
+
+  bool in_bf16() const { return request_.precision == Precision::kBf16; }
+  DataType cudnn_type() const { return in_bf16() ? DataType::kBf16 : DataType::kF32; }
 
   void BenchTasks(const std::vector<ConvTask>& tasks) {
     double logs = 0;
@@ -77,7 +90,8 @@ class GpuBench {
       ThrowIfStopped(sinks_.stop);
       sinks_.Stage(
           fmt::format("{}/{} {}", bench_.rows.size() + 1, tasks.size(), WorkloadToString(task.workload)));
-      const GpuDuel duel = {.seconds = request_.seconds, .cold = bench_.cold, .stop = sinks_.stop};
+      const GpuDuel duel = {
+          .seconds = request_.seconds, .cold = bench_.cold, .type = cudnn_type(), .stop = sinks_.stop};
       bench_.rows.push_back({task, BenchGpuConv(task.workload, ScheduleOf(task.workload), machine_, duel,
                                                 !bench_.cudnn.empty())});
       if (!bench_.rows.back().bench.cudnn) continue;
@@ -97,7 +111,7 @@ class GpuBench {
       std::string refusal;
       GpuTensors tensors(workload, machine_);
       const std::optional<CudnnChoice> choice =
-          FastestCudnn(workload, tensors, machine_, bench_.cold, block, &refusal);
+          FastestCudnn(workload, tensors, machine_, bench_.cold, {cudnn_type(), block}, &refusal);
       found->second = DefaultRecord(workload, machine_->target(), 1);
       if (!choice) return found->second;
       any = true;
@@ -153,7 +167,9 @@ class GpuBench {
 
   void CheckOutputs(const NetworkRun& ours, const NetworkRun& theirs) const {
     const double difference = LargestDifference(ours.Outputs(), theirs.Outputs());
-    const double allowed = machine_->target().tf32 ? 10 * kAllowedOutputDifference : kAllowedOutputDifference;
+    // Each side rounds to the type on its own, layer after layer.
+    const double allowed =
+        kAllowedOutputDifference * (in_bf16() ? 100 : machine_->target().tf32 ? 10 : 1);
     if (difference <= allowed) return;
     throw Error(ErrorCode::kWrongAnswer,
                 fmt::format("outputs differ from those of cuDNN's chain by {:.1e} of the largest value "
@@ -216,7 +232,8 @@ Table GpuBenchTable(const BenchedGpu& bench) {
 
 void AddGpuBench(Report& report, const BenchedGpu& bench, const DevicePtr& machine) {
   report.Fact("cudnn", "cuDNN", TextCell(bench.cudnn.empty() ? bench.refusal : bench.cudnn));
-  report.Fact("products", "products", TextCell(machine->target().tf32 ? "TF32" : "f32"));
+  report.Fact("products", "products",
+              TextCell(bench.in_bf16 ? "bf16" : machine->target().tf32 ? "TF32" : "f32"));
   report.Fact("weights", "inputs and weights", TextCell(bench.cold ? "cold" : "warm"));
   report.AddTable(GpuBenchTable(bench));
   report.Fact("geomean_ratio", "geometric mean ratio",

@@ -29,6 +29,7 @@ struct BenchedGpu {
   std::string cudnn;    // its version, "" where there is none
   std::string refusal;  // why
   bool cold = false;    // inputs and weights of the rows
+  bool in_bf16 = false;  // cuDNN's tensors, and ours where there is a template for that
   std::vector<GpuBenchRow> rows;
   double geomean = 0;  // of the rows that cuDNN has; 0 without any
   Plan plan;           // of a network, and how it fared as a whole
@@ -37,7 +38,7 @@ struct BenchedGpu {
 };
 
 // As BenchModel, on a machine that is a GPU. Both sides multiply floats as floats, or both in TF32 where the
-// machine's target says so. Errors as BenchModel's and BenchGpuConv's.
+// machine's target says so, or both in bf16 with that precision. Errors as BenchModel's and BenchGpuConv's.
 BenchedGpu BenchGpu(const BenchModelRequest& request, const WorkSinks& sinks);
 
 void AddGpuBench(Report& report, const BenchedGpu& bench, const DevicePtr& machine);

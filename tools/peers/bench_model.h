@@ -12,6 +12,7 @@
 #include "tools/doctor/machine_watch.h"
 #include "tools/network/network_bench.h"
 #include "tools/peers/peer_bench.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 
@@ -25,6 +26,7 @@ struct BenchModelRequest {
   AccuracyLimits accuracy = {};
   double seconds = 0.5;        // for each convolution
   double network_seconds = 4;  // for a whole network, and again beside ONNX Runtime
+  Precision precision = Precision::kF32;  // of a GPU, kBf16 too: of a log's records, and of cuDNN's tensors
 };
 
 struct BenchedModel {

@@ -43,22 +43,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) pool(const TsArgs a) {
   const int n = e / image, at = e % image, c = channel_at(at, pixels, s.block);
   const int pixel = at / s.block % pixels, y0 = pixel / s.ow * s.sh - s.top, x0 = pixel % s.ow * s.sw - s.left;
   const long long image_at = n * a.in_stride[0];
-  float sum = 0, most = __uint_as_float(0xff800000u);
-  int inside = 0, counted = 0;
+  float value = s.largest && c < s.channels ? __uint_as_float(0xff800000u) : 0;
+  int counted = 0;
   for (int i = 0; i < s.kh && c < s.channels; ++i) {
     const int y = y0 + i * s.dh;
     for (int j = 0; j < s.kw; ++j) {
       const int x = x0 + j * s.dw;
-      if (y < s.ih + s.bottom && x < s.iw + s.right) ++counted;
-      if (y < 0 || y >= s.ih || x < 0 || x >= s.iw) continue;
-      const float value = ts_real_at(a.in[0], image_at + place(c, y * s.iw + x, s.ih * s.iw, s.block), s.bytes);
-      most = value > most ? value : most;
-      sum += value;
-      ++inside;
+      const bool inside = y >= 0 && y < s.ih && x >= 0 && x < s.iw;
+      if (inside || (s.with_padding && y < s.ih + s.bottom && x < s.iw + s.right)) ++counted;
+      if (!inside) continue;
+      const float one = ts_real_at(a.in[0], image_at + place(c, y * s.iw + x, s.ih * s.iw, s.block), s.bytes);
+      value = !s.largest ? value + one : one > value ? one : value;
     }
   }
-  const float mean = inside == 0 ? 0 : sum / (s.with_padding ? counted : inside);
-  ts_store_at(a.out, n * a.out_stride + at, s.bytes, c >= s.channels ? 0 : s.largest ? most : mean);
+  if (!s.largest && counted > 0) value /= counted;
+  ts_store_at(a.out, n * a.out_stride + at, s.bytes, value);
 }
 
 // The same of all pixels of a channel.
@@ -71,13 +70,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) global_pool(const TsArgs a
   if (e >= static_cast<long long>(s.images) * s.padded) return;
   const int n = e / s.padded, c = e % s.padded;
   const long long image_at = n * a.in_stride[0];
-  float sum = 0, most = __uint_as_float(0xff800000u);
+  float value = s.largest ? __uint_as_float(0xff800000u) : 0;
   for (int pixel = 0; pixel < s.pixels && c < s.channels; ++pixel) {
-    const float value = ts_real_at(a.in[0], image_at + place(c, pixel, s.pixels, s.block), s.bytes);
-    most = value > most ? value : most;
-    sum += value;
+    const float one = ts_real_at(a.in[0], image_at + place(c, pixel, s.pixels, s.block), s.bytes);
+    value = !s.largest ? value + one : one > value ? one : value;
   }
-  ts_store_at(a.out, n * a.out_stride + c, s.bytes, c >= s.channels ? 0 : s.largest ? most : sum / s.pixels);
+  if (!s.largest) value /= s.pixels;
+  ts_store_at(a.out, n * a.out_stride + c, s.bytes, c >= s.channels ? 0 : value);
 }
 
 // Arithmetic on two tensors, each of the output's sizes or of 1, in the numbers of BinaryKind.

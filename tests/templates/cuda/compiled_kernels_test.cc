@@ -9,10 +9,11 @@
 #include <memory>
 #include <sstream>
 
-#include "ops/conv/conv_data.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/batch_norm.h"
+#include "templates/base/workload_data.h"
 #include "templates/cuda_device/op_programs.h"
+#include "templates/cuda_gemm/template.h"
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/random.h"
@@ -42,7 +43,7 @@ void Add(std::vector<Built>& built, const ConvTemplate& conv_template, const std
   // The smaller of the two, so that its configs are the other's as well.
   const Target target = CudaTargetForTests(80, true);
   if (!conv_template.Supports(w, target).ok) return;
-  const ConvData data = MakeConvData(w, [](Tensor&) {});
+  const WorkloadData data = MakeWorkloadData(w, 1, [](Tensor&) {});
   const ConfigSpace space = conv_template.Space(w, target);
   std::vector<Config> configs = {conv_template.Default(w, target)};
   TestRandom random(built.size() + 1);
@@ -52,7 +53,7 @@ void Add(std::vector<Built>& built, const ConvTemplate& conv_template, const std
   for (const Config& config : configs) {
     Built& b = built.emplace_back();
     b.text = fmt::format("{} {} {}", conv_template.Name(), text, config.ToString());
-    b.kernel = conv_template.Build(w, config, target, WeightsOf(data.tensors()));
+    b.kernel = conv_template.Build(w, config, target, data.operands().weights);
     for (const CudaLaunch& launch : dynamic_cast<const CudaConv&>(*b.kernel).program().launches)
       b.threads = std::max(b.threads, launch.threads);
   }
@@ -122,6 +123,11 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
       if (of_groups != std::string_view(workload).starts_with("g")) continue;
       Add(built, *conv_template, workload, cases == nullptr ? 1 : std::atoi(cases));
     }
+  constexpr int kTyped = 1;
+  for (const char* workload : {"ic3ih224oc64kh7sh2ph3+bias+relu", "ic512ih7oc512kh3ph1+bias+sum+relu"})
+    Add(built, CudaTensorBf16Template(), workload, cases == nullptr ? kTyped : std::atoi(cases));
+  for (const char* workload : {"ic64ih56oc64kh1+bias:i8:i8:f32", "ic512ih7oc512kh3ph1+bias+sum:u8:i8:u8"})
+    Add(built, CudaTensorInt8Template(), workload, cases == nullptr ? kTyped : std::atoi(cases));
   std::vector<const CudaProgram*> programs;
   for (const Built& b : built) programs.push_back(&dynamic_cast<const CudaConv&>(*b.kernel).program());
 
@@ -148,7 +154,7 @@ TEST_P(CompiledKernels, OpsSpillNothing) {
   const auto walk =
       cuda::ProgramOf(SoftmaxOp(1, 1), {{shape}, shape, Layout::Nchw(), CudaTargetForTests(80)});
   const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), {&*map, &*move, &*walk}));
-  constexpr size_t kMapAndFourOps = 5, kWalks = 8;
+  constexpr size_t kMapAndFourOps = 5, kWalks = 10;
   EXPECT_EQ(compiled.size(), kMapAndFourOps + kWalks);
   for (const Compiled& f : compiled) EXPECT_EQ(f.spilled_bytes, 0) << f.function;
 }

@@ -14,6 +14,7 @@
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
+#include "ops/quantize/quantized_data.h"
 #include "ops/reduce/lrn.h"
 #include "tests/support/cuda/device_run.h"
 #include "tests/support/cuda/fake_gpu.h"
@@ -132,6 +133,29 @@ TEST(CudaBytes, ChangeTheirLayout) {
     std::vector<Tensor> inputs;
     inputs.push_back(std::move(plain));
     const Tensor got = RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), to));
+    EXPECT_TRUE(std::equal(got.raw(), got.raw() + got.bytes(), wanted.raw()));
+  }
+}
+
+// Untuned convolutions run on the device, too, where a template has them; the others in the process.
+TEST(CudaBytes, ConvolutionsAreKernels) {
+  const DevicePtr device = OpenFakeGpu();
+  for (const char* text : {"mb2ic8ih5oc12kh3ph1+bias+sum:u8:i8:u8", "ic8ih5oc9kh1:i8:i8:f32",
+                           "ic8ih5oc12kh3ph1:u8:u8:u8"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    const QuantizedData data = MakeQuantizedData(w, 1);
+    const Tensor wanted = TransformGeneric(data.op->Reference(data.inputs()), Layout::Nhwc(w.output_type()));
+    KernelRequest request{{}, wanted.shape(), wanted.layout(), device->target()};
+    std::vector<Tensor> inputs;
+    for (const Tensor* input : data.inputs()) {
+      request.inputs.push_back(input->shape());
+      request.input_types.push_back(input->type());
+      inputs.push_back(TransformGeneric(*input, Layout::Nhwc(input->type())));
+    }
+    SCOPED_TRACE(text);
+    const auto kernel = device->BuildOp(*data.op, request);
+    EXPECT_EQ(device->RunsInProcess(*kernel), w.bytes->weights == DataType::kU8);
+    const Tensor got = RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), wanted.layout()));
     EXPECT_TRUE(std::equal(got.raw(), got.raw() + got.bytes(), wanted.raw()));
   }
 }

@@ -11,14 +11,32 @@
 #include <functional>
 #include <vector>
 
+#include "layouts/data_type.h"
+
 extern "C" int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data);
 
 namespace {
 
 constexpr int kSuccess = 0, kBadParameter = 2000, kNotSupported = 3000;
+constexpr int kFloat = 0, kBfloat16 = 9;
+
+bool Knows(int type) { return type == kFloat || type == kBfloat16; }
+
+// Elements of a type, as floats.
+float Get(const void* data, int type, int64_t at) {
+  if (type == kFloat) return static_cast<const float*>(data)[at];
+  return tilesmith::FromBf16Bits(static_cast<const uint16_t*>(data)[at]);
+}
+void Put(void* data, int type, int64_t at, float value) {
+  if (type == kFloat) {
+    static_cast<float*>(data)[at] = value;
+  } else {
+    static_cast<uint16_t*>(data)[at] = tilesmith::Bf16Bits(value);
+  }
+}
 
 struct Tensor {
-  int n = 0, c = 0, h = 0, w = 0;
+  int type = kFloat, n = 0, c = 0, h = 0, w = 0;
   int64_t strides[4] = {};
   int64_t At(int i, int j, int y, int x) const {
     return i * strides[0] + j * strides[1] + y * strides[2] + x * strides[3];
@@ -32,6 +50,7 @@ struct Tensor {
   }
 };
 struct Filter {
+  int type = kFloat;
   bool nhwc = false;
   int k = 0, c = 0, h = 0, w = 0;
   int64_t At(int f, int j, int y, int x) const {
@@ -100,7 +119,7 @@ float Rounded(float x, int math) {
   return x;
 }
 
-float SumOf(const Tensor& in, const float* data, const Filter& filter, const float* weights,
+float SumOf(const Tensor& in, const void* data, const Filter& filter, const void* weights,
             const Convolution& conv, const int (&at)[4]) {
   const int first = at[1] / (filter.k / conv.groups) * filter.c;
   float sum = 0;
@@ -110,8 +129,8 @@ float SumOf(const Tensor& in, const float* data, const Filter& filter, const flo
         const int y = at[2] * conv.stride_h - conv.pad_h + r * conv.dilation_h;
         const int x = at[3] * conv.stride_w - conv.pad_w + s * conv.dilation_w;
         if (y < 0 || y >= in.h || x < 0 || x >= in.w) continue;
-        sum += Rounded(data[in.At(at[0], first + j, y, x)], conv.math) *
-               Rounded(weights[filter.At(at[1], j, r, s)], conv.math);
+        sum += Rounded(Get(data, in.type, in.At(at[0], first + j, y, x)), conv.math) *
+               Rounded(Get(weights, filter.type, filter.At(at[1], j, r, s)), conv.math);
       }
     }
   }
@@ -161,13 +180,13 @@ FAKE_DESCRIPTOR(Activation, Activation)
 
 FAKE_CUDNN cudnnSetTensor4dDescriptorEx(void* descriptor, int type, int n, int c, int h, int w, int n_stride,
                                         int c_stride, int h_stride, int w_stride) {
-  if (type != 0) return kBadParameter;
-  *static_cast<Tensor*>(descriptor) = {n, c, h, w, {n_stride, c_stride, h_stride, w_stride}};
+  if (!Knows(type)) return kBadParameter;
+  *static_cast<Tensor*>(descriptor) = {type, n, c, h, w, {n_stride, c_stride, h_stride, w_stride}};
   return kSuccess;
 }
 FAKE_CUDNN cudnnSetFilter4dDescriptor(void* descriptor, int type, int format, int k, int c, int h, int w) {
-  if (type != 0) return kBadParameter;
-  *static_cast<Filter*>(descriptor) = {format == 1, k, c, h, w};
+  if (!Knows(type)) return kBadParameter;
+  *static_cast<Filter*>(descriptor) = {type, format == 1, k, c, h, w};
   return kSuccess;
 }
 FAKE_CUDNN cudnnSetConvolution2dDescriptor(void* descriptor, int pad_h, int pad_w, int stride_h, int stride_w,
@@ -195,10 +214,10 @@ FAKE_CUDNN cudnnGetConvolutionForwardWorkspaceSize(void*, void* in, void* filter
   return Has(As<Tensor>(in), As<Filter>(filter), As<Convolution>(conv), algorithm) ? kSuccess : kNotSupported;
 }
 
-FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, const float* data,
-                                   void* filter, const float* weights, void* conv, int algorithm,
+FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, const void* data,
+                                   void* filter, const void* weights, void* conv, int algorithm,
                                    void* workspace, size_t bytes, const float* beta, void* out,
-                                   float* result) {
+                                   void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out);
   const Filter w = As<Filter>(filter);
   const Convolution c = As<Convolution>(conv);
@@ -207,18 +226,19 @@ FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, c
   Note(c.math);
   return Queue(handle, [=, beta = *beta] {
     y.ForEach([&](int i, int j, int h, int v) {
-      float& to = result[y.At(i, j, h, v)];
-      to = SumOf(x, data, w, weights, c, {i, j, h, v}) + (beta == 0 ? 0 : beta * to);
+      const int64_t at = y.At(i, j, h, v);
+      const float before = beta == 0 ? 0 : beta * Get(result, y.type, at);
+      Put(result, y.type, at, SumOf(x, data, w, weights, c, {i, j, h, v}) + before);
     });
   });
 }
 FAKE_CUDNN cudnnConvolutionBiasActivationForward(void* handle, const float* alpha, void* in,
-                                                 const float* data, void* filter, const float* weights,
+                                                 const void* data, void* filter, const void* weights,
                                                  void* conv, int algorithm, void* workspace, size_t bytes,
                                                  const float* factor, void* residual,
-                                                 const float* residual_data, void* bias,
-                                                 const float* bias_data, void* activation, void* out,
-                                                 float* result) {
+                                                 const void* residual_data, void* bias,
+                                                 const void* bias_data, void* activation, void* out,
+                                                 void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out), z = As<Tensor>(residual), b = As<Tensor>(bias);
   const Filter w = As<Filter>(filter);
   const Convolution c = As<Convolution>(conv);
@@ -229,27 +249,31 @@ FAKE_CUDNN cudnnConvolutionBiasActivationForward(void* handle, const float* alph
   Note(c.math);
   return Queue(handle, [=, factor = *factor] {
     y.ForEach([&](int i, int j, int h, int v) {
-      const float more = factor == 0 ? 0 : factor * residual_data[z.At(i, j, h, v)];
-      const float sum = SumOf(x, data, w, weights, c, {i, j, h, v}) + more + bias_data[b.At(0, j, 0, 0)];
-      result[y.At(i, j, h, v)] = act.Of(sum);
+      const float more = factor == 0 ? 0 : factor * Get(residual_data, z.type, z.At(i, j, h, v));
+      const float sum = SumOf(x, data, w, weights, c, {i, j, h, v}) + more;
+      Put(result, y.type, y.At(i, j, h, v), act.Of(sum + Get(bias_data, b.type, b.At(0, j, 0, 0))));
     });
   });
 }
-FAKE_CUDNN cudnnAddTensor(void* handle, const float* alpha, void* in, const float* data, const float* beta,
-                          void* out, float* result) {
+FAKE_CUDNN cudnnAddTensor(void* handle, const float* alpha, void* in, const void* data, const float* beta,
+                          void* out, void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out);
   if (*alpha != 1 || *beta != 1) return kNotSupported;
   return Queue(handle, [=] {
     y.ForEach([&](int i, int j, int h, int v) {
-      result[y.At(i, j, h, v)] += data[x.At(x.n == 1 ? 0 : i, j, x.h == 1 ? 0 : h, x.w == 1 ? 0 : v)];
+      const int64_t at = y.At(i, j, h, v);
+      const int64_t from = x.At(x.n == 1 ? 0 : i, j, x.h == 1 ? 0 : h, x.w == 1 ? 0 : v);
+      Put(result, y.type, at, Get(result, y.type, at) + Get(data, x.type, from));
     });
   });
 }
-FAKE_CUDNN cudnnActivationForward(void* handle, void* activation, const float*, void* in, const float* data,
-                                  const float*, void* out, float* result) {
+FAKE_CUDNN cudnnActivationForward(void* handle, void* activation, const float*, void* in, const void* data,
+                                  const float*, void* out, void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out);
   const Activation act = As<Activation>(activation);
   return Queue(handle, [=] {
-    y.ForEach([&](int i, int j, int h, int v) { result[y.At(i, j, h, v)] = act.Of(data[x.At(i, j, h, v)]); });
+    y.ForEach([&](int i, int j, int h, int v) {
+      Put(result, y.type, y.At(i, j, h, v), act.Of(Get(data, x.type, x.At(i, j, h, v))));
+    });
   });
 }
