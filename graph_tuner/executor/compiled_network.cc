@@ -123,7 +123,8 @@ class Compiler {
     if (step.kind != StepKind::kNode) return false;
     const NodeSchedule& schedule = schedules_[step.node];
     const Op& op = *graph_.node(step.node).op;
-    return schedule.conv_template == nullptr && !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
+    return schedule.conv_template == nullptr &&
+           !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
   }
 
   // Of what a node reads.

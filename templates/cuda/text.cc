@@ -97,7 +97,8 @@ void AddConv(ProgramText& text, const ConvWorkload& w, const Layout& in, const L
     text.Activate(w.post.activation).File("post_ops.cu");
     return;
   }
-  text.Constant("IN_SIGNED", in.type() == DataType::kI8).Constant("OUT_IS_REAL", out.type() == DataType::kF32);
+  text.Constant("IN_SIGNED", in.type() == DataType::kI8)
+      .Constant("OUT_IS_REAL", out.type() == DataType::kF32);
   text.File("requantize.cu");
 }
 

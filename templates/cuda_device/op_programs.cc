@@ -26,9 +26,7 @@ bool AreOfOneType(const KernelRequest& request) {
 }
 
 bool IsByteType(DataType type) { return type == DataType::kU8 || type == DataType::kI8; }
-bool IsMoved(DataType type) {
-  return type == DataType::kF32 || type == DataType::kBf16 || IsByteType(type);
-}
+bool IsMoved(DataType type) { return type == DataType::kF32 || type == DataType::kBf16 || IsByteType(type); }
 
 std::string OpsText() { return ProgramText().File("ops.cu").Take(); }
 

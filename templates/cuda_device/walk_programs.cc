@@ -69,8 +69,7 @@ void AddArrange(ProgramBuilder& builder, Arranged a, size_t slot) {
 void AddArrangement(ProgramBuilder& builder, const Op& op, const KernelRequest& request) {
   const Shape& from = request.inputs[0];
   const Axes in = AxesOf(from, request.layout);
-  Arranged a{
-      .out = AxesOf(request.output, request.layout), .sources = {}, .type = request.layout.type()};
+  Arranged a{.out = AxesOf(request.output, request.layout), .sources = {}, .type = request.layout.type()};
   a.sources.resize(a.out.size());
   if (const auto* transpose = dynamic_cast<const TransposeOp*>(&op)) {
     for (size_t i = 0; i < a.out.size(); ++i) {
@@ -240,7 +239,8 @@ std::optional<CudaProgram> GatherProgram(const GatherOp& op, const KernelRequest
   std::vector<int64_t> numbers = {count, data[axis].size, data[axis].stride, ElementBytes(index)};
   for (const Axes& axes : {from, chosen, AxesOf(request.output)}) AddWalk(builder, axes, numbers);
   builder.NeedImage(count);
-  builder.Launch("gather", count, numbers, {Input(0), Input(1)}).inputs[1].element_bytes = ElementBytes(index);
+  builder.Launch("gather", count, numbers, {Input(0), Input(1)}).inputs[1].element_bytes =
+      ElementBytes(index);
   return builder.Take();
 }
 

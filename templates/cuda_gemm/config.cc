@@ -10,7 +10,7 @@
 namespace tilesmith::cuda_gemm {
 namespace {
 
-constexpr int64_t kMinFilters = 8;  // of a group: fewer leave most of a tile empty
+constexpr int64_t kMinFilters = 8;               // of a group: fewer leave most of a tile empty
 constexpr int64_t kBf16Word = 2, kByteWord = 4;  // elements in a word of what is multiplied
 constexpr auto kF32 = static_cast<int64_t>(DataType::kF32), kBf16 = static_cast<int64_t>(DataType::kBf16);
 
@@ -69,8 +69,8 @@ Support SupportsProduct(const ConvWorkload& w, const Target& target) {
   return FitsDisplacements(w);
 }
 
-// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid. `word`: elements in
-// one of the operands'. Where they do not say how the input lies, as is best for floats.
+// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid. `word`: elements
+// in one of the operands'. Where they do not say how the input lies, as is best for floats.
 Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts, int64_t word,
               Product (*read)(const ConvWorkload&, const Config&, const Target&)) {
   Config best;
@@ -104,9 +104,7 @@ Config Part(int64_t tile_f, int64_t tile_x, int64_t part_f, int64_t part_x) {
   return config;
 }
 
-std::vector<Config> WarpParts() {
-  return {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)};
-}
+std::vector<Config> WarpParts() { return {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)}; }
 
 }  // namespace
 

@@ -23,9 +23,7 @@ int64_t Product::weight_word() const {
   return tile.tensor == Tensor::kBf16 ? 2 : tile.tensor == Tensor::kBytes ? 4 : 1;
 }
 
-bool Product::together() const {
-  return cuda::InRuns(4 * input_word(), in, workload.ic, workload.g);
-}
+bool Product::together() const { return cuda::InRuns(4 * input_word(), in, workload.ic, workload.g); }
 
 bool Product::vector_out() const {
   return out.BlockFor(workload.oc) % 4 == 0 && (workload.g == 1 || filters() % 4 == 0);
@@ -101,8 +99,7 @@ void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
   const Tile& t = p.tile;
   ConvWorkload words = p.workload;
   words.ic /= p.input_word();
-  const Layout in =
-      p.in.is_nhwc() ? p.in : Layout::Blocked(p.in.BlockFor(0) / p.input_word(), p.in.type());
+  const Layout in = p.in.is_nhwc() ? p.in : Layout::Blocked(p.in.BlockFor(0) / p.input_word(), p.in.type());
   text.Begin("product");
   AddConv(text, words, in, p.out, bias_at);
   const bool ffma = t.tensor == Tensor::kNone;
@@ -136,9 +133,8 @@ float WordOf(Tensor tensor, int64_t count, const At& at) {
   const int64_t bits = 32 / count;
   uint32_t word = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const uint32_t element = tensor == Tensor::kBf16
-                                 ? Bf16Bits(at(i))
-                                 : static_cast<uint8_t>(static_cast<int8_t>(at(i)));
+    const uint32_t element =
+        tensor == Tensor::kBf16 ? Bf16Bits(at(i)) : static_cast<uint8_t>(static_cast<int8_t>(at(i)));
     word |= element << (i * bits);
   }
   return std::bit_cast<float>(word);

@@ -12,8 +12,8 @@
 
 namespace tilesmith::cuda_gemm {
 
-// What is multiplied, in the numbers of gemm.cu: floats by FFMA; on tensor cores floats by one product of TF32
-// or by three, bf16, and bytes.
+// What is multiplied, in the numbers of gemm.cu: floats by FFMA; on tensor cores floats by one product of
+// TF32 or by three, bf16, and bytes.
 enum class Tensor { kNone = 0, kOne = 1, kThree = 3, kBytes = 8, kBf16 = 16 };
 
 struct Tile {

@@ -83,7 +83,8 @@ std::unique_ptr<ConvKernel> BuildKernel(const Product& p, const Target&, const C
   const bool bytes = p.tile.tensor == Tensor::kBytes;
   std::vector<int16_t> centered;
   if (bytes) {
-    TILESMITH_CHECK(given.quantized != nullptr && given.quantized->workload() == w, "{}", WorkloadToString(w));
+    TILESMITH_CHECK(given.quantized != nullptr && given.quantized->workload() == w, "{}",
+                    WorkloadToString(w));
     centered = given.quantized->CenteredWeights();
   }
   CudaProgram program;

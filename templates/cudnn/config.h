@@ -8,9 +8,9 @@ namespace tilesmith::cudnn {
 // A call of cuDNN that computes a workload.
 struct Call {
   ConvWorkload workload;
-  bool nhwc = false;  // else NCHW
+  bool nhwc = false;               // else NCHW
   DataType type = DataType::kF32;  // or bf16: of tensors, filters and bias; sums are f32
-  int algorithm = 0;  // cudnnConvolutionFwdAlgo_t
+  int algorithm = 0;               // cudnnConvolutionFwdAlgo_t
   // Bias, residual and activation in the convolution's call; else in calls behind it.
   bool fused = false;
   bool tf32 = false;  // may round what it multiplies

@@ -57,8 +57,8 @@ class GpuConv {
   std::vector<InputView> inputs_;
 };
 
-// Which of cuDNN's ways to compute a workload: those in one layout where `block` says which, and with tensors of
-// the type (its knobs).
+// Which of cuDNN's ways to compute a workload: those in one layout where `block` says which, and with tensors
+// of the type (its knobs).
 struct CudnnWays {
   DataType type = DataType::kF32;
   std::optional<int64_t> block = {};

@@ -41,9 +41,9 @@ class GpuBench {
     if (!request_.plan_path.empty() && !targets.is_network())
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
     if (!request_.log_path.empty())
-      best_ = BestRecords(
-          RecordsIn(request_.precision, LoadUsableRecords(request_.log_path, machine_->target())),
-          machine_->target());
+      best_ =
+          BestRecords(RecordsIn(request_.precision, LoadUsableRecords(request_.log_path, machine_->target())),
+                      machine_->target());
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     try {
       bench_.cudnn = cuda::CudnnVersion();
@@ -168,8 +168,7 @@ class GpuBench {
   void CheckOutputs(const NetworkRun& ours, const NetworkRun& theirs) const {
     const double difference = LargestDifference(ours.Outputs(), theirs.Outputs());
     // Each side rounds to the type on its own, layer after layer.
-    const double allowed =
-        kAllowedOutputDifference * (in_bf16() ? 100 : machine_->target().tf32 ? 10 : 1);
+    const double allowed = kAllowedOutputDifference * (in_bf16() ? 100 : machine_->target().tf32 ? 10 : 1);
     if (difference <= allowed) return;
     throw Error(ErrorCode::kWrongAnswer,
                 fmt::format("outputs differ from those of cuDNN's chain by {:.1e} of the largest value "
@@ -233,7 +232,9 @@ Table GpuBenchTable(const BenchedGpu& bench) {
 void AddGpuBench(Report& report, const BenchedGpu& bench, const DevicePtr& machine) {
   report.Fact("cudnn", "cuDNN", TextCell(bench.cudnn.empty() ? bench.refusal : bench.cudnn));
   report.Fact("products", "products",
-              TextCell(bench.in_bf16 ? "bf16" : machine->target().tf32 ? "TF32" : "f32"));
+              TextCell(bench.in_bf16            ? "bf16"
+                       : machine->target().tf32 ? "TF32"
+                                                : "f32"));
   report.Fact("weights", "inputs and weights", TextCell(bench.cold ? "cold" : "warm"));
   report.AddTable(GpuBenchTable(bench));
   report.Fact("geomean_ratio", "geometric mean ratio",

@@ -26,9 +26,9 @@ struct GpuNetworkBench {
 };
 
 struct BenchedGpu {
-  std::string cudnn;    // its version, "" where there is none
-  std::string refusal;  // why
-  bool cold = false;    // inputs and weights of the rows
+  std::string cudnn;     // its version, "" where there is none
+  std::string refusal;   // why
+  bool cold = false;     // inputs and weights of the rows
   bool in_bf16 = false;  // cuDNN's tensors, and ours where there is a template for that
   std::vector<GpuBenchRow> rows;
   double geomean = 0;  // of the rows that cuDNN has; 0 without any

@@ -24,8 +24,8 @@ struct BenchModelRequest {
   std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
   std::string conditions = "auto";            // ColdWeights
   AccuracyLimits accuracy = {};
-  double seconds = 0.5;        // for each convolution
-  double network_seconds = 4;  // for a whole network, and again beside ONNX Runtime
+  double seconds = 0.5;                   // for each convolution
+  double network_seconds = 4;             // for a whole network, and again beside ONNX Runtime
   Precision precision = Precision::kF32;  // of a GPU, kBf16 too: of a log's records, and of cuDNN's tensors
 };
 

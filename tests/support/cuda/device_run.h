@@ -53,9 +53,9 @@ inline Tensor RunThere(const Device& device, const Kernel& kernel, const std::ve
   for (int64_t n = 0; n < output.images; ++n) {
     device.Download(output.At(n), image.data(), image.size());
     std::memcpy(result.output_view().image<std::byte>(n), image.data(), static_cast<size_t>(output.bytes));
-    EXPECT_TRUE(std::all_of(image.begin() + output.bytes, image.end(),
-                            [](std::byte byte) { return byte == kUnwritten; }))
-        << "wrote between images";
+    EXPECT_TRUE(std::all_of(image.begin() + output.bytes, image.end(), [](std::byte byte) {
+      return byte == kUnwritten;
+    })) << "wrote between images";
   }
   return result;
 }

@@ -75,8 +75,9 @@ TEST(CudaBf16, OpsDoWhatTheyDoOfFloats) {
   for (const auto& [op, shapes] : cases) {
     std::vector<Tensor> rounded;
     for (const Shape& shape : shapes)
-      rounded.push_back(TransformGeneric(
-          TransformGeneric(Filled(shape, rounded.size() + 1), Layout::Nchw(DataType::kBf16)), Layout::Nchw()));
+      rounded.push_back(
+          TransformGeneric(TransformGeneric(Filled(shape, rounded.size() + 1), Layout::Nchw(DataType::kBf16)),
+                           Layout::Nchw()));
     const Tensor wanted = op->Reference(PointersTo(rounded));
     for (const Layout& order : {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(4)}) {
       if (!op->RunsIn(order, shapes)) continue;
@@ -87,8 +88,8 @@ TEST(CudaBf16, OpsDoWhatTheyDoOfFloats) {
       EXPECT_EQ(device->RunsInProcess(*kernel), walked_in_blocks);
       std::vector<Tensor> inputs;
       for (const Tensor& input : rounded) inputs.push_back(TransformGeneric(input, layout));
-      const Tensor got = TransformGeneric(
-          RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), layout)), Layout::Nchw());
+      const Tensor got = TransformGeneric(RunThere(*device, *kernel, inputs, Tensor(wanted.shape(), layout)),
+                                          Layout::Nchw());
       for (int64_t i = 0; i < wanted.size(); ++i) {
         const float want = wanted.floats()[i];
         ASSERT_NEAR(got.floats()[i], want, 0x1p-8f * std::abs(want) + 1e-7) << "at " << i;
@@ -140,8 +141,8 @@ TEST(CudaBytes, ChangeTheirLayout) {
 // Untuned convolutions run on the device, too, where a template has them; the others in the process.
 TEST(CudaBytes, ConvolutionsAreKernels) {
   const DevicePtr device = OpenFakeGpu();
-  for (const char* text : {"mb2ic8ih5oc12kh3ph1+bias+sum:u8:i8:u8", "ic8ih5oc9kh1:i8:i8:f32",
-                           "ic8ih5oc12kh3ph1:u8:u8:u8"}) {
+  for (const char* text :
+       {"mb2ic8ih5oc12kh3ph1+bias+sum:u8:i8:u8", "ic8ih5oc9kh1:i8:i8:f32", "ic8ih5oc12kh3ph1:u8:u8:u8"}) {
     const ConvWorkload w = ParseWorkload(text);
     const QuantizedData data = MakeQuantizedData(w, 1);
     const Tensor wanted = TransformGeneric(data.op->Reference(data.inputs()), Layout::Nhwc(w.output_type()));
@@ -190,11 +191,9 @@ TEST(CudaGather, ChoosesAlongEveryAxis) {
 TEST(CudaGather, OutsideIsNan) {
   const DevicePtr device = OpenFakeGpu();
   const Shape data = {3, 2}, chosen = {2};
-  const auto kernel = device->BuildOp(GatherOp(0), {{data, chosen},
-                                                    {2, 2},
-                                                    Layout::Nchw(),
-                                                    device->target(),
-                                                    {DataType::kF32, DataType::kI64}});
+  const auto kernel = device->BuildOp(
+      GatherOp(0),
+      {{data, chosen}, {2, 2}, Layout::Nchw(), device->target(), {DataType::kF32, DataType::kI64}});
   std::vector<Tensor> inputs;
   inputs.push_back(Filled(data, 1));
   inputs.emplace_back(chosen, Layout::Nchw(DataType::kI64));
@@ -232,8 +231,8 @@ TEST(CudaAttention, WithMasks) {
       if (!shape.empty()) tensors.push_back(Filled(shape, tensors.size() + 1));
     return tensors;
   };
-  for (const Shape& mask : {Shape{2, 3, 7, 9}, Shape{2, 1, 1, 9}, Shape{1, 1, 7, 9}, Shape{7, 9}, Shape{2, 1, 7, 1},
-                            Shape{3, 1, 9}}) {
+  for (const Shape& mask : {Shape{2, 3, 7, 9}, Shape{2, 1, 1, 9}, Shape{1, 1, 7, 9}, Shape{7, 9},
+                            Shape{2, 1, 7, 1}, Shape{3, 1, 9}}) {
     for (const bool causal : {false, true}) {
       SCOPED_TRACE(ShapeToString(mask) + (causal ? " causal" : ""));
       AttentionParams params = plain;

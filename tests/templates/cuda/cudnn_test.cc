@@ -72,7 +72,8 @@ TEST(Cudnn, EveryConfigThatItHasIsRight) {
         const Tensor got = Answer(*device, w, config, data);
         ++ran;
         for (int64_t k = 0; k < wanted.size(); ++k)
-          ASSERT_NEAR(got.floats()[k], wanted.floats()[k], config.Get("type") == 0 ? 1e-5 : 0.06) << "at " << k;
+          ASSERT_NEAR(got.floats()[k], wanted.floats()[k], config.Get("type") == 0 ? 1e-5 : 0.06)
+              << "at " << k;
       } catch (const Error& error) {
         ++refused;
         EXPECT_EQ(error.code(), ErrorCode::kNoCandidate);

@@ -226,8 +226,8 @@ INSTANTIATE_TEST_SUITE_P(Numbers, EmulatedTypes,
                          testing::Values(Numbers::kIntegers, Numbers::kReals, Numbers::kBytes),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Kernels with a fault in them are found: operands of a lane exchanged, a product that nobody waits for, padding
-// that is zero where it must be the zero point, a half of a word too far.
+// Kernels with a fault in them are found: operands of a lane exchanged, a product that nobody waits for,
+// padding that is zero where it must be the zero point, a half of a word too far.
 TEST(TypedCudaTemplates, FaultsInKernelsAreFound) {
   const std::vector<std::array<std::string, 3>> faults = {
       {"", "lane_row() + h % 2 * 8, column = k + lane_column() + h / 2 * 4",
@@ -236,7 +236,8 @@ TEST(TypedCudaTemplates, FaultsInKernelsAreFound) {
       {"", "__syncthreads();", ""},
       {"bytes", "to[i] = own.nothing;", "to[i] = 0;"},
       {"bytes", "rintf(", "("},
-      {"bf16", "ts_bf16_pair(at(2 * word), at(2 * word + 1))", "ts_bf16_pair(at(2 * word + 1), at(2 * word))"}};
+      {"bf16", "ts_bf16_pair(at(2 * word), at(2 * word + 1))",
+       "ts_bf16_pair(at(2 * word + 1), at(2 * word))"}};
   for (const auto& [kind, right, wrong] : faults) {
     for (const bool bytes : {false, true}) {
       if (kind == (bytes ? "bf16" : "bytes")) continue;
@@ -280,7 +281,8 @@ TEST(TypedCudaTemplates, AreForGpusOnly) {
   EXPECT_EQ(Bf16().FactorType(), DataType::kBf16);
   EXPECT_THAT(ConvTemplatesFor(gpu, bytes), testing::ElementsAre(&Int8()));
   EXPECT_THAT(Int8().Supports(ParseWorkload("ic64ih14oc64kh3ph1:u8:u8:u8"), gpu).reason, HasSubstr("signed"));
-  EXPECT_THAT(Int8().Supports(ParseWorkload("ic3ih14oc64kh3ph1:u8:i8:u8"), gpu).reason, HasSubstr("3 channels"));
+  EXPECT_THAT(Int8().Supports(ParseWorkload("ic3ih14oc64kh3ph1:u8:i8:u8"), gpu).reason,
+              HasSubstr("3 channels"));
   // Three channels make no pair; as floats they are read one by one.
   const ConvWorkload image = ParseWorkload("ic3ih14oc64kh3ph1");
   ASSERT_TRUE(Bf16().Supports(image, gpu).ok);

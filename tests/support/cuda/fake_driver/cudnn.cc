@@ -214,10 +214,9 @@ FAKE_CUDNN cudnnGetConvolutionForwardWorkspaceSize(void*, void* in, void* filter
   return Has(As<Tensor>(in), As<Filter>(filter), As<Convolution>(conv), algorithm) ? kSuccess : kNotSupported;
 }
 
-FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, const void* data,
-                                   void* filter, const void* weights, void* conv, int algorithm,
-                                   void* workspace, size_t bytes, const float* beta, void* out,
-                                   void* result) {
+FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, const void* data, void* filter,
+                                   const void* weights, void* conv, int algorithm, void* workspace,
+                                   size_t bytes, const float* beta, void* out, void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out);
   const Filter w = As<Filter>(filter);
   const Convolution c = As<Convolution>(conv);
@@ -232,11 +231,10 @@ FAKE_CUDNN cudnnConvolutionForward(void* handle, const float* alpha, void* in, c
     });
   });
 }
-FAKE_CUDNN cudnnConvolutionBiasActivationForward(void* handle, const float* alpha, void* in,
-                                                 const void* data, void* filter, const void* weights,
-                                                 void* conv, int algorithm, void* workspace, size_t bytes,
-                                                 const float* factor, void* residual,
-                                                 const void* residual_data, void* bias,
+FAKE_CUDNN cudnnConvolutionBiasActivationForward(void* handle, const float* alpha, void* in, const void* data,
+                                                 void* filter, const void* weights, void* conv, int algorithm,
+                                                 void* workspace, size_t bytes, const float* factor,
+                                                 void* residual, const void* residual_data, void* bias,
                                                  const void* bias_data, void* activation, void* out,
                                                  void* result) {
   const Tensor x = As<Tensor>(in), y = As<Tensor>(out), z = As<Tensor>(residual), b = As<Tensor>(bias);
