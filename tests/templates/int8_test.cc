@@ -204,7 +204,8 @@ TEST(DirectInt8, FloatsAndBytesHaveTemplatesOfTheirOwn) {
   EXPECT_EQ(DirectInt8Template().Supports(floats, TestCpu()).reason, "computes bytes, not floats");
   for (const ConvTemplate* conv_template : ConvTemplates())
     EXPECT_FALSE(conv_template->Supports(bytes, TestCpu()).ok) << conv_template->Name();
-  EXPECT_THAT(ConvTemplatesFor(TestCpu(), bytes), testing::ElementsAre(&DirectInt8Template(), &WinogradInt8Template()));
+  EXPECT_THAT(ConvTemplatesFor(TestCpu(), bytes),
+              testing::ElementsAre(&DirectInt8Template(), &WinogradInt8Template()));
   EXPECT_EQ(KnownConvTemplate("direct_int8"), &DirectInt8Template());
   EXPECT_FALSE(DirectInt8Template().Supports(ParseWorkload("ic4ih9000oc4kh4000ph1:u8:i8:u8"), TestCpu()).ok);
 }
