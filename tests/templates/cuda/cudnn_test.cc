@@ -94,7 +94,7 @@ TEST(Cudnn, SaysWhatItHasNot) {
   EXPECT_THAT(refusal("ic4ih8oc4oh8kh2ph0"), testing::HasSubstr("sides"));
   const ConfigSpace space = CudnnTemplate().Space(ParseWorkload("ic4ih9oc4oh9kh3ph1+bias"), target);
   Config config;
-  config.Set("block", 1), config.Set("algorithm", 0), config.Set("fused", 1);
+  config.Set("block", 1), config.Set("type", 0), config.Set("algorithm", 0), config.Set("fused", 1);
   EXPECT_THAT(space.WhyInvalid(config), testing::HasSubstr("IMPLICIT_PRECOMP_GEMM"));
   EXPECT_EQ(cuda::CudnnVersion(), "9.1.2");
   EXPECT_EQ(KnownConvTemplate("cudnn"), &CudnnTemplate());
