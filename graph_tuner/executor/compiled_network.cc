@@ -120,11 +120,10 @@ class Compiler {
 
   // Whether the process's own kernel for it is the wrapped reference.
   bool IsReference(const Step& step) const {
-    if (step.kind != StepKind::kNode) return false;
     const NodeSchedule& schedule = schedules_[step.node];
+    if (step.kind != StepKind::kNode || schedule.conv_template != nullptr) return false;
     const Op& op = *graph_.node(step.node).op;
-    return schedule.conv_template == nullptr &&
-           !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
+    return !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
   }
 
   // Of what a node reads.
