@@ -80,8 +80,8 @@ void RunOnTeam(int threads, const Body& body) {
   if (granted != threads) ThrowTooFewThreads(granted, threads);
 }
 
-// Runs all stages of a kernel in one parallel region. The first thing that a task throws is thrown on, when all
-// threads are done; the tasks behind it are left out.
+// Runs all stages of a kernel in one parallel region. The first thing that a task throws is thrown on, when
+// all threads are done; the tasks behind it are left out.
 void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split = Split::kEven);
 
 // Runs one thread's share of every stage; every thread of the team calls it with the same arguments.

@@ -54,15 +54,11 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
-<<<<<<< HEAD
-    args.Choice("--precision", &machine_options_.precision, {"f32", "int8", "tf32"},
-                "int8: of a MODEL, quantised; tf32: GPUs may round what they multiply (default f32)");
+    args.Choice(
+        "--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
+        "int8: of a MODEL, quantised; on a GPU, of both sides, tf32: what is multiplied may be rounded, "
+        "bf16: what is stored as well (default f32)");
     DeclareCalibration(args, &request_.targets.model);
-=======
-    args.Choice("--precision", &machine_options_.precision, {"f32", "tf32", "bf16"},
-                "On a GPU, of both sides: tf32 may round what is multiplied, bf16 is what is stored as well "
-                "(default f32)");
->>>>>>> 204a257 (cuDNN in bf16 beside ours, --precision bf16 on GPUs through to the error budget, untuned convolutions of bytes on the device; gpu-check has the bf16 figures, by batch)
     args.Group("Output");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too");
     args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
