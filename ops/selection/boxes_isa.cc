@@ -27,7 +27,7 @@ inline bool Any(Mask mask) {
 
 }  // namespace
 
-bool OverlapsAny(const BoxColumns& boxes, const Box& box, float threshold) {
+bool OverlapsAny(const BoxColumns& boxes, const CornerBox& box, float threshold) {
   if (!(box.area > 0)) return false;
   for (int64_t block = 0; block < boxes.blocks; ++block) {
     for (int64_t i = block * kBoxBlock; i < (block + 1) * kBoxBlock; i += kWidth) {

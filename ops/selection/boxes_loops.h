@@ -7,7 +7,7 @@
 
 namespace tilesmith {
 
-struct Box {
+struct CornerBox {
   float top = 0, left = 0, bottom = 0, right = 0, area = 0;
 };
 
@@ -20,6 +20,6 @@ struct BoxColumns {
 
 // Whether the intersection of `box` with one of them is more than `threshold` of their union. Boxes without
 // an area and those with a NaN have none with any.
-TILESMITH_DECLARE_ISA(bool OverlapsAny(const BoxColumns& boxes, const Box& box, float threshold))
+TILESMITH_DECLARE_ISA(bool OverlapsAny(const BoxColumns& boxes, const CornerBox& box, float threshold))
 
 }  // namespace tilesmith

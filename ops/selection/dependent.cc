@@ -173,11 +173,11 @@ BuiltOp BuildUnique(const NodeSpec& spec) {
   }
 }
 
-Box WithCorners(float top, float left, float bottom, float right) {
+CornerBox WithCorners(float top, float left, float bottom, float right) {
   return {top, left, bottom, right, (bottom - top) * (right - left)};
 }
 
-Box MakeBox(const float* given, bool center_point_box) {
+CornerBox MakeBox(const float* given, bool center_point_box) {
   if (center_point_box) {
     const float half_width = given[2] / 2, half_height = given[3] / 2;
     return WithCorners(given[1] - half_height, given[0] - half_width, given[1] + half_height,
@@ -195,7 +195,7 @@ class KeptBoxes {
     for (std::vector<float>& column : columns_) column.clear();
     size_ = 0;
   }
-  void Add(const Box& box) {
+  void Add(const CornerBox& box) {
     if (size_ % kBoxBlock == 0) {
       for (std::vector<float>& column : columns_) column.resize(column.size() + kBoxBlock);
     }
@@ -240,7 +240,7 @@ Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsPar
   const auto overlaps_any = TILESMITH_DISPATCH(isa, OverlapsAny);
   const int64_t images = scores.shape()[0], classes = scores.shape()[1], count = scores.shape()[2];
   std::vector<int64_t> selected, order;
-  std::vector<Box> all(count);
+  std::vector<CornerBox> all(count);
   KeptBoxes kept;
   for (int64_t image = 0; image < images; ++image) {
     for (int64_t i = 0; i < count; ++i) {

@@ -1,0 +1,139 @@
+// Rows of bytes on their way into and out of quantised convolutions.
+#include "layouts/base/simd.h"
+#include "ops/quantize/quantized_conv_loops.h"
+
+// Offsets inside a row are small. NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+namespace tilesmith::TILESMITH_ISA {
+namespace {
+
+#ifdef TILESMITH_ISA_avx512_vnni
+using Number = uint8_t;
+#else
+using Number = int16_t;
+#endif
+constexpr int kWordNumbers = 4 / sizeof(Number);
+constexpr int kLanes = 2 * kWidth;
+
+typedef uint8_t Bytes __attribute__((vector_size(16)));
+typedef int16_t EightShorts __attribute__((vector_size(16)));
+typedef int64_t Halves __attribute__((vector_size(16)));
+
+inline Bytes LowerBytes(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Bytes UpperBytes(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+// Eight rows of eight bytes as columns, two in each of four vectors.
+struct EightColumns {
+  Bytes two[4];
+};
+inline EightColumns Transposed(const uint8_t* rows, int64_t step) {
+  Bytes row[8];
+  for (int i = 0; i < 8; ++i) {
+    int64_t eight;
+    __builtin_memcpy(&eight, rows + i * step, sizeof(eight));
+    row[i] = (Bytes)Halves{eight, 0};
+  }
+  const Bytes a = LowerBytes(row[0], row[4]), b = LowerBytes(row[1], row[5]);
+  const Bytes c = LowerBytes(row[2], row[6]), d = LowerBytes(row[3], row[7]);
+  const Bytes even = LowerBytes(a, c), odd = LowerBytes(b, d);
+  const Bytes even_up = UpperBytes(a, c), odd_up = UpperBytes(b, d);
+  return {{LowerBytes(even, odd), UpperBytes(even, odd), LowerBytes(even_up, odd_up),
+           UpperBytes(even_up, odd_up)}};
+}
+
+inline Number Widened(const WidenedRow& row, uint8_t byte) {
+  return static_cast<Number>((byte ^ row.flip) - row.zero);
+}
+
+// Eight adjacent columns of eight planes.
+inline void WidenSquare(const WidenedRow& row, int64_t column, int64_t channel) {
+  const EightColumns columns = Transposed(row.in + channel * row.channel_step + column, row.channel_step);
+  Number* to = static_cast<Number*>(row.out) + column * row.out_step + channel;
+  for (const Bytes two : columns.two) {
+    const Bytes bytes = two ^ row.flip;
+    if constexpr (sizeof(Number) == 1) {
+      for (int half = 0; half < 2; ++half, to += row.out_step) {
+        const int64_t eight = ((Halves)bytes)[half];
+        __builtin_memcpy(to, &eight, sizeof(eight));
+      }
+      continue;
+    }
+    const EightShorts first = (EightShorts)LowerBytes(bytes, Bytes{}) - row.zero;
+    const EightShorts second = (EightShorts)UpperBytes(bytes, Bytes{}) - row.zero;
+    __builtin_memcpy(to, &first, sizeof(first));
+    __builtin_memcpy(to + row.out_step, &second, sizeof(second));
+    to += 2 * row.out_step;
+  }
+}
+
+inline void WidenPlanes(const WidenedRow& row) {
+  constexpr int64_t kLine = 32;  // channels of a cache line, written before the next pixels' are
+  const int64_t columns = row.in_step == 1 ? row.columns / 8 * 8 : 0, channels = row.channels / 8 * 8;
+  for (int64_t line = 0; line < channels; line += kLine) {
+    const int64_t end = line + kLine < channels ? line + kLine : channels;
+    for (int64_t x = 0; x < columns; x += 8) {
+      for (int64_t c = line; c < end; c += 8) WidenSquare(row, x, c);
+    }
+  }
+  for (int64_t c = 0; c < row.channels; ++c) {
+    for (int64_t x = c < channels ? columns : 0; x < row.columns; ++x)
+      static_cast<Number*>(row.out)[x * row.out_step + c] =
+          Widened(row, row.in[x * row.in_step + c * row.channel_step]);
+  }
+}
+
+// A constant `channels` makes of the inner loop a few vectors.
+[[gnu::always_inline]] inline void WidenLanes(const WidenedRow& row, int64_t columns, int64_t channels) {
+  const WidenedRow local = row;
+  for (int64_t x = 0; x < columns; ++x) {
+    const uint8_t* __restrict const in = local.in + x * local.in_step;
+    Number* __restrict const out = static_cast<Number*>(local.out) + x * local.out_step;
+    for (int64_t c = 0; c < channels; ++c) out[c] = Widened(local, in[c]);
+  }
+}
+
+}  // namespace
+
+void WidenRow(const WidenedRow& row) {
+  if (row.channel_step != 1) return WidenPlanes(row);
+  if (row.in_step == row.channels && row.out_step == row.channels) {
+    return WidenLanes(row, 1, row.columns * row.channels);
+  }
+  if (row.channels == kLanes) return WidenLanes(row, row.columns, kLanes);
+  if (row.channels == 8) return WidenLanes(row, row.columns, 8);
+  WidenLanes(row, row.columns, row.channels);
+}
+
+void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {
+  const Number* __restrict const from = static_cast<const Number*>(in);
+  Number* __restrict const to = static_cast<Number*>(out);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < kWordNumbers; ++k) to[kWordNumbers * i + k] = from[i + k * distance];
+  }
+}
+
+void StoreChannelRows(const ChannelRows& rows) {
+  const int64_t pixels = rows.pixels / 8 * 8, channels = rows.channels / 8 * 8;
+  for (int64_t c = 0; c < channels; c += 8) {
+    for (int64_t p = 0; p < pixels; p += 8) {
+      const EightColumns columns = Transposed(rows.in + p * rows.in_step + c, rows.in_step);
+      uint8_t* to = rows.out + c * rows.out_step + p;
+      for (const Bytes two : columns.two) {
+        for (int half = 0; half < 2; ++half, to += rows.out_step) {
+          const int64_t eight = ((Halves)two)[half];
+          __builtin_memcpy(to, &eight, sizeof(eight));
+        }
+      }
+    }
+  }
+  for (int64_t c = 0; c < rows.channels; ++c) {
+    for (int64_t p = c < channels ? pixels : 0; p < rows.pixels; ++p)
+      rows.out[c * rows.out_step + p] = rows.in[p * rows.in_step + c];
+  }
+}
+
+}  // namespace tilesmith::TILESMITH_ISA
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
