@@ -13,8 +13,8 @@ namespace {
 TEST(Precision, NamesRoundTrip) {
   for (const std::string& name : PrecisionNames())
     EXPECT_EQ(PrecisionName(ParsePrecision(name)), name == "tf32" ? "f32" : name);
-  EXPECT_EQ(PrecisionNames().size(), 4u);
-  EXPECT_THROW(ParsePrecision("int8"), Error);
+  EXPECT_EQ(PrecisionNames().size(), 5u);
+  EXPECT_THROW(ParsePrecision("int4"), Error);
 }
 
 TEST(Precision, KeepsTheRecordsOfItsTypes) {
@@ -42,6 +42,7 @@ TEST(Precision, KeepsTheRecordsOfItsTypes) {
     return result;
   };
   EXPECT_THAT(seconds(RecordsIn(Precision::kF32, all)), testing::ElementsAre(1, 2));
+  EXPECT_THAT(seconds(RecordsIn(Precision::kInt8, all)), testing::ElementsAre(1, 2));
   EXPECT_THAT(seconds(RecordsIn(Precision::kBf16, all)), testing::ElementsAre(2, 3, 4));
   EXPECT_THAT(seconds(RecordsIn(Precision::kMixed, all)), testing::ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(seconds(RecordsIn(Precision::kBf16, {floats, failed})), testing::ElementsAre(1));

@@ -56,9 +56,7 @@ class MixedTuner {
       return std::move(*floats_);
     }
     errors_.emplace(OpenFloats(quantized, machine_));
-    GraphTuneModelRequest int8 = Form(quantized, 2, "int8");
-    int8.max_output_error.reset();
-    bytes_ = GraphTuneForm(int8, sinks_, false);
+    bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
     TuneMixed(quantized);
     return Choose();
   }
@@ -73,6 +71,14 @@ class MixedTuner {
     form.begin = NowSeconds();
     form.time_budget =
         std::max(0.0, end_ - form.begin - kForComparing * request_.time_budget) / static_cast<double>(forms);
+    return form;
+  }
+
+  // One that is quantised: what it does to the outputs is known otherwise, and floats are its baseline.
+  GraphTuneModelRequest ByteForm(const ModelOptions& model, int forms, const std::string& precision) const {
+    GraphTuneModelRequest form = Form(model, forms, precision);
+    form.max_output_error.reset();
+    form.baselines = false;
     return form;
   }
 
@@ -106,8 +112,6 @@ class MixedTuner {
       some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
       model.quantization = std::move(some);
       // Error is a matter of types far more than of schedules: it is known before the loop runs.
-      GraphTuneModelRequest form = Form(model, 1, HasLimit() ? "int8" : "mixed");
-      form.max_output_error.reset();
       if (HasLimit() && attempt + 1 < kAttempts) {
         const double seen = ErrorOfDefault(model);
         if (seen > MostError()) {
@@ -115,7 +119,7 @@ class MixedTuner {
           continue;
         }
       }
-      mixed_ = GraphTuneForm(form, sinks_, false);
+      mixed_ = GraphTuneForm(ByteForm(model, 1, HasLimit() ? "int8" : "mixed"), sinks_, false);
       note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.quantized + choice.keep.size());
       return;
     }
