@@ -7,12 +7,12 @@ namespace tilesmith::TILESMITH_ISA {
 namespace {
 
 #ifdef TILESMITH_ISA_avx512_vnni
-using Number = uint8_t;
+using RowNumber = uint8_t;
 #else
-using Number = int16_t;
+using RowNumber = int16_t;
 #endif
-constexpr int kWordNumbers = 4 / sizeof(Number);
-constexpr int kLanes = 2 * kWidth;
+constexpr int kRowWordNumbers = 4 / sizeof(RowNumber);
+constexpr int kRowLanes = 2 * kWidth;
 
 typedef uint8_t Bytes __attribute__((vector_size(16)));
 typedef int16_t EightShorts __attribute__((vector_size(16)));
@@ -44,17 +44,17 @@ inline EightColumns Transposed(const uint8_t* rows, int64_t step) {
            UpperBytes(even_up, odd_up)}};
 }
 
-inline Number Widened(const WidenedRow& row, uint8_t byte) {
-  return static_cast<Number>((byte ^ row.flip) - row.zero);
+inline RowNumber Widened(const WidenedRow& row, uint8_t byte) {
+  return static_cast<RowNumber>((byte ^ row.flip) - row.zero);
 }
 
 // Eight adjacent columns of eight planes.
 inline void WidenSquare(const WidenedRow& row, int64_t column, int64_t channel) {
   const EightColumns columns = Transposed(row.in + channel * row.channel_step + column, row.channel_step);
-  Number* to = static_cast<Number*>(row.out) + column * row.out_step + channel;
+  RowNumber* to = static_cast<RowNumber*>(row.out) + column * row.out_step + channel;
   for (const Bytes two : columns.two) {
     const Bytes bytes = two ^ row.flip;
-    if constexpr (sizeof(Number) == 1) {
+    if constexpr (sizeof(RowNumber) == 1) {
       for (int half = 0; half < 2; ++half, to += row.out_step) {
         const int64_t eight = ((Halves)bytes)[half];
         __builtin_memcpy(to, &eight, sizeof(eight));
@@ -80,7 +80,7 @@ inline void WidenPlanes(const WidenedRow& row) {
   }
   for (int64_t c = 0; c < row.channels; ++c) {
     for (int64_t x = c < channels ? columns : 0; x < row.columns; ++x)
-      static_cast<Number*>(row.out)[x * row.out_step + c] =
+      static_cast<RowNumber*>(row.out)[x * row.out_step + c] =
           Widened(row, row.in[x * row.in_step + c * row.channel_step]);
   }
 }
@@ -90,7 +90,7 @@ inline void WidenPlanes(const WidenedRow& row) {
   const WidenedRow local = row;
   for (int64_t x = 0; x < columns; ++x) {
     const uint8_t* __restrict const in = local.in + x * local.in_step;
-    Number* __restrict const out = static_cast<Number*>(local.out) + x * local.out_step;
+    RowNumber* __restrict const out = static_cast<RowNumber*>(local.out) + x * local.out_step;
     for (int64_t c = 0; c < channels; ++c) out[c] = Widened(local, in[c]);
   }
 }
@@ -102,16 +102,16 @@ void WidenRow(const WidenedRow& row) {
   if (row.in_step == row.channels && row.out_step == row.channels) {
     return WidenLanes(row, 1, row.columns * row.channels);
   }
-  if (row.channels == kLanes) return WidenLanes(row, row.columns, kLanes);
+  if (row.channels == kRowLanes) return WidenLanes(row, row.columns, kRowLanes);
   if (row.channels == 8) return WidenLanes(row, row.columns, 8);
   WidenLanes(row, row.columns, row.channels);
 }
 
 void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {
-  const Number* __restrict const from = static_cast<const Number*>(in);
-  Number* __restrict const to = static_cast<Number*>(out);
+  const RowNumber* __restrict const from = static_cast<const RowNumber*>(in);
+  RowNumber* __restrict const to = static_cast<RowNumber*>(out);
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t k = 0; k < kWordNumbers; ++k) to[kWordNumbers * i + k] = from[i + k * distance];
+    for (int64_t k = 0; k < kRowWordNumbers; ++k) to[kRowWordNumbers * i + k] = from[i + k * distance];
   }
 }
 
