@@ -3,6 +3,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 
 #include "layouts/base/thread_team.h"
 #include "ops/onednn/onednn_detail.h"
@@ -253,6 +255,10 @@ void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite
 }
 
 void OneDnnCapIsa(Isa isa) {
+  static std::mutex mutex;
+  static std::optional<Isa> capped;
+  const std::lock_guard lock(mutex);
+  if (capped == isa) return;
   const auto cap = isa == Isa::kAvx512 ? dnnl::cpu_isa::all
                    : isa == Isa::kAvx2 ? dnnl::cpu_isa::avx2
                                        : dnnl::cpu_isa::sse41;
@@ -261,6 +267,7 @@ void OneDnnCapIsa(Isa isa) {
         ErrorCode::kInternal,
         fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive", IsaName(isa)));
   }
+  capped = isa;
 }
 
 void OneDnnSetThreads(int threads) { omp_set_num_threads(threads); }

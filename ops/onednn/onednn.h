@@ -162,7 +162,8 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::
                                            std::string* refusal = nullptr);
 
 // Keeps oneDNN from using instructions beyond `isa` (kPortable: SSE4.1, its least) in this process. Throws
-// Error(kInternal) when oneDNN has already looked at the CPU, as making any twin does.
+// Error(kInternal) when oneDNN has already looked at the CPU, as making any twin does, and the last cap was
+// another. Thread-safe.
 void OneDnnCapIsa(Isa isa);
 // Threads of the twins made and run by the calling thread from now on.
 void OneDnnSetThreads(int threads);

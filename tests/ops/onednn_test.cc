@@ -358,6 +358,7 @@ void MakeCappedConv() {
   const ConvData data(w);
   const auto conv = OneDnnConv::Create(w, OneDnnAlgorithm::kDirect, data.Params(w));
   const bool capped = conv != nullptr && conv->ImplName().find("avx") == std::string::npos;
+  OneDnnCapIsa(Isa::kPortable);  // as it is
   bool refused = false;
   try {
     OneDnnCapIsa(Isa::kAvx2);
