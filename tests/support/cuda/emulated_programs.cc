@@ -47,9 +47,13 @@ EmulatedPrograms::EmulatedPrograms(std::vector<const CudaProgram*> programs)
   folder_ = name;
   std::ofstream(folder_ + "/kernels.cc") << "#include \"tests/support/cuda/emulation.inc\"\n"
                                          << OneSource(programs_, kPrefix);
-  const std::string command =
-      fmt::format("{0} -std=c++17 -O1 -w -shared -fPIC -I{1} {2}/kernels.cc -o {2}/kernels.so > {2}/log 2>&1",
-                  TILESMITH_CXX, TILESMITH_SOURCE_DIR, folder_);
+  // An index outside of an array, registers that is, ends the process at once. AddressSanitizer does not know
+  // the stacks of fibers; global and shared memory end at guarded pages.
+  const std::string command = fmt::format(
+      "{0} -std=c++17 -O1 -w -fsanitize=bounds-strict,shift,integer-divide-by-zero "
+      "-fsanitize-undefined-trap-on-error -shared -fPIC -I{1} {2}/kernels.cc -o {2}/kernels.so > {2}/log "
+      "2>&1",
+      TILESMITH_CXX, TILESMITH_SOURCE_DIR, folder_);
   if (std::system(command.c_str()) != 0) throw std::runtime_error(command + "\n" + TextOf(folder_ + "/log"));
   library_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());
