@@ -9,6 +9,7 @@
 #include <span>
 
 #include "layouts/base/check.h"
+#include "ops/base/elements.h"
 #include "tools/bench/onednn_side.h"
 #include "tools/bench/random_tensor.h"
 
@@ -63,28 +64,19 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
   }
 }
 
-Tensor AsFloats(const Tensor& stored) {
-  Tensor floats(stored.shape());
-  VisitType(stored.type(), [&](auto tag) {
-    const auto* const values = stored.data<typename decltype(tag)::Type>();
-    for (int64_t i = 0; i < stored.size(); ++i) floats.floats()[i] = static_cast<float>(values[i]);
-  });
-  return floats;
-}
-
 // What is stored, which may be a step apart, or with a residual two.
 void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
                      const QuantizedData& data) {
   const bool real = answer.type() == DataType::kF32;
-  const Tensor ours = AsFloats(answer);
+  const std::vector<float> ours = ElementsAs<float>(answer);
   for (Twin& twin : twins) {
     twin.conv->Run();
     const Tensor theirs = twin.conv->GetOutput();
     if (data.residual) twin.conv->SetResidual(*data.residual);
     double steps = 0;
-    for (int64_t i = 0; i < ours.size() && !real; ++i)
-      steps = std::max(steps, std::abs(double(ours.floats()[i]) - double(theirs.floats()[i])));
-    if (real ? RelativeDifference(ours, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
+    for (size_t i = 0; i < ours.size() && !real; ++i)
+      steps = std::max(steps, std::abs(double(ours[i]) - double(theirs.floats()[i])));
+    if (real ? RelativeDifference(answer, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
     throw Error(ErrorCode::kWrongAnswer,
                 fmt::format("{}: template {} [{}] differs from oneDNN's by {} steps",
                             WorkloadToString(bench.workload), bench.schedule.template_name,
