@@ -45,7 +45,8 @@ class ExplainCommand : public Command {
     GraphTuningArguments& arguments = request_.arguments;
     TakeQuantization(request_.plan_path, &arguments.model);
     const Precision precision = ParsePrecision(arguments.machine.precision);
-    QuantizeInPlace(precision, OpenMachine(arguments.machine), SinksOf(progress), &arguments.model);
+    QuantizeInPlace(
+        precision, [&] { return OpenMachine(arguments.machine); }, SinksOf(progress), &arguments.model);
     const std::string asked = request_.node;
     if (!asked.empty()) request_.node = NodeOfLayer(arguments.model, asked);
     const ExplainedPlan explained = ExplainPlan(request_, SinksOf(progress));

@@ -31,7 +31,8 @@ class TasksCommand : public Command {
   int Run() override {
     // What a task is depends on no values.
     model_.calibration.samples = 1;
-    QuantizeInPlace(ParsePrecision(precision_), OpenMachine({}), {}, &model_);
+    QuantizeInPlace(
+        ParsePrecision(precision_), [] { return OpenMachine({}); }, {}, &model_);
     const Graph graph = LoadModel(model_);
     const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     Report report;

@@ -98,23 +98,19 @@ class TuneCommand : public Command {
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm();
     request_.machine = OpenMachine(machine_options_);
     CatchInterrupts();
-    LoadTargets(request_.machine);
+    LoadTargets([&] { return request_.machine; });
     return Tune();
   }
 
  private:
-  // `machine` is this one, to calibrate on.
-  void LoadTargets(const DevicePtr& machine) {
+  // `open` gives this machine, to calibrate on.
+  void LoadTargets(const std::function<DevicePtr()>& open) {
     ProgressLine progress;
-    QuantizeInPlace(request_.precision, machine, SinksOf(progress), &target_.model);
+    QuantizeInPlace(request_.precision, open, SinksOf(progress), &target_.model);
     request_.targets = LoadTargetsToTune(target_);
-    TakeQuantizedTasks(machine, SinksOf(progress));
-  }
-
-  void TakeQuantizedTasks(const DevicePtr& machine, const WorkSinks& sinks) {
     if (request_.precision == Precision::kMixed && request_.targets.is_network() &&
         machine_options_.target == kCpuDevice)
-      request_.quantized = QuantizedTasks(target_.model, machine, sinks);
+      request_.quantized = QuantizedTasks(target_.model, open(), SinksOf(progress));
   }
 
   // The classes one after the other, each learning from the logs of those before.
@@ -123,7 +119,7 @@ class TuneCommand : public Command {
     const std::string log_path = request_.log_path;
     const double end = request_.begin + request_.time_budget;
     CatchInterrupts();
-    LoadTargets(OpenMachine({}));
+    LoadTargets([] { return OpenMachine({}); });
     int code = 0;
     for (size_t i = 0; i < classes.size(); ++i) {
       const FarmClass& farm_class = classes[i];

@@ -31,10 +31,10 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
   model->quantization = std::make_shared<const ModelQuantization>(CalibrateModel(request, machine, sinks));
 }
 
-void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model) {
   if (precision == Precision::kInt8) {
-    if (!model->quantization) CalibrateInPlace(machine, sinks, model);
+    if (!model->quantization) CalibrateInPlace(open(), sinks, model);
   } else if (precision != Precision::kMixed && !model->calibration.paths.empty()) {
     throw Error(ErrorCode::kUsage, fmt::format("--calibrate is for --precision int8 and mixed, not {}",
                                                PrecisionName(precision)));

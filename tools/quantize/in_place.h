@@ -1,6 +1,8 @@
 // --precision int8: a model that is quantised while it is loaded, by what `tilesmith quantize` does.
 #pragma once
 
+#include <functional>
+
 #include "templates/device/device.h"
 #include "tools/cli/args.h"
 #include "tools/cli/model.h"
@@ -18,9 +20,10 @@ void DeclareCalibration(Args& args, ModelOptions* model);
 // minmax, all that pays. Throws as CalibrateModel does, and Error(kUsage) for a text that is no model.
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model);
 
-// The same for int8, where the model has no quantization yet. Throws Error(kUsage) for --calibrate with a
-// precision that is neither that nor mixed, whose caller decides what to quantise.
-void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+// The same for int8, where the model has no quantization yet, on the machine that `open` gives, which is not
+// asked for otherwise. Throws Error(kUsage) for --calibrate with a precision that is neither that nor mixed,
+// whose caller decides what to quantise.
+void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model);
 
 // The convolutions that the model has in bytes when it is quantised. Their sizes depend on no values: it is

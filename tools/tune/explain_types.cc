@@ -12,13 +12,19 @@
 #include "tools/tune/network_types.h"
 
 namespace tilesmith {
+namespace {
+
+// Those of the model quantised so.
+std::vector<QdqLayer> LayersOf(const ModelFile& file, const ModelQuantization& quantization) {
+  QdqModel model(file.bytes, file.source, quantization.options);
+  return model.Write(QuantizersOf(quantization, file.source, model), {}).layers;
+}
+
+}  // namespace
 
 std::string NodeOfLayer(const ModelOptions& model, const std::string& name) {
   if (!model.quantization) return name;
-  const ModelFile file = ReadModel(model);
-  QdqModel quantizable(file.bytes, file.source, model.quantization->options);
-  const auto quantizers = QuantizersOf(*model.quantization, file.source, quantizable);
-  const std::vector<QdqLayer> layers = quantizable.Write(quantizers, {}).layers;
+  const std::vector<QdqLayer> layers = LayersOf(ReadModel(model), *model.quantization);
   auto layer = std::ranges::find_if(
       layers, [&](const QdqLayer& one) { return one.name == name || VisibleLine(one.output) == name; });
   const Graph graph = LoadModel(model);
@@ -56,6 +62,7 @@ class TypeExplainer {
     const PinnedTeam team(machine_);
     const FloatNetwork floats = OpenFloats(quantized_, machine_);
     costs_ = OpenCosts(arguments_, machine_, sinks_);
+    log_ = LoadTuningLog(arguments_, machine_);
     std::vector<TypedNode> nodes = {InType("int8", others, floats)};
     others.push_back(layer_);
     nodes.push_back(InType("float", others, floats));
@@ -75,9 +82,7 @@ class TypeExplainer {
       return quantization->tensors.contains(tensor.name);
     });
     if (!complete) quantization->options.keep = quantized_.quantization->options.keep;
-    QdqModel model(file.bytes, file.source, quantization->options);
-    const auto quantizers = QuantizersOf(*quantization, file.source, model);
-    for (const QdqLayer& layer : model.Write(quantizers, {}).layers) {
+    for (const QdqLayer& layer : LayersOf(file, *quantization)) {
       if (layer.channels == 0) continue;
       weighted_.push_back(layer.name);
       const std::string tensor = VisibleLine(layer.output);
@@ -100,8 +105,7 @@ class TypeExplainer {
     const Graph graph = LoadModel(model);
     GraphTuneOptions options = TuningOptions(arguments_, machine_, sinks_);
     options.allow_defaults = true;
-    const std::vector<Record> log = LoadTuningLog(arguments_, machine_);
-    const Plan plan = GraphTune(NetworkProblem(graph, log, *costs_, std::move(options))).plan;
+    const Plan plan = GraphTune(NetworkProblem(graph, log_, *costs_, std::move(options))).plan;
     TypedNode node = {.type = type, .network_seconds = plan.predicted_seconds};
     node.output_error = floats.errors.Of(graph, plan).error;
     const std::string name = NodeOfLayer(model, layer_);
@@ -117,6 +121,7 @@ class TypeExplainer {
   const DevicePtr machine_;
   ModelOptions quantized_;
   std::unique_ptr<CostSource> costs_;
+  std::vector<Record> log_;
   std::string layer_, tensor_;         // the node's title, and what it writes
   std::vector<std::string> weighted_;  // titles of all layers with weights
 };

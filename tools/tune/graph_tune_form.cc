@@ -36,7 +36,7 @@ class GraphTuner {
   GraphTunedModel Run() {
     RequireWritable(request_.plan_path);
     CheckGraphTuning(request_.arguments);
-    tuned_.machine = OpenMachine(request_.arguments.machine);
+    tuned_.machine = request_.machine;
     tuned_.graph = LoadModel(request_.arguments.model);
     log_ = LoadTuningLog(request_.arguments, tuned_.machine);
     const PinnedTeam team(tuned_.machine);

@@ -6,7 +6,7 @@
 namespace tilesmith {
 
 // As GraphTuneModel, of the model as LoadModel gives it, mixed being f32 and bf16, beside no other types.
-// With `writes` false the plan is only returned.
+// With `writes` false the plan is only returned. Precondition: request.machine.
 GraphTunedModel GraphTuneForm(const GraphTuneModelRequest& request, const WorkSinks& sinks,
                               bool writes = true);
 

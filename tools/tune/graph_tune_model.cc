@@ -13,11 +13,13 @@ namespace tilesmith {
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
   GraphTuneModelRequest complete = request;
   GraphTuningArguments& arguments = complete.arguments;
+  if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
   const Precision precision = ParsePrecision(arguments.machine.precision);
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
       return GraphTuneMixed(complete, sinks);
-    QuantizeInPlace(precision, OpenMachine(arguments.machine), sinks, &arguments.model);
+    QuantizeInPlace(
+        precision, [&] { return complete.machine; }, sinks, &arguments.model);
   }
   constexpr double kForComparing = 0.15;  // of the time
   if (precision != Precision::kF32) complete.time_budget *= 1 - kForComparing;
@@ -41,6 +43,7 @@ void GraphTuneSizes(
     each.arguments.model = sizes[i];
     each.arguments.model.quantization = std::move(quantization);
     const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
+    each.machine = tuned.machine;
     if (on_tuned) on_tuned(each, tuned);
     each.others.push_back(tuned.refined.plan);
   }

@@ -20,6 +20,7 @@ namespace tilesmith {
 
 struct GraphTuneModelRequest {
   GraphTuningArguments arguments;  // model, machine, log, and how to choose
+  DevicePtr machine = {};          // null: opened as the arguments say
   std::string plan_path;           // written as soon as there is a plan worth having
   int64_t rounds = 3;              // plans to run at most, learning from each
   double seconds = 1;              // for each plan and each baseline that is run, at most

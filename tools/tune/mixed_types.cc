@@ -42,7 +42,7 @@ class MixedTuner {
   MixedTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks)
       : request_(request),
         sinks_(sinks),
-        machine_(OpenMachine(request.arguments.machine)),
+        machine_(request.machine),
         end_(request.begin + request.time_budget) {}
 
   GraphTunedModel Run() {
@@ -146,8 +146,9 @@ class MixedTuner {
     };
     const bool narrow = HasNarrow(floats_->refined.plan);
     const std::unique_ptr<CostSource> costs = OpenCosts(request_.arguments, machine_, sinks_);
+    const std::vector<Record> log = LoadTuningLog(request_.arguments, machine_);
     const auto add_uniform = [&](Precision precision) {
-      TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, *costs, sinks_);
+      TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, log, *costs, sinks_);
       uniform.may_be_chosen = false;  // it has been a baseline of the floats
       add(std::move(uniform), nullptr);
     };
@@ -201,11 +202,12 @@ void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, 
   sinks.Stage("the network in other types");
   const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine);
   const std::unique_ptr<CostSource> costs = OpenCosts(request.arguments, tuned->machine, sinks);
+  const std::vector<Record> log = LoadTuningLog(request.arguments, tuned->machine);
   std::vector<TypedPlan> plans;
   const double end = request.begin + request.time_budget;
   const Precision own = ParsePrecision(request.arguments.machine.precision);
   for (const Precision precision : {Precision::kF32, Precision::kBf16})
-    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, *costs, sinks));
+    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, *costs, sinks));
   plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
   tuned->types =
       RunTypes({tuned->graph, tuned->machine, {sinks.stop}}, plans, floats.errors, plans.size() - 1,

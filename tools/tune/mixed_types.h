@@ -10,10 +10,11 @@ namespace tilesmith {
 // whose error is within the request's limit, so that it is never slower than a uniform one that is. Where
 // layers do more to the outputs than the sum of their squares says, the limit on that is tightened. A model
 // that cannot be quantised is tuned in floats alone, with a warning. Precondition: the model has no
-// quantization. Otherwise as GraphTuneModel.
+// quantization, and request.machine. Otherwise as GraphTuneModel.
 GraphTunedModel GraphTuneMixed(const GraphTuneModelRequest& request, const WorkSinks& sinks);
 
-// Runs f32, bf16 where the CPU has it, and the plan by turns, as far as there is time.
+// Runs f32, bf16 where the CPU has it, and the plan by turns, as far as there is time. Precondition:
+// request.machine.
 void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned);
 
 }  // namespace tilesmith

@@ -49,9 +49,9 @@ FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
 }
 
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     CostSource& costs, const WorkSinks& sinks) {
+                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks) {
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
-  const DevicePtr machine = OpenMachine(request.arguments.machine);
+  const DevicePtr& machine = request.machine;
   if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
     typed.note = "this CPU has no products of bf16";
     return typed;
@@ -60,7 +60,6 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
   options.precision = precision;
   options.allow_defaults = true;
   options.even_shares = true;
-  const std::vector<Record> log = LoadTuningLog(request.arguments, machine);
   if (precision == Precision::kBf16 && std::ranges::none_of(log, IsNarrow)) {
     typed.note = "the log has no records in it";
     return typed;

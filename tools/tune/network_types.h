@@ -28,9 +28,10 @@ struct FloatNetwork {
 // On at most 32 samples of the options' calibration. Precondition: the machine is a CPU.
 FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
 
-// Of the network in f32, or bf16, by the request's log: default schedules where that has none.
+// Of the network in f32, or bf16, by the request's log: default schedules where that has none. Precondition:
+// request.machine.
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     CostSource& costs, const WorkSinks& sinks);
+                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks);
 
 // All of them by turns, about `seconds` each, and their outputs. `chosen` is the plan among them; without one
 // (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Precondition:

@@ -24,9 +24,9 @@ constexpr double kShareOfARun = 0.01, kLeastSeconds = 0.05, kMostSeconds = 0.5;
 constexpr int kBatch = 8;  // trials of a turn
 constexpr int kRetimed = 6;
 
-TuneModelRequest TuningOf(const OptimizeModelRequest& request) {
+TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine) {
   TuneModelRequest tuning;
-  tuning.machine = OpenMachine(request.arguments.machine);
+  tuning.machine = std::move(machine);
   tuning.targets = LoadTargetsToTune({.model = request.arguments.model, .suite = ""});
   if (!tuning.targets.is_network())
     throw Error(ErrorCode::kUsage,
@@ -50,13 +50,13 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request) {
 
 class ModelOptimizer {
  public:
-  ModelOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
+  ModelOptimizer(const OptimizeModelRequest& request, DevicePtr machine, const WorkSinks& sinks,
                  const ShowOptimizing& on_progress)
       : request_(request),
         sinks_(sinks),
         on_progress_(on_progress),
         limit_{sinks.stop, request.begin + request.seconds},
-        tuning_request_(TuningOf(request)),
+        tuning_request_(TuningOf(request, std::move(machine))),
         machine_(tuning_request_.machine),
         tuning_(tuning_request_, sinks),
         measurer_(WorkerFor(request.worker, machine_->target())) {}
@@ -234,9 +234,10 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   OptimizeModelRequest complete = request;
   if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
   GraphTuningArguments& arguments = complete.arguments;
-  QuantizeInPlace(ParsePrecision(arguments.machine.precision), OpenMachine(arguments.machine), sinks,
-                  &arguments.model);
-  return ModelOptimizer(complete, sinks, on_progress).Run();
+  DevicePtr machine = OpenMachine(arguments.machine);
+  QuantizeInPlace(
+      ParsePrecision(arguments.machine.precision), [&] { return machine; }, sinks, &arguments.model);
+  return ModelOptimizer(complete, std::move(machine), sinks, on_progress).Run();
 }
 
 }  // namespace tilesmith
