@@ -36,6 +36,21 @@ void RowWidener::Widen(const uint8_t* image, const ElementRange& channels, int64
   }
 }
 
+void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
+                 void (*transposed)(const ChannelRows&), uint8_t* to) {
+  const auto& [buffer, lanes, channels, pixels] = from;
+  if (image.plain) {
+    return transposed({.in = buffer,
+                       .in_step = lanes,
+                       .out = to + image.Offset(channels.first, pixels.first),
+                       .out_step = image.dims.pixels(),
+                       .pixels = pixels.count,
+                       .channels = channels.count});
+  }
+  from.CopyTo(image, to);
+  ZeroLanesAfter(image, channels, pixels, 1, reinterpret_cast<std::byte*>(to));
+}
+
 int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, uint8_t zero) {
   auto sum = static_cast<uint32_t>(bias);
   for (const int16_t weight : weights) sum -= static_cast<uint32_t>(weight * zero);

@@ -80,6 +80,10 @@ struct BufferedPixels {
   void CopyTo(const ByteImage& image, T* to) const;
 };
 
+// Buffered bytes into an image, zeros in the lanes behind its last channel; `transposed` is StoreChannelRows.
+void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
+                 void (*transposed)(const ChannelRows&), uint8_t* to);
+
 // The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32.
 int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, uint8_t zero);
 

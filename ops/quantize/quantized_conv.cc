@@ -186,10 +186,9 @@ bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const
 
 std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
   if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
-  const QuantizedConvRequest same = {request.layout, request.layout, request.cpu};
   if (QuantizedWinogradFits(workload_, request.cpu) && QuantizedWinogradPays(workload_))
-    return MakeQuantizedWinogradKernel(*this, same);
-  return MakeQuantizedConvKernel(*this, same);
+    return MakeQuantizedWinogradKernel(*this, {request.layout, request.layout, request.cpu});
+  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu});
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {

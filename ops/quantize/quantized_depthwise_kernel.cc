@@ -69,8 +69,7 @@ class QuantizedDepthwiseKernel : public PackedKernel {
                                              : QuantizedDepthwiseRows(conv_, request.cpu.cores)),
         pairs_(conv_.kh == 3 && conv_.kw == 3 && conv_.sh == 1 && conv_.sw == 1 && conv_.dh == 0 &&
                conv_.dw == 0),
-        words_(CeilDiv(conv_.kh * conv_.kw, 4)),
-        store_channel_rows_(&avx512_vnni::StoreChannelRows) {
+        words_(CeilDiv(conv_.kh * conv_.kw, 4)) {
     FindTaps();
     PackParameters(op);
     const Quantization& output = op.params().output;
@@ -147,24 +146,13 @@ class QuantizedDepthwiseKernel : public PackedKernel {
       compute(columns);
       columns.input += columns.count * columns.column_stride;
       for (int64_t row = 0; row < rows; ++row) {
-        CopyOut(buffer + row * columns.out_row_step, channels, {pixel + row * conv_.ow + x, columns.count},
-                image);
+        StorePixels({buffer + row * columns.out_row_step,
+                     kDepthwiseLanes,
+                     channels,
+                     {pixel + row * conv_.ow + x, columns.count}},
+                    out_, &avx512_vnni::StoreChannelRows, image);
       }
     }
-  }
-
-  void CopyOut(uint8_t* buffer, const ElementRange& channels, const ElementRange& pixels,
-               uint8_t* image) const {
-    if (out_.plain) {
-      return store_channel_rows_({.in = buffer,
-                                  .in_step = kDepthwiseLanes,
-                                  .out = image + out_.Offset(channels.first, pixels.first),
-                                  .out_step = out_.dims.pixels(),
-                                  .pixels = pixels.count,
-                                  .channels = channels.count});
-    }
-    BufferedPixels<uint8_t>{buffer, kDepthwiseLanes, channels, pixels}.CopyTo(out_, image);
-    ZeroLanesAfter(out_, channels, pixels, 1, reinterpret_cast<std::byte*>(image));
   }
 
   int32_t TapOffset(int64_t row, int64_t column) const {
@@ -220,7 +208,6 @@ class QuantizedDepthwiseKernel : public PackedKernel {
   const int64_t tile_rows_;
   const bool pairs_;  // two rows together
   const int64_t words_;
-  void (*const store_channel_rows_)(const ChannelRows&);
   DepthwiseColumns common_;
   std::vector<int32_t> taps_, pair_taps_;
   std::vector<int8_t> weights_, pair_weights_;

@@ -31,18 +31,4 @@ void QuantizedStore::SetRange(const QuantizedConvParams& params) {
                  .flip = FlipOf(residual.type)};
 }
 
-void QuantizedStore::CopyOut(uint8_t* buffer, const ElementRange& channels, const ElementRange& pixels,
-                             uint8_t* image) const {
-  if (out_.plain) {
-    return store_channel_rows_({.in = buffer,
-                                .in_step = lanes_,
-                                .out = image + out_.Offset(channels.first, pixels.first),
-                                .out_step = out_.dims.pixels(),
-                                .pixels = pixels.count,
-                                .channels = channels.count});
-  }
-  BufferedPixels<uint8_t>{buffer, lanes_, channels, pixels}.CopyTo(out_, image);
-  ZeroLanesAfter(out_, channels, pixels, 1, reinterpret_cast<std::byte*>(image));
-}
-
 }  // namespace tilesmith

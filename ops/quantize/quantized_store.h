@@ -53,7 +53,7 @@ class QuantizedStore {
     ForEachPiece(pixels, places, [&](const ElementRange& piece) {
       if (sum_) BufferedPixels<uint8_t>{addends, lanes_, channels, piece}.CopyFrom(out_, residual);
       compute(pixels, piece.first - places.first);
-      CopyOut(buffer, channels, piece, image);
+      StorePixels({buffer, lanes_, channels, piece}, out_, store_channel_rows_, image);
     });
   }
 
@@ -79,8 +79,6 @@ class QuantizedStore {
   }
 
   void SetRange(const QuantizedConvParams& params);
-  void CopyOut(uint8_t* buffer, const ElementRange& channels, const ElementRange& pixels,
-               uint8_t* image) const;
 
   static constexpr int64_t kPiecePixels = 96;
   static constexpr int64_t kMaxLanes = QuantizedConvLanes(Isa::kAvx512);

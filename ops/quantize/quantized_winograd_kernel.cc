@@ -20,9 +20,8 @@ int64_t LargestWeight(const ConvWorkload& w) { return w.bytes->weights == DataTy
 
 class QuantizedWinogradKernel : public PackedKernel {
  public:
-  QuantizedWinogradKernel(const QuantizedConvOp& op, const QuantizedConvRequest& request,
-                          const QuantizedWinogradCut& cut)
-      : plan_(op.workload(), request.cpu, cut),
+  QuantizedWinogradKernel(const QuantizedConvOp& op, const QuantizedWinogradRequest& request)
+      : plan_(op.workload(), request.cpu, request.cut),
         in_(op.workload().input_shape(), request.in),
         rows_(plan_.conv, in_, op.params().input, false, TILESMITH_DISPATCH(request.cpu.isa, WidenRow)),
         transform_windows_(TILESMITH_DISPATCH(request.cpu.isa, TransformWindows)),
@@ -240,9 +239,8 @@ bool QuantizedWinogradPays(const ConvWorkload& w) {
 }
 
 std::unique_ptr<PackedKernel> MakeQuantizedWinogradKernel(const QuantizedConvOp& op,
-                                                          const QuantizedConvRequest& request,
-                                                          const QuantizedWinogradCut& cut) {
-  return std::make_unique<QuantizedWinogradKernel>(op, request, cut);
+                                                          const QuantizedWinogradRequest& request) {
+  return std::make_unique<QuantizedWinogradKernel>(op, request);
 }
 
 }  // namespace tilesmith

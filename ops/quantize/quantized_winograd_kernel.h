@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "layouts/base/sizes.h"
 #include "layouts/base/split.h"
 #include "ops/quantize/quantized_conv_kernel.h"
 
@@ -35,7 +36,7 @@ struct QuantizedWinogradPlan {
   int64_t row_parts, column_parts;
   int64_t pixels;
 
-  int64_t words() const { return (conv.ic + 1) / 2; }
+  int64_t words() const { return CeilDiv(conv.ic, 2); }
   int64_t part_tiles() const { return tile_rows * tile_columns; }
   // Of a thread's scratch, in bytes: a part's widened input, its windows, their products and two rows of
   // sums.
@@ -55,9 +56,14 @@ bool QuantizedWinogradFits(const ConvWorkload& workload, const Target& cpu);
 // Whether it is expected to be faster than what MakeQuantizedConvKernel makes. Precondition: it fits.
 bool QuantizedWinogradPays(const ConvWorkload& workload);
 
-// `op` need not outlive the kernel. Precondition: it fits. request.cut is not looked at.
+struct QuantizedWinogradRequest {
+  Layout in, out;  // as in QuantizedConvRequest
+  Target cpu;
+  QuantizedWinogradCut cut = {};
+};
+
+// `op` need not outlive the kernel. Precondition: it fits.
 std::unique_ptr<PackedKernel> MakeQuantizedWinogradKernel(const QuantizedConvOp& op,
-                                                          const QuantizedConvRequest& request,
-                                                          const QuantizedWinogradCut& cut = {});
+                                                          const QuantizedWinogradRequest& request);
 
 }  // namespace tilesmith

@@ -1,11 +1,23 @@
-#include "templates/base/byte_knobs.h"
+#include "templates/base/byte_conv.h"
 
 #include <set>
+#include <utility>
 
+#include "layouts/base/check.h"
 #include "layouts/base/sizes.h"
-#include "templates/base/conv_template.h"
+#include "templates/base/forwarded_kernel.h"
 
 namespace tilesmith {
+namespace {
+
+std::vector<int64_t> BlocksOf(int64_t channels) {
+  std::vector<int64_t> blocks = {1};
+  for (const int64_t block : BlocksOfVectors(channels, 8)) blocks.push_back(block);
+  blocks.push_back(0);
+  return blocks;
+}
+
+}  // namespace
 
 std::vector<int64_t> PartSizes(int64_t count, int64_t given) {
   std::set<int64_t> sizes = {given};
@@ -14,11 +26,20 @@ std::vector<int64_t> PartSizes(int64_t count, int64_t given) {
   return {sizes.begin(), sizes.end()};
 }
 
-std::vector<int64_t> ByteBlocks(int64_t channels) {
-  std::vector<int64_t> blocks = {1};
-  for (const int64_t block : BlocksOfVectors(channels, 8)) blocks.push_back(block);
-  blocks.push_back(0);
-  return blocks;
+std::vector<Knob> ByteLayoutKnobs(const ConvWorkload& w) {
+  return {{"ic_block", BlocksOf(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},
+          {"oc_block", BlocksOf(w.oc), "x of the output's layout NCHW[x]c; 0 is NHWC"}};
+}
+
+const QuantizedConvOp& ByteConvOf(const ConvWorkload& workload, const ConvWeights& weights) {
+  TILESMITH_CHECK(weights.quantized != nullptr && weights.quantized->workload() == workload, "{}",
+                  WorkloadToString(workload));
+  return *weights.quantized;
+}
+
+std::unique_ptr<ConvKernel> AsConvKernel(std::unique_ptr<PackedKernel> kernel) {
+  const std::span<const std::byte> packed = kernel->PackedWeights();
+  return std::make_unique<ForwardedKernel>(std::move(kernel), packed);
 }
 
 }  // namespace tilesmith

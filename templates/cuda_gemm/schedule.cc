@@ -4,8 +4,8 @@
 #include <bit>
 #include <numeric>
 
-#include "layouts/base/check.h"
 #include "ops/quantize/quantized_conv.h"
+#include "templates/base/byte_conv.h"
 
 namespace tilesmith::cuda_gemm {
 namespace {
@@ -82,11 +82,7 @@ std::unique_ptr<ConvKernel> BuildKernel(const Product& p, const Target&, const C
   const int64_t channels = w.ic / w.g, taps = w.kh * w.kw;
   const bool bytes = p.tile.tensor == Tensor::kBytes;
   std::vector<int16_t> centered;
-  if (bytes) {
-    TILESMITH_CHECK(given.quantized != nullptr && given.quantized->workload() == w, "{}",
-                    WorkloadToString(w));
-    centered = given.quantized->CenteredWeights();
-  }
+  if (bytes) centered = ByteConvOf(w, given).CenteredWeights();
   CudaProgram program;
   PackWeights(
       p,

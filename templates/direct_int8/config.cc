@@ -6,7 +6,7 @@
 
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
-#include "templates/base/byte_knobs.h"
+#include "templates/base/byte_conv.h"
 
 namespace tilesmith::direct_int8 {
 namespace {
@@ -64,15 +64,14 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
     columns = PartSizes(conv.ow, preset.tile_columns);
     inner.push_back(0);
   }
-  std::vector<Knob> knobs = {
-      {"ic_block", ByteBlocks(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},
-      {"oc_block", ByteBlocks(w.oc), "x of the output's layout NCHW[x]c; 0 is NHWC"},
-      {"tile_rows", PartSizes(conv.oh, preset.tile_rows),
-       "output rows of a task; one, where 1x1 recuts the image"},
-      {"tile_columns", columns, "output columns of a task; pixels, where 1x1 recuts the image"},
-      {"width_tile", pixels, "register tile: pixels"},
-      {"oc_inner", inner, "tasks that are neighbours: 1 those of the same pixels, 0 of the same channels"},
-  };
+  std::vector<Knob> knobs = ByteLayoutKnobs(w);
+  knobs.insert(
+      knobs.end(),
+      {{"tile_rows", PartSizes(conv.oh, preset.tile_rows),
+        "output rows of a task; one, where 1x1 recuts the image"},
+       {"tile_columns", columns, "output columns of a task; pixels, where 1x1 recuts the image"},
+       {"width_tile", pixels, "register tile: pixels"},
+       {"oc_inner", inner, "tasks that are neighbours: 1 those of the same pixels, 0 of the same channels"}});
   return ConfigSpace(std::move(knobs), [=](const Config& config) -> std::string {
     return fixed ? "" : WhyInvalid(w, cpu, preset, ReadConfig(config).cut);
   });

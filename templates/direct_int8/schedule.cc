@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "layouts/base/check.h"
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
 #include "ops/quantize/quantized_depthwise_loops.h"
-#include "templates/base/forwarded_kernel.h"
+#include "templates/base/byte_conv.h"
 
 namespace tilesmith::direct_int8 {
 int64_t Schedule::lanes() const { return depthwise_by_vnni ? kDepthwiseLanes : plan.lanes; }
@@ -52,11 +51,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights& weights) {
-  TILESMITH_CHECK(weights.quantized != nullptr && weights.quantized->workload() == s.workload, "{}",
-                  WorkloadToString(s.workload));
-  auto kernel = MakeQuantizedConvKernel(*weights.quantized, {s.in, s.out, cpu, s.plan.cut()});
-  const std::span<const std::byte> packed = kernel->PackedWeights();
-  return std::make_unique<ForwardedKernel>(std::move(kernel), packed);
+  return AsConvKernel(
+      MakeQuantizedConvKernel(ByteConvOf(s.workload, weights), {s.in, s.out, cpu, s.plan.cut()}));
 }
 
 }  // namespace tilesmith::direct_int8

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "templates/base/byte_knobs.h"
+#include "templates/base/byte_conv.h"
 
 namespace tilesmith::winograd_int8 {
 namespace {
@@ -49,13 +49,12 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const QuantizedWinogradCut preset = DefaultCut(w, cpu);
   std::vector<int64_t> pixels;
   for (int64_t value = 1; value <= QuantizedConvTilePixels(cpu.isa, false); ++value) pixels.push_back(value);
-  std::vector<Knob> knobs = {
-      {"ic_block", ByteBlocks(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},
-      {"oc_block", ByteBlocks(w.oc), "x of the output's layout NCHW[x]c; 0 is NHWC"},
-      {"tile_rows", PartSizes(plan.all_rows, preset.tile_rows), "rows of 2x2 tiles of a task"},
-      {"tile_columns", PartSizes(plan.all_columns, preset.tile_columns), "columns of 2x2 tiles of a task"},
-      {"width_tile", pixels, "register tile: tiles"},
-  };
+  std::vector<Knob> knobs = ByteLayoutKnobs(w);
+  knobs.insert(
+      knobs.end(),
+      {{"tile_rows", PartSizes(plan.all_rows, preset.tile_rows), "rows of 2x2 tiles of a task"},
+       {"tile_columns", PartSizes(plan.all_columns, preset.tile_columns), "columns of 2x2 tiles of a task"},
+       {"width_tile", pixels, "register tile: tiles"}});
   return ConfigSpace(std::move(knobs), [=](const Config& config) -> std::string {
     return WhyInvalid(w, cpu, preset, ReadConfig(config).cut);
   });

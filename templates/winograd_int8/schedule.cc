@@ -1,8 +1,7 @@
 #include "templates/winograd_int8/schedule.h"
 
-#include "layouts/base/check.h"
 #include "ops/quantize/quantized_winograd_loops.h"
-#include "templates/base/forwarded_kernel.h"
+#include "templates/base/byte_conv.h"
 
 namespace tilesmith::winograd_int8 {
 
@@ -34,11 +33,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights& weights) {
-  TILESMITH_CHECK(weights.quantized != nullptr && weights.quantized->workload() == s.workload, "{}",
-                  WorkloadToString(s.workload));
-  auto kernel = MakeQuantizedWinogradKernel(*weights.quantized, {s.in, s.out, cpu}, s.plan.cut());
-  const std::span<const std::byte> packed = kernel->PackedWeights();
-  return std::make_unique<ForwardedKernel>(std::move(kernel), packed);
+  return AsConvKernel(
+      MakeQuantizedWinogradKernel(ByteConvOf(s.workload, weights), {s.in, s.out, cpu, s.plan.cut()}));
 }
 
 }  // namespace tilesmith::winograd_int8
