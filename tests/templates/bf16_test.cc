@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "tests/support/guarded_run.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
@@ -36,11 +36,7 @@ struct Case {
   }
 };
 
-int SweepLength() {
-  constexpr int kDefault = 400;
-  const char* text = std::getenv("TILESMITH_SWEEP");
-  return text == nullptr ? kDefault : std::atoi(text);
-}
+int SweepLength() { return CaseCount("TILESMITH_SWEEP", 400); }
 
 // What a case computes, as floats in its output's order, padding included.
 Tensor Compute(const Case& c, const ConvData& data, TestRandom& random) {
@@ -86,12 +82,7 @@ std::optional<Case> DrawCase(const ConvTemplate& conv_template, TestRandom& rand
     const ConfigSpace space = conv_template.Space(c.workload, TestCpu());
     c.config = conv_template.Default(c.workload, TestCpu());
     EXPECT_EQ(space.WhyInvalid(c.config), "") << c.Text();
-    for (int tries = 0; seed % 8 != 0 && tries < 20000; ++tries) {
-      const uint64_t index = random.Next() % space.size();
-      if (!space.IsValid(index)) continue;
-      c.config = space.At(index);
-      break;
-    }
+    if (seed % 8 != 0) c.config = RandomValidConfig(space, random, 20000).value_or(c.config);
     return c;
   }
   return std::nullopt;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <tuple>
 
@@ -19,6 +18,7 @@
 #include "templates/base/task_places.h"
 #include "templates/matmul/template.h"
 #include "tests/support/guarded_tensor.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 #include "tests/templates/example_template.h"
@@ -38,20 +38,7 @@ struct Case {
   }
 };
 
-int SweepLength() {
-  constexpr int kDefault = 1200;
-  const char* text = std::getenv("TILESMITH_SWEEP");
-  return text == nullptr ? kDefault : std::atoi(text);
-}
-
-std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& random) {
-  constexpr int kMaxTries = 20000;
-  for (int i = 0; i < kMaxTries; ++i) {
-    const uint64_t index = random.Next() % space.size();
-    if (space.IsValid(index)) return space.At(index);
-  }
-  return std::nullopt;
-}
+int SweepLength() { return CaseCount("TILESMITH_SWEEP", 1200); }
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
@@ -192,7 +179,7 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     if (i % 8 == 4 && rows) {
       c.config = *rows;
     } else if (i % 8 != 0) {
-      const std::optional<Config> config = RandomValidConfig(space, random);
+      const std::optional<Config> config = RandomValidConfig(space, random, 20000);
       if (!config) continue;
       c.config = *config;
     }

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "templates/direct_int8/template.h"
 #include "templates/winograd_int8/template.h"
 #include "tests/support/guarded_run.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
@@ -34,10 +34,7 @@ struct Case {
   }
 };
 
-int SweepLength() {
-  const char* text = std::getenv("TILESMITH_SWEEP");
-  return text == nullptr ? 400 : std::atoi(text);
-}
+int SweepLength() { return CaseCount("TILESMITH_SWEEP", 400); }
 
 DataType AnyByte(TestRandom& random) { return random.Integer(0, 1) == 0 ? DataType::kU8 : DataType::kI8; }
 

@@ -8,20 +8,12 @@
 #include <optional>
 
 #include "templates/base/conv_template.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
-
-// A random valid config; nullopt where they are too rare.
-std::optional<Config> RandomConfig(const ConfigSpace& space, TestRandom& random) {
-  for (int i = 0; i < 200; ++i) {
-    Config config = space.At(random.Next() % space.size());
-    if (space.WhyInvalid(config).empty()) return config;
-  }
-  return std::nullopt;
-}
 
 // Loops over one dimension: each covers a step of the one around it, the innermost goes one by one.
 void ExpectNested(const LoopNest& nest, const LoopPart& part) {
@@ -77,7 +69,8 @@ TEST(LoopNest, OfEveryTemplateCoversTheWorkload) {
                                                 : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
       if (!conv_template->Supports(workload, TestCpu()).ok) continue;
-      const std::optional<Config> config = RandomConfig(conv_template->Space(workload, TestCpu()), random);
+      const std::optional<Config> config =
+          RandomValidConfig(conv_template->Space(workload, TestCpu()), random, 200);
       if (!config) continue;
       ++seen[conv_template->Name()];
       ExpectCovers(*conv_template, workload, *config);

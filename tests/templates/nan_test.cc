@@ -11,6 +11,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_data.h"
 #include "templates/base/conv_template.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 
@@ -26,14 +27,6 @@ struct NanCase {
   Target cpu;
 };
 
-std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
-  for (int i = 0; i < 2000; ++i) {
-    const uint64_t index = random.Next() % space.size();
-    if (space.IsValid(index)) return space.At(index);
-  }
-  return std::nullopt;
-}
-
 bool DrawCase(TestRandom& random, const Activation& activation, NanCase& c) {
   for (int i = 0; i < 300; ++i) {
     const int64_t kind = random.Integer(1, 4);
@@ -42,7 +35,7 @@ bool DrawCase(TestRandom& random, const Activation& activation, NanCase& c) {
                              : RandomWorkload(random);
     if (!c.workload.product) c.workload.post.activation = activation;
     if (!c.conv_template->Supports(c.workload, c.cpu).ok) continue;
-    const auto config = DrawValid(c.conv_template->Space(c.workload, c.cpu), random);
+    const auto config = RandomValidConfig(c.conv_template->Space(c.workload, c.cpu), random, 2000);
     if (!config) continue;
     c.config = *config;
     return true;

@@ -11,17 +11,10 @@
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/random_config.h"
 
 namespace tilesmith {
 namespace {
-
-std::optional<Config> DrawValid(const ConfigSpace& space, TestRandom& random) {
-  for (int i = 0; i < 5000; ++i) {
-    const uint64_t index = random.Next() % space.size();
-    if (space.IsValid(index)) return space.At(index);
-  }
-  return std::nullopt;
-}
 
 // Some random configs of every template that can run here, at random prices.
 void AddRandomRecords(const ConvWorkload& workload, const Target& cpu, TestRandom& random,
@@ -31,7 +24,7 @@ void AddRandomRecords(const ConvWorkload& workload, const Target& cpu, TestRando
     if (!conv_template->Supports(workload, cpu).ok) continue;
     const ConfigSpace space = conv_template->Space(workload, cpu);
     for (int i = 0; i < kConfigsPerTemplate; ++i) {
-      const std::optional<Config> config = DrawValid(space, random);
+      const std::optional<Config> config = RandomValidConfig(space, random, 5000);
       if (!config) continue;
       Record record;
       record.target = cpu;

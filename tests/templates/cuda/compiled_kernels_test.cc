@@ -17,6 +17,7 @@
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/random.h"
+#include "tests/support/random_config.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith {
@@ -112,7 +113,7 @@ class CompiledKernels : public testing::TestWithParam<const char*> {};
 TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
   const std::string nvcc = Nvcc();
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
-  const char* cases = std::getenv("TILESMITH_CUDA_CASES");
+  const int cases = CaseCount("TILESMITH_CUDA_CASES", 1);
   std::vector<Built> built;
   for (const ConvTemplate* conv_template : CudaConvTemplates())
     for (const char* workload :
@@ -121,13 +122,12 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
       const bool of_groups =
           conv_template->Name() == "cuda_depthwise" || conv_template->Name() == "cuda_grouped";
       if (of_groups != std::string_view(workload).starts_with("g")) continue;
-      Add(built, *conv_template, workload, cases == nullptr ? 1 : std::atoi(cases));
+      Add(built, *conv_template, workload, cases);
     }
-  constexpr int kTyped = 1;
   for (const char* workload : {"ic3ih224oc64kh7sh2ph3+bias+relu", "ic512ih7oc512kh3ph1+bias+sum+relu"})
-    Add(built, CudaTensorBf16Template(), workload, cases == nullptr ? kTyped : std::atoi(cases));
+    Add(built, CudaTensorBf16Template(), workload, cases);
   for (const char* workload : {"ic64ih56oc64kh1+bias:i8:i8:f32", "ic512ih7oc512kh3ph1+bias+sum:u8:i8:u8"})
-    Add(built, CudaTensorInt8Template(), workload, cases == nullptr ? kTyped : std::atoi(cases));
+    Add(built, CudaTensorInt8Template(), workload, cases);
   std::vector<const CudaProgram*> programs;
   for (const Built& b : built) programs.push_back(&dynamic_cast<const CudaConv&>(*b.kernel).program());
 

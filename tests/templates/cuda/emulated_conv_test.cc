@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -20,6 +19,7 @@
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
@@ -43,11 +43,7 @@ struct Case {
   }
 };
 
-int Cases() {
-  constexpr int kDefault = 24;
-  const char* text = std::getenv("TILESMITH_CUDA_CASES");
-  return text == nullptr ? kDefault : std::atoi(text);
-}
+int Cases() { return CaseCount("TILESMITH_CUDA_CASES", 24); }
 
 // Small enough for an emulation.
 bool FindWorkload(TestRandom& random, Case& c) {
@@ -63,14 +59,6 @@ bool FindWorkload(TestRandom& random, Case& c) {
   return false;
 }
 
-std::optional<Config> RandomValidConfig(const ConfigSpace& space, TestRandom& random) {
-  for (int i = 0; i < 20000; ++i) {
-    const uint64_t index = random.Next() % space.size();
-    if (space.IsValid(index)) return space.At(index);
-  }
-  return std::nullopt;
-}
-
 bool MakeCase(Case& c) {
   TestRandom random(c.seed);
   c.target = CudaTargetForTests(c.seed % 2 == 0 ? 80 : 90, c.seed % 4 < 2);
@@ -78,10 +66,7 @@ bool MakeCase(Case& c) {
   const ConfigSpace space = c.conv_template->Space(c.workload, c.target);
   c.config = c.conv_template->Default(c.workload, c.target);
   EXPECT_EQ(space.WhyInvalid(c.config), "") << c.Text();
-  if (c.seed % 8 != 0) {
-    const std::optional<Config> config = RandomValidConfig(space, random);
-    if (config) c.config = *config;
-  }
+  if (c.seed % 8 != 0) c.config = RandomValidConfig(space, random, 20000).value_or(c.config);
   const bool exact = c.error_factor() == 1;
   uint64_t seed = c.seed;
   c.data = MakeConvData(c.workload, [&](Tensor& tensor) {

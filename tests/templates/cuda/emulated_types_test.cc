@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -23,6 +22,7 @@
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/guarded_images.h"
 #include "tests/support/random.h"
+#include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
@@ -52,11 +52,7 @@ struct Case {
   }
 };
 
-int Cases() {
-  constexpr int kDefault = 36;
-  const char* text = std::getenv("TILESMITH_CUDA_CASES");
-  return text == nullptr ? kDefault : std::atoi(text);
-}
+int Cases() { return CaseCount("TILESMITH_CUDA_CASES", 36); }
 
 ConvWorkload DrawWorkload(Numbers numbers, TestRandom& random) {
   ConvWorkload w = RandomWorkload(random);
@@ -98,12 +94,7 @@ std::optional<Case> MakeCase(Numbers numbers, uint64_t seed) {
   const ConfigSpace space = c.conv_template->Space(c.workload, c.target);
   c.config = c.conv_template->Default(c.workload, c.target);
   EXPECT_EQ(space.WhyInvalid(c.config), "") << c.Text();
-  for (int i = 0; seed % 8 != 0 && i < 20000; ++i) {
-    const uint64_t index = random.Next() % space.size();
-    if (!space.IsValid(index)) continue;
-    c.config = space.At(index);
-    break;
-  }
+  if (seed % 8 != 0) c.config = RandomValidConfig(space, random, 20000).value_or(c.config);
   c.data = MakeWorkloadData(c.workload, seed, [&](Tensor& tensor) {
     const std::span<float> values(tensor.floats(), static_cast<size_t>(tensor.size()));
     numbers == Numbers::kIntegers ? FillIntegers(values, ++seed) : FillUniform(values, ++seed);
