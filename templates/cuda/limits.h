@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,6 +32,14 @@ inline std::string WhyNoBlock(const Target& target, int64_t threads, int64_t reg
   if (shared_bytes > target.l1d_bytes)
     return fmt::format("{} bytes of shared memory (there are {})", shared_bytes, target.l1d_bytes);
   return "";
+}
+
+// Blocks of so many threads, with so many registers each by estimate, that a multiprocessor surely holds at a
+// time. For launch bounds: a compiler that is told no number spills a few registers to make room for one
+// block more (CUDA C++ Programming Guide, "Launch Bounds"). Half as many registers again are for what it
+// reads ahead.
+inline int64_t ResidentBlocks(int64_t threads, int64_t registers) {
+  return std::clamp<int64_t>(kRegisters / (threads * (registers + registers / 2)), 1, kMaxThreads / threads);
 }
 
 // Layouts worth trying.

@@ -8,12 +8,7 @@ namespace tilesmith::cuda_gather {
 namespace {
 
 constexpr int64_t kMaxTile = 32;           // outputs of a thread
-constexpr int64_t kMaxUnrolled = 1600;     // products written out
 constexpr int64_t kMaxGroupChannels = 32;  // from here on a group is a product of matrices
-
-int64_t Unrolled(const ConvWorkload& w, const GatherConfig& c) {
-  return (Checked(w.kh) * w.kw * c.tile_f * c.tile_y * c.tile_x * c.unroll).value();
-}
 
 std::string WhyInvalid(const ConvWorkload& w, const GatherConfig& c, const Target& target) {
   if (c.tile_f > w.oc / w.g) return fmt::format("tile_f is {} for {} filters a group", c.tile_f, w.oc / w.g);
@@ -22,10 +17,6 @@ std::string WhyInvalid(const ConvWorkload& w, const GatherConfig& c, const Targe
   if (c.tile_x > 1 && c.tile_x >= 2 * w.ow) return "more columns than there are";
   if (c.tile_f * c.tile_y * c.tile_x > kMaxTile)
     return fmt::format("{} outputs of a thread (allowed: {})", c.tile_f * c.tile_y * c.tile_x, kMaxTile);
-  // A kernel larger than that is one loop anyway: no compiler unrolls it all.
-  const int64_t unrolled = Unrolled(w, c);
-  if (unrolled > kMaxUnrolled && c.tile_f * c.tile_y * c.tile_x * c.unroll > 1)
-    return fmt::format("{} products unrolled (allowed: {})", unrolled, kMaxUnrolled);
   return cuda::WhyNoBlock(target, c.threads, MakeSchedule(w, c).registers(), 0);
 }
 

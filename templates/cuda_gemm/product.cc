@@ -103,22 +103,24 @@ void AddProduct(cuda::ProgramText& text, const Product& p, int64_t bias_at) {
   text.Begin("product");
   AddConv(text, words, in, p.out, bias_at);
   const bool ffma = t.tensor == Tensor::kNone;
-  const std::pair<std::string_view, int64_t> constants[] = {{"BATCHED", p.batched},
-                                                            {"TOGETHER", p.together()},
-                                                            {"UNITS", p.units()},
-                                                            {"VECTOR_OUT", p.vector_out()},
-                                                            {"TILE_F", t.tile_f},
-                                                            {"TILE_P", t.tile_x},
-                                                            {"TILE_K", t.tile_rc / p.weight_word()},
-                                                            {"INPUT_WORDS", p.weight_word() / p.input_word()},
-                                                            {ffma ? "THREAD_F" : "WARP_F", t.part_f},
-                                                            {"STAGES", t.stages},
-                                                            {ffma ? "THREAD_P" : "WARP_P", t.part_x},
-                                                            {"K_PADDED", p.padded_words()},
-                                                            {"THREADS", p.threads()},
-                                                            {"F_PADDED", p.padded_filters()},
-                                                            {"WEIGHT_ROW", p.weight_row()},
-                                                            {"INPUT_ROW", p.input_row()}};
+  const std::pair<std::string_view, int64_t> constants[] = {
+      {"BATCHED", p.batched},
+      {"TOGETHER", p.together()},
+      {"UNITS", p.units()},
+      {"VECTOR_OUT", p.vector_out()},
+      {"TILE_F", t.tile_f},
+      {"TILE_P", t.tile_x},
+      {"TILE_K", t.tile_rc / p.weight_word()},
+      {"INPUT_WORDS", p.weight_word() / p.input_word()},
+      {ffma ? "THREAD_F" : "WARP_F", t.part_f},
+      {"STAGES", t.stages},
+      {ffma ? "THREAD_P" : "WARP_P", t.part_x},
+      {"K_PADDED", p.padded_words()},
+      {"THREADS", p.threads()},
+      {"BLOCKS", cuda::ResidentBlocks(p.threads(), p.registers())},
+      {"F_PADDED", p.padded_filters()},
+      {"WEIGHT_ROW", p.weight_row()},
+      {"INPUT_ROW", p.input_row()}};
   for (const auto& [name, value] : constants) text.Constant(name, value);
   text.Constant("UNROLL", t.unroll).Macro("TENSOR", static_cast<int64_t>(t.tensor)).Macro("SPLIT", t.split_k);
   text.File("gemm.cu").End();

@@ -5,15 +5,30 @@ constexpr int F_TILES = (OC + TILE_F - 1) / TILE_F;
 constexpr int REAL = G * F_TILES, ALL = REAL + OUT_PADDING;
 constexpr int Y_TILES = (OH + TILE_Y - 1) / TILE_Y, X_TILES = (OW + TILE_X - 1) / TILE_X;
 
+// Inputs, without those that two windows share, of so many outputs and taps in a direction.
+constexpr long long inputs_along(long long outputs, long long taps, int stride, int dilation) {
+  const long long distance = (outputs - 1) * stride + (taps - 1) * dilation + 1;
+  return outputs * taps < distance ? outputs * taps : distance;
+}
+// What is read for so many rows and columns of the window. Where they are unrolled the compiler reads all of it
+// ahead, so that more than MAX_READS would not stay in registers.
+constexpr long long reads(long long rows, long long columns) {
+  return UNROLL * (rows * columns * TILE_F +
+                   inputs_along(TILE_Y, rows, SH, DH) * inputs_along(TILE_X, columns, SW, DW));
+}
+constexpr int MAX_READS = 48;
+constexpr int ROWS_UNROLLED = reads(KH, KW) <= MAX_READS ? KH : 1;
+constexpr int COLUMNS_UNROLLED = reads(1, KW) <= MAX_READS ? KW : 1;
+
 __device__ __forceinline__ void add_products(const TsArgs& a, int tile, int n, int y, int x,
                                              float (&sums)[TILE_F][TILE_Y][TILE_X]) {
   const float* const image = a.in[0] + n * a.in_stride[0];
 #pragma unroll UNROLL
   for (int c = 0; c < IC; ++c) {
     const float* const plane = image + in_channel(tile / F_TILES * IC + c);
-#pragma unroll
+#pragma unroll ROWS_UNROLLED
     for (int i = 0; i < KH; ++i) {
-#pragma unroll
+#pragma unroll COLUMNS_UNROLLED
       for (int j = 0; j < KW; ++j) {
         float w[TILE_F];
 #pragma unroll
@@ -36,7 +51,7 @@ __device__ __forceinline__ void add_products(const TsArgs& a, int tile, int n, i
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) gather(const TsArgs a) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gather(const TsArgs a) {
   long long e = blockIdx.x * static_cast<long long>(THREADS) + threadIdx.x;
   if (e >= static_cast<long long>(MB) * ALL * Y_TILES * X_TILES) return;
   int tile, at;

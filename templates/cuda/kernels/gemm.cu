@@ -77,7 +77,7 @@ __device__ __forceinline__ void load_step(const TsArgs& a, const Own& own, int u
   const int tid = threadIdx.x, group = BATCHED ? 0 : unit;
   const float* weights =
       a.weights + (static_cast<long long>(unit) * K_PADDED + step * TILE_K) * F_PADDED + blockIdx.y * TILE_F;
-#pragma unroll
+#pragma unroll 8
   for (int e = tid; e < TILE_K * TILE_F / 4; e += THREADS) {
     const int row = e / (TILE_F / 4), quad = e % (TILE_F / 4);
     ts_copy16(stage + row * WEIGHT_ROW + quad * 4, weights + static_cast<long long>(row) * F_PADDED + quad * 4, true);
@@ -93,7 +93,7 @@ __device__ __forceinline__ void load_step(const TsArgs& a, const Own& own, int u
       copy_input<4>(own, input + e / QUADS * INPUT_ROW + k, from, inside);
     }
   } else {
-#pragma unroll
+#pragma unroll 8
     for (int row = TILE_P < THREADS ? tid / TILE_P : 0; row < INPUT_K; row += ROWS_AT_ONCE) {
 #pragma unroll
       for (int r = 0; r < OWN; ++r) {
@@ -300,7 +300,7 @@ __device__ __forceinline__ void store_all(const TsArgs& a, int unit, const Sums&
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) gemm(const TsArgs a) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gemm(const TsArgs a) {
   float* const shared = ts_shared();
   const int unit = blockIdx.z / SPLIT, part = blockIdx.z % SPLIT;
   const int begin = static_cast<long long>(STEPS) * part / SPLIT;
