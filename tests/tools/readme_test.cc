@@ -134,7 +134,7 @@ std::string ScaledDown(std::string text) {
   }
   const auto lacks = [&](const char* option) { return text.find(option) == std::string::npos; };
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
-  if (!lacks("tilesmith simulate")) text += " --trials 10";
+  if (!lacks("tilesmith simulate")) text += lacks("--seeds ") ? " --trials 10 --seeds 1" : " --trials 10";
   if (!lacks("tilesmith graph-tune")) text += " --time 1ms --rounds 1";
   if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
   return text;
