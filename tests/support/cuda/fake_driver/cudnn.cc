@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <list>
+#include <mutex>
 #include <vector>
 
 #include "layouts/data_type.h"
@@ -88,11 +90,14 @@ const T& As(const void* descriptor) {
 }
 
 int Queue(void* handle, std::function<void()> work) {
-  // Graphs may run it again: it is never freed.
+  // Graphs may run it again: kept as long as the library.
+  static std::mutex mutex;
+  static std::list<std::function<void()>> queued;
+  const std::lock_guard lock(mutex);
   return cuLaunchHostFunc(
       static_cast<Handle*>(handle)->stream,
       [](void* data) { (*static_cast<std::function<void()>*>(data))(); },
-      new std::function<void()>(std::move(work)));
+      &queued.emplace_back(std::move(work)));
 }
 
 bool Has(const Tensor& in, const Filter& filter, const Convolution& conv, int algorithm) {
