@@ -21,7 +21,8 @@ TEST(Faults, EveryFaultCostsItsTrialAndIsNamed) {
   request.workload = ParseWorkload("mb1ic20ih9oc37oh9kh3ph1+bias+relu");
   request.cpu = TestCpu();
   request.templates = {&FindFaultyTemplate("faulty")};
-  request.limits = {.build_seconds = 0.5, .run_seconds = 0.5, .memory_bytes = int64_t{16} << 30};
+  const double seconds = kSanitized ? 3 : 0.5;  // sanitizers take their time to report a crash
+  request.limits = {.build_seconds = seconds, .run_seconds = seconds, .memory_bytes = int64_t{16} << 30};
   request.options.searcher = "grid";
   std::map<Fault, Record> by_fault;
   NetworkSinks sinks;
