@@ -248,7 +248,7 @@ class NetworkTuner::Impl {
     return scheduler_.tasks()[task.index].weight * task.best_seconds();
   }
 
-  // Of a task that is new much is expected, and all of one without any time: nothing can be planned before.
+  // Much is expected of a task that is new, and all of one without any time: nothing can be planned before.
   double SearchGain(size_t index, std::span<const TaskState> states) const {
     const RunningTask& task = tasks_[index];
     if (task.best_seconds() == 0) return std::numeric_limits<double>::infinity();

@@ -186,7 +186,7 @@ class Walk {
     return InLayout(plain, Layout::Nchw(tensor.layout.type()));
   }
 
-  // Of a step that computes nothing, the type of fewer bits on its two sides.
+  // The type of a step that computes nothing is that of fewer bits on its two sides.
   static DataType MovedType(const BoundStep& step) {
     const DataType in = step.inputs[0].layout.type();
     return in == DataType::kF32 ? step.output.layout.type() : in;

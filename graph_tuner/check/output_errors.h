@@ -18,7 +18,7 @@ using Samples = std::vector<std::vector<Tensor>>;  // inputs of runs, plain, in 
 struct OutputDifference {
   // The Euclidean norm of an output's difference relative to that of the output; of several the largest.
   double error = 0;
-  // Of classifiers, whose outputs are rows of classes: how many, and those whose largest value is in the same
+  // The rows of a classifier, whose outputs are rows of classes, and those whose largest value is in the same
   // place.
   int64_t rows = 0, agreeing = 0;
 };
@@ -28,7 +28,7 @@ void CountAgreement(const Tensor& value, const Tensor& expected, int64_t* rows, 
 
 class OutputSums {
  public:
-  // Of one run, plain, beside what they should be: the same shapes.
+  // `outputs` of one run, plain, and what they should be, of the same shapes.
   void Add(const std::vector<Tensor>& outputs, const std::vector<Tensor>& expected);
   OutputDifference Difference() const;
 
@@ -51,7 +51,8 @@ class OutputErrors {
   // template computes in bf16 nothing. On at most `most` samples. progress(done, total) is called before the
   // first conv and after each; may be empty.
   ErrorSquares OfConvs(size_t most, const std::function<void(size_t, size_t)>& progress = {}) const;
-  // Of a plan of this network; of one of the network quantised, whose outputs have the same shapes.
+  // The difference that a plan of this network makes, or one of the network quantised, whose outputs have the
+  // same shapes.
   OutputDifference Of(const Plan& plan) const { return Of(graph_, plan); }
   OutputDifference Of(const Graph& graph, const Plan& plan) const;
 

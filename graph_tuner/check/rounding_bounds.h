@@ -28,7 +28,7 @@ Tensor ConvRoundingBound(const ConvStep& step, std::span<const Tensor* const> in
 // floats.
 Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output,
                        DataType stored = DataType::kF32);
-// Of storing a tensor in another type.
+// How far each element may be off once the tensor is stored in another type.
 Tensor ConversionBound(const Tensor& tensor, DataType stored);
 
 }  // namespace tilesmith

@@ -25,10 +25,10 @@ std::string OptionOf(const LayoutPair& conversion) {
 }  // namespace
 
 double Corrections::ScaleOf(const ByOption& options) {
-  constexpr double kMostOfAStep = 0.8;
+  constexpr double kMaxOfAStep = 0.8;
   double scale = 1;
   for (const auto& [name, measured] : options)
-    if (measured.crossing > 0) scale = std::min(scale, kMostOfAStep * measured.seconds / measured.crossing);
+    if (measured.crossing > 0) scale = std::min(scale, kMaxOfAStep * measured.seconds / measured.crossing);
   return scale;
 }
 

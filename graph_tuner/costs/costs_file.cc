@@ -24,7 +24,7 @@ constexpr const char* kCostFormatField = "tilesmith_cost";
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
 }
 
-// Of format 1 only what tells machines apart. nullopt: a machine whose instructions have no name here.
+// Format 1 has only what tells machines apart. nullopt: a machine whose instructions have no name here.
 std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
   if (format > 1) return TargetFromJson(JsonField(json, "target"));
   Target target;

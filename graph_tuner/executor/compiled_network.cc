@@ -126,7 +126,7 @@ class Compiler {
     return !(op.HasFastKernel() && op.KernelTakes(StoredTypes(schedule)));
   }
 
-  // Of what a node reads.
+  // The types of what a node reads.
   static std::vector<DataType> StoredTypes(const NodeSchedule& schedule) {
     std::vector<DataType> types;
     types.reserve(schedule.inputs.size());

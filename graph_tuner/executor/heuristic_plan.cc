@@ -94,8 +94,8 @@ std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Program& p
   return transforms;
 }
 
-// Of the busiest core, where templates estimate it; moves and crossings as on near cores, which is where a
-// style has the least to gain from keeping rows. Pooling and depthwise convs take the same in both styles.
+// The cycles of the busiest core, where templates estimate them; moves and crossings as on near cores, where
+// a style has the least to gain from keeping rows. Pooling and depthwise convs take the same in both styles.
 double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, const Program& program,
                 const Target& team) {
   constexpr double kCrossedBytesPerCycle = 1.8, kStepCycles = 600;

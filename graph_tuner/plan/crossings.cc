@@ -121,7 +121,7 @@ Deal Crossings::DealOf(const TaskGrid& grid, Split split) const {
 }
 
 const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
-  constexpr double kMostBalance = 1.5;
+  constexpr double kMaxBalance = 1.5;
   const auto [known, is_new] = deals_.try_emplace({grid.images, grid.channels, grid.rows, grid.channels_inner,
                                                    grid.height, grid.row_units, grid.part_units});
   std::vector<Deal>& deals = known->second;
@@ -131,7 +131,7 @@ const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
   for (const Split split : kAlongAxes) {
     if (!priced_ || even_only_ || !grid.Can(split)) continue;
     const Deal deal = DealOf(grid, split);
-    if (deal.balance > kMostBalance) continue;
+    if (deal.balance > kMaxBalance) continue;
     deals.push_back(deal);
     replaced = replaced || (deal.ownership.owner == even.ownership.owner && deal.balance <= 1);
   }
@@ -175,7 +175,7 @@ std::vector<Deal> Crossings::DealsOf(NodeId id, const Layout& layout) {
 }
 
 Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal& deal) {
-  constexpr double kMostTold = 0.8;
+  constexpr double kMaxTold = 0.8;
   const double measured = TolerantSeconds(graph_, id, layout, costs_);
   if (!priced_) return {measured, 0};
   if (measured == 0) return {0, ConcatIsSliceable(graph_, id, layout) ? 1.0 : 0.0};
@@ -185,11 +185,11 @@ Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal&
     if (graph_.node(input).op->Type() == "Constant") continue;
     all += costs_.CrossingSeconds(Crossing::kRead, PaddedSizeOf(graph_.node(input).shape, layout) / threads_);
   }
-  const double told = std::min(all, kMostTold * measured);
+  const double told = std::min(all, kMaxTold * measured);
   return {(measured - told) * deal.balance, all > 0 ? told / all : 0};
 }
 
-// Of the tensor's volume, what the thread reads most of which others wrote.
+// As a share of the tensor's volume, for the thread that reads most of what others wrote.
 double Crossings::CrossedShare(const TensorRead& read, Owner written) const {
   const Shape &in = graph_.node(read.tensor).shape, &out = graph_.node(read.reader).shape;
   const bool images = in.size() == 4 && out.size() == 4 && in[0] == out[0];

@@ -52,7 +52,7 @@ struct Deal {
 
 // Where the tasks of an op lie that go along its output's memory, as most do.
 TaskGrid GridInMemory(const Shape& shape, const Layout& layout);
-// Of a conv's tasks; of a template that does not say, tasks without a place.
+// Where a conv's tasks lie; those of a template that does not say have no place.
 TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
                 const Target& cpu);
 // What a conv's kernel reads of its input for a part of its output: the rows that it reaches, of all channels
@@ -85,7 +85,7 @@ class Crossings {
   Deal DealOf(const Record& record, Split split);
   Deal DealOf(Graph::NodeId id, const Layout& layout, Split split);
 
-  // Of a node that is no conv: what it takes if every thread owns what it touches, and how its crossings are
+  // What a node that is no conv takes if every thread owns what it touches, and how its crossings are
   // charged, relative to their price.
   struct OpCost {
     double own_seconds = 0, scale = 0;

@@ -30,8 +30,8 @@ struct NodePlan {
   std::string fused_into = {};
   // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly.
   Split split = Split::kEven;
-  // Of predicted_seconds, what it waits for since other threads wrote its inputs (crossings.h); 0 where that
-  // has no price.
+  // The part of predicted_seconds that it waits since other threads wrote its inputs (crossings.h); 0 where
+  // that has no price.
   double crossing_seconds = 0;
 };
 

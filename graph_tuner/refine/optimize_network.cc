@@ -18,9 +18,9 @@ namespace tilesmith {
 namespace {
 
 constexpr double kPatience = 4;        // times the gain of tuning that a new plan has to promise
-constexpr int kMostSolutions = 12;     // of one problem, while costs turn out to be guesses
+constexpr int kMaxSolutions = 12;      // of one problem, while costs turn out to be guesses
 constexpr double kWorthRunning = 1.1;  // times the prediction of the solution, of a rival at most
-constexpr size_t kMostRivals = 2;
+constexpr size_t kMaxRivals = 2;
 constexpr double kRunsOfAPlan = 60;  // in the network's time: what making a plan takes until one was made
 constexpr double kPlanSeconds = 0.5;
 constexpr double kReserve = 1.3;  // times as long as the last plan took, for one at the end
@@ -174,7 +174,7 @@ class NetworkOptimizer {
 
   Plan SolveWithCosts(Size& size) {
     Plan solution;
-    for (int i = 0; i < kMostSolutions; ++i) {
+    for (int i = 0; i < kMaxSolutions; ++i) {
       solution = Solve(size).plan;
       const size_t measured = costs_.Measure(size.graph, solution, [&](size_t done, size_t total) {
         if (Stopped() || NowSeconds() >= work_.end) throw Error(ErrorCode::kInterrupted, "out of time");
@@ -215,11 +215,11 @@ class NetworkOptimizer {
         rivals.push_back(std::move(plan));
     }
     std::ranges::stable_sort(rivals, {}, &Plan::predicted_seconds);
-    if (rivals.size() > kMostRivals) rivals.resize(kMostRivals);
+    if (rivals.size() > kMaxRivals) rivals.resize(kMaxRivals);
     return rivals;
   }
 
-  // Of each task, what the best plan pays for its layouts: transforms of what its nodes read and write, and
+  // Notes what the best plan pays for each task's layouts: transforms of what its nodes read and write, and
   // schedules slower than its fastest.
   void NoteLayoutGains(const Size& size) {
     const Plan plan = BestPlan(size);

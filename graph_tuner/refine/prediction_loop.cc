@@ -178,7 +178,7 @@ class Refinement {
   // Those that are nearly as fast as the fastest are compared once more: the smallest of the fastest wins.
   size_t Winner() const {
     constexpr double kNearly = 1.1;
-    constexpr size_t kMost = 5;
+    constexpr size_t kMax = 5;
     const size_t fastest = race_.Fastest(solution_);
     std::vector<std::pair<double, size_t>> close = {{race_.RatioOf(fastest), fastest}};
     for (size_t i = 0; i < known().size(); ++i)
@@ -186,7 +186,7 @@ class Refinement {
         close.emplace_back(race_.RatioOf(i), i);
     std::stable_sort(close.begin() + 1, close.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    close.resize(std::min(close.size(), kMost));
+    close.resize(std::min(close.size(), kMax));
     if (close.size() == 1) return fastest;
     std::vector<const Plan*> plans;
     plans.reserve(close.size());

@@ -15,7 +15,7 @@ std::string_view ToolVersion();
 
 // A device of this kind is this process's cores: one of the values of Target::device.
 constexpr const char* kCpuDevice = "cpu";
-// Of this kind: an NVIDIA GPU.
+// The kind of NVIDIA's GPUs.
 constexpr const char* kCudaDevice = "cuda";
 
 // What code is built for and tuned on: which machine, and which version of tilesmith saw it. How it is used
@@ -31,8 +31,8 @@ struct Target {
   int64_t l3_bytes = 0;
   std::string version{ToolVersion()};
   std::string device = kCpuDevice;  // its kind
-  // Of a CUDA device, whose cores are its multiprocessors and whose l1d_bytes the shared memory that a block
-  // may have: its compute capability, 90 for 9.0, and whether products of floats may be rounded to TF32.
+  // A CUDA device's compute capability, 90 for 9.0, and whether it may round products of floats to TF32. Its
+  // cores are its multiprocessors, its l1d_bytes the shared memory that a block may have.
   int compute = 0;
   bool tf32 = false;
 

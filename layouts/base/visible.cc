@@ -15,7 +15,7 @@ struct Character {
 
 // The first one of a text that is not empty. Source: The Unicode Standard, 3.9, table 3-7.
 Character Decode(std::string_view text) {
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr char32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {lead, 1};
   const size_t bytes = lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf8 ? 4 : 0;
@@ -27,7 +27,7 @@ Character Decode(std::string_view text) {
     point = point << 6 | (byte & 0x3f);
   }
   const bool surrogate = point >= 0xd800 && point <= 0xdfff;
-  return point < kLeast[bytes] || point > 0x10ffff || surrogate ? Character{} : Character{point, bytes};
+  return point < kMin[bytes] || point > 0x10ffff || surrogate ? Character{} : Character{point, bytes};
 }
 
 bool IsHarmless(char32_t point) {

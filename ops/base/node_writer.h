@@ -11,7 +11,7 @@ namespace tilesmith {
 // Tensors are named by the node's own inputs and outputs, and by what Add and the constants return.
 class NodeWriter {
  public:
-  // Of what opset the written nodes are.
+  // The opset of the written nodes.
   static constexpr int64_t kOpset = 21;
 
   // `part` tells several writers of one node apart.

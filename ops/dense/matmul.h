@@ -22,7 +22,7 @@ namespace tilesmith {
 struct MatMulSchedule {
   int tile_rows = 0, tile_vectors = kDefaultTileVectors;  // register tile, as in PanelProduct
   int64_t panel_rows = kPanelRows;
-  int64_t panel_columns = kPanelColumns;  // whole vectors, <= kMostPanelColumns
+  int64_t panel_columns = kPanelColumns;  // whole vectors, <= kMaxPanelColumns
   int64_t panel_terms = kPanelTerms;      // added up at a time
   bool pack_left = false;
   Packing pack_right = Packing::kWhereItPays;

@@ -55,7 +55,7 @@ constexpr void SetTiles(TileFunction* of_rows) {
 
 // [v][r]: the tile of v vectors and r rows.
 struct Tiles {
-  TileFunction of[kMostTileVectors + 1][MostTileRows(kWidth, 1) + 1] = {};
+  TileFunction of[kMaxTileVectors + 1][MostTileRows(kWidth, 1) + 1] = {};
   constexpr Tiles() {
     SetTiles<1, MostTileRows(kWidth, 1)>(of[1]);
     SetTiles<2, MostTileRows(kWidth, 2)>(of[2]);
@@ -79,7 +79,7 @@ void AddPanelProduct(const PanelProduct& p) {
 }
 
 void StorePanel(const PanelResult& p) {
-  static constexpr float kNoBias[kMostPanelColumns] = {};
+  static constexpr float kNoBias[kMaxPanelColumns] = {};
   const float* bias = p.bias != nullptr ? p.bias : kNoBias;
   WithActivation(p.activation.kind, [&]<ActivationKind kKind>() {
     for (int64_t row = 0; row < p.rows; ++row) {

@@ -16,19 +16,19 @@ constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kPanelRows = 96;
 constexpr int64_t kPanelTerms = 256;
 // No panel is wider than this.
-constexpr int64_t kMostPanelColumns = 128;
+constexpr int64_t kMaxPanelColumns = 128;
 
 // Register tiles: rows by vectors of columns, all of which stay in registers beside a row of the right side
-// and one element of the left. The most rows of so many vectors, in 1..kMostTileVectors, that the registers
+// and one element of the left. The most rows of so many vectors, in 1..kMaxTileVectors, that the registers
 // of an instruction set with vectors of `vector_floats` have room for. Always inlined, so that *_isa.cc files
 // may call it.
-constexpr int kMostTileVectors = 4;
+constexpr int kMaxTileVectors = 4;
 [[gnu::always_inline]] constexpr int MostTileRows(int vector_floats, int vectors) {
-  constexpr int kMost = 14;
+  constexpr int kMax = 14;
   // Without fused multiplication and addition products need registers too.
   const int registers = vector_floats == 16 ? 32 : vector_floats == 8 ? 16 : 11;
   const int rows = (registers - 1 - vectors) / vectors;
-  return rows < kMost ? rows : kMost;
+  return rows < kMax ? rows : kMax;
 }
 constexpr int kDefaultTileVectors = 2;
 [[gnu::always_inline]] constexpr int DefaultTileRows(int vector_floats) {
@@ -57,7 +57,7 @@ struct PanelProduct {
 TILESMITH_DECLARE_ISA(void AddPanelProduct(const PanelProduct& product))
 
 // out[r * out_row + c * out_column] = act(scale * sums[r * sums_row + c] + bias[c]), c < columns <=
-// kMostPanelColumns
+// kMaxPanelColumns
 struct PanelResult {
   const float* sums = nullptr;
   int64_t sums_row = kPanelColumns;

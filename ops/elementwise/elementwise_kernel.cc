@@ -19,7 +19,7 @@ std::vector<float> PaddedTo(const BlockDims& dims, const std::vector<float>& val
   return padded;
 }
 
-// Of a function of single numbers: in blocks only where their padding matters or they are worth a task each.
+// For a function of single numbers: in blocks only where their padding matters or they are worth a task each.
 BlockDims DimsFor(const KernelRequest& request, bool keeps_zero) {
   constexpr int64_t kWorthATask = 64;
   const BlockDims dims = BlockDimsOf(request.output, request.layout);

@@ -6,7 +6,7 @@ namespace tilesmith {
 namespace {
 
 // Enough to hide the cost of a call, little enough to spread a small tensor over threads.
-constexpr int64_t kPieceFloats = 4096, kLeastPieceFloats = 512;
+constexpr int64_t kPieceFloats = 4096, kMinPieceFloats = 512;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ int64_t PiecePixels(const BlockDims& dims) {
   const int64_t row_floats = std::max<int64_t>(dims.width * dims.lanes, 1);
   if (dims.flat || row_floats > kPieceFloats)
     return std::max<int64_t>(kPieceFloats / std::max<int64_t>(dims.lanes, 1), 1);
-  const int64_t least = (kLeastPieceFloats + row_floats - 1) / row_floats, quarter = (dims.height + 3) / 4;
+  const int64_t least = (kMinPieceFloats + row_floats - 1) / row_floats, quarter = (dims.height + 3) / 4;
   return std::max<int64_t>(std::clamp(quarter, least, kPieceFloats / row_floats) * dims.width, 1);
 }
 

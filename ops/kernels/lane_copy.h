@@ -15,7 +15,7 @@ struct LaneCopy {
   int64_t from_step, to_step;
   int64_t count, pixels;
 };
-// Of elements of `bytes` bytes, where the counts are elements and `from` and `to` bytes.
+// The copy in bytes, of one whose counts are elements of `bytes` bytes; `from` and `to` are bytes already.
 inline LaneCopy ElementLanes(LaneCopy copy, int64_t bytes) {
   return {copy.from, copy.to, copy.from_step * bytes, copy.to_step * bytes, copy.count * bytes, copy.pixels};
 }

@@ -138,7 +138,7 @@ Tensor GatherOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 std::unique_ptr<Kernel> GatherOp::MakeKernel(const KernelRequest& request) const {
-  // Of nothing, only the reference says that every index is outside.
+  // Where there is nothing to gather from, only the reference says that every index is outside.
   if (request.inputs[0][axis_] == 0) return MakeReferenceKernel(*this, request);
   return MakeGatherKernel(request, axis_);
 }

@@ -23,7 +23,7 @@ namespace tilesmith {
 struct ImportOptions {
   std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions
   std::map<std::string, Shape> input_shapes = {};  // whole shapes of inputs; these win over everything else
-  // Of inputs, "" being any: for sizes that neither the file nor the above give.
+  // Shapes of inputs, "" being any, for sizes that neither the file nor the above give.
   std::map<std::string, Shape> open_shapes = {};
   std::optional<int64_t> batch = {};             // first size of every input; a dynamic one is 1 when unset
   std::map<std::string, Tensor> constants = {};  // inputs to treat as weights
@@ -52,7 +52,7 @@ struct OnnxSummary {
 };
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
 
-// Of the library that parses models: "3.21.12".
+// The version of the library that parses models: "3.21.12".
 std::string ProtobufVersion();
 
 // A serialized TensorProto (a .pb file of test data), in its type; doubles become floats. Throws

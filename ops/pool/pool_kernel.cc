@@ -122,7 +122,7 @@ class PoolKernel : public Kernel {
 
  private:
   static constexpr int64_t kFloatBytes = sizeof(float);
-  // Of scratch: the input rows of an output row, and that.
+  // A thread's scratch holds the input rows of an output row, and that.
   int64_t ThreadFloats() const {
     return bf16_.used() ? (window_.kh * in_.width + out_.width) * in_.lanes : 0;
   }
@@ -181,7 +181,7 @@ class GlobalPoolKernel : public Kernel {
 
  private:
   static constexpr int64_t kPieceChannels = 64, kFloatBytes = sizeof(float);
-  // Of scratch: the channels of a task, and what they become.
+  // A thread's scratch holds the channels of a task, and what they become.
   int64_t ThreadFloats() const { return bf16_.used() ? (in_.pixels() + 1) * kPieceChannels : 0; }
 
   const BlockDims in_;

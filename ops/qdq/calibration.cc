@@ -102,7 +102,7 @@ struct Moments {
       squares.push_back(squares.back() + count * center * center);
     }
   }
-  // Of the squared distances to `point` of what lies between two edges.
+  // The sum of the squared distances to `point` of what lies between two edges.
   double Distances(int begin, int end, double point) const {
     return squares[end] - squares[begin] - 2 * point * (values[end] - values[begin]) +
            point * point * (counts[end] - counts[begin]);

@@ -33,7 +33,7 @@ class ValueHistogram {
   void Add(std::span<const float> values);
 
   const ValueRange& range() const { return range_; }
-  // Of values other than 0, which is always exact, whatever the scale.
+  // How often values other than 0 occurred; 0 is always exact, whatever the scale.
   const std::vector<int64_t>& counts() const { return counts_; }
   int64_t zeros() const { return zeros_; }
   // Where bin `index` begins; that of kBins is where the last one ends.

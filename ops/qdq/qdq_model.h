@@ -53,7 +53,7 @@ struct QdqLayer {
   std::string own_output;           // of WriteAlone: the same, computed from exact inputs
   std::vector<std::string> inputs;  // of its node: tensors
   int group = -1;                   // of the output; -1: it stays float
-  // Of its weights; 0 channels: it has none.
+  // What its weights were quantised with; 0 channels: it has none.
   int64_t channels = 0;
   float smallest_scale = 0, largest_scale = 0;
   int64_t raised = 0;  // scales, for the bias
@@ -78,9 +78,9 @@ class QdqModel {
   // are left.
   void KeepReadersOf(const std::set<std::string>& tensors, const std::string& reason);
 
-  // Of the model as it was given: nodes and constants, not the sizes of its inputs.
+  // A hash of the model as it was given: nodes and constants, not the sizes of its inputs.
   const std::string& hash() const;
-  // Of each tensor the name that people know its node by: its own or, where it has none, its output's.
+  // For each tensor the name that people know its node by: its own or, where it has none, its output's.
   std::map<std::string, std::string> Titles() const;
   const std::vector<QdqTensor>& tensors() const;
   // By group, what its constants hold.

@@ -54,7 +54,7 @@ struct ChannelOrder {
 constexpr int32_t kMaxQuantizedBias = 1 << 30;
 
 constexpr int kLargestWeight = 127;
-// Of weights that leave room for the sum of two products in 16 bits: 2 * 255 * 64 < 2^15.
+// The largest weight that leaves room for the sum of two products in 16 bits: 2 * 255 * 64 < 2^15.
 constexpr int kLargestReducedWeight = 63;
 
 struct WeightForm {

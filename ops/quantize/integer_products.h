@@ -32,7 +32,7 @@ class MatMulIntegerOp : public IntegerProductOp {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
 };
 
-// Of images {N, C, H, W}.
+// ConvInteger, of images {N, C, H, W}.
 class ConvIntegerOp : public IntegerProductOp {
  public:
   ConvIntegerOp(const Window& window, int64_t groups) : window_(window), groups_(groups) {}

@@ -15,7 +15,7 @@
 namespace tilesmith {
 namespace {
 
-// Of output channel `o`.
+// The value of output channel `o`, or of all of them.
 template <typename T>
 T ValueFor(const std::vector<T>& values, int64_t o) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(o)];

@@ -65,7 +65,7 @@ class QuantizedConvOp : public ConvolutionOp {
   bool HasFastKernel() const override { return true; }
 
  private:
-  // Of the centered weights.
+  // These take the centered weights, or inputs for them.
   ByteTypes TypesWith(std::span<const int16_t> weights) const;
   void NeedSumsOf32Bits(std::span<const int16_t> weights) const;
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;

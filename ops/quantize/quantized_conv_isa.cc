@@ -77,7 +77,7 @@ struct Requantization {
     for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
   }
 
-  // Of vector `v` of pixel number `pixel`.
+  // The result, in steps of the output, of vector `v` of pixel number `pixel`.
   Floats Steps(Sums sums, int v, int64_t pixel) const {
     const Floats steps = __builtin_convertvector(sums, Floats) * multipliers[v];
     if constexpr (!kSum) return steps;

@@ -38,7 +38,7 @@ struct QuantizedWinogradPlan {
 
   int64_t words() const { return CeilDiv(conv.ic, 2); }
   int64_t part_tiles() const { return tile_rows * tile_columns; }
-  // Of a thread's scratch, in bytes: a part's widened input, its windows, their products and two rows of
+  // What lies in a thread's scratch: a part's widened input, its windows, their products and two rows of
   // sums.
   int64_t InputBytes() const { return (2 * tile_rows + 2) * (2 * tile_columns + 2) * channels * 2; }
   int64_t WindowBytes() const { return 16 * part_tiles() * channels * 2; }

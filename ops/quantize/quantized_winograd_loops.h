@@ -1,7 +1,7 @@
 // The transforms of Winograd's convolution F(2x2, 3x3) in integers, built for each instruction set
 // (quantized_winograd_isa.cc).
 //
-// Of a window d of 4x4 inputs and weights g of 3x3, with
+// For a window d of 4x4 inputs and weights g of 3x3, with
 //   B' = (1 0 -1 0; 0 1 1 0; 0 -1 1 0; 0 1 0 -1),  G = (1 0 0; 1/2 1/2 1/2; 1/2 -1/2 1/2; 0 0 1),
 //   A' = (1 1 1 0; 0 1 -1 -1),
 // the 2x2 outputs are A' ((G g G') * (B' d B)) A, where * multiplies elements. With 2G in the place of G all

@@ -89,7 +89,7 @@ bool HasNormalizationKernel(const Shape& shape, const Normalization& normalizati
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] != rank - static_cast<int64_t>(axes.size() - i)) return false;
   }
-  // Of rank 1, elements are images.
+  // In tensors of rank 1 elements are images.
   return rank >= 2 && (axes.empty() || axes[0] > 0 || shape[0] == 1);
 }
 

@@ -22,7 +22,7 @@ struct TypeRounding {
   double factors = 0, output = 0;
   bool any() const { return factors > 0 || output > 0; }
 };
-// Of rounding to a type, relative; 0 of f32, whose rounding the bounds of sums count.
+// The relative error of rounding to a type; 0 for f32, whose rounding the bounds of sums count.
 double HalfUlp(DataType type);
 // Inputs are rounded where they are stored, and where they are multiplied once more if something in front of
 // the conv has made others of them; weights where they are multiplied; residuals where they are stored.

@@ -152,12 +152,12 @@ std::span<const ConvTemplate* const> Bf16ConvTemplates();
 std::span<const ConvTemplate* const> Int8ConvTemplates();
 // Those in f32 of every kind, those for this process's cores first.
 std::vector<const ConvTemplate*> AllConvTemplates();
-// Of those in f32, those for this kind of target, in the same order.
+// The templates in f32 for this kind of target, in the same order.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
 // Those of them that may support the workload: of bytes where it is of bytes.
 std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const ConvWorkload& workload);
-// Of any list, or "cudnn", which is in none: what others compute is no candidate. nullptr when there is none
-// of that name: logs outlive templates.
+// The template of that name in any list, or "cudnn", which is in none: what others compute is no candidate.
+// nullptr when there is none: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);

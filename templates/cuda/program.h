@@ -44,7 +44,7 @@ struct CudaProgram {
   std::vector<CudaLaunch> launches;  // one after the other
   std::vector<float> weights;        // as the functions read them
   int64_t scratch_bytes = 0;
-  // Of the first input and of the output, and of their batch strides, in bytes.
+  // How the first input and the output, and their batch strides, are aligned, in bytes.
   int64_t input_alignment = 4, output_alignment = 4;
 };
 

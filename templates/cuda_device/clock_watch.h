@@ -7,10 +7,10 @@ namespace tilesmith::cuda {
 
 class ClockWatch {
  public:
-  // Of the GPU at that place of the PCI bus.
+  // Watches the GPU at that place of the PCI bus.
   explicit ClockWatch(const std::string& bus_id);
 
-  // Of its multiprocessors, now; 0 where that is not known.
+  // The clock of its multiprocessors, now; 0 where that is not known.
   double Megahertz() const;
   // Whether it has not fallen more than a little below the fastest seen so far; true where it is not known.
   bool IsFull();

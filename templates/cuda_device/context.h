@@ -13,10 +13,10 @@ namespace tilesmith::cuda {
 
 inline DevicePointer Address(const void* memory) { return reinterpret_cast<DevicePointer>(memory); }
 
-// Of one process, for as long as it lives. Thread-safe.
+// A process's hold on a GPU, for as long as it lives. Thread-safe.
 class Context {
  public:
-  // Of the GPU that the driver numbers so. Throws Error(kEnvironment).
+  // On the GPU that the driver numbers so. Throws Error(kEnvironment).
   explicit Context(int ordinal);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

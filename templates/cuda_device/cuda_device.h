@@ -25,7 +25,7 @@ class CudaDevice final : public Device {
   void Upload(const void* host, void* device, size_t bytes) const override;
   void Download(const void* device, void* host, size_t bytes) const override;
 
-  // Of what there is no program for (op_programs.h) the process's own kernel runs, between copies. A
+  // Where there is no program for an op (op_programs.h) the process's own kernel runs, between copies. A
   // convolution of bytes is cuda_tensor_int8's default where that supports it.
   std::unique_ptr<Kernel> BuildOp(const Op& op, const KernelRequest& request) const override;
   std::unique_ptr<ConvKernel> BuildConv(const ConvTemplate& conv_template, const ConvWorkload& workload,

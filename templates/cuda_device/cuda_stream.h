@@ -21,8 +21,8 @@ class CudaStream final : public Stream {
   // before a graph.
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
 
-  // Of a graph of these launches, which only queue work, behind one of the same: what it takes to begin one
-  // is not in it.
+  // How long a graph of these launches, which only queue work, takes behind one of the same: without what it
+  // takes to begin one.
   double SecondsOfGraph(std::span<const Launch> program);
 
  private:

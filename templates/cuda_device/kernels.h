@@ -23,7 +23,7 @@ class Queued {
   Queued(const Queued&) = delete;
   Queued& operator=(const Queued&) = delete;
 
-  // Of no other one of the process, of those that are gone neither.
+  // No other one of the process has it, and none of those that are gone had.
   uint64_t id() const { return id_; }
   // All memory in `args` is the GPU's. Returns before it is done, where OnlyQueues. Thread-safe. Throws
   // Error(kEnvironment) and DeviceLost naming the kernel.

@@ -50,7 +50,7 @@ std::string Compile(const std::string& text, const std::string& name, int comput
   return cubin;
 }
 
-// Of all that the result depends on.
+// A key of all that the result depends on.
 std::string KeyOf(const std::string& text, int compute) {
   int major = 0, minor = 0;
   LoadedNvrtc().version(&major, &minor);

@@ -65,7 +65,7 @@ void Move(ProgramBuilder& builder, const Moved& m, size_t slot) {
   builder.Launch("move", Checked(p.images) * m.count * p.pixels, numbers, {Input(slot)});
 }
 
-// Of the channels; padding is behind the last input's.
+// Joins channels; padding is behind the last input's.
 std::optional<CudaProgram> ConcatProgram(const KernelRequest& request) {
   ProgramBuilder builder("Concat", OpsText());
   const int64_t all = request.output[1];

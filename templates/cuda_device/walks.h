@@ -38,7 +38,7 @@ int64_t LanesFor(int64_t count);
 void AddGroups(ProgramBuilder& builder, std::string function, Checked groups, int64_t lanes,
                std::span<const int64_t> numbers, const CudaOperand& input);
 
-// Of groups (`outer`) of elements (`inner`); causal_rows as Softmax::rows of walks.cu.
+// Softmax over groups (`outer`) of elements (`inner`); causal_rows as Softmax::rows of walks.cu.
 struct SoftmaxGroups {
   Axes outer, inner;
   bool logarithm = false;

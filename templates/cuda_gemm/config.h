@@ -27,7 +27,7 @@ Config TensorDefault(const ConvWorkload& workload, const Target& target);
 Config Bf16Default(const ConvWorkload& workload, const Target& target);
 Config Int8Default(const ConvWorkload& workload, const Target& target);
 
-// Of cuda_tensor, from how far TF32 rounds operands.
+// cuda_tensor's, from how far TF32 rounds operands.
 double TensorErrorFactor(const ConvWorkload& workload, const Config& config);
 // How operands are rounded to bf16 comes on top of that (TypeRounding).
 double Bf16ErrorFactor(const ConvWorkload& workload, const Config& config);

@@ -16,8 +16,8 @@ class CudnnConv final : public ConvKernel {
  public:
   CudnnConv(cudnn::Call call, const ConvWeights& weights);
   const cudnn::Call& call() const { return call_; }
-  // Of the call's type, in words of four bytes: as its layout has them, and behind them a bias, of zeros
-  // where the workload has none.
+  // The weights in the call's type, in words of four bytes: as its layout has them, and behind them a bias,
+  // of zeros where the workload has none.
   const std::vector<float>& weights() const { return weights_; }
 
   int64_t Tasks(int) const override { return 1; }

@@ -24,14 +24,14 @@ bool IsPointwise(const ConvWorkload& w) { return w.g == 1 && CanFlatten(w); }
 // Rows of a task: divisors of the height when the 1x1 conv comes last, for it takes all rows of a task at
 // once.
 std::vector<int64_t> RowCounts(PairKind kind, int64_t height) {
-  constexpr int64_t kMost = 56;
+  constexpr int64_t kMax = 56;
   std::vector<int64_t> rows;
   if (kind == PairKind::kPointwiseFirst) {
     rows = UpTo(height, {1, 2, 4, 7, 14, 28});
-    if (height <= kMost && rows.back() != height) rows.push_back(height);
+    if (height <= kMax && rows.back() != height) rows.push_back(height);
     return rows;
   }
-  for (int64_t d = 1; d <= std::min(height, kMost); ++d) {
+  for (int64_t d = 1; d <= std::min(height, kMax); ++d) {
     if (height % d == 0) rows.push_back(d);
   }
   return rows;

@@ -54,7 +54,7 @@ std::vector<int64_t> OutputBlocks(const ConvWorkload& w, const Target& cpu) {
 
 std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
   if (!CanFlatten(w)) return {0};
-  constexpr int64_t kNarrowest = 7, kMost = 12;
+  constexpr int64_t kNarrowest = 7, kMax = 12;
   const int64_t pixels = w.ih * w.iw;
   std::vector<int64_t> widths = {0};
   std::vector<int64_t> divisors;
@@ -65,7 +65,7 @@ std::vector<int64_t> FlatWidths(const ConvWorkload& w) {
     }
   }
   std::sort(divisors.begin(), divisors.end());
-  const size_t step = divisors.size() / kMost + 1;
+  const size_t step = divisors.size() / kMax + 1;
   for (size_t i = 0; i < divisors.size(); i += step) widths.push_back(divisors[i]);
   if (w.iw != pixels) AddOnce(widths, pixels);
   return widths;
@@ -280,14 +280,14 @@ enum class DefaultFor { kBlocks, kRows, kAny };
 // whether the pixels of a tile that are a multiple of 4 KiB apart leave room beside them in the sets of a
 // first-level cache that they share.
 bool SuitsRows(const ConvWorkload& w, const DirectConfig& c, const Target& cpu) {
-  constexpr int64_t kSetsBytes = 4096, kMostInSet = 6, kManyBlocks = 4;
+  constexpr int64_t kSetsBytes = 4096, kMaxInSet = 6, kManyBlocks = 4;
   const int64_t height = c.flat_width > 0 ? w.ih * w.iw / c.flat_width : w.oh;
   const int64_t blocks = CeilDiv(height, c.rows);
   const bool cut =
       blocks % cpu.cores == 0 || blocks >= kManyBlocks * cpu.cores || (c.flat_width == 0 && c.rows == 1);
   const int64_t pixel_bytes = w.ic * w.sw * c.in_bytes();
   const int64_t distinct = kSetsBytes / std::gcd(pixel_bytes, kSetsBytes);
-  return c.oc_inner && cut && (c.ic_block != 0 || c.width_tile <= kMostInSet * distinct);
+  return c.oc_inner && cut && (c.ic_block != 0 || c.width_tile <= kMaxInSet * distinct);
 }
 
 std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const Target& cpu, DefaultFor use) {

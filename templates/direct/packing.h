@@ -3,7 +3,7 @@
 //   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors`
 //   vectors
 //
-// Of bf16 a channel is a pair of them, and the second of an odd one's pair is zero. Output channels past the
+// In bf16 a channel is a pair of them, and the second of an odd one's pair is zero. Output channels past the
 // last are zero. The order is a single stream per (chunk, pass) but for skipped
 // kernel rows.
 #pragma once

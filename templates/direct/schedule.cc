@@ -55,7 +55,7 @@ std::vector<Chunk> CutOutputChannels(const ConvWorkload& w, const Layout& out, i
   return chunks;
 }
 
-// Of one step of input channels and kernel column in a register tile.
+// The cycles of one step of input channels and kernel column in a register tile.
 double TapCycles(int64_t vectors, int64_t positions, Factors factors) {
   const auto v = static_cast<double>(vectors), p = static_cast<double>(positions);
   const double latency = factors == Factors::kBf16 ? kBf16DotLatency : kFmaLatency;

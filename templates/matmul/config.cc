@@ -10,7 +10,7 @@ namespace tilesmith::matmul {
 namespace {
 
 // What a panel, and what is packed for it, may take of a thread's caches.
-constexpr int64_t kMostScratchBytes = 2 << 20;
+constexpr int64_t kMaxScratchBytes = 2 << 20;
 
 std::string WhyInvalid(const MatMulSchedule& s, int vector_floats) {
   const int most = MostTileRows(vector_floats, s.tile_vectors);
@@ -23,9 +23,9 @@ std::string WhyInvalid(const MatMulSchedule& s, int vector_floats) {
   }
   const int64_t left = s.pack_left ? s.panel_terms * s.panel_rows : 0;
   const int64_t floats = s.panel_rows * s.panel_columns + s.panel_terms * s.panel_columns + left;
-  if (floats * kFloatBytes > kMostScratchBytes) {
+  if (floats * kFloatBytes > kMaxScratchBytes) {
     return fmt::format("a thread's panels take {} KiB, allowed are {}", floats * kFloatBytes >> 10,
-                       kMostScratchBytes >> 10);
+                       kMaxScratchBytes >> 10);
   }
   return "";
 }
@@ -65,7 +65,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int vector = cpu.vector_floats();
   std::vector<Knob> knobs = {
       {"tile_rows", UpToAll(MostTileRows(vector, 1)), "register tile: rows"},
-      {"tile_vectors", UpToAll(kMostTileVectors), "register tile: vectors of columns"},
+      {"tile_vectors", UpToAll(kMaxTileVectors), "register tile: vectors of columns"},
       {"panel_rows", UpToCover(w.oh, kPanelRows, {8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}),
        "rows of a task, at most; all tasks have about as many"},
       {"panel_columns", UpToCover(w.oc, kPanelColumns, {16, 32, 48, 64, 96, 128}), "columns of a task"},

@@ -24,7 +24,7 @@ TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
-// Of products whose matrices lie one behind the other. KernelArgs.inputs: the left side, the right side.
+// For products whose matrices lie one behind the other. KernelArgs.inputs: the left side, the right side.
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& cpu, const ConvWeights&);
 
 }  // namespace tilesmith::matmul

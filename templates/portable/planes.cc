@@ -170,11 +170,11 @@ class PlaneKernel : public ConvKernel {
 }  // namespace
 
 int64_t PlaneScratchFloats(const ConvWorkload& w, int64_t rows) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;  // nobody gathers so many
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max() / 2;  // nobody gathers so many
   const int64_t row = PhaseWidth(w) * w.sw, gathered = GatheredRows(w, rows), channels = w.ic / w.g;
   const double about =
       static_cast<double>(row) * static_cast<double>(gathered) * static_cast<double>(channels);
-  if (about > static_cast<double>(kMost)) return kMost;
+  if (about > static_cast<double>(kMax)) return kMax;
   const int64_t floats = row * gathered * channels;
   return (floats + kPortableLanes - 1) / kPortableLanes * kPortableLanes;
 }

@@ -31,7 +31,7 @@ std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
 // Blocks near what first- and second-level caches hold, and those that cut the batch evenly among a few
 // threads.
 std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
-  constexpr int64_t kMost = 256;
+  constexpr int64_t kMax = 256;
   std::set<int64_t> values = {0};
   for (int64_t tile : TileValues(w)) {
     const int64_t tiles = CountTiles(w, tile);
@@ -40,7 +40,7 @@ std::vector<int64_t> TileBlockValues(const ConvWorkload& w) {
     }
     for (int64_t blocks : {1, 2, 4, 6, 8, 12, 16}) {
       const int64_t block = (tiles + blocks - 1) / blocks;
-      if (block <= kMost) values.insert(block);
+      if (block <= kMax) values.insert(block);
     }
   }
   return {values.begin(), values.end()};
@@ -120,12 +120,12 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
   // Errors and scratch speak against more.
-  constexpr int64_t kMostTile = 4;
+  constexpr int64_t kMaxTile = 4;
   const ConfigSpace space = Space(w, cpu);
   Config best;
   double fewest = std::numeric_limits<double>::infinity();
   for (const int64_t tile : TileValues(w)) {
-    if (tile > kMostTile) continue;
+    if (tile > kMaxTile) continue;
     const int64_t tiles = CountTiles(w, tile);
     // The smallest block is always valid.
     for (const int64_t tile_block : {DefaultTileBlock(w, cpu, tile), int64_t{1}}) {

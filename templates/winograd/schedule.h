@@ -76,9 +76,10 @@ Schedule MakeSchedule(const ConvWorkload& workload, const WinogradConfig& config
 // As in ConvTemplate; also where each group's terms are summed apart.
 double ErrorFactor(const ConvWorkload& workload, const Config& config);
 double CyclesOf(const Schedule& schedule, const Target& cpu);
-// Of the output's transform; with blocks of tiles everything is one stage.
+// Tasks of the output's transform; with blocks of tiles everything is one stage.
 TaskGrid GridOf(const Schedule& schedule);
-// Of blocks of tiles, rows of tiles of one image in their order, of one part of the channels or of several.
+// Tasks of blocks of tiles: rows of tiles of one image in their order, for one part of the channels or
+// several.
 TaskGrid GridOfBlocks(const Schedule& schedule, int64_t channel_parts);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);

@@ -15,10 +15,10 @@ namespace {
 
 using Wide = __int128;
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-bool Fits(Wide value) { return value >= kLeast && value <= kMost; }
+bool Fits(Wide value) { return value >= kMin && value <= kMax; }
 
 template <typename Compute>
 std::optional<int64_t> ValueOf(const Compute& compute) {
@@ -37,7 +37,7 @@ std::optional<int64_t> Exact(Wide value) {
 // Sizes of every magnitude, and right beside the ends and the powers of two.
 int64_t AnySize(TestRandom& random) {
   const int64_t base = random.Pick(std::initializer_list<int64_t>{
-      0, kMost, kLeast, int64_t{1} << random.Integer(0, 62), -(int64_t{1} << random.Integer(0, 62))});
+      0, kMax, kMin, int64_t{1} << random.Integer(0, 62), -(int64_t{1} << random.Integer(0, 62))});
   const int64_t offset = random.Integer(-3, 3);
   if (random.Integer(0, 2) == 0) return static_cast<int64_t>(random.Next()) >> random.Integer(0, 63);
   const Wide sum = static_cast<Wide>(base) + offset;
@@ -63,7 +63,7 @@ TEST(Checked, EqualsWideArithmeticOrRefuses) {
 TEST(Checked, RoundsUpAsWideArithmeticDoes) {
   TestRandom random(2);
   for (int i = 0; i < 100'000; ++i) {
-    const int64_t a = AnySize(random) & kMost, b = std::max<int64_t>(AnySize(random) & kMost, 1);
+    const int64_t a = AnySize(random) & kMax, b = std::max<int64_t>(AnySize(random) & kMax, 1);
     SCOPED_TRACE(testing::Message() << a << " to a multiple of " << b);
     const Wide quotient = (static_cast<Wide>(a) + b - 1) / b;
     ASSERT_EQ(CeilDiv(a, b), static_cast<int64_t>(quotient));

@@ -91,11 +91,11 @@ TEST(MatMulKernel, SchedulesDoNotMatter) {
   const int vector = TestCpu().vector_floats();
   for (int i = 0; i < 200 && !testing::Test::HasFatalFailure(); ++i) {
     MatMulSchedule s;
-    // Of the narrowest vectors, which have the fewest registers: Check runs on all.
-    s.tile_vectors = static_cast<int>(random.Integer(1, kMostTileVectors));
+    // For the narrowest vectors, which have the fewest registers: Check runs on all.
+    s.tile_vectors = static_cast<int>(random.Integer(1, kMaxTileVectors));
     s.tile_rows = static_cast<int>(random.Integer(1, MostTileRows(4, s.tile_vectors)));
     s.panel_rows = random.Pick(std::vector<int64_t>{10, 12, 33, 96});
-    s.panel_columns = random.Pick(std::vector<int64_t>{16, 48, 64, kMostPanelColumns});
+    s.panel_columns = random.Pick(std::vector<int64_t>{16, 48, 64, kMaxPanelColumns});
     s.panel_terms = random.Pick(std::vector<int64_t>{1, 32, 100, 1024});
     s.pack_left = random.Integer(0, 1) == 1;
     s.pack_right = static_cast<Packing>(random.Integer(0, 2));

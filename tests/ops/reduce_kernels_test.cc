@@ -14,7 +14,7 @@ constexpr ReduceKind kKinds[] = {
     ReduceKind::kMean, ReduceKind::kSum, ReduceKind::kMax,       ReduceKind::kMin,    ReduceKind::kProduct,
     ReduceKind::kL1,   ReduceKind::kL2,  ReduceKind::kSumSquare, ReduceKind::kLogSum, ReduceKind::kLogSumExp};
 
-// Of n elements within [-4, 4]: sums to n * 4, squares to n * 16, products to 4^n.
+// For n elements within [-4, 4]: sums to n * 4, squares to n * 16, products to 4^n.
 double ToleranceOf(ReduceKind kind, int64_t count) {
   const auto n = static_cast<double>(std::max<int64_t>(count, 1));
   if (kind == ReduceKind::kProduct) return 4 * n * kUlp * std::pow(4.0, n);

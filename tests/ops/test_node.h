@@ -124,7 +124,7 @@ using IntList = std::vector<int64_t>;
 inline std::vector<float> F(const Tensor& tensor) {
   return {tensor.floats(), tensor.floats() + tensor.size()};
 }
-// Of any type.
+// The elements of a tensor of any type.
 inline IntList I(const Tensor& tensor) { return ElementsAs<int64_t>(tensor); }
 
 }  // namespace tilesmith

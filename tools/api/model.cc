@@ -335,7 +335,7 @@ struct FileState {
   friend bool operator==(const FileState&, const FileState&) = default;
 };
 
-// Of a built-in network none.
+// A built-in network has none.
 FileState StateOf(const std::string& path) {
   std::error_code error;
   FileState state{std::filesystem::last_write_time(path, error), std::filesystem::file_size(path, error)};

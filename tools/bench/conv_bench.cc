@@ -24,7 +24,7 @@ struct Twin {
   std::unique_ptr<OneDnnSequence> conv;
 };
 
-// Of bytes oneDNN has one algorithm.
+// For bytes oneDNN has one algorithm.
 std::vector<Twin> MakeTwins(const ConvWorkload& workload, const WorkloadData& data,
                             std::vector<std::string>* refusals) {
   std::vector<Twin> twins;

@@ -43,7 +43,7 @@ class GpuConv {
   GpuConv(const ConvWorkload& workload, const Schedule& schedule, GpuTensors& tensors,
           const DevicePtr& machine);
 
-  // Of one run; cold: inputs and weights come from memory.
+  // How long one run takes; cold: inputs and weights come from memory.
   double Seconds(bool cold);
   // Runs it once on the residual as given; the result is plain.
   Tensor Answer();

@@ -20,7 +20,7 @@ class OneDnnSequence {
   static std::unique_ptr<OneDnnSequence> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                                 const ConvData& data, std::string* refusal);
 
-  // Of a convolution of bytes.
+  // The twin of a convolution of bytes.
   static std::unique_ptr<OneDnnSequence> Create(const QuantizedData& data, std::string* refusal);
 
   void Run();

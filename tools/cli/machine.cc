@@ -41,7 +41,7 @@ Target CappedCpu(const std::string& max_isa) {
 
 namespace {
 
-// Of those that the variable names already, where it is set; the driver counts from 0 what it names.
+// One of those that the variable names already, where it is set; the driver counts from 0 what it names.
 void ShowOneGpu(const std::string& number) {
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   const char* const set = std::getenv(kVisible);
@@ -63,8 +63,8 @@ std::string KindOf(const std::string& target) {
   const size_t colon = target.find(':');
   if (colon == std::string::npos) return target;
   const std::string kind = target.substr(0, colon), number = target.substr(colon + 1);
-  constexpr size_t kMostDigits = 4;
-  const bool is_number = !number.empty() && number.size() <= kMostDigits &&
+  constexpr size_t kMaxDigits = 4;
+  const bool is_number = !number.empty() && number.size() <= kMaxDigits &&
                          number.find_first_not_of("0123456789") == std::string::npos;
   if (kind != kCudaDevice || !is_number)
     throw Error(ErrorCode::kUsage, fmt::format("unknown target \"{}\" (known: cpu, cuda, cuda:N)", target));

@@ -18,7 +18,7 @@ struct MachineOptions {
   std::string wait = "sleep";  // WaitPolicyName
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
   std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
-  // Of what is computed (ParsePrecision). Of the target, "tf32" says that it may round what it multiplies.
+  // In what is computed (ParsePrecision). "tf32" says that the target may round what it multiplies.
   std::string precision = "f32";
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);

@@ -22,7 +22,7 @@ struct ConvTask {
 
 // Distinct workloads in the order of their first node.
 std::vector<ConvTask> TasksOf(const Graph& graph);
-// Of several, sizes of one network say, together.
+// The tasks of several graphs together, sizes of one network say.
 std::vector<ConvTask> TasksOf(std::span<const Graph> graphs);
 // Likewise of the fused workloads that the network's pairs allow and some template supports: alternatives to
 // the tasks above, which compute the same once more.

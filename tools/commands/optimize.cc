@@ -110,7 +110,7 @@ class OptimizeCommand : public Command {
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
   }
 
-  // Of several sizes the last one is JSON's.
+  // Where there are several sizes, JSON has the last one's.
   static void AddPlan(Report& report, const OptimizedPlan& optimized) {
     const double measured = optimized.measurement.seconds;
     const double saved = optimized.seconds_saved;

@@ -82,8 +82,8 @@ double ReadBandwidth(int threads, int64_t bytes) {
 }
 
 double MemoryReadBandwidth(const DevicePtr& machine) {
-  constexpr int64_t kLeast = 256 << 20, kMost = int64_t{1} << 30;
-  return ReadBandwidth(machine->threads(), std::clamp(4 * machine->target().l3_bytes, kLeast, kMost));
+  constexpr int64_t kMin = 256 << 20, kMax = int64_t{1} << 30;
+  return ReadBandwidth(machine->threads(), std::clamp(4 * machine->target().l3_bytes, kMin, kMax));
 }
 
 }  // namespace tilesmith

@@ -45,7 +45,7 @@ Words WordsOf(const CommandDescription& command) {
   return words;
 }
 
-// Of a single-quoted word of a shell, and in it of what zsh takes for syntax.
+// Quotes for a single-quoted word of a shell, and in it for what zsh takes for syntax.
 std::string Quoted(const std::string& text) {
   std::string quoted;
   for (const char c : text) {

@@ -52,13 +52,13 @@ struct ExplainedPlan {
   std::unique_ptr<const SolvedNetwork> solved;
   std::optional<GivenPlan> given;
 
-  // Of a node: every way to compute it, the best plan's first.
+  // For a node: every way to compute it, the best plan's first.
   std::vector<ExplainedChoice> options = {};
-  // Of a node and a layout: was it tried, with a command that would try it. Empty but for convolutions.
+  // For a node and a layout: was it tried, with a command that would try it. Empty but for convolutions.
   LayoutTries tries = {};
   std::string command = {};
 
-  // Of a layout without a node: what the network takes with it wherever possible.
+  // For a layout without a node: what the network takes with it wherever possible.
   double uniform_seconds = 0;
   std::vector<ExplainedConv> convolutions = {};
 

@@ -60,12 +60,12 @@ OpenStream OpenNetwork(const Graph& graph, const Plan& plan, const DevicePtr& ma
 // Error(kInterrupted) when stopped.
 std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t threads,
                                      const StreamOptions& options, const StopFlag* stop = nullptr);
-// Of a network alone, by TimeStreams.
+// The times of a network alone, by TimeStreams.
 StreamTimes RunStreams(const Graph& graph, const Plan& plan, const DevicePtr& machine,
                        std::span<const Tensor> inputs, const StreamOptions& options,
                        const StopFlag* stop = nullptr);
 
-// Of the first input; 1 where there is none.
+// The batch of the first input; 1 where there is none.
 int64_t BatchOf(const Graph& graph);
 
 // Percentiles in (0, 100] of texts such as "99.9"; 50, 90 and 99 where there is none. Throws Error(kUsage).

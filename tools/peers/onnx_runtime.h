@@ -36,7 +36,7 @@ class OnnxRuntimeModel {
   OnnxRuntimeModel& operator=(const OnnxRuntimeModel&) = delete;
 
   void Run();
-  // Of the last run. Throws Error(kBadModel) naming one whose type is not supported.
+  // What the last run gave. Throws Error(kBadModel) naming one whose type is not supported.
   std::vector<NamedTensor> Outputs() const;
   const std::string& version() const;  // "1.30.0"
 

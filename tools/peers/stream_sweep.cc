@@ -20,7 +20,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kMostBatch = 8;
+constexpr int64_t kMaxBatch = 8;
 constexpr uint64_t kSeed = 1;
 
 // 1, 2, 4, ... and the most.
@@ -31,7 +31,7 @@ std::vector<int64_t> PowersUpTo(int64_t most) {
   return values;
 }
 
-// Of the file the one for this graph and these threads, if there is any.
+// The file's plan for this graph and these threads, if there is any.
 std::optional<Plan> FittingPlan(const std::string& path, const Graph& graph, const DevicePtr& machine) {
   if (path.empty()) return std::nullopt;
   const std::string hash = GraphHash(graph);
@@ -100,7 +100,7 @@ std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks&
   std::vector<SweepRow> rows;
   UnlessInterrupted([&] {
     const std::vector<int64_t> batches =
-        request.batch ? PowersUpTo(kMostBatch) : std::vector{request.model.batch};
+        request.batch ? PowersUpTo(kMaxBatch) : std::vector{request.model.batch};
     for (const int64_t batch : batches) {
       ModelOptions model = request.model;
       model.batch = batch;

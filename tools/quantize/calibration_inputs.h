@@ -42,7 +42,7 @@ class CalibrationInputs {
   mutable int64_t seen_samples_ = 0, seen_files_ = 0;
 };
 
-// Of the source's samples, those of the graph's sizes among the first `most`; random ones where none are.
+// Those of the source's first `most` samples that have the graph's sizes; random ones where none have.
 std::vector<std::vector<Tensor>> SamplesOf(const Graph& graph, const CalibrationSource& source, int64_t most);
 
 }  // namespace tilesmith

@@ -47,8 +47,8 @@ constexpr const char* kJobOptions[] = {"batch",
                                        "max-output-error",
                                        "json"};
 
-constexpr double kMostJobSeconds = 12 * 3600;  // that nobody would ask for
-constexpr size_t kMostWarnings = 20, kMostTextBytes = 1000;
+constexpr double kMaxJobSeconds = 12 * 3600;  // that nobody would ask for
+constexpr size_t kMaxWarnings = 20, kMaxTextBytes = 1000;
 
 std::vector<std::string> TextsField(const json& object, const char* name) {
   const json& texts = JsonField(object, name);
@@ -79,11 +79,11 @@ class FolderNews {
     GraphTuneJobNews news;
     for (std::string line; std::getline(lines, line);) {
       constexpr std::string_view kWarning = "warning: ";
-      line.resize(std::min(line.size(), kMostTextBytes));
+      line.resize(std::min(line.size(), kMaxTextBytes));
       last_line_ = line;
       if (!line.starts_with(kWarning)) {
         stage_ = line;
-      } else if (++warnings_ <= kMostWarnings) {
+      } else if (++warnings_ <= kMaxWarnings) {
         news.warnings.push_back(line.substr(kWarning.size()));
       }
     }
@@ -219,8 +219,8 @@ std::optional<FarmJobResult> DoGraphTuneJob(const FarmJobDesk& desk) {
   std::string said;
   while (child.channel().Receive(said, NowSeconds() + desk.report_seconds) != Transport::Receipt::kEnd) {
     if (IsStopped(desk.stop)) throw Error(ErrorCode::kInterrupted, "stopped");
-    if (NowSeconds() - begin > kMostJobSeconds)
-      throw Error(ErrorCode::kUsage, fmt::format("takes longer than {:.0f} hours", kMostJobSeconds / 3600));
+    if (NowSeconds() - begin > kMaxJobSeconds)
+      throw Error(ErrorCode::kUsage, fmt::format("takes longer than {:.0f} hours", kMaxJobSeconds / 3600));
     if (!desk.report(news.Look())) return std::nullopt;
   }
   if (IsStopped(desk.stop)) throw Error(ErrorCode::kInterrupted, "stopped");

@@ -29,7 +29,7 @@ struct GraphTuneModelRequest {
   double time_budget = 90;
   double begin = NowSeconds();
   std::optional<int64_t> max_weight_bytes = {};
-  // Of the outputs, relative to f32's (OutputErrors, output_errors.h); none: any.
+  // How far outputs may be off, relative to f32's (OutputErrors, output_errors.h); none: any.
   std::optional<double> max_output_error = {};
   bool baselines = true;
   bool variants = false;          // the log's next fastest configs are tried in the network, too

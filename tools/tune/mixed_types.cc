@@ -31,9 +31,9 @@ bool HasNarrow(const Plan& plan) {
 
 // For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
 double SecondsEach(const GraphTuneModelRequest& request, double end, size_t plans) {
-  constexpr double kLeast = 0.03;
+  constexpr double kMin = 0.03;
   const double left = std::max(0.0, end - NowSeconds());
-  return std::clamp(left / static_cast<double>(kPlanDuels * plans + 1), std::min(kLeast, request.seconds),
+  return std::clamp(left / static_cast<double>(kPlanDuels * plans + 1), std::min(kMin, request.seconds),
                     request.seconds);
 }
 

@@ -28,8 +28,8 @@ struct FloatNetwork {
 // On at most 32 samples of the options' calibration. Precondition: the machine is a CPU.
 FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
 
-// Of the network in f32, or bf16, by the request's log: default schedules where that has none. Precondition:
-// request.machine.
+// A plan of the network in f32, or bf16, by the request's log: default schedules where that has none.
+// Precondition: request.machine.
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
                      const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks);
 

@@ -19,8 +19,8 @@
 namespace tilesmith {
 namespace {
 
-// Of a session, for each plan in it.
-constexpr double kShareOfARun = 0.01, kLeastSeconds = 0.05, kMostSeconds = 0.5;
+// What a session takes, for each plan in it.
+constexpr double kShareOfARun = 0.01, kMinPlanSeconds = 0.05, kMaxPlanSeconds = 0.5;
 constexpr int kBatch = 8;  // trials of a turn
 constexpr int kRetimed = 6;
 
@@ -136,7 +136,7 @@ class ModelOptimizer {
   }
 
   std::vector<PlanMeasurement> Measure(size_t graph, const std::vector<const Plan*>& plans) {
-    const double each = std::clamp(kShareOfARun * request_.seconds, kLeastSeconds, kMostSeconds);
+    const double each = std::clamp(kShareOfARun * request_.seconds, kMinPlanSeconds, kMaxPlanSeconds);
     tuning_.watch().Skip();
     const Disturbance before = tuning_.watch().total();
     const PlanRuns where = {tuning_.graphs()[graph], machine_, limit_, [this] {

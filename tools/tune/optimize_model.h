@@ -25,8 +25,8 @@ struct OptimizeModelRequest {
   // measuring, and the trial or the run in progress are finished whatever they take.
   double seconds = 60;
   double begin = NowSeconds();
-  // Of the log. One that is gone on with keeps what it knows, and a plan of it that fits stays until there is
-  // a faster one.
+  // A log that is gone on with keeps what it knows, and a plan of it that fits stays until there is a faster
+  // one.
   ExistingLog existing_log = ExistingLog::kRefuse;
   std::optional<int64_t> max_weight_bytes = {};
   bool baselines = false;  // oneDNN is timed, for the table

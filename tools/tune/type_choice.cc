@@ -25,7 +25,7 @@ std::map<std::string, double> SecondsByNode(const Plan& plan, const NameOf& name
   return seconds;
 }
 
-// Of all conversions that are nodes of their own; what reading memory takes where there are none.
+// The mean of all conversions that are nodes of their own; what reading memory takes where there are none.
 double SecondsPerElement(const Graph& graph, const Plan& plan, std::string_view type) {
   constexpr double kGuessed = 0.2e-9;
   double seconds = 0;

@@ -34,7 +34,7 @@ struct TrainingOptions {
   uint64_t seed = 1;
 };
 
-// Of the library: "1.7.2".
+// The library's version: "1.7.2".
 std::string XgboostVersion();
 
 // Immutable once trained. Thread-compatible: predicting counts as a change.

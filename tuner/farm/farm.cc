@@ -27,7 +27,7 @@ std::string AnswersKey(const std::string& coordinator) { return Key("answers:") 
 constexpr size_t kPartBytes = size_t{4} << 20;  // of a file, in one key
 constexpr int kMaxReports = 1024;
 
-// Of the parts of a file.
+// The keys of a file's parts.
 std::vector<std::string> FileKeys(const std::string& coordinator, const std::string& name, int64_t bytes) {
   std::vector<std::string> keys;
   for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(kPartBytes))
@@ -44,7 +44,7 @@ void Append(const FarmFields& fields, std::vector<std::string>& words) {
   }
 }
 
-// Of names and values by turns.
+// From names and values by turns.
 FarmFields FieldsOf(const RedisReply& flat) {
   FarmFields fields;
   for (size_t i = 0; i + 1 < flat.elements.size(); i += 2)

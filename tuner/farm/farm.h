@@ -79,7 +79,7 @@ class Farm {
   bool Commit(const FarmDelivery& delivery, const std::string& coordinator, const FarmJobReport& report) {
     return Commit(delivery, coordinator, report.id, ToFields(report));
   }
-  // Of a job that is not over. False when nobody wants it any more.
+  // For a job that is not over. False when nobody wants it any more.
   bool Report(const std::string& coordinator, const FarmJobReport& report);
   void GiveBack(const FarmDelivery& delivery);
 

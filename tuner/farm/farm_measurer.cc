@@ -102,7 +102,7 @@ void FarmMeasurer::KeepTogether(bool together) {
   machine_.clear();
 }
 
-// Of the machine for all, when together: one that has nothing to do, rather than the first.
+// The stream of the machine for all, when together: one that has nothing to do, rather than the first.
 std::string FarmMeasurer::Stream() {
   if (!together_) return Farm::ClassStream(request_.class_name);
   if (machine_.empty()) {

@@ -21,8 +21,8 @@
 namespace tilesmith {
 namespace {
 
-constexpr size_t kMostShown = 200;      // of what a worker does
-constexpr size_t kMostRefused = 10000;  // of why
+constexpr size_t kMaxShown = 200;      // of what a worker does
+constexpr size_t kMaxRefused = 10000;  // of why
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 std::string WrongClass(const FarmWorker& worker, const std::string& kind) {
@@ -30,7 +30,7 @@ std::string WrongClass(const FarmWorker& worker, const std::string& kind) {
                      kind, MachineKind(worker.target));
 }
 
-// Of Redis and of the machine, rather than of what a message says.
+// Errors of Redis and of the machine, rather than of what a message says.
 bool IsOurs(const Error& error) {
   return error.code() == ErrorCode::kEnvironment || error.code() == ErrorCode::kInterrupted ||
          error.code() == ErrorCode::kInternal;
@@ -214,7 +214,7 @@ class Server {
       heart_->Update([](FarmWorker& worker) { ++worker.refused; });
       Say(fmt::format("refused a job: {}", error.what()));
       last = {last.id, last.worker, last.number + 1};
-      last.refused = std::string(error.what()).substr(0, kMostRefused);
+      last.refused = std::string(error.what()).substr(0, kMaxRefused);
     }
     last.last = true;
     farm_.Commit(delivery, job.coordinator, last);
@@ -317,7 +317,7 @@ class Server {
               Target& target) {
     heart_->Update([&](FarmWorker& worker) {
       const std::string workload = WorkloadToString(session.workload);
-      worker.doing = fmt::format("{} of {}", asked.trial.template_name, workload).substr(0, kMostShown);
+      worker.doing = fmt::format("{} of {}", asked.trial.template_name, workload).substr(0, kMaxShown);
     });
     int64_t& memory_bytes = session.limits.memory_bytes;
     if (memory_bytes <= 0 || memory_bytes > PhysicalBytes()) memory_bytes = PhysicalBytes();

@@ -182,21 +182,21 @@ std::string FarmTrialId(const MeasureSession& session, const TrialRequest& reque
 }
 
 std::string WhyRefused(const MeasureSession& session, const Target& own) {
-  constexpr double kMostSeconds = 600;
-  constexpr int kMostSamples = 10000;
+  constexpr double kMaxSeconds = 600;
+  constexpr int kMaxSamples = 10000;
   if (const std::string why = WhyNotMeasuredOn(own, session); !why.empty()) return why;
   const auto within = [](double value, double most) { return value >= 0 && value <= most; };
   if (session.conditions.threads > own.cores)
     return fmt::format("has {} cores, asked for {} threads", own.cores, session.conditions.threads);
   const TrialLimits& limits = session.limits;
   const SamplingPlan& sampling = session.sampling;
-  if (!within(limits.build_seconds, kMostSeconds) || !within(limits.run_seconds, kMostSeconds) ||
-      !within(sampling.seconds, kMostSeconds)) {
+  if (!within(limits.build_seconds, kMaxSeconds) || !within(limits.run_seconds, kMaxSeconds) ||
+      !within(sampling.seconds, kMaxSeconds)) {
     return fmt::format("gives a trial at most {} s, asked for {} to build, {} to run, {} of samples",
-                       kMostSeconds, limits.build_seconds, limits.run_seconds, sampling.seconds);
+                       kMaxSeconds, limits.build_seconds, limits.run_seconds, sampling.seconds);
   }
-  if (!within(sampling.min_samples, kMostSamples) || !within(sampling.max_samples, kMostSamples)) {
-    return fmt::format("takes at most {} samples, asked for {} to {}", kMostSamples, sampling.min_samples,
+  if (!within(sampling.min_samples, kMaxSamples) || !within(sampling.max_samples, kMaxSamples)) {
+    return fmt::format("takes at most {} samples, asked for {} to {}", kMaxSamples, sampling.min_samples,
                        sampling.max_samples);
   }
   return "";

@@ -16,7 +16,7 @@ namespace tilesmith {
 
 constexpr int64_t kMaxFarmFileBytes = int64_t{2} << 30;  // of all files of a job
 
-// Of an entry of a stream, or of a hash.
+// The fields of an entry of a stream, or of a hash.
 using FarmFields = std::map<std::string, std::string>;
 
 // One that its coordinator waits for. `session` and `trial` are texts of a SessionMessage and a TrialMessage.
@@ -82,7 +82,7 @@ FarmJob FarmJobFrom(const FarmFields& fields);
 FarmJobReport FarmJobReportFrom(const FarmFields& fields);
 FarmWorker FarmWorkerFrom(const std::string& id, const FarmFields& fields);
 
-// Of a workload, config, conditions, version and how often the same was asked for before, and of all else
+// Tells apart by workload, config, conditions, version, how often the same was asked for before, and all else
 // that a trial's result depends on: 16 hexadecimal digits.
 std::string FarmTrialId(const MeasureSession& session, const TrialRequest& request, int repetition);
 

@@ -44,7 +44,7 @@ class DirectKernel : public ConvKernel {
   std::span<const std::byte> PackedWeights() const override { return BytesOf(packed_.weights); }
 
  private:
-  // Of scratch.
+  // A thread's scratch.
   int64_t ThreadBytes() const { return prepared_ ? prepared_->ThreadBytes() : 0; }
 
   Task Locate(int64_t task) const {

@@ -302,7 +302,7 @@ class ModelMaker : public TypedWriter {
     return Once(3) ? Map("Relu", product) : product;
   }
 
-  // Of one matrix for queries, keys and values or of three; with a mask, or without.
+  // One matrix for queries, keys and values, or three; with a mask, or without.
   ModelTensor Attention() {
     ModelTensor x = Pick(3, 3);
     const int64_t batch = x.shape[0], rows = x.shape[1], heads = Between(1, 3),

@@ -41,7 +41,7 @@ class TypedWriter : public ModelWriter {
     });
   }
 
-  // Of floats.
+  // Rarer ops on floats.
   ModelTensor Rarer() {
     switch (Between(0, 8)) {
       case 0: {
@@ -136,7 +136,7 @@ class TypedWriter : public ModelWriter {
     return typed_.empty() || Once(3) ? Numbers(Pick().shape, kInt64) : random_.Pick(typed_);
   }
 
-  // Of constants from 1 to 9.
+  // Constants from 1 to 9.
   ModelTensor Numbers(const Shape& shape, int32_t type) {
     std::vector<int64_t> values(ElementCount(shape));
     for (int64_t& value : values) value = Between(1, 9);

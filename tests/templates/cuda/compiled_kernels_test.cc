@@ -143,7 +143,7 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
   EXPECT_EQ(functions_compiled.size(), functions) << said.substr(0, 2000);
 }
 
-// Of ops that read their shapes at run time, all functions are in one program.
+// Ops that read their shapes at run time have all their functions in one program.
 TEST_P(CompiledKernels, OpsSpillNothing) {
   const std::string nvcc = Nvcc();
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";

@@ -127,9 +127,9 @@ FAKE_CUDA cuDevicePrimaryCtxRetain(void** context, int) {
 FAKE_CUDA cuCtxSetCurrent(void*) { return g_failed; }
 
 FAKE_CUDA cuMemAlloc_v2(unsigned long long* memory, size_t bytes) {
-  constexpr size_t kAlignment = 256, kMost = size_t{4} << 30;
+  constexpr size_t kAlignment = 256, kMax = size_t{4} << 30;
   if (g_failed != kSuccess) return g_failed;
-  if (bytes > kMost) return kOutOfMemory;
+  if (bytes > kMax) return kOutOfMemory;
   void* const data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   std::memset(data, 0xff, bytes);
   Allocations()[reinterpret_cast<uintptr_t>(data)] = bytes;
