@@ -18,7 +18,7 @@ constexpr int64_t kHugePage = 2 << 20;
 
 AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  const int64_t wanted = bytes <= size_t(INT64_MAX) ? int64_t(bytes) : INT64_MAX;
+  const int64_t wanted = bytes <= static_cast<size_t>(INT64_MAX) ? static_cast<int64_t>(bytes) : INT64_MAX;
   const int64_t alignment = wanted >= kHugePage ? kHugePage : kCacheLine;
   const int64_t allocated = RoundUp(wanted, alignment);
   data_.reset(std::aligned_alloc(alignment, allocated));

@@ -32,7 +32,7 @@ Shape ParseShape(const std::string& text) {
   std::istringstream sizes(text);
   for (int64_t size = 0; shape.size() < 4 && sizes >> size; sizes.ignore(1, 'x')) {
     if (size < 1) return {};
-    elements *= double(size);
+    elements *= static_cast<double>(size);
     shape.push_back(size);
   }
   return shape.size() == 4 && elements <= kMaxElements ? shape : Shape();
@@ -73,7 +73,7 @@ std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layo
                                                   const Layout& to) const {
   const std::string from_kind = KindOfLayout(shape, from.ToString());
   const std::string to_kind = KindOfLayout(shape, to.ToString());
-  const auto wanted = double(ElementCount(shape));
+  const auto wanted = static_cast<double>(ElementCount(shape));
   struct Point {
     double elements = 0, seconds = 0;
   };
@@ -84,7 +84,7 @@ std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layo
     if (other.empty() || KindOfLayout(other, FieldOf(key, "from")) != from_kind ||
         KindOfLayout(other, FieldOf(key, "to")) != to_kind)
       continue;
-    const auto elements = double(ElementCount(other));
+    const auto elements = static_cast<double>(ElementCount(other));
     if (elements <= wanted && (!below || elements > below->elements)) below = Point{elements, seconds};
     if (elements >= wanted && (!above || elements < above->elements)) above = Point{elements, seconds};
   }

@@ -109,7 +109,8 @@ MemoryPlan PlanMemory(std::span<const BufferRequest> requests, int threads) {
   MemoryPlan packed = PackMemory(requests);
   if (threads == 1) return packed;
   MemoryPlan in_slots = PlaceInSlots(requests);
-  return double(in_slots.bytes) <= kMaxForSlots * double(packed.bytes) ? in_slots : packed;
+  return static_cast<double>(in_slots.bytes) <= kMaxForSlots * static_cast<double>(packed.bytes) ? in_slots
+                                                                                                 : packed;
 }
 
 MemoryPlan PackMemory(std::span<const BufferRequest> requests) {

@@ -25,7 +25,7 @@ void CountTemplates(const ConvWorkload& workload, const Layout& layout, const Lo
     }
     if (has) tries.templates.emplace_back(conv_template->Name());
   }
-  tries.pairs = int64_t(pairs.size());
+  tries.pairs = static_cast<int64_t>(pairs.size());
 }
 
 // Which record of a pair of layouts to believe is one question, which pair is the fastest another.
@@ -77,8 +77,8 @@ LayoutTries FindLayoutTries(const ConvWorkload& workload, const Layout& layout,
     else if (!Accepts(reader.accuracy, record))
       ++tries.inaccurate;
   }
-  tries.trials = int64_t(configs.size());
-  tries.task_trials = int64_t(all_configs.size());
+  tries.trials = static_cast<int64_t>(configs.size());
+  tries.task_trials = static_cast<int64_t>(all_configs.size());
   tries.best = FastestCandidate(AcceptedRecords(reader.accuracy, of_workload), [&](const Record& record) {
     return counts(record) && HasLayout(workload, record.layouts, layout);
   });

@@ -38,7 +38,7 @@ std::vector<NodeChoice> ChoicesOf(const BuiltProblem& built, NodeId node) {
   const int ins = problem.Options(*vars.in), outs = problem.Options(*vars.out);
   if (vars.in == vars.out) {
     for (int i = 0; i < ins; ++i)
-      if (!std::isinf(problem.variable(*vars.in).costs[size_t(i)])) choices.push_back({i, i});
+      if (!std::isinf(problem.variable(*vars.in).costs[static_cast<size_t>(i)])) choices.push_back({i, i});
     return choices;
   }
   const auto [edge, exists] = boost::edge(*vars.in, *vars.out, problem.boost());
@@ -65,7 +65,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   const Layout in = computed.layouts.in;
   const NodeVariables& vars = built.nodes[node];
   const auto is_planned = [&](const NodeChoice& choice) {
-    const auto i = size_t(choice.in), j = size_t(choice.out);
+    const auto i = static_cast<size_t>(choice.in), j = static_cast<size_t>(choice.out);
     const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
     if (record) return planned.record && AlikeInLayouts(*record, *planned.record);
     if (planned.record || vars.out_layouts[j].has_value() == fused) return false;
@@ -76,7 +76,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
   // Dealt as the plan says if there is such a choice: even shares are left out where another split does as
   // well.
   const auto is_dealt_so = [&](const NodeChoice& choice) {
-    return vars.out_owners[size_t(choice.out)].split == computed.split;
+    return vars.out_owners[static_cast<size_t>(choice.out)].split == computed.split;
   };
   auto found = std::ranges::find_if(
       choices, [&](const NodeChoice& choice) { return is_planned(choice) && is_dealt_so(choice); });
@@ -127,7 +127,7 @@ bool HasLayout(const ConvWorkload& workload, const LayoutPair& layouts, const La
 
 bool HasLayout(const Graph& graph, const BuiltProblem& built, const FixedNode& fixed, const Layout& layout) {
   const NodeVariables& vars = built.nodes[fixed.node];
-  const auto i = size_t(fixed.choice.in), j = size_t(fixed.choice.out);
+  const auto i = static_cast<size_t>(fixed.choice.in), j = static_cast<size_t>(fixed.choice.out);
   const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
   if (record) return HasLayout(record->workload, record->layouts, layout);
   const std::vector<Shape> inputs = graph.InputShapes(fixed.node);

@@ -50,7 +50,7 @@ bool ConcatIsSliceable(const Graph& graph, Graph::NodeId concat, const Layout& l
 bool MustFillSlice(const Graph& graph, const Slices& slices, const InputSlot& input, const Layout& layout) {
   if (!ConcatIsSliceable(graph, input.consumer, layout)) return false;
   const auto& slice = slices[graph.Inputs(input.consumer)[input.slot]];
-  return !slice || slice->concat != input.consumer || slice->slot != int(input.slot);
+  return !slice || slice->concat != input.consumer || slice->slot != static_cast<int>(input.slot);
 }
 
 }  // namespace tilesmith

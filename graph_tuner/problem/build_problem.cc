@@ -141,14 +141,14 @@ class Builder {
       read_when_fused.push_back(IndexOfForm(ins, workload.input_shape(), behind->forms[f]));
     for (size_t i = 0; before && i < before->records.size(); ++i) {
       const DealtRecord& dealt = before->records[i];
-      choices.push_back({int(ins.size()) + before->Index(dealt), index_of_out(dealt), dealt});
+      choices.push_back({static_cast<int>(ins.size()) + before->Index(dealt), index_of_out(dealt), dealt});
     }
     NodeVariables& vars = built_.nodes[id];
     SetOptions(ins, before, vars.in_layouts, vars.in_owners);
     SetOptions(outs, behind, vars.out_layouts, vars.out_owners);
     CostMatrix seconds = AddConvVariables(id, choices);
     for (size_t f = 0; f < read_when_fused.size(); ++f)
-      seconds.at(read_when_fused[f], int(outs.size() + f)) = 0;
+      seconds.at(read_when_fused[f], static_cast<int>(outs.size() + f)) = 0;
     built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
   }
 
@@ -183,7 +183,7 @@ class Builder {
                      crossings_.WriteSeconds(id, record.layouts.out, deal.ownership);
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
-      vars.records[size_t(choice.in)][size_t(choice.out)] = &record;
+      vars.records[static_cast<size_t>(choice.in)][static_cast<size_t>(choice.out)] = &record;
     }
     vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
     vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
@@ -237,8 +237,8 @@ class Builder {
   // Both nodes are fused, and read the same layout, or neither is.
   void TieFused(const Fusion& fusion) {
     const NodeVariables &first = built_.nodes[fusion.pair.first], &conv = built_.nodes[fusion.pair.conv];
-    CostMatrix tie(int(first.out_layouts.size()), int(conv.in_layouts.size()));
-    const int options = int(fusion.forms.size());
+    CostMatrix tie(static_cast<int>(first.out_layouts.size()), static_cast<int>(conv.in_layouts.size()));
+    const int options = static_cast<int>(fusion.forms.size());
     for (int i = 0; i < tie.rows; ++i) {
       for (int j = 0; j < tie.cols; ++j) {
         const int first_fused = i - (tie.rows - options), conv_fused = j - (tie.cols - options);
@@ -268,11 +268,11 @@ class Builder {
       const Layout wanted = EndLayout(graph_.node(id), layouts_.ends.outputs);
       uses.push_back({sink, {IndexOfForm(forms, shape, wanted)}});
     }
-    CostMatrix convert(int(vars.out_layouts.size()), int(forms.size()));
+    CostMatrix convert(static_cast<int>(vars.out_layouts.size()), static_cast<int>(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
       for (int j = 0; j < convert.cols; ++j) {
-        const std::optional<Layout>& from = vars.out_layouts[size_t(i)];
-        const Layout& to = forms[size_t(j)];
+        const std::optional<Layout>& from = vars.out_layouts[static_cast<size_t>(i)];
+        const Layout& to = forms[static_cast<size_t>(j)];
         if (!from || SameForm(shape, *from, to)) continue;
         convert.at(i, j) = corrections_.ConversionSeconds(graph_.node(id), *from, to,
                                                           costs_.TransformSeconds(shape, *from, to));
@@ -306,13 +306,15 @@ class Builder {
   void AddFills(NodeId tensor, const InputSlot& input) {
     const NodeVariables& from = built_.nodes[tensor];
     const std::vector<std::optional<Layout>>& to = ReadingLayouts(input);
-    CostMatrix fill(int(from.out_layouts.size()), int(to.size()));
+    CostMatrix fill(static_cast<int>(from.out_layouts.size()), static_cast<int>(to.size()));
     bool any = false;
     for (int j = 0; j < fill.cols; ++j) {
-      if (!to[size_t(j)] || !MustFillSlice(graph_, slices_, input, *to[size_t(j)])) continue;
+      if (!to[static_cast<size_t>(j)] || !MustFillSlice(graph_, slices_, input, *to[static_cast<size_t>(j)]))
+        continue;
       any = true;
       for (int i = 0; i < fill.rows; ++i)
-        fill.at(i, j) = CorrectedFill(tensor, from.out_layouts[size_t(i)].value(), *to[size_t(j)]);
+        fill.at(i, j) = CorrectedFill(tensor, from.out_layouts[static_cast<size_t>(i)].value(),
+                                      *to[static_cast<size_t>(j)]);
     }
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }
@@ -330,18 +332,19 @@ class Builder {
     const NodeVariables& from = built_.nodes[id];
     const NodeVariables& reader = built_.nodes[input.consumer];
     const std::vector<std::optional<Layout>>& layouts = ReadingLayouts(input);
-    CostMatrix seconds(int(from.out_layouts.size()), int(layouts.size()));
+    CostMatrix seconds(static_cast<int>(from.out_layouts.size()), static_cast<int>(layouts.size()));
     for (int j = 0; j < seconds.cols; ++j) {
-      if (!layouts[size_t(j)]) continue;
+      if (!layouts[static_cast<size_t>(j)]) continue;
       TensorRead read{.tensor = id, .reader = input.consumer};
-      read.owner = (input.slot == 0 ? reader.in_owners : reader.out_owners)[size_t(j)].owner;
-      read.moved = MustFillSlice(graph_, slices_, input, *layouts[size_t(j)]);
+      read.owner = (input.slot == 0 ? reader.in_owners : reader.out_owners)[static_cast<size_t>(j)].owner;
+      read.moved = MustFillSlice(graph_, slices_, input, *layouts[static_cast<size_t>(j)]);
       const double scale = ReadingScale(input, j, read);
-      read.to = TensorLayout(graph_.node(id), InputOrder(graph_.node(input.consumer), *layouts[size_t(j)]));
+      read.to = TensorLayout(graph_.node(id),
+                             InputOrder(graph_.node(input.consumer), *layouts[static_cast<size_t>(j)]));
       for (int i = 0; i < seconds.rows && scale > 0; ++i) {
-        if (!from.out_layouts[size_t(i)]) continue;
-        read.from = *from.out_layouts[size_t(i)];
-        read.written = from.out_owners[size_t(i)];
+        if (!from.out_layouts[static_cast<size_t>(i)]) continue;
+        read.from = *from.out_layouts[static_cast<size_t>(i)];
+        read.written = from.out_owners[static_cast<size_t>(i)];
         seconds.at(i, j) = scale * crossings_.ReadSeconds(read);
       }
     }
@@ -357,11 +360,11 @@ class Builder {
     const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
     if (conv && input.slot == 0 && !vars.records.empty()) read.conv = &conv->workload();
     if (!vars.records.empty()) return corrected;
-    if (!vars.out_layouts[size_t(option)]) {
+    if (!vars.out_layouts[static_cast<size_t>(option)]) {
       read.conv = &FusionBehind(input.consumer)->pair.workload;
       return corrected;
     }
-    return op_scales_[input.consumer][size_t(option)] * corrected;
+    return op_scales_[input.consumer][static_cast<size_t>(option)] * corrected;
   }
 
   double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {

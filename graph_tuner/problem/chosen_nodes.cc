@@ -40,7 +40,8 @@ std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,
     const std::string_view type = graph.node(id).op->Type();
     if (type == "Constant" || type == "Input") continue;
     const NodeVariables& vars = built.nodes[id];
-    const auto in = size_t(assignment[*vars.in]), out = size_t(assignment[*vars.out]);
+    const auto in = static_cast<size_t>(assignment[*vars.in]),
+               out = static_cast<size_t>(assignment[*vars.out]);
     NodePlan plan;
     plan.node = graph.node(id).name;
     plan.op_type = type;

@@ -85,13 +85,15 @@ SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Correction
   };
   return AtLowestPrice(
              kWeightPrices, [&](double price) { return SolveWithinError(problem, corrections, price); },
-             [&](const SolvedProblem& solved) { return weight_bytes(solved) <= double(max_bytes); },
+             [&](const SolvedProblem& solved) {
+               return weight_bytes(solved) <= static_cast<double>(max_bytes);
+             },
              [&](const SolvedProblem& solved) {
                throw Error(ErrorCode::kNoCandidate,
                            fmt::format("{}: the smallest packed weights that the log has schedules for take "
                                        "{:.1f} MiB, allowed are {:.1f}",
                                        problem.graph().name(), weight_bytes(solved) / kMiB,
-                                       double(max_bytes) / kMiB));
+                                       static_cast<double>(max_bytes) / kMiB));
              })
       .first;
 }

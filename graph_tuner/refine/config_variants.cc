@@ -28,7 +28,7 @@ std::vector<const Record*> Alternatives(const Record& own, const std::vector<con
     return differs(&own) && std::ranges::all_of(chosen, differs);
   };
   for (const Record* record : ranked) {
-    if (int(chosen.size()) == options.variants) break;
+    if (static_cast<int>(chosen.size()) == options.variants) break;
     if (record->layouts != own.layouts || record->conditions != own.conditions) continue;
     if (IsNarrow(*record) != IsNarrow(own)) continue;  // what it does to the outputs stays
     if (record->early_stopped || record->seconds > options.slack * own.seconds) continue;

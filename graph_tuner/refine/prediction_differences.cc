@@ -11,7 +11,7 @@ int64_t TensorBytes(const ConvWorkload& workload, const LayoutPair& layouts) {
   int64_t floats = PaddedElementCount(workload.input_shape(), layouts.in);
   const int64_t output = PaddedElementCount(workload.output_shape(), layouts.out);
   floats += workload.post.sum ? 2 * output : output;
-  return floats * int64_t(sizeof(float));
+  return floats * static_cast<int64_t>(sizeof(float));
 }
 
 // kept: the part of the network's weights for which there is room in the caches.
@@ -41,8 +41,8 @@ std::string_view CauseName(Cause cause) { return cause == Cause::kColdWeights ? 
 std::vector<StepDifference> ExplainSteps(const Graph& graph, const Plan& plan, CostSource& costs,
                                          const PlanMeasurement& measurement, const Target& cpu) {
   double weights = 0;
-  for (const StepProfile& step : measurement.steps) weights += double(step.packed_weight_bytes);
-  const double caches = 0.5 * double(cpu.l2_bytes * plan.threads + cpu.l3_bytes);
+  for (const StepProfile& step : measurement.steps) weights += static_cast<double>(step.packed_weight_bytes);
+  const double caches = 0.5 * static_cast<double>(cpu.l2_bytes * plan.threads + cpu.l3_bytes);
   const double kept = weights > 0 ? caches / weights : 1;
   std::vector<StepDifference> differences;
   for (MatchedStep& match : MatchSteps(graph, plan, costs, measurement.steps)) {

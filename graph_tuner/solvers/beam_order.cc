@@ -12,11 +12,11 @@ class Order {
   explicit Order(const PairwiseCosts& costs)
       : costs_(costs), neighbours_(costs.unary.size()), open_(costs.unary.size()) {
     for (const PairwiseEdge& edge : costs.edges) {
-      neighbours_[size_t(edge.a)].push_back(edge.b);
-      neighbours_[size_t(edge.b)].push_back(edge.a);
+      neighbours_[static_cast<size_t>(edge.a)].push_back(edge.b);
+      neighbours_[static_cast<size_t>(edge.b)].push_back(edge.a);
     }
     for (int var = 0; var < costs.size(); ++var) {
-      open_[size_t(var)] = int(neighbours_[size_t(var)].size());
+      open_[static_cast<size_t>(var)] = static_cast<int>(neighbours_[static_cast<size_t>(var)].size());
       left_.insert(var);
     }
   }
@@ -47,20 +47,21 @@ class Order {
 
   // How much the logarithm of the frontier's combinations grows.
   double Growth(int var) const {
-    double growth = open_[size_t(var)] > 0 ? std::log(costs_.Options(var)) : 0;
-    for (int other : neighbours_[size_t(var)])
-      if (frontier_.count(other) && open_[size_t(other)] == 1) growth -= std::log(costs_.Options(other));
+    double growth = open_[static_cast<size_t>(var)] > 0 ? std::log(costs_.Options(var)) : 0;
+    for (int other : neighbours_[static_cast<size_t>(var)])
+      if (frontier_.count(other) && open_[static_cast<size_t>(other)] == 1)
+        growth -= std::log(costs_.Options(other));
     return growth;
   }
 
   void Take(int var) {
     left_.erase(var);
     candidates_.erase(var);
-    for (int other : neighbours_[size_t(var)]) {
+    for (int other : neighbours_[static_cast<size_t>(var)]) {
       if (left_.count(other)) candidates_.insert(other);
-      if (--open_[size_t(other)] == 0) frontier_.erase(other);
+      if (--open_[static_cast<size_t>(other)] == 0) frontier_.erase(other);
     }
-    if (open_[size_t(var)] > 0) frontier_.insert(var);
+    if (open_[static_cast<size_t>(var)] > 0) frontier_.insert(var);
   }
 
   const PairwiseCosts& costs_;

@@ -32,8 +32,9 @@ class Buckets {
         table_entries_(table_entries),
         step_of_(order.size()),
         bucket_of_(order.size()) {
-    for (size_t step = 0; step < order.size(); ++step) step_of_[size_t(order[step])] = int(step);
-    for (int var = 0; var < costs.size(); ++var) Place({{var}, costs.unary[size_t(var)]});
+    for (size_t step = 0; step < order.size(); ++step)
+      step_of_[static_cast<size_t>(order[step])] = static_cast<int>(step);
+    for (int var = 0; var < costs.size(); ++var) Place({{var}, costs.unary[static_cast<size_t>(var)]});
     for (const PairwiseEdge& edge : costs.edges) Place({{edge.a, edge.b}, edge.costs.values});
     for (int var : order) EliminateOne(var);
     if (result_.exact && !std::isinf(result_.least)) BackTrack();
@@ -48,9 +49,9 @@ class Buckets {
       return;
     }
     const int first = *std::min_element(factor.scope.begin(), factor.scope.end(), [&](int a, int b) {
-      return step_of_[size_t(a)] < step_of_[size_t(b)];
+      return step_of_[static_cast<size_t>(a)] < step_of_[static_cast<size_t>(b)];
     });
-    bucket_of_[size_t(first)].push_back(std::make_shared<const Factor>(std::move(factor)));
+    bucket_of_[static_cast<size_t>(first)].push_back(std::make_shared<const Factor>(std::move(factor)));
   }
 
   void EliminateOne(int var) {
@@ -65,7 +66,7 @@ class Buckets {
 
   // First fit, the largest factors first.
   std::vector<Group> GroupsOf(int var) {
-    std::vector<SharedFactor> factors = std::move(bucket_of_[size_t(var)]);
+    std::vector<SharedFactor> factors = std::move(bucket_of_[static_cast<size_t>(var)]);
     if (!std::isinf(table_entries_)) {
       std::stable_sort(factors.begin(), factors.end(), [](const SharedFactor& a, const SharedFactor& b) {
         return a->table.size() > b->table.size();
@@ -95,7 +96,7 @@ class Buckets {
   double Entries(const std::vector<int>& scope, int without) const {
     double entries = 1;
     for (int var : scope)
-      if (var != without) entries *= counts_[size_t(var)];
+      if (var != without) entries *= counts_[static_cast<size_t>(var)];
     return entries;
   }
 
@@ -105,8 +106,9 @@ class Buckets {
     for (auto choice = choices_.rbegin(); choice != choices_.rend(); ++choice) {
       size_t index = 0;
       for (int other : choice->scope)
-        index = index * size_t(counts_[size_t(other)]) + size_t(options[size_t(other)]);
-      options[size_t(choice->var)] = choice->best[index];
+        index = index * static_cast<size_t>(counts_[static_cast<size_t>(other)]) +
+                static_cast<size_t>(options[static_cast<size_t>(other)]);
+      options[static_cast<size_t>(choice->var)] = choice->best[index];
     }
   }
 

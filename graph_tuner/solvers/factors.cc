@@ -33,9 +33,9 @@ Cursor CursorOf(const Factor& factor, int var, const std::vector<int>& scope,
       cursor.var_stride = stride;
     } else {
       const auto at = std::lower_bound(scope.begin(), scope.end(), other);
-      cursor.scope_stride[size_t(at - scope.begin())] = stride;
+      cursor.scope_stride[static_cast<size_t>(at - scope.begin())] = stride;
     }
-    stride *= size_t(option_counts[size_t(other)]);
+    stride *= static_cast<size_t>(option_counts[static_cast<size_t>(other)]);
   }
   return cursor;
 }
@@ -43,7 +43,7 @@ Cursor CursorOf(const Factor& factor, int var, const std::vector<int>& scope,
 void Advance(std::vector<Cursor>& cursors, const std::vector<int>& scope,
              const std::vector<int>& option_counts, std::vector<size_t>& digits) {
   for (size_t i = scope.size(); i-- > 0;) {
-    const auto count = size_t(option_counts[size_t(scope[i])]);
+    const auto count = static_cast<size_t>(option_counts[static_cast<size_t>(scope[i])]);
     if (++digits[i] < count) {
       for (Cursor& cursor : cursors) cursor.offset += cursor.scope_stride[i];
       return;
@@ -63,10 +63,10 @@ EliminatedVariable MinimiseOut(int var, std::span<const SharedFactor> factors,
   cursors.reserve(factors.size());
   for (const SharedFactor& factor : factors) cursors.push_back(CursorOf(*factor, var, scope, option_counts));
   size_t entries = 1;
-  for (int other : scope) entries *= size_t(option_counts[size_t(other)]);
+  for (int other : scope) entries *= static_cast<size_t>(option_counts[static_cast<size_t>(other)]);
   result.least.table.resize(entries);
   result.best.resize(entries);
-  std::vector<double> sums(static_cast<size_t>(option_counts[size_t(var)]));
+  std::vector<double> sums(static_cast<size_t>(option_counts[static_cast<size_t>(var)]));
   std::vector<size_t> digits(scope.size(), 0);
   for (size_t entry = 0; entry < entries; ++entry) {
     std::fill(sums.begin(), sums.end(), 0.0);
@@ -75,7 +75,7 @@ EliminatedVariable MinimiseOut(int var, std::span<const SharedFactor> factors,
         sums[option] += cursor.table[cursor.offset + option * cursor.var_stride];
     const auto best = std::min_element(sums.begin(), sums.end());
     result.least.table[entry] = *best;
-    result.best[entry] = uint16_t(best - sums.begin());
+    result.best[entry] = static_cast<uint16_t>(best - sums.begin());
     Advance(cursors, scope, option_counts, digits);
   }
   return result;

@@ -29,7 +29,7 @@ LayoutProblem Restrict(const LayoutProblem& problem, const OptionLists& options)
   LayoutProblem restricted;
   for (VarId var = 0; var < problem.size(); ++var) {
     std::vector<double> costs;
-    for (int option : options[var]) costs.push_back(problem.variable(var).costs[size_t(option)]);
+    for (int option : options[var]) costs.push_back(problem.variable(var).costs[static_cast<size_t>(option)]);
     restricted.AddVariable(problem.variable(var).name, std::move(costs));
   }
   const auto& graph = problem.boost();
@@ -38,7 +38,8 @@ LayoutProblem Restrict(const LayoutProblem& problem, const OptionLists& options)
     CostMatrix costs(restricted.Options(a), restricted.Options(b));
     for (int i = 0; i < costs.rows; ++i)
       for (int j = 0; j < costs.cols; ++j)
-        costs.at(i, j) = graph[*it].at(options[a][size_t(i)], options[b][size_t(j)]);
+        costs.at(i, j) =
+            graph[*it].at(options[a][static_cast<size_t>(i)], options[b][static_cast<size_t>(j)]);
     restricted.AddPairwise(a, b, costs);
   }
   return restricted;
@@ -66,7 +67,7 @@ void ForbidBest(LayoutProblem& problem, const OptionLists& options, const Assign
     if (i + 1 == vars.size()) costs[kNotUpToHere] = kForbidden;
     const VarId leaves = problem.AddVariable("leaves the best", std::move(costs));
     const auto agrees = [&](int option, int where) {
-      const bool is_best = options[var][size_t(option)] == best[var];
+      const bool is_best = options[var][static_cast<size_t>(option)] == best[var];
       return where == kBefore || (where == kNotUpToHere) == is_best;
     };
     problem.AddPairwise(var, leaves, Permit(problem.Options(var), kLeavesCount, agrees));
@@ -89,7 +90,7 @@ class KBest {
     if (!found_[0].solved() || k_ == 1) return std::move(found_);
     const Assignment& best = found_[0].assignment;
     AddPart(OptionsUpTo(CostOfKth(best)), best);
-    while (!refusal_ && int(found_.size()) < k_) {
+    while (!refusal_ && static_cast<int>(found_.size()) < k_) {
       const auto part = std::min_element(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) {
         return CostOf(a.next) < CostOf(b.next);
       });
@@ -97,7 +98,7 @@ class KBest {
       found_.push_back(part->next);
       found_.back().lower_bound = found_[0].cost;
       found_.back().certificate = fmt::format("number {} in order of cost", found_.size());
-      if (int(found_.size()) < k_) Split(size_t(part - parts_.begin()));
+      if (static_cast<int>(found_.size()) < k_) Split(static_cast<size_t>(part - parts_.begin()));
     }
     // Equal costs may differ by rounding.
     std::stable_sort(found_.begin() + 1, found_.end(),
@@ -146,7 +147,7 @@ class KBest {
     solution.assignment.resize(problem_.size());
     for (VarId var = 0; var < problem_.size(); ++var) {
       int& option = solution.assignment[var];
-      option = options[var][size_t(option)];
+      option = options[var][static_cast<size_t>(option)];
     }
     solution.cost = Evaluate(problem_, solution.assignment);
     return solution;
@@ -161,7 +162,7 @@ class KBest {
       for (int option = 0; option < problem_.Options(var); ++option)
         if (option != best[var]) costs.push_back(CostWith(best, cost, var, option));
     }
-    const auto others = size_t(k_) - 1;
+    const auto others = static_cast<size_t>(k_) - 1;
     if (costs.size() < others) return kForbidden;
     std::nth_element(costs.begin(), costs.begin() + std::ptrdiff_t(others) - 1, costs.end());
     return costs[others - 1];
@@ -186,7 +187,7 @@ class KBest {
     const auto& graph = problem_.boost();
     double cost = 0;
     for (VarId var : vars) {
-      cost += problem_.variable(var).costs[size_t(assignment[var])];
+      cost += problem_.variable(var).costs[static_cast<size_t>(assignment[var])];
       for (auto [it, end] = boost::out_edges(var, graph); it != end; ++it) {
         const auto [low, high] = Endpoints(graph, *it);
         const bool twice = std::find(vars.begin(), vars.end(), low + high - var) != vars.end();
@@ -201,11 +202,11 @@ class KBest {
     std::vector<double> costs = problem_.variable(var).costs;
     for (auto [it, end] = boost::out_edges(var, graph); it != end; ++it) {
       const auto [low, high] = Endpoints(graph, *it);
-      for (int option = 0; option < int(costs.size()); ++option)
-        costs[size_t(option)] +=
+      for (int option = 0; option < static_cast<int>(costs.size()); ++option)
+        costs[static_cast<size_t>(option)] +=
             low == var ? graph[*it].at(option, assignment[high]) : graph[*it].at(assignment[low], option);
     }
-    return int(std::min_element(costs.begin(), costs.end()) - costs.begin());
+    return static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
 
   // Without those that only assignments dearer than `cost` use.
@@ -217,7 +218,7 @@ class KBest {
     OptionLists options(problem_.size());
     for (VarId var = 0; var < problem_.size(); ++var)
       for (int option = 0; option < problem_.Options(var); ++option)
-        if (!(bounds[var][size_t(option)] > limit)) options[var].push_back(option);
+        if (!(bounds[var][static_cast<size_t>(option)] > limit)) options[var].push_back(option);
     return options;
   }
 

@@ -30,7 +30,7 @@ void ChargeSoleReader(LayoutProblem& problem, VarId producer, const CostMatrix& 
   CostMatrix costs(convert.rows, problem.Options(use.consumer));
   for (int p = 0; p < costs.rows; ++p)
     for (int c = 0; c < costs.cols; ++c)
-      if (use.reads[size_t(c)] == form) costs.at(p, c) = convert.at(p, form);
+      if (use.reads[static_cast<size_t>(c)] == form) costs.at(p, c) = convert.at(p, form);
   problem.AddPairwise(producer, use.consumer, costs);
 }
 
@@ -44,7 +44,7 @@ void ChargeSharedForm(LayoutProblem& problem, VarId producer, const CostMatrix& 
   for (const TensorUse* use : readers) {
     CostMatrix needs(problem.Options(use->consumer), 2);
     for (int c = 0; c < needs.rows; ++c)
-      if (use->reads[size_t(c)] == form) needs.at(c, 0) = kForbidden;
+      if (use->reads[static_cast<size_t>(c)] == form) needs.at(c, 0) = kForbidden;
     problem.AddPairwise(use->consumer, made, needs);
   }
 }
@@ -60,7 +60,7 @@ VarId LayoutProblem::AddVariable(std::string name, std::vector<double> costs) {
 void LayoutProblem::AddUnary(VarId var, int option, double cost) {
   TILESMITH_CHECK(option >= 0 && option < Options(var) && !std::isnan(cost), "{} option {}",
                   variable(var).name, option);
-  graph_[var].costs[size_t(option)] += cost;
+  graph_[var].costs[static_cast<size_t>(option)] += cost;
 }
 
 void LayoutProblem::AddPairwise(VarId a, VarId b, const CostMatrix& costs) {
@@ -94,7 +94,7 @@ double Evaluate(const LayoutProblem& problem, const Assignment& assignment) {
                   problem.size());
   double total = 0;
   for (VarId var = 0; var < problem.size(); ++var)
-    total += problem.variable(var).costs.at(size_t(assignment[var]));
+    total += problem.variable(var).costs.at(static_cast<size_t>(assignment[var]));
   const auto& graph = problem.boost();
   for (auto [it, end] = boost::edges(graph); it != end; ++it) {
     const auto [a, b] = Endpoints(graph, *it);
@@ -110,7 +110,7 @@ void AddConversions(LayoutProblem& problem, VarId producer, const CostMatrix& co
   for (double cost : convert.values) TILESMITH_CHECK(cost >= 0, "a conversion costs {}", cost);
   const std::vector<TensorUse> distinct = WithoutRepeats(uses);
   for (const TensorUse& use : distinct)
-    TILESMITH_CHECK(int(use.reads.size()) == problem.Options(use.consumer), "{}",
+    TILESMITH_CHECK(static_cast<int>(use.reads.size()) == problem.Options(use.consumer), "{}",
                     problem.variable(use.consumer).name);
   for (int form = 0; form < convert.cols; ++form) {
     std::vector<const TensorUse*> readers;

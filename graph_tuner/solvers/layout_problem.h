@@ -32,9 +32,14 @@ constexpr double kForbidden = std::numeric_limits<double>::infinity();
 // Dense, row-major.
 struct CostMatrix {
   CostMatrix() = default;
-  CostMatrix(int rows, int cols) : rows(rows), cols(cols), values(size_t(rows) * size_t(cols)) {}
-  double& at(int row, int col) { return values[size_t(row) * size_t(cols) + size_t(col)]; }
-  double at(int row, int col) const { return values[size_t(row) * size_t(cols) + size_t(col)]; }
+  CostMatrix(int rows, int cols)
+      : rows(rows), cols(cols), values(static_cast<size_t>(rows) * static_cast<size_t>(cols)) {}
+  double& at(int row, int col) {
+    return values[static_cast<size_t>(row) * static_cast<size_t>(cols) + static_cast<size_t>(col)];
+  }
+  double at(int row, int col) const {
+    return values[static_cast<size_t>(row) * static_cast<size_t>(cols) + static_cast<size_t>(col)];
+  }
 
   int rows = 0, cols = 0;
   std::vector<double> values;

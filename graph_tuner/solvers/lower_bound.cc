@@ -41,17 +41,17 @@ class Passes {
 
   void Visit(int var, bool ascending) {
     int ahead = 0, behind = 0;
-    for (int e : edges_of_[size_t(var)]) {
-      PairwiseEdge& edge = costs_.edges[size_t(e)];
+    for (int e : edges_of_[static_cast<size_t>(var)]) {
+      PairwiseEdge& edge = costs_.edges[static_cast<size_t>(e)];
       Collect(edge, var);
       ++(Ahead(edge, var, ascending) ? ahead : behind);
     }
     if (ahead == 0) return;
     const double part = 1.0 / std::max(ahead, behind);
     for (int option = 0; option < costs_.Options(var); ++option) {
-      double& held = costs_.unary[size_t(var)][size_t(option)];
-      for (int e : edges_of_[size_t(var)]) {
-        PairwiseEdge& edge = costs_.edges[size_t(e)];
+      double& held = costs_.unary[static_cast<size_t>(var)][static_cast<size_t>(option)];
+      for (int e : edges_of_[static_cast<size_t>(var)]) {
+        PairwiseEdge& edge = costs_.edges[static_cast<size_t>(e)];
         if (Ahead(edge, var, ascending)) AddBeside(costs_, edge, var, option, part * held);
       }
       // What is impossible stays so on both sides.
@@ -63,7 +63,7 @@ class Passes {
     for (int option = 0; option < costs_.Options(var); ++option) {
       const double least = LeastBeside(costs_, edge, var, option);
       if (least == 0) continue;
-      costs_.unary[size_t(var)][size_t(option)] += least;
+      costs_.unary[static_cast<size_t>(var)][static_cast<size_t>(option)] += least;
       if (!std::isinf(least)) AddBeside(costs_, edge, var, option, -least);
     }
   }
@@ -94,7 +94,7 @@ void Reparametrise(PairwiseCosts& costs) {
 }
 
 double LowerBound(const PairwiseCosts& costs, uint64_t table_entries) {
-  return Eliminate(costs, ChooseEliminationOrder(costs).order, double(table_entries)).least;
+  return Eliminate(costs, ChooseEliminationOrder(costs).order, static_cast<double>(table_entries)).least;
 }
 
 std::vector<std::vector<double>> OptionBounds(const PairwiseCosts& costs) {
@@ -102,12 +102,14 @@ std::vector<std::vector<double>> OptionBounds(const PairwiseCosts& costs) {
   const double sum = SumOfLeast(costs);
   std::vector<std::vector<double>> bounds = costs.unary;
   for (int var = 0; var < costs.size(); ++var) {
-    double others = sum - LeastOf(costs.unary[size_t(var)]);
-    for (int e : edges_of[size_t(var)]) others -= LeastOf(costs.edges[size_t(e)].costs.values);
+    double others = sum - LeastOf(costs.unary[static_cast<size_t>(var)]);
+    for (int e : edges_of[static_cast<size_t>(var)])
+      others -= LeastOf(costs.edges[static_cast<size_t>(e)].costs.values);
     for (int option = 0; option < costs.Options(var); ++option) {
-      double& bound = bounds[size_t(var)][size_t(option)];
+      double& bound = bounds[static_cast<size_t>(var)][static_cast<size_t>(option)];
       bound += others;
-      for (int e : edges_of[size_t(var)]) bound += LeastBeside(costs, costs.edges[size_t(e)], var, option);
+      for (int e : edges_of[static_cast<size_t>(var)])
+        bound += LeastBeside(costs, costs.edges[static_cast<size_t>(e)], var, option);
     }
   }
   return bounds;

@@ -27,8 +27,8 @@ std::vector<int> OptionCounts(const PairwiseCosts& costs) {
 std::vector<std::vector<int>> EdgesOf(const PairwiseCosts& costs) {
   std::vector<std::vector<int>> edges_of(costs.unary.size());
   for (size_t e = 0; e < costs.edges.size(); ++e) {
-    edges_of[size_t(costs.edges[e].a)].push_back(int(e));
-    edges_of[size_t(costs.edges[e].b)].push_back(int(e));
+    edges_of[static_cast<size_t>(costs.edges[e].a)].push_back(static_cast<int>(e));
+    edges_of[static_cast<size_t>(costs.edges[e].b)].push_back(static_cast<int>(e));
   }
   return edges_of;
 }
@@ -36,8 +36,8 @@ std::vector<std::vector<int>> EdgesOf(const PairwiseCosts& costs) {
 EliminationOrder ChooseEliminationOrder(const PairwiseCosts& costs) {
   std::vector<std::vector<int>> neighbours(costs.unary.size());
   for (const PairwiseEdge& edge : costs.edges) {
-    neighbours[size_t(edge.a)].push_back(edge.b);
-    neighbours[size_t(edge.b)].push_back(edge.a);
+    neighbours[static_cast<size_t>(edge.a)].push_back(edge.b);
+    neighbours[static_cast<size_t>(edge.b)].push_back(edge.a);
   }
   return ChooseEliminationOrder(neighbours, OptionCounts(costs));
 }

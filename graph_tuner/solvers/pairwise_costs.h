@@ -25,8 +25,8 @@ struct PairwiseCosts {
   std::vector<std::vector<double>> unary;
   std::vector<PairwiseEdge> edges;
 
-  int size() const { return int(unary.size()); }
-  int Options(int var) const { return int(unary[size_t(var)].size()); }
+  int size() const { return static_cast<int>(unary.size()); }
+  int Options(int var) const { return static_cast<int>(unary[static_cast<size_t>(var)].size()); }
 };
 
 PairwiseCosts CostsOf(const ReducedProblem& problem);

@@ -63,8 +63,9 @@ class Beam {
       if (states_.size() > width_) Cut();
       Remember(step.var);
       for (int& position : position_) position = -1;
-      for (size_t i = 0; i < step.frontier.size(); ++i) position_[size_t(step.frontier[i])] = int(i);
-      stats.induced_width = std::max(stats.induced_width, int(step.frontier.size()));
+      for (size_t i = 0; i < step.frontier.size(); ++i)
+        position_[static_cast<size_t>(step.frontier[i])] = static_cast<int>(i);
+      stats.induced_width = std::max(stats.induced_width, static_cast<int>(step.frontier.size()));
     }
   }
 
@@ -75,7 +76,7 @@ class Beam {
     std::vector<int> options(costs_.unary.size(), 0);
     uint32_t state = 0;
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-      options[size_t(step->var)] = step->options[state];
+      options[static_cast<size_t>(step->var)] = step->options[state];
       state = step->parents[state];
     }
     return options;
@@ -92,10 +93,10 @@ class Beam {
     // now for the edges that the neighbours' costs comprise from now on.
     std::vector<Open> ahead;
     double least_edges = 0;
-    for (int e : edges_of_[size_t(step.var)]) {
-      const PairwiseEdge& edge = costs_.edges[size_t(e)];
+    for (int e : edges_of_[static_cast<size_t>(step.var)]) {
+      const PairwiseEdge& edge = costs_.edges[static_cast<size_t>(e)];
       const int other = edge.Other(step.var);
-      if (position_[size_t(other)] >= 0) continue;
+      if (position_[static_cast<size_t>(other)] >= 0) continue;
       ahead.push_back(Look(other, &edge));
       least_edges += *std::min_element(edge.costs.values.begin(), edge.costs.values.end());
     }
@@ -106,11 +107,13 @@ class Beam {
       Weigh(self, state.key);
       for (Open& open : ahead) Weigh(open, state.key);
       for (int option = 0; option < costs_.Options(step.var); ++option) {
-        double estimate = state.estimate + (self.costs[size_t(option)] - self.least) - least_edges;
+        double estimate =
+            state.estimate + (self.costs[static_cast<size_t>(option)] - self.least) - least_edges;
         for (const Open& open : ahead) estimate += LeastAfter(open, step.var, option) - open.least;
         if (!(estimate < kForbidden)) continue;
-        State candidate{KeyAfter(step, state.key, option), estimate, uint32_t(parent), uint16_t(option)};
-        const auto [at, is_new] = known.try_emplace(candidate.key, uint32_t(next.size()));
+        State candidate{KeyAfter(step, state.key, option), estimate, static_cast<uint32_t>(parent),
+                        static_cast<uint16_t>(option)};
+        const auto [at, is_new] = known.try_emplace(candidate.key, static_cast<uint32_t>(next.size()));
         if (is_new)
           next.push_back(std::move(candidate));
         else if (estimate < next[at->second].estimate)
@@ -118,7 +121,7 @@ class Beam {
       }
     }
     states_ = std::move(next);
-    stats.largest_table = std::max(stats.largest_table, uint64_t(states_.size()));
+    stats.largest_table = std::max(stats.largest_table, static_cast<uint64_t>(states_.size()));
     stats.total_entries += states_.size();
   }
 
@@ -126,19 +129,19 @@ class Beam {
     Open open;
     open.var = var;
     open.to_step = to_step;
-    for (int e : edges_of_[size_t(var)]) {
-      const PairwiseEdge& edge = costs_.edges[size_t(e)];
-      const int position = position_[size_t(edge.Other(var))];
-      if (position >= 0) open.chosen.push_back({&edge, size_t(position)});
+    for (int e : edges_of_[static_cast<size_t>(var)]) {
+      const PairwiseEdge& edge = costs_.edges[static_cast<size_t>(e)];
+      const int position = position_[static_cast<size_t>(edge.Other(var))];
+      if (position >= 0) open.chosen.push_back({&edge, static_cast<size_t>(position)});
     }
     return open;
   }
 
   void Weigh(Open& open, const Key& key) const {
-    open.costs = costs_.unary[size_t(open.var)];
+    open.costs = costs_.unary[static_cast<size_t>(open.var)];
     for (const Open::Chosen& chosen : open.chosen)
       for (size_t option = 0; option < open.costs.size(); ++option)
-        open.costs[option] += chosen.edge->At(open.var, int(option), key[chosen.position]);
+        open.costs[option] += chosen.edge->At(open.var, static_cast<int>(option), key[chosen.position]);
     open.least = *std::min_element(open.costs.begin(), open.costs.end());
   }
 
@@ -146,7 +149,7 @@ class Beam {
   static double LeastAfter(const Open& open, int step_var, int option) {
     double least = kForbidden;
     for (size_t i = 0; i < open.costs.size(); ++i)
-      least = std::min(least, open.costs[i] + open.to_step->At(step_var, option, int(i)));
+      least = std::min(least, open.costs[i] + open.to_step->At(step_var, option, static_cast<int>(i)));
     return least;
   }
 
@@ -154,7 +157,8 @@ class Beam {
     Key key(step.frontier.size(), 0);
     for (size_t i = 0; i < key.size(); ++i) {
       const int var = step.frontier[i];
-      key[i] = var == step.var ? char16_t(option) : before[size_t(position_[size_t(var)])];
+      key[i] = var == step.var ? char16_t(option)
+                               : before[static_cast<size_t>(position_[static_cast<size_t>(var)])];
     }
     return key;
   }

@@ -19,9 +19,9 @@ Solution SolveDp(const LayoutProblem& problem, const SolveLimits& limits) {
 
   SolveStats stats;
   stats.induced_width = order.width;
-  stats.largest_table = uint64_t(std::min(order.largest_table, 1e18));
-  stats.total_entries = uint64_t(std::min(order.total_entries, 1e18));
-  const double limit = double(limits.table_entries);
+  stats.largest_table = static_cast<uint64_t>(std::min(order.largest_table, 1e18));
+  stats.total_entries = static_cast<uint64_t>(std::min(order.total_entries, 1e18));
+  const double limit = static_cast<double>(limits.table_entries);
   if (order.largest_table > limit || order.total_entries > 8 * limit) {
     Solution refused;
     refused.stats = stats;

@@ -51,7 +51,7 @@ class Search {
         exceeded = true;
         return;
       }
-      double next = cost + problem_.variable(var).costs[size_t(option)];
+      double next = cost + problem_.variable(var).costs[static_cast<size_t>(option)];
       for (const auto& [other, costs] : earlier_[var]) next += costs->at(current_[other], option);
       if (!(next + least_after_[var + 1] < best)) continue;
       current_[var] = option;

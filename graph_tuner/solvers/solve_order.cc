@@ -16,9 +16,9 @@ class Simulation {
       : option_counts_(option_counts), rule_(rule) {
     for (const auto& list : neighbours) neighbours_.emplace_back(list.begin(), list.end());
     keys_.resize(neighbours_.size());
-    for (int var = 0; var < int(neighbours_.size()); ++var) {
-      keys_[size_t(var)] = KeyOf(var);
-      queue_.insert(keys_[size_t(var)]);
+    for (int var = 0; var < static_cast<int>(neighbours_.size()); ++var) {
+      keys_[static_cast<size_t>(var)] = KeyOf(var);
+      queue_.insert(keys_[static_cast<size_t>(var)]);
     }
   }
 
@@ -28,7 +28,7 @@ class Simulation {
       const int var = std::get<2>(*queue_.begin());
       const double table = TableOf(var);
       result.order.push_back(var);
-      result.width = std::max(result.width, int(neighbours_[size_t(var)].size()));
+      result.width = std::max(result.width, static_cast<int>(neighbours_[static_cast<size_t>(var)].size()));
       result.largest_table = std::max(result.largest_table, table);
       result.total_entries += table;
       Eliminate(var);
@@ -41,41 +41,44 @@ class Simulation {
 
   double TableOf(int var) const {
     double entries = 1;
-    for (int other : neighbours_[size_t(var)]) entries *= option_counts_[size_t(other)];
+    for (int other : neighbours_[static_cast<size_t>(var)])
+      entries *= option_counts_[static_cast<size_t>(other)];
     return entries;
   }
 
   double FillOf(int var) const {
-    const auto& around = neighbours_[size_t(var)];
+    const auto& around = neighbours_[static_cast<size_t>(var)];
     double missing = 0;
     for (auto a = around.begin(); a != around.end(); ++a)
-      for (auto b = std::next(a); b != around.end(); ++b) missing += !neighbours_[size_t(*a)].count(*b);
+      for (auto b = std::next(a); b != around.end(); ++b)
+        missing += !neighbours_[static_cast<size_t>(*a)].count(*b);
     return missing;
   }
 
   Key KeyOf(int var) const {
-    return {rule_ == Rule::kMinFill ? FillOf(var) : TableOf(var), neighbours_[size_t(var)].size(), var};
+    return {rule_ == Rule::kMinFill ? FillOf(var) : TableOf(var),
+            neighbours_[static_cast<size_t>(var)].size(), var};
   }
 
   void Eliminate(int var) {
-    queue_.erase(keys_[size_t(var)]);
-    const std::set<int> around = std::move(neighbours_[size_t(var)]);
+    queue_.erase(keys_[static_cast<size_t>(var)]);
+    const std::set<int> around = std::move(neighbours_[static_cast<size_t>(var)]);
     std::set<int> touched = around;
     for (int a : around) {
-      neighbours_[size_t(a)].erase(var);
+      neighbours_[static_cast<size_t>(a)].erase(var);
       for (int b : around) {
         if (a == b) continue;
-        const bool added = neighbours_[size_t(a)].insert(b).second;
+        const bool added = neighbours_[static_cast<size_t>(a)].insert(b).second;
         if (!added || rule_ != Rule::kMinFill) continue;
         // Whoever has both a and b as neighbours has one pair less to connect.
-        for (int c : neighbours_[size_t(a)])
-          if (neighbours_[size_t(b)].count(c)) touched.insert(c);
+        for (int c : neighbours_[static_cast<size_t>(a)])
+          if (neighbours_[static_cast<size_t>(b)].count(c)) touched.insert(c);
       }
     }
     for (int other : touched) {
-      queue_.erase(keys_[size_t(other)]);
-      keys_[size_t(other)] = KeyOf(other);
-      queue_.insert(keys_[size_t(other)]);
+      queue_.erase(keys_[static_cast<size_t>(other)]);
+      keys_[static_cast<size_t>(other)] = KeyOf(other);
+      queue_.insert(keys_[static_cast<size_t>(other)]);
     }
   }
 

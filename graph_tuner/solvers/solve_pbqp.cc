@@ -39,13 +39,13 @@ class PbqpGraph {
   void ReduceMany() {
     int most = -1;
     for (int var = 0; var < costs_.size(); ++var)
-      if (alive_[size_t(var)] && (most < 0 || Degree(var) > Degree(most))) most = var;
+      if (alive_[static_cast<size_t>(var)] && (most < 0 || Degree(var) > Degree(most))) most = var;
     const Removed& removed = Remove(most);
     const int chosen = BestWithReplies(removed);
     for (const PairwiseEdge& edge : removed.edges) {
       const int other = edge.Other(removed.var);
       for (int j = 0; j < costs_.Options(other); ++j)
-        costs_.unary[size_t(other)][size_t(j)] += edge.At(removed.var, chosen, j);
+        costs_.unary[static_cast<size_t>(other)][static_cast<size_t>(j)] += edge.At(removed.var, chosen, j);
     }
   }
 
@@ -57,10 +57,11 @@ class PbqpGraph {
   PairwiseCosts Rest() const {
     PairwiseCosts rest{std::vector<std::vector<double>>(alive_.size(), std::vector<double>{0.0}), {}};
     for (int var = 0; var < costs_.size(); ++var)
-      if (alive_[size_t(var)]) rest.unary[size_t(var)] = costs_.unary[size_t(var)];
+      if (alive_[static_cast<size_t>(var)])
+        rest.unary[static_cast<size_t>(var)] = costs_.unary[static_cast<size_t>(var)];
     for (int var = 0; var < costs_.size(); ++var)
-      for (const auto& [other, edge] : edge_to_[size_t(var)])
-        if (other > var) rest.edges.push_back(costs_.edges[size_t(edge)]);
+      for (const auto& [other, edge] : edge_to_[static_cast<size_t>(var)])
+        if (other > var) rest.edges.push_back(costs_.edges[static_cast<size_t>(edge)]);
     return rest;
   }
   // The same part with its costs moved about.
@@ -73,8 +74,10 @@ class PbqpGraph {
       std::vector<double> costs = removed->unary;
       for (const PairwiseEdge& edge : removed->edges)
         for (size_t i = 0; i < costs.size(); ++i)
-          costs[i] += edge.At(removed->var, int(i), options[size_t(edge.Other(removed->var))]);
-      options[size_t(removed->var)] = int(std::min_element(costs.begin(), costs.end()) - costs.begin());
+          costs[i] += edge.At(removed->var, static_cast<int>(i),
+                              options[static_cast<size_t>(edge.Other(removed->var))]);
+      options[static_cast<size_t>(removed->var)] =
+          static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
     }
     return options;
   }
@@ -86,14 +89,14 @@ class PbqpGraph {
     std::vector<PairwiseEdge> edges;
   };
 
-  int Degree(int var) const { return int(edge_to_[size_t(var)].size()); }
+  int Degree(int var) const { return static_cast<int>(edge_to_[static_cast<size_t>(var)].size()); }
 
   void Load(PairwiseCosts costs) {
     costs_ = {std::move(costs.unary), {}};
     edge_to_.assign(costs_.unary.size(), {});
     for (PairwiseEdge& edge : costs.edges) AddEdge(std::move(edge));
     for (int var = 0; var < costs_.size(); ++var)
-      if (alive_[size_t(var)]) Notice(var);
+      if (alive_[static_cast<size_t>(var)]) Notice(var);
   }
 
   // To be called when a variable may have lost a neighbour.
@@ -103,26 +106,27 @@ class PbqpGraph {
 
   const Removed& Remove(int var) {
     most_neighbours_ = std::max(most_neighbours_, Degree(var));
-    Removed removed{var, std::move(costs_.unary[size_t(var)]), {}};
-    for (const auto& [other, edge] : edge_to_[size_t(var)]) {
-      removed.edges.push_back(std::move(costs_.edges[size_t(edge)]));
-      edge_to_[size_t(other)].erase(var);
+    Removed removed{var, std::move(costs_.unary[static_cast<size_t>(var)]), {}};
+    for (const auto& [other, edge] : edge_to_[static_cast<size_t>(var)]) {
+      removed.edges.push_back(std::move(costs_.edges[static_cast<size_t>(edge)]));
+      edge_to_[static_cast<size_t>(other)].erase(var);
       Notice(other);
     }
-    costs_.unary[size_t(var)] = {0.0};
-    edge_to_[size_t(var)].clear();
+    costs_.unary[static_cast<size_t>(var)] = {0.0};
+    edge_to_[static_cast<size_t>(var)].clear();
     reducible_.erase(var);
-    alive_[size_t(var)] = false;
+    alive_[static_cast<size_t>(var)] = false;
     return removed_.emplace_back(std::move(removed));
   }
 
   void ReduceOne(const Removed& removed) {
     const PairwiseEdge& edge = removed.edges[0];
-    auto& unary = costs_.unary[size_t(edge.Other(removed.var))];
+    auto& unary = costs_.unary[static_cast<size_t>(edge.Other(removed.var))];
     for (size_t j = 0; j < unary.size(); ++j) {
       double least = kForbidden;
       for (size_t i = 0; i < removed.unary.size(); ++i)
-        least = std::min(least, removed.unary[i] + edge.At(removed.var, int(i), int(j)));
+        least = std::min(least,
+                         removed.unary[i] + edge.At(removed.var, static_cast<int>(i), static_cast<int>(j)));
       unary[j] += least;
     }
   }
@@ -134,9 +138,9 @@ class PbqpGraph {
     for (int j = 0; j < edge.costs.rows; ++j) {
       for (int k = 0; k < edge.costs.cols; ++k) {
         double least = kForbidden;
-        for (int i = 0; i < int(removed.unary.size()); ++i)
-          least = std::min(
-              least, removed.unary[size_t(i)] + first.At(removed.var, i, j) + second.At(removed.var, i, k));
+        for (int i = 0; i < static_cast<int>(removed.unary.size()); ++i)
+          least = std::min(least, removed.unary[static_cast<size_t>(i)] + first.At(removed.var, i, j) +
+                                      second.At(removed.var, i, k));
         edge.costs.at(j, k) = least;
       }
     }
@@ -145,24 +149,25 @@ class PbqpGraph {
 
   // What does not depend on both ends goes into their unary costs; when nothing is left there is no edge.
   void AddEdge(PairwiseEdge edge) {
-    const auto known = edge_to_[size_t(edge.a)].find(edge.b);
-    const bool exists = known != edge_to_[size_t(edge.a)].end();
-    const int index = exists ? known->second : int(costs_.edges.size());
+    const auto known = edge_to_[static_cast<size_t>(edge.a)].find(edge.b);
+    const bool exists = known != edge_to_[static_cast<size_t>(edge.a)].end();
+    const int index = exists ? known->second : static_cast<int>(costs_.edges.size());
     if (exists) {
-      PairwiseEdge& total = costs_.edges[size_t(index)];
+      PairwiseEdge& total = costs_.edges[static_cast<size_t>(index)];
       for (int j = 0; j < total.costs.rows; ++j)
         for (int k = 0; k < total.costs.cols; ++k) total.costs.at(j, k) += edge.At(total.a, j, k);
     } else {
       costs_.edges.push_back(std::move(edge));
     }
-    PairwiseEdge& total = costs_.edges[size_t(index)];
+    PairwiseEdge& total = costs_.edges[static_cast<size_t>(index)];
     const int a = total.a, b = total.b;
-    if (MoveIntoUnary(total.costs, costs_.unary[size_t(a)], costs_.unary[size_t(b)]).any_left) {
-      edge_to_[size_t(a)][b] = index;
-      edge_to_[size_t(b)][a] = index;
+    if (MoveIntoUnary(total.costs, costs_.unary[static_cast<size_t>(a)], costs_.unary[static_cast<size_t>(b)])
+            .any_left) {
+      edge_to_[static_cast<size_t>(a)][b] = index;
+      edge_to_[static_cast<size_t>(b)][a] = index;
     } else {
-      edge_to_[size_t(a)].erase(b);
-      edge_to_[size_t(b)].erase(a);
+      edge_to_[static_cast<size_t>(a)].erase(b);
+      edge_to_[static_cast<size_t>(b)].erase(a);
       Notice(a);
       Notice(b);
     }
@@ -171,15 +176,16 @@ class PbqpGraph {
   int BestWithReplies(const Removed& removed) const {
     std::vector<double> costs = removed.unary;
     for (const PairwiseEdge& edge : removed.edges) {
-      const auto& replies = costs_.unary[size_t(edge.Other(removed.var))];
+      const auto& replies = costs_.unary[static_cast<size_t>(edge.Other(removed.var))];
       for (size_t i = 0; i < costs.size(); ++i) {
         double least = kForbidden;
         for (size_t j = 0; j < replies.size(); ++j)
-          least = std::min(least, edge.At(removed.var, int(i), int(j)) + replies[j]);
+          least =
+              std::min(least, edge.At(removed.var, static_cast<int>(i), static_cast<int>(j)) + replies[j]);
         costs[i] += least;
       }
     }
-    return int(std::min_element(costs.begin(), costs.end()) - costs.begin());
+    return static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
 
   PairwiseCosts costs_;

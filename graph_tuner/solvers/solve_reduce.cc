@@ -31,7 +31,7 @@ MovedCosts MoveIntoUnary(CostMatrix& m, std::vector<double>& rows, std::vector<d
     double least = kForbidden;
     for (int j = 0; j < m.cols; ++j) least = std::min(least, m.at(i, j));
     if (least == 0) continue;
-    rows[size_t(i)] += least;
+    rows[static_cast<size_t>(i)] += least;
     moved.found_forbidden = moved.found_forbidden || std::isinf(least);
     for (int j = 0; j < m.cols; ++j) Lower(m.at(i, j), least);
   }
@@ -39,7 +39,7 @@ MovedCosts MoveIntoUnary(CostMatrix& m, std::vector<double>& rows, std::vector<d
     double least = kForbidden;
     for (int i = 0; i < m.rows; ++i) least = std::min(least, m.at(i, j));
     if (least == 0) continue;
-    cols[size_t(j)] += least;
+    cols[static_cast<size_t>(j)] += least;
     moved.found_forbidden = moved.found_forbidden || std::isinf(least);
     for (int i = 0; i < m.rows; ++i) Lower(m.at(i, j), least);
   }
@@ -56,23 +56,24 @@ ReducedProblem::ReducedProblem(const LayoutProblem& problem) : edges_of_(problem
   const auto& graph = problem.boost();
   for (auto [it, end] = boost::edges(graph); it != end; ++it) {
     const auto [low, high] = Endpoints(graph, *it);
-    edges_of_[low].push_back(int(edges_.size()));
-    edges_of_[high].push_back(int(edges_.size()));
-    edges_.push_back({int(low), int(high), graph[*it], true});
+    edges_of_[low].push_back(static_cast<int>(edges_.size()));
+    edges_of_[high].push_back(static_cast<int>(edges_.size()));
+    edges_.push_back({static_cast<int>(low), static_cast<int>(high), graph[*it], true});
   }
 }
 
 bool ReducedProblem::MoveIntoUnary(Edge& edge) {
-  const MovedCosts moved =
-      tilesmith::MoveIntoUnary(edge.costs, unary_[size_t(edge.a)], unary_[size_t(edge.b)]);
+  const MovedCosts moved = tilesmith::MoveIntoUnary(edge.costs, unary_[static_cast<size_t>(edge.a)],
+                                                    unary_[static_cast<size_t>(edge.b)]);
   edge.alive = moved.any_left;
   return !moved.any_left || moved.found_forbidden;
 }
 
 bool ReducedProblem::Dominates(int var, int j, int i) const {
-  double change = unary_[size_t(var)][size_t(j)] - unary_[size_t(var)][size_t(i)];
-  for (int index : edges_of_[size_t(var)]) {
-    const Edge& edge = edges_[size_t(index)];
+  double change = unary_[static_cast<size_t>(var)][static_cast<size_t>(j)] -
+                  unary_[static_cast<size_t>(var)][static_cast<size_t>(i)];
+  for (int index : edges_of_[static_cast<size_t>(var)]) {
+    const Edge& edge = edges_[static_cast<size_t>(index)];
     if (!edge.alive) continue;
     const bool rows = edge.a == var;
     const int others = rows ? edge.costs.cols : edge.costs.rows;
@@ -90,10 +91,10 @@ bool ReducedProblem::Dominates(int var, int j, int i) const {
 }
 
 void ReducedProblem::RemoveOption(int var, int position) {
-  options_[size_t(var)].erase(options_[size_t(var)].begin() + position);
-  unary_[size_t(var)].erase(unary_[size_t(var)].begin() + position);
-  for (int index : edges_of_[size_t(var)]) {
-    Edge& edge = edges_[size_t(index)];
+  options_[static_cast<size_t>(var)].erase(options_[static_cast<size_t>(var)].begin() + position);
+  unary_[static_cast<size_t>(var)].erase(unary_[static_cast<size_t>(var)].begin() + position);
+  for (int index : edges_of_[static_cast<size_t>(var)]) {
+    Edge& edge = edges_[static_cast<size_t>(index)];
     if (!edge.alive) continue;
     if (edge.a == var)
       RemoveRow(edge.costs, position);
@@ -103,13 +104,13 @@ void ReducedProblem::RemoveOption(int var, int position) {
 }
 
 bool ReducedProblem::RemoveDominated(int var) {
-  const auto& unary = unary_[size_t(var)];
+  const auto& unary = unary_[static_cast<size_t>(var)];
   bool changed = false;
   // From the last option on, so that of two equal ones the first stays.
-  for (int i = int(unary.size()) - 1; i >= 0 && unary.size() > 1; --i) {
-    bool dominated = std::isinf(unary[size_t(i)]);
-    for (int j = 0; j < int(unary.size()) && !dominated; ++j)
-      dominated = j != i && !std::isinf(unary[size_t(j)]) && Dominates(var, j, i);
+  for (int i = static_cast<int>(unary.size()) - 1; i >= 0 && unary.size() > 1; --i) {
+    bool dominated = std::isinf(unary[static_cast<size_t>(i)]);
+    for (int j = 0; j < static_cast<int>(unary.size()) && !dominated; ++j)
+      dominated = j != i && !std::isinf(unary[static_cast<size_t>(j)]) && Dominates(var, j, i);
     if (!dominated) continue;
     RemoveOption(var, i);
     changed = true;
@@ -120,7 +121,7 @@ bool ReducedProblem::RemoveDominated(int var) {
 Assignment ReducedProblem::Original(const std::vector<int>& positions) const {
   Assignment assignment;
   for (size_t var = 0; var < options_.size(); ++var)
-    assignment.push_back(options_[var].at(size_t(positions.at(var))));
+    assignment.push_back(options_[var].at(static_cast<size_t>(positions.at(var))));
   return assignment;
 }
 
@@ -129,17 +130,17 @@ void ReducedProblem::Reduce() {
   std::vector<bool> queued(options_.size(), true);
   for (int var = 0; var < size(); ++var) queue.push_back(var);
   auto enqueue = [&](int var) {
-    if (queued[size_t(var)]) return;
-    queued[size_t(var)] = true;
+    if (queued[static_cast<size_t>(var)]) return;
+    queued[static_cast<size_t>(var)] = true;
     queue.push_back(var);
   };
   while (!queue.empty()) {
     const int var = queue.front();
     queue.pop_front();
-    queued[size_t(var)] = false;
+    queued[static_cast<size_t>(var)] = false;
     bool changed = false;
-    for (int index : edges_of_[size_t(var)]) {
-      Edge& edge = edges_[size_t(index)];
+    for (int index : edges_of_[static_cast<size_t>(var)]) {
+      Edge& edge = edges_[static_cast<size_t>(index)];
       if (edge.alive && MoveIntoUnary(edge)) changed = true;
     }
     if (RemoveDominated(var)) {
@@ -147,9 +148,9 @@ void ReducedProblem::Reduce() {
       enqueue(var);
     }
     if (!changed) continue;
-    for (int index : edges_of_[size_t(var)]) {
-      enqueue(edges_[size_t(index)].a);
-      enqueue(edges_[size_t(index)].b);
+    for (int index : edges_of_[static_cast<size_t>(var)]) {
+      enqueue(edges_[static_cast<size_t>(index)].a);
+      enqueue(edges_[static_cast<size_t>(index)].b);
     }
   }
 }

@@ -30,8 +30,8 @@ class ReducedProblem {
   void Reduce();
 
   int size() const { return static_cast<int>(options_.size()); }
-  const std::vector<int>& options(int var) const { return options_[size_t(var)]; }
-  const std::vector<double>& unary(int var) const { return unary_[size_t(var)]; }
+  const std::vector<int>& options(int var) const { return options_[static_cast<size_t>(var)]; }
+  const std::vector<double>& unary(int var) const { return unary_[static_cast<size_t>(var)]; }
   const std::vector<Edge>& edges() const { return edges_; }  // skip those not alive
   // The original problem's options at these positions of the lists above, one for each variable.
   Assignment Original(const std::vector<int>& positions) const;

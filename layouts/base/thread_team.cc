@@ -129,7 +129,7 @@ void PinTeam(int threads) {
   const std::vector<int>& cores = ProcessCores();
   if (cores.empty()) return;
   std::vector<int> one_each;
-  one_each.reserve(size_t(threads));
+  one_each.reserve(static_cast<size_t>(threads));
   for (int thread = 0; thread < threads; ++thread) one_each.push_back(cores[thread % cores.size()]);
   PinTeam(one_each);
 }

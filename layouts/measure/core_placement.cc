@@ -49,8 +49,8 @@ CorePlacement SeePlacement(int threads) {
       begin = NowSeconds();
       result = MultiplyMany(one);
       if (thread != 0) continue;
-      barriers[size_t(sample)] = barrier_seconds;
-      arithmetic[size_t(sample)] = NowSeconds() - begin;
+      barriers[static_cast<size_t>(sample)] = barrier_seconds;
+      arithmetic[static_cast<size_t>(sample)] = NowSeconds() - begin;
     }
   });
   return {Quantile(std::move(barriers), 0.5), Quantile(std::move(arithmetic), 0.5)};

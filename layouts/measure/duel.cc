@@ -35,8 +35,9 @@ double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& opti
     }
     return SecondsPerRun(contestant, part_runs, options.stop);
   };
-  const auto parts = TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
-                                       [&](size_t taken) { return int(taken) * part_runs < runs; });
+  const auto parts =
+      TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
+                        [&](size_t taken) { return static_cast<int>(taken) * part_runs < runs; });
   return Quantile(ComparableSamples(parts, options.preferred, seen), 0.5);
 }
 
@@ -56,12 +57,12 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   for (const Contestant& contestant : contestants) {
     RunTimes(contestant, 1, options.stop);
     const double once = SecondsPerRun(contestant, 1, options.stop);
-    runs.push_back(
-        int(std::clamp(std::ceil(options.block_seconds / once), double(options.least_block_runs), 1000.0)));
+    runs.push_back(static_cast<int>(std::clamp(std::ceil(options.block_seconds / once),
+                                               static_cast<double>(options.least_block_runs), 1000.0)));
   }
   const double begin = NowSeconds();
   const auto is_over = [&](size_t taken, int times) {
-    const int rounds = int(taken);
+    const int rounds = static_cast<int>(taken);
     return rounds >= times * options.min_rounds &&
            (rounds >= kMaxRounds || NowSeconds() - begin >= times * options.seconds);
   };
@@ -69,7 +70,7 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
     RunTimes(contestants[side], 1, options.stop);
     return TimeBlock(contestants[side], runs[side], options, seen);
   };
-  const size_t least = size_t(options.min_rounds);
+  const size_t least = static_cast<size_t>(options.min_rounds);
   return Comparable(TakeRounds<double>(contestants.size(), options.preferred, least, is_over, turn),
                     options.preferred, least);
 }
@@ -91,11 +92,11 @@ std::pair<double, double> MedianInterval(std::vector<double> values) {
   TILESMITH_CHECK(!values.empty());
   std::ranges::sort(values);
   const size_t n = values.size();
-  double equal = std::pow(0.5, double(n)), below = 0;  // P(Binomial = k), P(Binomial < k)
+  double equal = std::pow(0.5, static_cast<double>(n)), below = 0;  // P(Binomial = k), P(Binomial < k)
   size_t k = 0;
   for (; k < n / 2 && below + equal <= 0.025; ++k) {
     below += equal;
-    equal *= double(n - k) / double(k + 1);
+    equal *= static_cast<double>(n - k) / static_cast<double>(k + 1);
   }
   const size_t first = k > 0 ? k - 1 : 0;
   return {values[first], values[n - 1 - first]};

@@ -66,7 +66,7 @@ PlacementRange TakeRound(size_t round, size_t contestants, const CorePlacement& 
     const auto elsewhere =
         std::ranges::find_if(seen, [&](const PlacementRange& range) { return !IsLike(range, wanted); });
     if (elsewhere == seen.end()) break;
-    take(size_t(elsewhere - seen.begin()));
+    take(static_cast<size_t>(elsewhere - seen.begin()));
   }
   PlacementRange all;
   for (const PlacementRange& range : seen) all.Include(range);

@@ -83,7 +83,8 @@ ConvSample ProductAt(const ConvWorkload& w, const ConvTensors& tensors, const Di
   const ProductTerms terms = TermsOf(w, tensors, at);
   ConvSample sample;
   for (int64_t k = 0; k < w.ic; ++k) {
-    const double term = double(terms.left[k * terms.left_step]) * terms.right[k * terms.right_step];
+    const double term =
+        static_cast<double>(terms.left[k * terms.left_step]) * terms.right[k * terms.right_step];
     sample.value += term;
     sample.magnitude += std::abs(term);
   }
@@ -95,7 +96,8 @@ Tensor ReferenceProduct(const ConvWorkload& w, const ConvTensors& tensors) {
   float* out = output.floats();
   for (int64_t n = 0; n < w.mb; ++n) {
     for (int64_t i = 0; i < w.oh; ++i) {
-      for (int64_t j = 0; j < w.oc; ++j) *out++ = float(ProductAt(w, tensors, {n, 0, i, j}).value);
+      for (int64_t j = 0; j < w.oc; ++j)
+        *out++ = static_cast<float>(ProductAt(w, tensors, {n, 0, i, j}).value);
     }
   }
   return output;

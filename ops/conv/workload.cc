@@ -431,8 +431,9 @@ void ValidateWorkload(const ConvWorkload& w) {
   }
   ValidateAxis(w, {"oh", w.ih, w.oh, Extent(w.kh, w.dh), w.sh, w.ph, w.pad_bottom()});
   ValidateAxis(w, {"ow", w.iw, w.ow, Extent(w.kw, w.dw), w.sw, w.pw, w.pad_right()});
-  const double largest = std::max({double(w.mb) * w.ic * w.ih * w.iw, double(w.mb) * w.oc * w.oh * w.ow,
-                                   double(w.product ? w.mb : 1) * w.oc * (w.ic / w.g) * w.kh * w.kw});
+  const double largest = std::max(
+      {static_cast<double>(w.mb) * w.ic * w.ih * w.iw, static_cast<double>(w.mb) * w.oc * w.oh * w.ow,
+       static_cast<double>(w.product ? w.mb : 1) * w.oc * (w.ic / w.g) * w.kh * w.kw});
   if (largest > kLargestTensor) {
     Invalid(w, fmt::format("a tensor has {:g} elements, allowed are {:g}", largest, kLargestTensor));
   }

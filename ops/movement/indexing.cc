@@ -55,12 +55,12 @@ std::vector<int64_t> SplitSizes(const NodeSpec& spec, int64_t size) {
   std::vector<int64_t> sizes = IntsFromAttributeOrInput(spec, "split", 1).value_or(std::vector<int64_t>());
   if (sizes.empty()) {
     const int64_t even = (size + parts - 1) / parts;
-    for (int64_t rest = size; int64_t(sizes.size()) < parts; rest -= sizes.back())
+    for (int64_t rest = size; static_cast<int64_t>(sizes.size()) < parts; rest -= sizes.back())
       sizes.push_back(std::min(even, rest));
   }
   int64_t sum = 0;
   for (const int64_t part : sizes) sum = part < 0 || sum < 0 || part > size - sum ? -1 : sum + part;
-  if (sum != size || int64_t(sizes.size()) != parts) {
+  if (sum != size || static_cast<int64_t>(sizes.size()) != parts) {
     Refuse(spec,
            fmt::format("splits {} elements into {} outputs of {}", size, parts, fmt::join(sizes, ", ")));
   }

@@ -65,7 +65,8 @@ Tensor ByteBias(const QuantizedConvOp& op, const std::vector<float>& scales, boo
   for (size_t o = 0; o < static_cast<size_t>(w.oc); ++o) {
     double sum = params.bias ? params.bias->data<int32_t>()[o] : 0;
     if (with_input)
-      for (size_t i = 0; i < terms; ++i) sum -= double(params.input.zero_points[0]) * weights[o * terms + i];
+      for (size_t i = 0; i < terms; ++i)
+        sum -= static_cast<double>(params.input.zero_points[0]) * weights[o * terms + i];
     double added = 0;  // in the output's steps
     if (params.sum) {
       const double ratio = params.sum->residual.scales[0] / params.sum->output.scales[0];

@@ -40,9 +40,9 @@ std::string ReadModelFile(const std::string& path) {
     Fail(ErrorCode::kBadModel, path,
          fmt::format("{} bytes; models of 2 GiB and more are not supported", bytes));
   }
-  std::string text(error ? 0 : size_t(bytes), '\0');
+  std::string text(error ? 0 : static_cast<size_t>(bytes), '\0');
   file.read(text.data(), std::streamsize(text.size()));
-  text.resize(size_t(file.gcount()));
+  text.resize(static_cast<size_t>(file.gcount()));
   text.append(std::istreambuf_iterator<char>(file), {});  // of what has no size, a pipe say, everything
   return text;
 }

@@ -65,7 +65,8 @@ T Finish(IntegerReduceKind kind, T extreme, Accumulator<T> sum, int64_t count) {
     }
     return static_cast<T>(sum);
   } else {
-    return static_cast<T>(static_cast<float>(kind == IntegerReduceKind::kMean ? sum / double(count) : sum));
+    return static_cast<T>(
+        static_cast<float>(kind == IntegerReduceKind::kMean ? sum / static_cast<double>(count) : sum));
   }
 }
 

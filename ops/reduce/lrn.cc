@@ -46,9 +46,10 @@ Tensor LrnOp::Reference(std::span<const Tensor* const> inputs) const {
         const auto at = [&](int64_t channel) { return (n * channels + channel) * plane + i; };
         double squares = 0;
         for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(channels - 1, c + after); ++k)
-          squares += double(input.floats()[at(k)]) * input.floats()[at(k)];
-        const double scale = std::pow(
-            parameters_.bias + parameters_.alpha / double(parameters_.size) * squares, parameters_.beta);
+          squares += static_cast<double>(input.floats()[at(k)]) * input.floats()[at(k)];
+        const double scale =
+            std::pow(parameters_.bias + parameters_.alpha / static_cast<double>(parameters_.size) * squares,
+                     parameters_.beta);
         output.floats()[at(c)] = static_cast<float>(input.floats()[at(c)] / scale);
       }
     }

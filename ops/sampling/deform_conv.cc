@@ -39,11 +39,12 @@ BuiltOp BuildDeformConv(const NodeSpec& spec) {
 }
 
 double Bilinear(const float* plane, int64_t height, int64_t width, double y, double x) {
-  if (!(y > -1) || !(y < double(height)) || !(x > -1) || !(x < double(width))) return 0;
+  if (!(y > -1) || !(y < static_cast<double>(height)) || !(x > -1) || !(x < static_cast<double>(width)))
+    return 0;
   const int64_t top = static_cast<int64_t>(std::floor(y)), left = static_cast<int64_t>(std::floor(x));
-  const double down = y - double(top), over = x - double(left);
+  const double down = y - static_cast<double>(top), over = x - static_cast<double>(left);
   const auto at = [=](int64_t i, int64_t j) {
-    return i < 0 || i >= height || j < 0 || j >= width ? 0.0 : double(plane[i * width + j]);
+    return i < 0 || i >= height || j < 0 || j >= width ? 0.0 : static_cast<double>(plane[i * width + j]);
   };
   return (1 - down) * ((1 - over) * at(top, left) + over * at(top, left + 1)) +
          down * ((1 - over) * at(top + 1, left) + over * at(top + 1, left + 1));
@@ -101,8 +102,9 @@ Tensor DeformConvOp::Reference(std::span<const Tensor* const> inputs) const {
         const float* plane = inputs[0]->floats() + (n * in.c + c) * in.h * in.w;
         for (int64_t tap = 0; tap < taps; ++tap) {
           const int64_t at = (n * p.offset_groups + group) * taps + tap;
-          const double row = double(y + tap / p.kw * p.dh) + offsets[2 * at * pixels + pixel];
-          const double col = double(x + tap % p.kw * p.dw) + offsets[(2 * at + 1) * pixels + pixel];
+          const double row = static_cast<double>(y + tap / p.kw * p.dh) + offsets[2 * at * pixels + pixel];
+          const double col =
+              static_cast<double>(x + tap % p.kw * p.dw) + offsets[(2 * at + 1) * pixels + pixel];
           const double scale = mask ? mask[at * pixels + pixel] : 1;
           column[c * taps + tap] = scale * Bilinear(plane, in.h, in.w, row, col);
         }

@@ -64,10 +64,11 @@ struct Taps {
 
   void Add(double at, double weight_of_it, int64_t size, SamplePadding padding, bool align_corners) {
     if (padding == SamplePadding::kReflection) {
-      at = align_corners ? Reflect(at, 0, double(size - 1)) : Reflect(at, -0.5, double(size) - 0.5);
+      at = align_corners ? Reflect(at, 0, static_cast<double>(size - 1))
+                         : Reflect(at, -0.5, static_cast<double>(size) - 0.5);
     }
-    if (padding != SamplePadding::kZeros) at = std::clamp(at, 0.0, double(size - 1));
-    const bool inside = at >= 0 && at <= double(size - 1);  // not NaN either
+    if (padding != SamplePadding::kZeros) at = std::clamp(at, 0.0, static_cast<double>(size - 1));
+    const bool inside = at >= 0 && at <= static_cast<double>(size - 1);  // not NaN either
     index[count] = inside ? std::llround(at) : -1;
     weight[count++] = weight_of_it;
   }
@@ -81,7 +82,8 @@ double CubicWeight(double distance) {
 
 Taps TapsAt(double place, int64_t size, SampleMode mode, SamplePadding padding, bool align_corners) {
   Taps taps;
-  double at = align_corners ? (place + 1) / 2 * double(size - 1) : ((place + 1) * double(size) - 1) / 2;
+  double at = align_corners ? (place + 1) / 2 * static_cast<double>(size - 1)
+                            : ((place + 1) * static_cast<double>(size) - 1) / 2;
   if (mode == SampleMode::kCubic) {
     const double floor = std::floor(at);
     for (int i = -1; i <= 2; ++i) {
@@ -89,10 +91,11 @@ Taps TapsAt(double place, int64_t size, SampleMode mode, SamplePadding padding, 
     }
     return taps;
   }
-  if (padding == SamplePadding::kBorder) at = std::clamp(at, 0.0, double(size - 1));
+  if (padding == SamplePadding::kBorder) at = std::clamp(at, 0.0, static_cast<double>(size - 1));
   if (padding == SamplePadding::kReflection) {
-    at = align_corners ? Reflect(at, 0, double(size - 1)) : Reflect(at, -0.5, double(size) - 0.5);
-    at = std::clamp(at, 0.0, double(size - 1));
+    at = align_corners ? Reflect(at, 0, static_cast<double>(size - 1))
+                       : Reflect(at, -0.5, static_cast<double>(size) - 0.5);
+    at = std::clamp(at, 0.0, static_cast<double>(size - 1));
   }
   if (mode == SampleMode::kNearest) {
     taps.Add(std::nearbyint(at), 1, size, SamplePadding::kZeros, align_corners);
@@ -138,8 +141,9 @@ Tensor BaseGrid(const Shape& sizes, bool align_corners) {
   for (int64_t p = 0; p < pixels; ++p) {
     for (int64_t a = 0; a < rank; ++a) {
       const int64_t at = p / strides[a] % sizes[a], size = sizes[a];
-      const double place = align_corners ? (size == 1 ? 0 : 2.0 * double(at) / double(size - 1) - 1)
-                                         : (2.0 * double(at) + 1) / double(size) - 1;
+      const double place =
+          align_corners ? (size == 1 ? 0 : 2.0 * static_cast<double>(at) / static_cast<double>(size - 1) - 1)
+                        : (2.0 * static_cast<double>(at) + 1) / static_cast<double>(size) - 1;
       base.floats()[p * (rank + 1) + rank - 1 - a] = static_cast<float>(place);
     }
     base.floats()[p * (rank + 1) + rank] = 1;

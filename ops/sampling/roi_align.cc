@@ -47,20 +47,23 @@ struct Corners {
 
 Corners CornersAt(float y, float x, int64_t height, int64_t width) {
   // Up to a pixel outside counts as the edge, farther away as 0. NaN does, too.
-  if (!(y >= -1) || !(y <= float(height)) || !(x >= -1) || !(x <= float(width))) return {};
+  if (!(y >= -1) || !(y <= static_cast<float>(height)) || !(x >= -1) || !(x <= static_cast<float>(width)))
+    return {};
   y = std::max(y, 0.0f), x = std::max(x, 0.0f);
   int64_t top = static_cast<int64_t>(y), left = static_cast<int64_t>(x), bottom = top + 1, right = left + 1;
-  if (top >= height - 1) top = bottom = height - 1, y = float(top);
-  if (left >= width - 1) left = right = width - 1, x = float(left);
-  const float down = y - float(top), over = x - float(left);
+  if (top >= height - 1) top = bottom = height - 1, y = static_cast<float>(top);
+  if (left >= width - 1) left = right = width - 1, x = static_cast<float>(left);
+  const float down = y - static_cast<float>(top), over = x - static_cast<float>(left);
   return {{top * width + left, top * width + right, bottom * width + left, bottom * width + right},
           {(1 - down) * (1 - over), (1 - down) * over, down * (1 - over), down * over}};
 }
 
 int64_t SamplesOf(int64_t given, float extent, int64_t bins) {
   if (given > 0) return given;
-  const float wanted = std::ceil(extent / float(bins));
-  return wanted >= 1 ? static_cast<int64_t>(std::min(wanted, float(kMaxSamples))) : wanted < 1 ? 0 : 1;
+  const float wanted = std::ceil(extent / static_cast<float>(bins));
+  return wanted >= 1  ? static_cast<int64_t>(std::min(wanted, static_cast<float>(kMaxSamples)))
+         : wanted < 1 ? 0
+                      : 1;
 }
 
 struct Tap {
@@ -94,17 +97,20 @@ void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, Reg
   float width = region[2] * p.scale - shift - x0, height = region[3] * p.scale - shift - y0;
   if (!p.half_pixel) width = std::max(width, 1.0f), height = std::max(height, 1.0f);
   const int64_t rows = SamplesOf(p.samples, height, p.height), columns = SamplesOf(p.samples, width, p.width);
-  const float bin_height = height / float(p.height), bin_width = width / float(p.width);
+  const float bin_height = height / static_cast<float>(p.height),
+              bin_width = width / static_cast<float>(p.width);
   const bool merge = !p.max && rows * columns <= kMaxMerged;
-  const float share = p.max ? 1 : 1 / float(std::max<int64_t>(rows * columns, 1));
+  const float share = p.max ? 1 : 1 / static_cast<float>(std::max<int64_t>(rows * columns, 1));
   bins.taps.clear();
   bins.begins.assign(1, 0);
   for (int64_t bin = 0; bin < p.height * p.width; ++bin) {
-    const float top = y0 + float(bin / p.width) * bin_height, left = x0 + float(bin % p.width) * bin_width;
+    const float top = y0 + static_cast<float>(bin / p.width) * bin_height,
+                left = x0 + static_cast<float>(bin % p.width) * bin_width;
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        AddTaps(CornersAt(top + (float(i) + 0.5f) * bin_height / float(rows),
-                          left + (float(j) + 0.5f) * bin_width / float(columns), in.h, in.w),
+        AddTaps(CornersAt(top + (static_cast<float>(i) + 0.5f) * bin_height / static_cast<float>(rows),
+                          left + (static_cast<float>(j) + 0.5f) * bin_width / static_cast<float>(columns),
+                          in.h, in.w),
                 merge, bins.begins.back(), bins.taps);
       }
     }

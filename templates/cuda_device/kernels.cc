@@ -62,7 +62,7 @@ class DeviceCopy final : public Kernel, public Queued {
     for (int64_t n = 0; n < images_ && image_bytes_ > 0; ++n) {
       queue.driver().Check(queue.driver().copy(Address(args.output.image<std::byte>(n)),
                                                Address(args.inputs[0].image<std::byte>(n)),
-                                               size_t(image_bytes_), queue.handle()),
+                                               static_cast<size_t>(image_bytes_), queue.handle()),
                            name_);
     }
   }

@@ -36,13 +36,15 @@ TEST(Boxes, AreWhereTheTasksAre) {
             const int64_t inner = grid.channels_inner ? grid.channels : grid.rows;
             const int64_t at = task % inner, line = task / inner % (grid.channels * grid.rows / inner);
             const int64_t channel = grid.channels_inner ? at : line, row = grid.channels_inner ? line : at;
-            const double units = double(grid.height * grid.row_units);
+            const double units = static_cast<double>(grid.height * grid.row_units);
             const bool found = std::ranges::any_of(boxes, [&](const Box& box) {
-              return IsIn(box, (double(task / (grid.channels * grid.rows)) + 0.5) / double(grid.images),
-                          (double(channel) + 0.5) / double(grid.channels),
-                          (double(row * grid.part_units) + 0.5) / units);
+              return IsIn(box,
+                          (static_cast<double>(task / (grid.channels * grid.rows)) + 0.5) /
+                              static_cast<double>(grid.images),
+                          (static_cast<double>(channel) + 0.5) / static_cast<double>(grid.channels),
+                          (static_cast<double>(row * grid.part_units) + 0.5) / units);
             });
-            EXPECT_EQ(found, mine[size_t(task)]) << "task " << task;
+            EXPECT_EQ(found, mine[static_cast<size_t>(task)]) << "task " << task;
           }
         }
         EXPECT_NEAR(volume, 1, 1e-9);

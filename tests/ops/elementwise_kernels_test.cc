@@ -147,7 +147,7 @@ std::vector<Shape> RandomShapes(TestRandom& random, int64_t inputs) {
     Shape shape = output;
     for (int64_t& size : shape) size = random.Integer(0, 2) == 0 ? 1 : size;
     if (random.Integer(0, 2) == 0)
-      shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
+      shape.erase(shape.begin(), shape.begin() + random.Integer(0, static_cast<int64_t>(shape.size())));
     shapes.push_back(std::move(shape));
   }
   return shapes;

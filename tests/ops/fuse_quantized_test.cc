@@ -159,8 +159,10 @@ TEST(QuantizedBinary, KernelsDoWhatTheReferenceDoes) {
         TestRandom random(++seed);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         const auto any = [&] {
-          return Quantization{
-              type, 0, {random.Uniform(0.001f, 2)}, {int32_t(random.Integer(range.low, range.high))}};
+          return Quantization{type,
+                              0,
+                              {random.Uniform(0.001f, 2)},
+                              {static_cast<int32_t>(random.Integer(range.low, range.high))}};
         };
         QuantizedBinaryParams params{kind, any(), any(), any(), range};
         if (random.Integer(0, 1) == 1) params.limits.low = params.output.zero_points[0];
@@ -208,8 +210,10 @@ TEST(QuantizedAveragePool, KernelsDoWhatTheReferenceDoes) {
         TestRandom random(++seed);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         const auto any = [&] {
-          return Quantization{
-              type, 0, {random.Uniform(0.001f, 2)}, {int32_t(random.Integer(range.low, range.high))}};
+          return Quantization{type,
+                              0,
+                              {random.Uniform(0.001f, 2)},
+                              {static_cast<int32_t>(random.Integer(range.low, range.high))}};
         };
         CheckTypedKernel(QuantizedAveragePoolOp({window, any(), any(), range}),
                          {AnyStored(shape, type, seed)});

@@ -151,7 +151,7 @@ inline void Check(const KernelCase& c) {
     const std::span<float> values(tensor.floats(), tensor.size());
     c.integers ? FillIntegers(values, kSeed + inputs.size())
                : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
-    for (size_t i = 0; c.nan_every > 0 && i < values.size(); i += size_t(c.nan_every))
+    for (size_t i = 0; c.nan_every > 0 && i < values.size(); i += static_cast<size_t>(c.nan_every))
       values[i] = std::numeric_limits<float>::quiet_NaN();
   }
   pointers.reserve(inputs.size());

@@ -188,7 +188,7 @@ TEST(Kernels, Exp) {
   const auto op = TestNode("Exp").Input(Counting({1})).Build().op;
   for (const int64_t c : kChannels) Check({op, {{2, c, 3, 2}}, 4 * kUlp * std::exp(4.0)});
   const std::vector<float> x = {0, -0.0f, 1, 88, 88.7f, 89, 1000, -87, -100, -1000, INFINITY, -INFINITY, NAN};
-  const Tensor in = Floats({int64_t(x.size())}, x);
+  const Tensor in = Floats({static_cast<int64_t>(x.size())}, x);
   Tensor out(in.shape());
   const auto kernel = op->MakeKernel({{in.shape()}, in.shape(), Layout::Nchw(), TestCpu()});
   const std::vector<InputView> inputs = {{in.floats(), 4}};

@@ -81,7 +81,8 @@ TEST(MovementKernels, TransposesOfRandomShapes) {
     const Shape shape = RandomShape(random);
     std::vector<int64_t> perm(shape.size());
     std::iota(perm.begin(), perm.end(), 0);
-    for (size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[random.Integer(0, int64_t(i) - 1)]);
+    for (size_t i = perm.size(); i > 1; --i)
+      std::swap(perm[i - 1], perm[random.Integer(0, static_cast<int64_t>(i) - 1)]);
     const auto op = std::make_shared<TransposeOp>(perm);
     CheckBytes(*op, {RandomBytes(shape, random.Pick(std::span(kTypes)), random)});
     Check({op, {shape}});
@@ -172,7 +173,7 @@ TEST(MovementKernels, ExpandsOfRandomShapes) {
     Shape shape = target;
     for (int64_t& size : shape) size = random.Integer(0, 1) == 0 ? 1 : size;
     if (random.Integer(0, 1) == 0)
-      shape.erase(shape.begin(), shape.begin() + random.Integer(0, int64_t(shape.size())));
+      shape.erase(shape.begin(), shape.begin() + random.Integer(0, static_cast<int64_t>(shape.size())));
     const auto op = std::make_shared<ExpandOp>(target);
     CheckBytes(*op, {RandomBytes(shape, random.Pick(std::span(kTypes)), random)});
     Check({op, {shape}});

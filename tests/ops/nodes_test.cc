@@ -100,7 +100,8 @@ TEST(ConvReference, ComputesWhatIsFusedInFront) {
     Tensor between;
     if (w.before.empty()) {
       const auto values = [&](const Tensor* t, float otherwise) {
-        return t ? std::vector(t->floats(), t->floats() + t->size()) : std::vector(size_t(w.ic), otherwise);
+        return t ? std::vector(t->floats(), t->floats() + t->size())
+                 : std::vector(static_cast<size_t>(w.ic), otherwise);
       };
       const ScaleShiftOp op(values(tensors.scale, 1), values(tensors.shift, 0), w.pre.activation);
       between = op.Reference(std::vector{&data.input});

@@ -40,7 +40,9 @@ TEST(OnnxExportTest, WeightsComeBackToTheLastBit) {
     const Tensor expected = RunReference(BuildNetwork(name, options), inputs)[0];
     const Tensor found = RunReference(Again(name, options), inputs)[0];
     ASSERT_EQ(found.shape(), expected.shape());
-    EXPECT_EQ(std::memcmp(found.floats(), expected.floats(), size_t(expected.size()) * sizeof(float)), 0);
+    EXPECT_EQ(
+        std::memcmp(found.floats(), expected.floats(), static_cast<size_t>(expected.size()) * sizeof(float)),
+        0);
   }
 }
 

@@ -96,7 +96,7 @@ TEST(WrittenNodes, ThreeDimensionalConvIsTheSumOverItsTaps) {
     for (int64_t tap = 0; tap < 6; ++tap) {
       const int64_t at_d = d * 2 - 1 + tap / 2, at_row = row + tap % 2 * 2;
       if (at_d < 0 || at_d >= kDepth || at_row >= kSize) continue;
-      sum += double(w.floats()[o * 6 + tap]) *
+      sum += static_cast<double>(w.floats()[o * 6 + tap]) *
              x.floats()[((o / 2 * kDepth + at_d) * kSize + at_row) * kSize + column * 2];
     }
     EXPECT_FLOAT_EQ(y.floats()[i], static_cast<float>(sum)) << i;

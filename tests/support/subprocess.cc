@@ -88,7 +88,7 @@ ProgramResult BackgroundProgram::Wait() {
   ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   for (const timeval& time : {used.ru_utime, used.ru_stime})
-    result.cpu_seconds += double(time.tv_sec) + double(time.tv_usec) * 1e-6;
+    result.cpu_seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   result.out = Take(&out_fd_);
   result.err = Take(&err_fd_);
   return result;
@@ -99,7 +99,7 @@ std::string BackgroundProgram::Take(int* fd) {
   lseek(*fd, 0, SEEK_SET);
   char buffer[4096];
   for (ssize_t bytes; (bytes = read(*fd, buffer, sizeof(buffer))) > 0;)
-    contents.append(buffer, size_t(bytes));
+    contents.append(buffer, static_cast<size_t>(bytes));
   close(*fd);
   *fd = -1;
   return contents;

@@ -64,7 +64,7 @@ class Memory {
 void ExpectAnswer(const float* scores, const Tensor& expected) {
   double largest = 0;
   for (int64_t i = 0; i < expected.size(); ++i)
-    largest = std::max(largest, double(std::abs(expected.floats()[i])));
+    largest = std::max(largest, static_cast<double>(std::abs(expected.floats()[i])));
   for (int64_t i = 0; i < expected.size(); ++i)
     ASSERT_NEAR(scores[i], expected.floats()[i], 1e-4 * largest) << "output " << i;
 }
@@ -101,7 +101,8 @@ TEST(ApiTest, AnyAlignmentGivesTheReferencesAnswer) {
   Session session = LoadSmall(2).NewSession();
   for (const size_t offset : {0, 1, 7, 16}) {
     SCOPED_TRACE(testing::Message() << offset << " floats off");
-    Memory input(size_t(example.input.size()), offset), output(size_t(example.expected.size()), offset);
+    Memory input(static_cast<size_t>(example.input.size()), offset),
+        output(static_cast<size_t>(example.expected.size()), offset);
     std::copy_n(example.input.floats(), example.input.size(), input.data());
     session.Run({input.data()}, {output.data()});
     ExpectAnswer(output.data(), example.expected);
@@ -156,7 +157,7 @@ TEST(ApiTest, ThreadsStayOnTheirCores) {
     Session session = LoadSmall().NewSession({.cores = {core}});
     cpu_set_t set;
     sched_getaffinity(0, sizeof(set), &set);
-    EXPECT_EQ(size_t(CPU_COUNT(&set)), ProcessCores().size()) << "making a session pins nobody";
+    EXPECT_EQ(static_cast<size_t>(CPU_COUNT(&set)), ProcessCores().size()) << "making a session pins nobody";
     session.Run({example.input.floats()}, {output.data()});
     sched_getaffinity(0, sizeof(set), &set);
     EXPECT_EQ(CPU_COUNT(&set), 1);
@@ -426,7 +427,8 @@ TEST(ApiTest, TunesAModelForAPlanThatItLoads) {
   const Model model = Model::Load(kNetwork, {.plan = plan, .threads = 1, .input_shapes = kShapes});
   EXPECT_GT(model.predicted_seconds(), 0);
   const Example example = MakeExample();
-  Memory input(size_t(example.input.size()), 0), output(size_t(example.expected.size()), 0);
+  Memory input(static_cast<size_t>(example.input.size()), 0),
+      output(static_cast<size_t>(example.expected.size()), 0);
   std::copy_n(example.input.floats(), example.input.size(), input.data());
   model.NewSession().Run({input.data()}, {output.data()});
   ExpectAnswer(output.data(), example.expected);

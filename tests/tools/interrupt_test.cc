@@ -34,7 +34,7 @@ std::string ProcFile(const BackgroundProgram& program, const std::string& name) 
 
 // Waits until it is so; false when the program has ended before, or takes longer than it may.
 bool WaitUntil(const BackgroundProgram& program, const std::function<bool()>& is_so) {
-  for (int i = 0; i < int(kSeconds * 500); ++i) {
+  for (int i = 0; i < static_cast<int>(kSeconds * 500); ++i) {
     if (is_so()) return true;
     if (ProcFile(program, "status").find("State:\tZ") != std::string::npos) return false;
     usleep(2000);

@@ -48,7 +48,7 @@ TEST(NetworkTest, TasksNameFusedAlternatives) {
   }
   EXPECT_EQ(with["fused"], fused);
   EXPECT_EQ(without["fused"], 0);
-  EXPECT_EQ(with["tasks"].size(), without["tasks"].size() + size_t(fused));
+  EXPECT_EQ(with["tasks"].size(), without["tasks"].size() + static_cast<size_t>(fused));
   EXPECT_EQ(with["total_gflop"], without["total_gflop"]);
   EXPECT_GE(fused, TestCpu().isa == Isa::kPortable ? 0 : 61);
 }
@@ -110,7 +110,7 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
   EXPECT_EQ(json["runs"], 3);
   EXPECT_GE(json["steps"].size(), 26u);
   EXPECT_EQ(Json::parse(ReadFile(trace))["traceEvents"].size(), json["steps"].size());
-  EXPECT_EQ(size_t(Lines(ReadFile(csv))), json["steps"].size() + 1);
+  EXPECT_EQ(static_cast<size_t>(Lines(ReadFile(csv))), json["steps"].size() + 1);
   ASSERT_EQ(json["totals"].size(), 4u);
   double steps = 0, parts = 0;
   for (const Json& step : json["steps"]) steps += step["seconds"].get<double>();
@@ -123,7 +123,7 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
 TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
   const TemporaryDirectory directory;
   Tensor input({1, 3, 64, 64});
-  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = float(i % 17) / 8 - 1;
+  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = static_cast<float>(i % 17) / 8 - 1;
   WriteNpy(directory.File("in.npy"), input);
   WriteNpz(directory.File("in.npz"), {{"input", input}});
   const auto run = [&](const std::string& argument, const std::string& output) {
@@ -153,7 +153,7 @@ TEST(NetworkTest, BenchTable) {
   EXPECT_THAT(rows, testing::StartsWith("# title: "));
   for (const char* key : {"machine", "date", "commit", "command: tilesmith bench squeezenet1_1"})
     EXPECT_THAT(rows, testing::HasSubstr(std::string("\n# ") + key));
-  EXPECT_EQ(size_t(Lines(rows.substr(rows.find("\nworkload,") + 1))), json["rows"].size() + 1);
+  EXPECT_EQ(static_cast<size_t>(Lines(rows.substr(rows.find("\nworkload,") + 1))), json["rows"].size() + 1);
   for (const Json& row : json["rows"]) {
     EXPECT_GT(row["ours_seconds"], 0);
     EXPECT_GT(row["onednn_seconds"], 0);

@@ -41,7 +41,8 @@ TEST(OutputCheck, MoreIsAllowedWhereTheNetworkAmplifiesRounding) {
 
 TEST(OutputCheck, NamesThePlanThatDiffers) {
   const std::vector<PlanToCheck> plans = {{"the plan", nullptr, ""}, {"NHWC everywhere", nullptr, ""}};
-  for (const double difference : {2e-3, double(INFINITY), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double difference :
+       {2e-3, static_cast<double>(INFINITY), std::numeric_limits<double>::quiet_NaN()}) {
     try {
       RequireAlike(plans, {"the reference", {9e-4, difference}, {1e-3, 1e-3}, {"", ""}});
       ADD_FAILURE() << difference << " is let through";
@@ -61,7 +62,8 @@ TEST(OutputCheck, TheLargestDifferenceOfAnyOutput) {
   };
   const std::vector<NamedTensor> expected = {{"a", tensor(1, 4)}, {"b", tensor(2, -2)}};
   EXPECT_EQ(LargestDifference(expected, expected), 0);
-  EXPECT_FLOAT_EQ(float(LargestDifference({{"a", tensor(1, 3)}, {"b", tensor(2, -1)}}, expected)), 0.5f);
+  EXPECT_FLOAT_EQ(
+      static_cast<float>(LargestDifference({{"a", tensor(1, 3)}, {"b", tensor(2, -1)}}, expected)), 0.5f);
   EXPECT_FALSE(std::isfinite(LargestDifference({{"a", tensor(NAN, 4)}, {"b", tensor(2, -2)}}, expected)));
   const std::vector<NamedTensor> nan = {{"a", tensor(NAN, INFINITY)}};
   EXPECT_EQ(LargestDifference(nan, nan), 0);

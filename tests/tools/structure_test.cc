@@ -74,7 +74,7 @@ std::string IncludeOf(std::string_view line) {
 std::string FolderOf(const std::string& path) { return path.substr(0, path.find('/')); }
 
 size_t Level(const std::string& folder) {
-  return size_t(std::find(kFolders.begin(), kFolders.end(), folder) - kFolders.begin());
+  return static_cast<size_t>(std::find(kFolders.begin(), kFolders.end(), folder) - kFolders.begin());
 }
 
 // Why `path` may not include `include`, or "".
@@ -341,7 +341,8 @@ TEST(StructureTest, EveryHeaderIsIncluded) {
 }
 
 TEST(StructureTest, FilesStaySmall) {
-  for (const SourceFile& file : Sources()) EXPECT_LE(int64_t(file.lines.size()), kMaxLines) << file.path;
+  for (const SourceFile& file : Sources())
+    EXPECT_LE(static_cast<int64_t>(file.lines.size()), kMaxLines) << file.path;
 }
 
 TEST(StructureTest, HeadersAreGuardedAndLibrariesDoNotPrint) {

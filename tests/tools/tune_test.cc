@@ -61,7 +61,7 @@ TEST(TuneTest, NetworksAreTunedTogetherAndTotalled) {
     trials += task["trials"].get<int64_t>();
     total += task["best_seconds"].get<double>() * task["count"].get<double>();
   }
-  EXPECT_EQ(trials, 3 * int64_t(json["tasks"].size()));
+  EXPECT_EQ(trials, 3 * static_cast<int64_t>(json["tasks"].size()));
   EXPECT_DOUBLE_EQ(json["network_seconds"].get<double>(), total);
   EXPECT_GT(json["network_ratio"], 0);
 }

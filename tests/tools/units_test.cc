@@ -258,7 +258,8 @@ TEST(NpyTest, ConvertsOtherTypesAndRefusesWhatItCannotRead) {
     const std::string header =
         "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': (2,), }\n";
     const std::string path = directory.File("x.npy");
-    WriteFile(path, std::string("\x93NUMPY\x01\x00", 8) + char(header.size()) + '\0' + header + data);
+    WriteFile(path,
+              std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + data);
     return path;
   };
   const double doubles[] = {0.5, -2};

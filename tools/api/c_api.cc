@@ -39,10 +39,10 @@ int Guard(const Body& body) {
     return 0;
   } catch (const tilesmith::Error& error) {
     LastError() = error.what();
-    return int(error.code());
+    return static_cast<int>(error.code());
   } catch (const std::exception& error) {
     LastError() = error.what();
-    return int(tilesmith::ErrorCode::kInternal);
+    return static_cast<int>(tilesmith::ErrorCode::kInternal);
   }
 }
 

@@ -97,7 +97,7 @@ void CheckDistinct(std::span<const void* const> inputs, std::span<void* const> o
 
 void CheckCores(const std::vector<int>& cores, int threads) {
   if (cores.empty()) return;
-  if (int(cores.size()) != threads)
+  if (static_cast<int>(cores.size()) != threads)
     throw Error(ErrorCode::kUsage, fmt::format("{} cores given for {} threads", cores.size(), threads));
   const std::vector<int>& usable = ProcessCores();
   for (const int core : cores) {

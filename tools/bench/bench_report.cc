@@ -35,7 +35,8 @@ void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchVie
   for (const BenchRow* row : losses) {
     const OneDnnSide& side = *SideOf(*row, view);
     table.AddRow({TextCell(WorkloadToString(row->bench.workload)), RatioCell(side.ratio.median),
-                  MillisecondsCell(row->bench.seconds * (1 - side.ratio.median) * double(row->task.count)),
+                  MillisecondsCell(row->bench.seconds * (1 - side.ratio.median) *
+                                   static_cast<double>(row->task.count)),
                   TextCell(side.implementation), TextCell(side.layouts)});
   }
   report.AddTable(std::move(table));
@@ -54,8 +55,8 @@ BenchTotals TotalsOf(const std::vector<BenchRow>& rows, const BenchView& view) {
   for (const BenchRow& row : rows) {
     const OneDnnSide* side = SideOf(row, view);
     if (side == nullptr) continue;
-    totals.ours_seconds += row.bench.seconds * double(row.task.count);
-    totals.onednn_seconds += side->seconds * double(row.task.count);
+    totals.ours_seconds += row.bench.seconds * static_cast<double>(row.task.count);
+    totals.onednn_seconds += side->seconds * static_cast<double>(row.task.count);
     log_sum += std::log(side->ratio.median);
     ++compared;
   }

@@ -75,7 +75,8 @@ void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvB
     if (data.residual) twin.conv->SetResidual(*data.residual);
     double steps = 0;
     for (size_t i = 0; i < ours.size() && !real; ++i)
-      steps = std::max(steps, std::abs(double(ours[i]) - double(theirs.floats()[i])));
+      steps =
+          std::max(steps, std::abs(static_cast<double>(ours[i]) - static_cast<double>(theirs.floats()[i])));
     if (real ? RelativeDifference(answer, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
     throw Error(ErrorCode::kWrongAnswer,
                 fmt::format("{}: template {} [{}] differs from oneDNN's by {} steps",

@@ -13,7 +13,7 @@ Tensor RandomTensor(const Shape& shape, uint64_t seed) {
   SplitMix64 random(seed * 0x9E3779B97F4A7C15u + 1);
   float* data = tensor.floats();
   for (int64_t i = 0, n = tensor.size(); i < n; ++i)
-    data[i] = float(int32_t(uint32_t(random.Next() >> 32))) * 0x1p-31f;
+    data[i] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(random.Next() >> 32))) * 0x1p-31f;
   return tensor;
 }
 

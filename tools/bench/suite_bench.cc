@@ -69,7 +69,7 @@ Table SummaryTable(const std::vector<SuiteBench>& suites) {
     }
     const BenchRow* worst = WorstRow(bench);
     table.AddRow({TextCell(bench.suite.name), TextCell(bench.suite.title),
-                  CountCell(int64_t(bench.rows.size())),
+                  CountCell(static_cast<int64_t>(bench.rows.size())),
                   TextCell(bench.view.against_direct ? "direct" : "best"),
                   TextCell(bench.suite.cold_weights ? "cold" : "warm"),
                   geomean > 0 ? RatioCell(geomean) : NoCell(), GoalCell(bench.suite.geomean_goal),

@@ -60,7 +60,7 @@ double ParseDuration(const std::string& name, const std::string& text) {
     const auto [after, error] = std::from_chars(at, end, value, std::chars_format::fixed);
     if (error != std::errc() || !(value >= 0)) Reject(name, kWanted, text);
     const char* const unit_end = std::find_if(after, end, [](char c) { return c < 'a' || c > 'z'; });
-    const std::string_view unit(after, size_t(unit_end - after));
+    const std::string_view unit(after, static_cast<size_t>(unit_end - after));
     if (unit == "ms") {
       total += value * 1e-3;
     } else if (unit == "s" || (unit.empty() && unit_end == end && at == text.data())) {

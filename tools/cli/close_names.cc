@@ -9,7 +9,8 @@ namespace tilesmith {
 namespace {
 
 std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 

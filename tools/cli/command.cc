@@ -100,13 +100,13 @@ int RunGuarded(const std::string& name, Command& command, const std::vector<std:
     return RunCommand(name, command, arguments);
   } catch (const Error& error) {
     PrintErr(fmt::format("{}: {}\n", name, OneLine(error.what())));
-    return int(error.code());
+    return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     PrintErr(name + ": out of memory\n");
-    return int(ErrorCode::kEnvironment);
+    return static_cast<int>(ErrorCode::kEnvironment);
   } catch (const std::exception& error) {
     PrintErr(fmt::format("{}: internal error: {}\n", name, OneLine(error.what())));
-    return int(ErrorCode::kInternal);
+    return static_cast<int>(ErrorCode::kInternal);
   }
 }
 
@@ -129,7 +129,7 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
     const std::string meant = MeantText(name, known);
     PrintErr(fmt::format("{}: unknown command {} ({}known: {})\n", menu.prefix, OneLine(name),
                          meant.empty() ? "" : meant + " ", fmt::join(known, ", ")));
-    return int(ErrorCode::kUsage);
+    return static_cast<int>(ErrorCode::kUsage);
   }
   const std::string full_name = menu.prefix + " " + name;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
@@ -140,7 +140,7 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   if (!rest.empty() && !help) return RunFromMenu({full_name, commands}, rest);
   const std::string text = fmt::format("{}\n{}", group->Purpose(), CommandsText({full_name, commands}));
   help ? PrintOut(text) : PrintErr(text);
-  return help ? 0 : int(ErrorCode::kUsage);
+  return help ? 0 : static_cast<int>(ErrorCode::kUsage);
 }
 
 int RunArguments(std::vector<std::string> arguments) {
@@ -149,7 +149,7 @@ int RunArguments(std::vector<std::string> arguments) {
   const Menu menu = {"tilesmith", commands};
   if (arguments.empty()) {
     PrintErr(OverviewText(menu));
-    return int(ErrorCode::kUsage);
+    return static_cast<int>(ErrorCode::kUsage);
   }
   if (AsksForHelp(arguments[0]) && arguments.size() > 1) {  // "help tune"
     std::rotate(arguments.begin(), arguments.begin() + 1, arguments.end());

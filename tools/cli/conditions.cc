@@ -14,7 +14,7 @@ bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tas
   int64_t bytes = 0;
   for (const ConvTask& task : tasks) {
     if (task.workload.product) continue;
-    bytes += task.count * ElementCount(task.workload.weights_shape()) * int64_t(sizeof(float));
+    bytes += task.count * ElementCount(task.workload.weights_shape()) * static_cast<int64_t>(sizeof(float));
   }
   return bytes > cpu.l3_bytes / 2;
 }

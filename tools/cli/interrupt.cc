@@ -15,7 +15,7 @@ void OnSignal(int) { interrupted.store(true, std::memory_order_relaxed); }
 void CatchInterrupts() {
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  action.sa_flags = int(SA_RESETHAND);
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }

@@ -115,7 +115,7 @@ DevicePtr OpenMachine(const MachineOptions& options) {
                 fmt::format("--threads must be at most {}, the cores this process may use, got {}",
                             target.cores, options.threads));
   }
-  return OpenDevice(target, options.threads > 0 ? int(options.threads) : target.cores,
+  return OpenDevice(target, options.threads > 0 ? static_cast<int>(options.threads) : target.cores,
                     ParseWait(options.wait));
 }
 

@@ -145,7 +145,7 @@ std::string FormatNpy(const Tensor& tensor) {
   header += '\n';
   std::string bytes(kNpyMagic);
   bytes += std::string("\x01\x00", 2);
-  Store(bytes, uint16_t(header.size()));
+  Store(bytes, static_cast<uint16_t>(header.size()));
   bytes += header;
   bytes.append(reinterpret_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes()));
   return bytes;

@@ -22,7 +22,7 @@ constexpr double kFilePeriod = 5;
 
 std::string DurationText(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f}s", seconds);
-  const auto whole = int64_t(seconds);
+  const auto whole = static_cast<int64_t>(seconds);
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }

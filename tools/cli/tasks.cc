@@ -78,7 +78,7 @@ std::string ShapeText(const ConvWorkload& w) {
 bool LooksLikeWorkload(const std::string& whole) {
   const size_t arrow = whole.rfind('>');
   const std::string text = arrow == std::string::npos ? whole : whole.substr(arrow + 1);
-  const size_t letters = size_t(
+  const size_t letters = static_cast<size_t>(
       std::find_if(text.begin(), text.end(), [](char c) { return c < 'a' || c > 'z'; }) - text.begin());
   if (letters == 1 && text.starts_with("n\"")) return true;
   return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' &&

@@ -52,7 +52,7 @@ class CostModelCommand : public Command {
                                          : LoadCostModel(model_path_);
     Report report;
     report.Fact("objective", "objective", TextCell(std::string(ObjectiveName(model.objective()))));
-    report.Fact("records", "records", CountCell(int64_t(records.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
     if (!records.empty()) AddQuality(records, model, trained_here, report);
     AddImportance(model, report);
     if (!output_path_.empty()) {
@@ -97,7 +97,7 @@ class CostModelCommand : public Command {
       const TrainingSet set = own.ToTrainingSet(judge.schema());
       const std::vector<float> predicted = judge.Predict(set.features);
       constexpr size_t kFirst = 16;
-      table.AddRow({TextCell(workload), CountCell(int64_t(own.size())),
+      table.AddRow({TextCell(workload), CountCell(static_cast<int64_t>(own.size())),
                     PercentCell(PairAccuracy(predicted, set.scores)),
                     PercentCell(RecallOfBest(predicted, set.scores, kFirst))});
     }
@@ -109,7 +109,7 @@ class CostModelCommand : public Command {
     for (const CostModel::ColumnGain& gain : model.Importance()) {
       if (table.rows().size() == kMaxRowsShown) break;
       table.AddRow({TextCell(gain.column), PercentCell(gain.share),
-                    TextCell(std::string(size_t(60 * gain.share), '#'))});
+                    TextCell(std::string(static_cast<size_t>(60 * gain.share), '#'))});
     }
   }
 

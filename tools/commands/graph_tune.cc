@@ -205,7 +205,7 @@ class GraphTuneCommand : public Command {
     report.Fact("fused", "fused into convolutions", CountCell(fused));
     if (unmeasured > 0) report.Fact("unmeasured", "  untuned", CountCell(unmeasured));
     report.Fact("conv_seconds", "  predicted ms", MillisecondsCell(conv_seconds));
-    report.Fact("transforms", "transforms", CountCell(int64_t(plan.transforms.size())));
+    report.Fact("transforms", "transforms", CountCell(static_cast<int64_t>(plan.transforms.size())));
     report.Fact("transform_seconds", "  predicted ms", MillisecondsCell(transform_seconds));
     if (interpolated > 0) report.Fact("interpolated", "  of them interpolated", CountCell(interpolated));
     report.Fact("other_seconds", "other ops ms",
@@ -213,8 +213,8 @@ class GraphTuneCommand : public Command {
     report.Fact("solver", "solver", TextCell(plan.solver));
     report.Fact("certificate", "certificate", TextCell(plan.certificate));
     report.Fact("candidates", "candidates", CountCell(tuned.candidates));
-    report.Fact("variables", "variables", CountCell(int64_t(refined.solved.variables)));
-    report.Fact("edges", "edges", CountCell(int64_t(refined.solved.edges)));
+    report.Fact("variables", "variables", CountCell(static_cast<int64_t>(refined.solved.variables)));
+    report.Fact("edges", "edges", CountCell(static_cast<int64_t>(refined.solved.edges)));
     report.Fact("induced_width", "induced width", CountCell(refined.solved.stats.induced_width));
     report.Fact("solve_seconds", "solve ms", MillisecondsCell(refined.solve_seconds));
     report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));

@@ -48,7 +48,7 @@ class MeasureSpaceCommand : public Command {
     request.session.workload = ParseWorkload(workload_);
     request.session.cpu = machine->target();
     request.session.conditions = {machine->threads(), true, cold_};
-    request.session.seed = uint64_t(seed_);
+    request.session.seed = static_cast<uint64_t>(seed_);
     request.conv_template = &FindConvTemplate(template_);
     const Support support = request.conv_template->Supports(request.session.workload, machine->target());
     if (!support.ok) {
@@ -78,13 +78,13 @@ class MeasureSpaceCommand : public Command {
 
   ExhaustiveSinks Sinks() {
     const double begin = NowSeconds();
-    return {
-        .on_progress =
-            [this, begin](size_t done, size_t of) {
-              const double each = (NowSeconds() - begin) / double(done);
-              progress_.Show(fmt::format("{}/{}  left {}", done, of, DurationText(each * double(of - done))));
-            },
-        .should_stop = Interrupted};
+    return {.on_progress =
+                [this, begin](size_t done, size_t of) {
+                  const double each = (NowSeconds() - begin) / static_cast<double>(done);
+                  progress_.Show(fmt::format("{}/{}  left {}", done, of,
+                                             DurationText(each * static_cast<double>(of - done))));
+                },
+            .should_stop = Interrupted};
   }
 
   void Print(const MeasuredSpace& measured) const {
@@ -93,7 +93,7 @@ class MeasureSpaceCommand : public Command {
     Report report;
     report.Fact("workload", "workload", TextCell(WorkloadToString(measured.workload)));
     report.Fact("template", "template", TextCell(measured.template_name));
-    report.Fact("configs", "configs", CountCell(int64_t(measured.seconds.size())));
+    report.Fact("configs", "configs", CountCell(static_cast<int64_t>(measured.seconds.size())));
     report.Fact("failed", "failed", CountCell(failed));
     report.Fact("best_seconds", "best ms", MillisecondsCell(TrueBest(measured)));
     report.Fact("file", "file", TextCell(path_));

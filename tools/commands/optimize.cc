@@ -72,7 +72,7 @@ class OptimizeCommand : public Command {
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     request_.use_database = !no_database_;
     request_.shipped = !no_shipped_;
-    request_.seed = uint64_t(seed_);
+    request_.seed = static_cast<uint64_t>(seed_);
     CatchInterrupts();
     TuneView view;
     const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },

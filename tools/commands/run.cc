@@ -67,7 +67,7 @@ class RunNetworkCommand : public Command {
     RequireWritableFiles();
     Report report;
     PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
-    return Interrupted() ? int(ErrorCode::kInterrupted) : 0;
+    return Interrupted() ? static_cast<int>(ErrorCode::kInterrupted) : 0;
   }
 
  private:
@@ -94,7 +94,7 @@ class RunNetworkCommand : public Command {
         ParsePrecision(precision_), [&] { return machine; }, SinksOf(progress), &model_);
     const Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
-    std::vector<Tensor> inputs = InputsOf(graph, std::move(files), uint64_t(seed_));
+    std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
     if (WantsStreams()) {
@@ -158,7 +158,7 @@ class RunNetworkCommand : public Command {
   static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
     report.Fact("threads", "threads", CountCell(plan.threads));
     report.Fact("schedule", "schedule", TextCell(plan.solver));
-    report.Fact("runs", "runs", CountCell(int64_t(times.seconds.size())));
+    report.Fact("runs", "runs", CountCell(static_cast<int64_t>(times.seconds.size())));
     report.Fact("first_seconds", "first run ms", MillisecondsCell(times.untimed_seconds));
     report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
@@ -168,11 +168,12 @@ class RunNetworkCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms",
                 predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
     report.Fact("activation_bytes", "activations MB",
-                {int64_t(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
-    report.Fact("weight_bytes", "weights MB",
-                {int64_t(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
+                {static_cast<int64_t>(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
+    report.Fact(
+        "weight_bytes", "weights MB",
+        {static_cast<int64_t>(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
     const int64_t peak = PeakResidentBytes();
-    report.Fact("peak_bytes", "process's peak MB", {peak, Megabytes(size_t(peak))});
+    report.Fact("peak_bytes", "process's peak MB", {peak, Megabytes(static_cast<size_t>(peak))});
   }
 
   static void AddCheck(Report& report, const NetworkCheck& check) {
@@ -194,10 +195,13 @@ class RunNetworkCommand : public Command {
     }
   }
 
-  static std::string Megabytes(size_t bytes) { return fmt::format("{:.1f}", double(bytes) * 1e-6); }
+  static std::string Megabytes(size_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6);
+  }
 
   void AddProfile(Report& report, NetworkRun& run, double median_seconds, int threads) {
-    const std::vector<StepProfile> steps = run.ProfileRepeated(int(std::min<int64_t>(runs_, 1000)));
+    const std::vector<StepProfile> steps =
+        run.ProfileRepeated(static_cast<int>(std::min<int64_t>(runs_, 1000)));
     const Table table = ProfileTable(steps);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
     if (!trace_path_.empty()) WriteTextFile(trace_path_, ChromeTrace(steps));

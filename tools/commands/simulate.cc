@@ -94,7 +94,7 @@ class SimulateCommand : public Command {
         if (!histories_.empty() && FindSearcher(tuner).learns) series_.push_back({space, tuner, true, {}});
       }
     }
-    for (Series& series : series_) series.curves.resize(size_t(seeds_));
+    for (Series& series : series_) series.curves.resize(static_cast<size_t>(seeds_));
   }
 
   // Everything given but the space itself.
@@ -112,7 +112,7 @@ class SimulateCommand : public Command {
 
   void Replays() {
     std::atomic<size_t> next = 0;
-    const size_t seeds = size_t(seeds_);
+    const size_t seeds = static_cast<size_t>(seeds_);
     const size_t jobs = series_.size() * seeds;
     const auto replay_all = [&] {
       // A history of its own for each thread and space: models are trained on demand.
@@ -121,8 +121,8 @@ class SimulateCommand : public Command {
         Series& series = series_[job / seeds];
         const MeasuredSpace& space = spaces_[series.space];
         ReplayOptions options;
-        options.trials = int(trials_);
-        options.batch = int(batch_);
+        options.trials = static_cast<int>(trials_);
+        options.batch = static_cast<int>(batch_);
         options.seed = job % seeds + 1;
         if (series.taught) {
           auto& history = histories[series.space];
@@ -156,14 +156,14 @@ class SimulateCommand : public Command {
     std::vector<double> trials;
     for (const auto& curve : series.curves) {
       const bool never = curve.empty();  // not one of the few configs of a large space was found
-      trials.push_back(never ? double(trials_ + 1)
+      trials.push_back(never ? static_cast<double>(trials_ + 1)
                              : TrialsUntil(curve, TrueBest(spaces_[series.space]), slack));
     }
     return Quantile(trials, 0.5);
   }
 
   Cell TrialsCell(double trials) const {
-    if (trials > double(trials_)) return {trials, fmt::format("> {}", trials_)};
+    if (trials > static_cast<double>(trials_)) return {trials, fmt::format("> {}", trials_)};
     return RealCell(trials, 0);
   }
 
@@ -191,11 +191,12 @@ class SimulateCommand : public Command {
       const double near = MedianTrials(series, kNear);
       const Series* random = RandomOn(series.space);
       table.AddRow({TextCell(WorkloadToString(space.workload)), TextCell(space.template_name),
-                    CountCell(int64_t(space.seconds.size())), PercentCell(ShareWithin(space, kNear)),
+                    CountCell(static_cast<int64_t>(space.seconds.size())),
+                    PercentCell(ShareWithin(space, kNear)),
                     TextCell(series.tuner + (series.taught ? " + history" : "")), TrialsCell(near),
                     TrialsCell(MedianTrials(series, kNearer)),
                     random ? PercentCell(near / MedianTrials(*random, kNear)) : NoCell(),
-                    RegretCell(series, 100), RegretCell(series, int(trials_))});
+                    RegretCell(series, 100), RegretCell(series, static_cast<int>(trials_))});
     }
     return table;
   }
@@ -229,7 +230,7 @@ class SimulateCommand : public Command {
         const double bar = std::min(std::get<double>(regret.value) / kFullBar, 1.0);
         table.AddRow({TextCell(WorkloadToString(spaces_[series.space].workload)),
                       TextCell(series.tuner + (series.taught ? " + history" : "")), CountCell(trials), regret,
-                      TextCell(std::string(size_t(40 * bar), '#'))});
+                      TextCell(std::string(static_cast<size_t>(40 * bar), '#'))});
       }
     }
   }

@@ -38,7 +38,7 @@ SpaceSample Sample(const ConvTemplate& conv_template, const ConvWorkload& worklo
     ++valid;
     sample.pairs.insert(conv_template.Layouts(workload, config));
   }
-  sample.valid_share = double(valid) / double(looked_at);
+  sample.valid_share = static_cast<double>(valid) / static_cast<double>(looked_at);
   return sample;
 }
 
@@ -108,13 +108,13 @@ class SpaceCommand : public Command {
     const ConfigSpace space = conv_template.Space(workload, cpu);
     const SpaceSample sample = Sample(conv_template, workload, space);
     const std::optional<uint64_t> counted = space.CountValid();
-    const auto estimate = int64_t(sample.valid_share * double(space.size()));
-    summary.AddRow(
-        {TextCell(name),
-         {true, "yes"},
-         CountCell(int64_t(space.size())),
-         counted ? CountCell(int64_t(*counted)) : Cell{estimate, fmt::format("~{:.2g}", double(estimate))},
-         TextCell(PairsText(sample.pairs))});
+    const auto estimate = static_cast<int64_t>(sample.valid_share * static_cast<double>(space.size()));
+    summary.AddRow({TextCell(name),
+                    {true, "yes"},
+                    CountCell(static_cast<int64_t>(space.size())),
+                    counted ? CountCell(static_cast<int64_t>(*counted))
+                            : Cell{estimate, fmt::format("~{:.2g}", static_cast<double>(estimate))},
+                    TextCell(PairsText(sample.pairs))});
     const Config preset = conv_template.Default(workload, cpu);
     Table& knobs =
         report.AddTable({name + "_knobs",

@@ -52,7 +52,7 @@ class TasksCommand : public Command {
     int64_t convs = 0, products = 0;
     const std::vector<ConvTask> tasks = TasksOf(graph);
     for (const ConvTask& task : tasks) {
-      total += task.workload.flops() * 1e-9 * double(task.count);
+      total += task.workload.flops() * 1e-9 * static_cast<double>(task.count);
       (task.workload.product ? products : convs) += task.count;
       add_row(task);
     }
@@ -61,8 +61,8 @@ class TasksCommand : public Command {
     report.Fact("network", "network", TextCell(graph.name()));
     report.Fact("convs", "convolutions", CountCell(convs));
     report.Fact("products", "products", CountCell(products));
-    report.Fact("distinct", "distinct", CountCell(int64_t(tasks.size())));
-    report.Fact("fused", "fused alternatives", CountCell(int64_t(fused.size())));
+    report.Fact("distinct", "distinct", CountCell(static_cast<int64_t>(tasks.size())));
+    report.Fact("fused", "fused alternatives", CountCell(static_cast<int64_t>(fused.size())));
     report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));
     PrintResults(report, json_, cpu);
     return 0;

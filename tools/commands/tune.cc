@@ -94,7 +94,7 @@ class TuneCommand : public Command {
     RequireWritableDirectory(dump_directory_);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
-    request_.seed = uint64_t(seed_);
+    request_.seed = static_cast<uint64_t>(seed_);
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm();
     request_.machine = OpenMachine(machine_options_);
     CatchInterrupts();

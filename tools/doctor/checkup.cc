@@ -17,7 +17,7 @@ namespace {
 
 std::string Bytes(int64_t bytes) {
   if (bytes <= 0) return "unknown";
-  if (bytes >= 1 << 20) return fmt::format("{:.4g} MiB", double(bytes) / (1 << 20));
+  if (bytes >= 1 << 20) return fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20));
   return fmt::format("{} KiB", bytes >> 10);
 }
 
@@ -34,10 +34,11 @@ Finding CheckIsa(const DevicePtr& machine) {
 
 Finding CheckThreads(const DevicePtr& machine, const cpu_set_t& usable) {
   const Target& cpu = machine->target();
-  Finding finding{"threads",
-                  fmt::format("{} of {} usable cores", machine->threads(), cpu.cores),
-                  "",
-                  {{"threads", double(machine->threads())}, {"cores", double(cpu.cores)}}};
+  Finding finding{
+      "threads",
+      fmt::format("{} of {} usable cores", machine->threads(), cpu.cores),
+      "",
+      {{"threads", static_cast<double>(machine->threads())}, {"cores", static_cast<double>(cpu.cores)}}};
   const int siblings = CoresSharedBy(usable);
   if (siblings > 0) {
     finding.advice = fmt::format(
@@ -45,7 +46,7 @@ Finding CheckThreads(const DevicePtr& machine, const cpu_set_t& usable) {
   }
   if (const auto quota = CgroupCpuQuota(); quota && *quota < machine->threads()) {
     finding.advice = fmt::format("the control group grants {:.2f} CPUs: use --threads {}", *quota,
-                                 std::max(1, int(*quota)));
+                                 std::max(1, static_cast<int>(*quota)));
   }
   return finding;
 }
@@ -103,8 +104,8 @@ std::vector<Finding> CheckNoise(int threads) {
                 "",
                 {{"p50_seconds", p50}, {"p99_share_above", spread - 1}}};
   if (spread > kQuiet) noise.advice = "timings vary: close other programs, or expect to measure longer";
-  const double ticks = double(after.total - before.total);
-  const double stolen = ticks > 0 ? double(after.steal - before.steal) / ticks : 0;
+  const double ticks = static_cast<double>(after.total - before.total);
+  const double stolen = ticks > 0 ? static_cast<double>(after.steal - before.steal) / ticks : 0;
   Finding steal{"steal", fmt::format("{:.2f}%", stolen * 100), "", {{"share", stolen}}};
   if (stolen > kStolen) steal.advice = "the hypervisor gives these CPUs to others: prefer dedicated ones";
   return {noise, steal};
@@ -194,9 +195,9 @@ std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) 
       {"caches",
        fmt::format("L1d {}, L2 {}, L3 {}", Bytes(cpu.l1d_bytes), Bytes(cpu.l2_bytes), Bytes(cpu.l3_bytes)),
        "",
-       {{"l1d_bytes", double(cpu.l1d_bytes)},
-        {"l2_bytes", double(cpu.l2_bytes)},
-        {"l3_bytes", double(cpu.l3_bytes)}}});
+       {{"l1d_bytes", static_cast<double>(cpu.l1d_bytes)},
+        {"l2_bytes", static_cast<double>(cpu.l2_bytes)},
+        {"l3_bytes", static_cast<double>(cpu.l3_bytes)}}});
   findings.push_back(CheckThreads(machine, usable));
   findings.push_back(CheckGovernor());
   findings.push_back(CheckOpenMp());

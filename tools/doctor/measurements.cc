@@ -32,15 +32,15 @@ double SecondsPerCall(const Body& body) {
 
 std::vector<double> FixedWorkSeconds(int threads, double seconds) {
   std::vector<std::vector<double>> samples;
-  samples.resize(size_t(threads));
-  for (auto& list : samples) list.reserve(size_t(seconds / 50e-6) + 1);
+  samples.resize(static_cast<size_t>(threads));
+  for (auto& list : samples) list.reserve(static_cast<size_t>(seconds / 50e-6) + 1);
   std::vector<double> results;
-  results.assign(size_t(threads), 1.0);
+  results.assign(static_cast<size_t>(threads), 1.0);
   RunOnTeam(threads, [&](int thread) {
-    std::vector<double>& list = samples[size_t(thread)];
+    std::vector<double>& list = samples[static_cast<size_t>(thread)];
     const double begin = NowSeconds();
     for (double last = begin; last - begin < seconds && list.size() < list.capacity();) {
-      results[size_t(thread)] = DependentChain(results[size_t(thread)]);
+      results[static_cast<size_t>(thread)] = DependentChain(results[static_cast<size_t>(thread)]);
       const double now = NowSeconds();
       list.push_back(now - last);
       last = now;
@@ -66,19 +66,20 @@ std::vector<CorePlacement> PlacementSamples(int threads, double seconds) {
 }
 
 double ReadBandwidth(int threads, int64_t bytes) {
-  const AlignedBuffer buffer{size_t(bytes)};
-  std::memset(buffer.data(), 1, size_t(bytes));  // pages of its own
+  const AlignedBuffer buffer{static_cast<size_t>(bytes)};
+  std::memset(buffer.data(), 1, static_cast<size_t>(bytes));  // pages of its own
   const auto* begin = static_cast<const char*>(buffer.data());
   std::atomic<int> found = 0;
   // memchr looks at every byte with the widest vectors the C library knows, and stores nothing.
   const auto read = [&] {
     RunOnTeam(threads, [&](int thread) {
       const TaskRange share = ShareOf(bytes, thread, threads);
-      if (std::memchr(begin + share.begin, 2, size_t(share.end - share.begin)) != nullptr) ++found;
+      if (std::memchr(begin + share.begin, 2, static_cast<size_t>(share.end - share.begin)) != nullptr)
+        ++found;
     });
   };
   read();
-  return double(bytes) / LowerQuartile(TimeRuns(5, read));
+  return static_cast<double>(bytes) / LowerQuartile(TimeRuns(5, read));
 }
 
 double MemoryReadBandwidth(const DevicePtr& machine) {

@@ -34,8 +34,8 @@ class LogDistillCommand : public Command {
     const std::vector<const Record*> kept = Distill(records, {.top = top_});
     ReplaceLog(output_, kept);
     Report report;
-    report.Fact("records", "records", CountCell(int64_t(records.size())));
-    report.Fact("kept", "kept", CountCell(int64_t(kept.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
+    report.Fact("kept", "kept", CountCell(static_cast<int64_t>(kept.size())));
     report.Fact("log", "log", TextCell(output_));
     PrintResults(report, json_, CappedCpu(""));
     return 0;

@@ -44,8 +44,8 @@ class LogExportCommand : public Command {
       Table& table = report.AddTable({"left_out", "", {{"records", "left out"}, {"reason", "because"}}});
       for (const auto& [reason, count] : refusals) table.AddRow({CountCell(count), TextCell(reason)});
     }
-    report.Fact("records", "records", CountCell(int64_t(records.size())));
-    report.Fact("exported", "exported", CountCell(int64_t(lines.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
+    report.Fact("exported", "exported", CountCell(static_cast<int64_t>(lines.size())));
     report.Fact("log", "log", TextCell(output_));
     PrintResults(report, json_, CappedCpu(""));
     return 0;

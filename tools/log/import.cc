@@ -41,19 +41,20 @@ class LogImportCommand : public Command {
   int Run() override {
     CheckOutput(output_, {path_});
     std::vector<ImportedRecord> imported = Read();
-    const auto read = int64_t(imported.size());
+    const auto read = static_cast<int64_t>(imported.size());
     if (!model_.model.empty()) imported = ForModel(imported);
     std::vector<Record> records;
     records.reserve(imported.size());
     for (ImportedRecord& one : imported) records.push_back(std::move(one.record));
     ReplaceLog(output_, PointersTo(records));
-    const auto same_tiles = int64_t(std::ranges::count(imported, true, &ImportedRecord::same_tiles));
+    const auto same_tiles =
+        static_cast<int64_t>(std::ranges::count(imported, true, &ImportedRecord::same_tiles));
     Report report;
     TargetList(CountTargets(records)).AddTable(report);
     report.Fact("read", "read", CountCell(read));
-    report.Fact("records", "records", CountCell(int64_t(records.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
     report.Fact("exact", "  same tiles", CountCell(same_tiles));
-    report.Fact("nearest", "  nearest tiles", CountCell(int64_t(records.size()) - same_tiles));
+    report.Fact("nearest", "  nearest tiles", CountCell(static_cast<int64_t>(records.size()) - same_tiles));
     report.Fact("skipped", "lines skipped", CountCell(problems_));
     report.Fact("log", "log", TextCell(output_));
     if (!model_.model.empty()) {
@@ -81,8 +82,8 @@ class LogImportCommand : public Command {
     if (adopted.empty())
       throw Error(ErrorCode::kNoCandidate, fmt::format("{}: none of its {} records is of a convolution of {}",
                                                        path_, imported.size(), model_.model));
-    tasks_ = int64_t(workloads.size());
-    served_tasks_ = int64_t(served.size());
+    tasks_ = static_cast<int64_t>(workloads.size());
+    served_tasks_ = static_cast<int64_t>(served.size());
     return adopted;
   }
 

@@ -33,7 +33,7 @@ void TargetList::AddTable(Report& report) const {
   for (size_t i = 0; i < counts_.size(); ++i) {
     const Target& target = counts_[i].target;
     const bool same = SameMachine(target, here);
-    table.AddRow({CountCell(int64_t(i) + 1),
+    table.AddRow({CountCell(static_cast<int64_t>(i) + 1),
                   TextCell(target.model),
                   TextCell(std::string(IsaName(target.isa))),
                   CountCell(target.cores),

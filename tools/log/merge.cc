@@ -42,7 +42,7 @@ class LogMergeCommand : public Command {
     const std::vector<std::string_view> lines = merger.Sorted();
     ReplaceLog(output_, lines);
     TargetList(merger.targets()).AddTable(report);
-    report.Fact("records", "records", CountCell(int64_t(lines.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(lines.size())));
     report.Fact("log", "log", TextCell(output_));
     PrintResults(report, json_, CappedCpu(""));
     return 0;

@@ -17,14 +17,15 @@ std::string BytesText(double bytes) {
   return fmt::format("{:.1f} MiB", bytes / 1024 / 1024);
 }
 
-Cell BytesCell(double bytes) { return {int64_t(bytes), BytesText(bytes)}; }
+Cell BytesCell(double bytes) { return {static_cast<int64_t>(bytes), BytesText(bytes)}; }
 
 // The nearest cache that holds so many bytes.
 std::string CacheText(double bytes, const Target& cpu) {
   const std::pair<const char*, int64_t> caches[] = {
       {"L1", cpu.l1d_bytes}, {"L2", cpu.l2_bytes}, {"L3", cpu.l3_bytes}};
   for (const auto& [name, size] : caches) {
-    if (bytes <= double(size)) return fmt::format("{} ({})", name, BytesText(double(size)));
+    if (bytes <= static_cast<double>(size))
+      return fmt::format("{} ({})", name, BytesText(static_cast<double>(size)));
   }
   return cpu.l1d_bytes > 0 ? "memory" : "unknown";
 }
@@ -43,7 +44,7 @@ void AddRow(const Footprint& f, const Target& cpu, Table& table) {
 void AddFootprints(const ShownSchedule& s, const LoopNest& nest, const LoopFeatures& features,
                    const LayoutPair& layouts, Report& report) {
   const auto bytes = [](const Shape& shape, const Layout& layout) {
-    return double(PaddedElementCount(shape, layout)) * double(sizeof(float));
+    return static_cast<double>(PaddedElementCount(shape, layout)) * static_cast<double>(sizeof(float));
   };
   Table& table = report.AddTable({"bytes",
                                   "",
@@ -72,7 +73,7 @@ void AddLoops(const LoopNest& nest, Report& report) {
        {{"part", ""}, {"kind", ""}, {"dimension", ""}, {"trips", ""}, {"step", ""}, {"note", ""}}});
   const auto add = [&](const std::string& part, const std::vector<Loop>& loops) {
     for (const Loop& loop : loops) {
-      table.AddRow({TextCell(part), TextCell(kKinds[int(loop.kind)]), TextCell(loop.dim),
+      table.AddRow({TextCell(part), TextCell(kKinds[static_cast<int>(loop.kind)]), TextCell(loop.dim),
                     CountCell(loop.trips), CountCell(loop.step), TextCell(loop.note)});
     }
   };
@@ -130,10 +131,10 @@ void AddSchedule(const ShownSchedule& s, bool json, Report& report) {
     report.Note("\n" + LoopNestText(nest));
   }
   report.Fact("accumulators", "registers with sums",
-              {int64_t(features.accumulators),
+              {static_cast<int64_t>(features.accumulators),
                fmt::format("{:.0f} of {}", features.accumulators, s.cpu.vector_registers())});
   report.Fact("fma_per_load", "FMAs per load", RealCell(features.fma_per_load, 2));
-  report.Fact("tasks", "tasks", CountCell(int64_t(features.tasks)));
+  report.Fact("tasks", "tasks", CountCell(static_cast<int64_t>(features.tasks)));
   if (features.code_bytes > 0) report.Fact("code_bytes", "code, about", BytesCell(features.code_bytes));
   AddFootprints(s, nest, features, layouts, report);
 }

@@ -69,7 +69,8 @@ class LogStatsCommand : public Command {
          best ? TextCell(best->template_name) : NoCell(),
          best ? TextCell(LayoutsText(best->layouts)) : NoCell(), OptionalCount(stats.until_5_percent),
          OptionalCount(stats.until_2_percent),
-         best ? PercentCell(double(stats.other_layouts) / double(stats.trials)) : NoCell(),
+         best ? PercentCell(static_cast<double>(stats.other_layouts) / static_cast<double>(stats.trials))
+              : NoCell(),
          CountCell(stats.layouts_purpose), CountsCell({stats.templates.begin(), stats.templates.end()}),
          FailuresCell(stats.failures)});
   }
@@ -85,8 +86,8 @@ class LogStatsCommand : public Command {
     std::set<std::string> tuners;
     for (const Record& record : records) tuners.insert(record.tuner);
     const TimeSpan span = SpanOf(records);
-    report.Fact("records", "records", CountCell(int64_t(records.size())));
-    report.Fact("tasks_count", "tasks", CountCell(int64_t(all.size())));
+    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
+    report.Fact("tasks_count", "tasks", CountCell(static_cast<int64_t>(all.size())));
     report.Fact("trials", "trials", CountCell(trials));
     report.Fact("failures", "failures", FailuresCell(failures));
     report.Fact("tuners", "tuners", NamesCell({tuners.begin(), tuners.end()}));

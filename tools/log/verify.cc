@@ -89,7 +89,8 @@ class LogVerifyCommand : public Command {
       if (log) log->Append(record);
     };
     sinks.on_progress = [&](size_t done, size_t total) {
-      const double left = (NowSeconds() - begin) * double(total - done) / double(done);
+      const double left =
+          (NowSeconds() - begin) * static_cast<double>(total - done) / static_cast<double>(done);
       progress.Show(fmt::format("{}/{} records  left {}", done, total, DurationText(left)));
     };
     return VerifyRecords(records, request, measurer, sinks);
@@ -113,7 +114,7 @@ class LogVerifyCommand : public Command {
     for (const Verification& v : all) AddRow(v, table);
     report.Fact("verified", "right answers", CountCell(right_));
     report.Fact("wrong", "wrong or none", CountCell(wrong_));
-    report.Fact("skipped", "skipped", CountCell(int64_t(all.size()) - right_ - wrong_));
+    report.Fact("skipped", "skipped", CountCell(static_cast<int64_t>(all.size()) - right_ - wrong_));
     report.Fact("slower", fmt::format("slower by more than {:g}%", tolerance_ * 100), CountCell(slower_));
     report.Fact("faster", fmt::format("faster by more than {:g}%", tolerance_ * 100), CountCell(faster_));
     if (!output_.empty()) report.Fact("log", "log", TextCell(output_));

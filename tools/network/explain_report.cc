@@ -251,9 +251,9 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
                                   ChoiceText(solved.graph(), changes[c].best)));
     if (shown < changes.size()) texts.push_back(fmt::format("{} more", changes.size() - shown));
     const double total = plans[i].plan.predicted_seconds;
-    table.AddRow({CountCell(int64_t(i) + 1), MillisecondsCell(total),
-                  MoreCell(total - solved.best.predicted_seconds), CountCell(int64_t(changes.size())),
-                  NamesCell(std::move(texts))});
+    table.AddRow({CountCell(static_cast<int64_t>(i) + 1), MillisecondsCell(total),
+                  MoreCell(total - solved.best.predicted_seconds),
+                  CountCell(static_cast<int64_t>(changes.size())), NamesCell(std::move(texts))});
   }
 }
 

@@ -35,7 +35,8 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
       {"fastest of each layer", OneDnnNetwork::Create(graph, fastest, cpu, run.ends(), refusal)});
   if (chains[1].network == nullptr) chains.pop_back();
   for (Chain& chain : chains) {
-    for (size_t i = 0; i < run.inputs().size(); ++i) chain.network->SetInput(int(i), run.inputs()[i]);
+    for (size_t i = 0; i < run.inputs().size(); ++i)
+      chain.network->SetInput(static_cast<int>(i), run.inputs()[i]);
   }
   return chains;
 }
@@ -46,7 +47,8 @@ void CheckAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain, c
   const std::vector<NamedTensor> ours = run.Outputs();
   std::vector<NamedTensor> theirs;
   theirs.reserve(ours.size());
-  for (size_t i = 0; i < ours.size(); ++i) theirs.emplace_back(ours[i].first, chain.GetOutput(int(i)));
+  for (size_t i = 0; i < ours.size(); ++i)
+    theirs.emplace_back(ours[i].first, chain.GetOutput(static_cast<int>(i)));
   const double difference = LargestDifference(ours, theirs);
   if (difference <= kAllowedOutputDifference) return;
   const NetworkCheck check = run.Check(graph);
@@ -76,9 +78,9 @@ std::vector<double> SamplesOf(const DuelRounds& rounds, size_t contestant) {
 // The samples, their mean and quantiles: "network_p90_seconds".
 void AddSamples(Report& report, const std::string& prefix, const std::vector<double>& seconds) {
   if (seconds.empty()) return;
-  report.Fact(
-      prefix + "mean_seconds", "",
-      MillisecondsCell(std::accumulate(seconds.begin(), seconds.end(), 0.0) / double(seconds.size())));
+  report.Fact(prefix + "mean_seconds", "",
+              MillisecondsCell(std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+                               static_cast<double>(seconds.size())));
   for (const int percent : {50, 90, 99}) {
     report.Fact(fmt::format("{}p{}_seconds", prefix, percent), "",
                 MillisecondsCell(Quantile(seconds, percent / 100.0)));

@@ -45,9 +45,11 @@ Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const Core
       placement, [&] { return SecondsOf([&] { run.RunAgain(); }); },
       [&](size_t taken) { return taken < kMinRuns || NowSeconds() - begin < seconds / 2; });
   Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
-  const double profiled = std::clamp(seconds / 2 / turn.seconds, double(kMinRuns), double(kMaxProfiledRuns));
+  const double profiled = std::clamp(seconds / 2 / turn.seconds, static_cast<double>(kMinRuns),
+                                     static_cast<double>(kMaxProfiledRuns));
   const auto profiles = TakePlacedSamples(
-      placement, [&] { return run.Profile(1); }, [&](size_t taken) { return taken < size_t(profiled); });
+      placement, [&] { return run.Profile(1); },
+      [&](size_t taken) { return taken < static_cast<size_t>(profiled); });
   turn.profile = StepQuantiles(ComparableSamples(profiles, preferred, seen), 0.25);
   return turn;
 }
@@ -94,22 +96,24 @@ std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vect
     where.limit.ThrowIfOver();
     slowest = std::max(slowest, run.Time(1).median);
   }
-  const double least_turn = 2 * double(kMinRuns) * slowest;
-  const int least_turns = std::clamp(kMinInAll / int(plans.size()), kMinTurns, kMaxTurns);
-  const int turns = int(std::clamp(seconds / least_turn, double(least_turns), double(kMaxTurns)));
-  const auto is_over = [&](size_t taken, int times) { return int(taken) >= times * turns; };
+  const double least_turn = 2 * static_cast<double>(kMinRuns) * slowest;
+  const int least_turns = std::clamp(kMinInAll / static_cast<int>(plans.size()), kMinTurns, kMaxTurns);
+  const int turns = static_cast<int>(
+      std::clamp(seconds / least_turn, static_cast<double>(least_turns), static_cast<double>(kMaxTurns)));
+  const auto is_over = [&](size_t taken, int times) { return static_cast<int>(taken) >= times * turns; };
   const auto turn = [&](size_t plan, PlacementRange& seen) {
     return TakeTurn(where, runs[plan], seconds / turns, preferred, seen);
   };
-  const Rounds<Turn> comparable = Comparable(
-      TakeRounds<Turn>(runs.size(), preferred, size_t(turns) / 2 + 1, is_over, turn), preferred, kMinTurns);
+  const Rounds<Turn> comparable =
+      Comparable(TakeRounds<Turn>(runs.size(), preferred, static_cast<size_t>(turns) / 2 + 1, is_over, turn),
+                 preferred, kMinTurns);
   const CorePlacement seen = MedianPlacement(comparable.placements);
   std::vector<PlanMeasurement> measurements;
   for (size_t plan = 0; plan < plans.size(); ++plan) {
     measurements.push_back(MedianOf(comparable.rounds, plan));
     measurements.back().placement = seen;
     Executor& executor = runs[plan].executor();
-    measurements.back().bytes = int64_t(executor.PackedWeightBytes() + executor.ArenaBytes());
+    measurements.back().bytes = static_cast<int64_t>(executor.PackedWeightBytes() + executor.ArenaBytes());
   }
   return measurements;
 }
@@ -135,7 +139,8 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, do
                              },
                              {}});
     }
-    DuelOptions options = NetworkDuel(seconds * double(plans.size()), where.machine->threads(), preferred);
+    DuelOptions options =
+        NetworkDuel(seconds * static_cast<double>(plans.size()), where.machine->threads(), preferred);
     options.min_rounds = kMinDuelRounds;
     options.stop = where.limit.stop;
     const Duel more = RunDuel(contestants, options);

@@ -47,9 +47,10 @@ Table RoundsTable(const RefinedPlan& refined) {
                   MillisecondsCell(round.predicted_seconds),
                   round.measured_seconds > 0 ? MillisecondsCell(round.measured_seconds) : NoCell(),
                   GapCell(round.measured_seconds, round.predicted_seconds),
-                  {round.bytes, fmt::format("{:.1f}", double(round.bytes) / double(1 << 20))},
+                  {round.bytes,
+                   fmt::format("{:.1f}", static_cast<double>(round.bytes) / static_cast<double>(1 << 20))},
                   {chosen, chosen ? "yes" : ""},
-                  CountCell(int64_t(round.changed.size())),
+                  CountCell(static_cast<int64_t>(round.changed.size())),
                   TextCell(SomeNames(round.changed)),
                   DisturbedCell(round.disturbed_share)});
   }

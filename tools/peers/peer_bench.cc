@@ -89,7 +89,7 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
   int64_t runs[2];
   for (int side = 0; side < 2; ++side) {
     const double once = sides[side]->SecondsPerRun(1);
-    runs[side] = int64_t(std::clamp(std::ceil(kBlockSeconds / once), 1.0, 1000.0));
+    runs[side] = static_cast<int64_t>(std::clamp(std::ceil(kBlockSeconds / once), 1.0, 1000.0));
   }
   DuelRounds rounds;
   double timed = 0;
@@ -98,7 +98,7 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
     for (size_t i = 0; i < 2; ++i) {
       const size_t side = (rounds.size() + i) % 2;
       turn[side] = sides[side]->SecondsPerRun(runs[side]);
-      timed += turn[side] * double(runs[side]);
+      timed += turn[side] * static_cast<double>(runs[side]);
     }
     rounds.push_back(std::move(turn));
   }

@@ -16,14 +16,14 @@ using NodeId = Graph::NodeId;
 double BytesOf(const ConvWorkload& workload) {
   const auto elements = [](const Shape& shape) {
     double count = 1;
-    for (const int64_t size : shape) count *= double(size);
+    for (const int64_t size : shape) count *= static_cast<double>(size);
     return count;
   };
   double floats = elements(workload.input_shape()) + elements(workload.output_shape()) +
                   elements(workload.weights_shape());
   if (workload.post.sum) floats += elements(workload.output_shape());
   for (const ConvWorkload& before : workload.before) floats += elements(before.weights_shape());
-  return floats * double(sizeof(float));
+  return floats * static_cast<double>(sizeof(float));
 }
 
 Json RecordJson(const Record& record) {
@@ -84,7 +84,7 @@ std::map<NodeId, int64_t> ShownNodes(const Graph& graph, const std::vector<NodeS
   std::map<NodeId, int64_t> numbers;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!schedules[id].live || graph.node(id).op->Type() == "Constant") continue;
-    numbers.emplace(id, int64_t(numbers.size()));
+    numbers.emplace(id, static_cast<int64_t>(numbers.size()));
   }
   return numbers;
 }

@@ -41,7 +41,8 @@ Curve CurveOf(const RecordGroup& group, int64_t count) {
                {"trials", trials},
                {"failures", Json(failures)},
                {"best", std::move(points)}};
-  return {best < std::numeric_limits<double>::infinity() ? best * double(count) : 0, std::move(json)};
+  return {best < std::numeric_limits<double>::infinity() ? best * static_cast<double>(count) : 0,
+          std::move(json)};
 }
 
 }  // namespace

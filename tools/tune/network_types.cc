@@ -120,17 +120,18 @@ Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
   for (const TypeRun& run : runs) {
     const bool ran = run.seconds > 0, beside = ran && !run.is_plan;
     const bool classifies = run.difference && run.difference->rows > 0;
-    table.AddRow(
-        {TextCell(run.name),
-         ran ? MillisecondsCell(run.seconds) : NoCell(),
-         beside ? gain(run.ratio.median) : NoCell(),
-         beside ? gain(run.ratio.low) : NoCell(),
-         beside ? gain(run.ratio.high) : NoCell(),
-         run.difference ? Cell{run.difference->error, fmt::format("{:.2g}", run.difference->error)}
-                        : NoCell(),
-         classifies ? PercentCell(double(run.difference->agreeing) / double(run.difference->rows)) : NoCell(),
-         {run.is_plan, run.is_plan ? "yes" : ""},
-         TextCell(run.note)});
+    table.AddRow({TextCell(run.name),
+                  ran ? MillisecondsCell(run.seconds) : NoCell(),
+                  beside ? gain(run.ratio.median) : NoCell(),
+                  beside ? gain(run.ratio.low) : NoCell(),
+                  beside ? gain(run.ratio.high) : NoCell(),
+                  run.difference ? Cell{run.difference->error, fmt::format("{:.2g}", run.difference->error)}
+                                 : NoCell(),
+                  classifies ? PercentCell(static_cast<double>(run.difference->agreeing) /
+                                           static_cast<double>(run.difference->rows))
+                             : NoCell(),
+                  {run.is_plan, run.is_plan ? "yes" : ""},
+                  TextCell(run.note)});
   }
   return table;
 }

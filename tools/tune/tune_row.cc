@@ -37,7 +37,7 @@ std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network) {
   std::vector<double> weights;
   for (const TuneRow& row : rows) {
     const double seconds = row.baseline ? row.baseline->seconds : row.task.workload.flops() / kFlopsPerSecond;
-    weights.push_back(is_network ? double(row.task.count) : 1 / seconds);
+    weights.push_back(is_network ? static_cast<double>(row.task.count) : 1 / seconds);
   }
   return weights;
 }
@@ -69,7 +69,7 @@ double OneDnnSeconds(std::span<const TuneRow> rows) {
     const ConvWorkload& workload = row.task.workload;
     if (workload.fused() || workload.product || row.factors != DataType::kF32 || row.quantized) continue;
     if (!row.baseline) return 0;
-    total += double(row.task.count) * row.baseline->seconds;
+    total += static_cast<double>(row.task.count) * row.baseline->seconds;
   }
   return total;
 }

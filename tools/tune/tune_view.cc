@@ -18,7 +18,7 @@ constexpr size_t kLinesAround = 5;  // the header, an ellipsis, two totals, and 
 
 double SecondsOf(const TuneRow& row, const TaskView& at) {
   const double each = at.best_seconds > 0 ? at.best_seconds : row.baseline ? row.baseline->seconds : 0;
-  return double(row.task.count) * each;
+  return static_cast<double>(row.task.count) * each;
 }
 
 // Which rows to show, in their order.

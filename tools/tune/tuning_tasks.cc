@@ -175,7 +175,7 @@ bool TuningTasks::counted() const { return request_.trials > 0 || !std::isfinite
 
 // A time budget without a number of trials is not limited by any.
 int TuningTasks::PlannedTrials() const {
-  if (request_.trials > 0) return int(std::min<int64_t>(request_.trials, kMaxTrials));
+  if (request_.trials > 0) return static_cast<int>(std::min<int64_t>(request_.trials, kMaxTrials));
   return std::isfinite(request_.time_budget) ? 0 : NetworkTuneOptions().trials;
 }
 
@@ -246,11 +246,11 @@ void TuningTasks::Remember() {
   int64_t trials = 0, tuned = 0;
   for (const TuneRow& row : rows_) {
     if (row.known || row.factors != DataType::kF32) continue;
-    trials += int64_t(row.result.records.size());
+    trials += static_cast<int64_t>(row.result.records.size());
     ++tuned;
   }
   if (tuned == 0) return;
-  const int given = counted() ? PlannedTrials() : int(trials / tuned);
+  const int given = counted() ? PlannedTrials() : static_cast<int>(trials / tuned);
   std::vector<Record> records;
   for (const TuneRow& row : rows_) {
     if (row.known || row.factors != DataType::kF32) continue;

@@ -124,7 +124,7 @@ TEST(Corrections, TheProblemAndThePricesAgree) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestRandom random(seed);
-    const Graph graph = RandomNetwork(seed, 3 + int(seed % 3));
+    const Graph graph = RandomNetwork(seed, 3 + static_cast<int>(seed % 3));
     const Candidates candidates = FindCandidates(graph, SyntheticLog(graph, {1, 8}, seed), SyntheticCpu(), 2);
     SyntheticCosts costs(seed);
     std::vector<Plan> plans;

@@ -114,7 +114,8 @@ TEST_F(CostsTest, NothingIsInterpolatedFromShapesThatAreNone) {
   file.Add({{"kind", "transform"}}, 1);
   int measured = 0;
   TransformCosts costs(
-      file, [&](const Shape&, const Layout&, const Layout&) { return double(++measured); }, true);
+      file, [&](const Shape&, const Layout&, const Layout&) { return static_cast<double>(++measured); },
+      true);
   EXPECT_EQ(costs.Seconds({1, 8, 4, 4}, Layout::Nchw(), Layout::Blocked(8)), 1);
 }
 
@@ -133,7 +134,7 @@ TEST_F(CostsTest, EachDistinctTransformIsMeasuredOnce) {
   std::vector<std::string> measured;
   TransformCosts costs(file, [&](const Shape& shape, const Layout& from, const Layout& to) {
     measured.push_back(ShapeToString(shape) + " " + from.ToString() + " " + to.ToString());
-    return double(measured.size());
+    return static_cast<double>(measured.size());
   });
   const Shape shape = {1, 16, 4, 4};
   const Layout plain = Layout::Nchw(), b16 = Layout::Blocked(16), nhwc = Layout::Nhwc();
@@ -156,7 +157,7 @@ TEST_F(CostsTest, TransformsAreInterpolatedOnlyWhenAskedAndMarked) {
   int measured = 0;
   const auto measure = [&](const Shape& shape, const Layout&, const Layout&) {
     ++measured;
-    return double(ElementCount(shape));
+    return static_cast<double>(ElementCount(shape));
   };
   TransformCosts exact(file, measure), estimating(file, measure, /*interpolate=*/true);
   for (const Layout& to : {b8, nhwc}) {
@@ -194,7 +195,7 @@ TEST_F(CostsTest, TypesAreCostsOfTheirOwn) {
   int measured = 0;
   const auto measure = [&](const Shape& of, const Layout& from, const Layout&) {
     ++measured;
-    return double(ElementCount(of) * from.element_bytes());
+    return static_cast<double>(ElementCount(of) * from.element_bytes());
   };
   {
     CostFile file(path, SyntheticCpu(), 2);
@@ -242,7 +243,7 @@ TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
 TEST_F(CostsTest, OpsAreMeasuredOncePerShapesAndLayout) {
   CostFile file("", SyntheticCpu(), 2);
   int measured = 0;
-  OpCosts costs(file, [&](const OpUse&) { return double(++measured); });
+  OpCosts costs(file, [&](const OpUse&) { return static_cast<double>(++measured); });
   const OpPtr relu = std::make_shared<ActivationOp>(Activation{ActivationKind::kRelu, 0, 0});
   const OpUse use{relu, {{1, 8, 4, 4}}, {1, 8, 4, 4}, Layout::Blocked(8)};
   OpUse other_layout = use, other_shape = use;
@@ -291,11 +292,12 @@ TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
 TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
   int measured = 0;
   std::string distance = "64ns";
-  const CrossingMeasure measure{.distance = [&] { return distance; },
-                                .time = [&](int64_t bytes) -> CrossingTiming {
-                                  ++measured;
-                                  return {1e-9 * double(bytes), distance == "64ns" ? 1e-6 : 2e-6};
-                                }};
+  const CrossingMeasure measure{
+      .distance = [&] { return distance; },
+      .time = [&](int64_t bytes) -> CrossingTiming {
+        ++measured;
+        return {1e-9 * static_cast<double>(bytes), distance == "64ns" ? 1e-6 : 2e-6};
+      }};
   const auto seconds = [&](Crossing crossing, double bytes) {
     CostFile file(path_, SyntheticCpu(), 2);
     return CrossingCosts(file, measure).Seconds(crossing, bytes);

@@ -28,8 +28,8 @@ struct Chain {
     region.images = shape[0];
     region.image_bytes = BatchBytes(shape, Layout::Nchw());
     program.regions.push_back(region);
-    program.values.push_back({0, Layout::Nchw(), shape, int(program.regions.size()) - 1});
-    return int(program.values.size()) - 1;
+    program.values.push_back({0, Layout::Nchw(), shape, static_cast<int>(program.regions.size()) - 1});
+    return static_cast<int>(program.values.size()) - 1;
   }
   void Add(Split split, const ConvWorkload* conv = nullptr, const TaskGrid& grid = Grid()) {
     if (program.values.empty()) {
@@ -37,7 +37,7 @@ struct Chain {
       input.source = Region::Source::kInput;
       AddValue(input);
     }
-    const int read = int(program.values.size()) - 1;
+    const int read = static_cast<int>(program.values.size()) - 1;
     program.steps.push_back({.reads = {read}, .write = AddValue({}), .in_place = {}, .split = split});
     grids.push_back({grid, grid, conv});
   }
@@ -90,7 +90,7 @@ TEST(Ownership, OfAConcatEverySliceIsItsWriters) {
   chain.grids.push_back({Grid(), Grid()});
   Region& second = chain.program.regions.back();
   second.slice_of = chain.program.values[concat].region;
-  second.slice_offset = int64_t(kBytes);
+  second.slice_offset = static_cast<int64_t>(kBytes);
   const int result = chain.AddValue({}, {1, 2 * kChannels, kHeight, kWidth});
   chain.program.steps.push_back({.reads = {concat}, .write = result, .in_place = {}, .split = Split::kRows});
   chain.grids.push_back({Grid(), Grid()});
@@ -110,7 +110,7 @@ TEST(Ownership, DefaultPlansKeepRowsWithTheirThreads) {
       crossed += network->steps[i].crossed_bytes;
       for (const int value : network->program.steps[i].reads) {
         const Value& v = network->program.values[value];
-        read += double(PaddedBytes(v.shape, v.layout));
+        read += static_cast<double>(PaddedBytes(v.shape, v.layout));
       }
     }
     EXPECT_LT(crossed, 0.12 * read) << name;

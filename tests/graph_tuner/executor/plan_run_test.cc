@@ -33,7 +33,8 @@ void AddRandomRecords(const ConvWorkload& workload, const Target& cpu, TestRando
       record.config = *config;
       record.layouts = conv_template->Layouts(workload, *config);
       record.conditions.threads = 2;
-      record.seconds = 1e-6 * double(ElementCount(workload.output_shape())) * random.Uniform(1, 2);
+      record.seconds =
+          1e-6 * static_cast<double>(ElementCount(workload.output_shape())) * random.Uniform(1, 2);
       record.sample_seconds = {record.seconds};
       records.push_back(std::move(record));
     }

@@ -54,7 +54,7 @@ Graph WithWeights(const Graph& graph) {
                         if (conv == nullptr) return std::nullopt;
                         auto weights = std::make_shared<Tensor>(conv->workload().weights_shape());
                         for (int64_t i = 0; i < weights->size(); ++i)
-                          weights->floats()[i] = float(random.Integer(-3, 3));
+                          weights->floats()[i] = static_cast<float>(random.Integer(-3, 3));
                         return result.Add(graph.node(id).name,
                                           std::make_shared<ConvOp>(conv->workload(), weights, nullptr),
                                           inputs);
@@ -64,14 +64,16 @@ Graph WithWeights(const Graph& graph) {
 std::vector<StepProfile> ExpectReference(const Graph& graph, const Plan& plan) {
   TestRandom random(2);
   Tensor input(graph.node(graph.GraphInputs()[0]).shape);
-  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = float(random.Integer(-4, 4));
+  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = static_cast<float>(random.Integer(-4, 4));
   const Tensor* const inputs[] = {&input};
   const Tensor expected = RunReference(graph, inputs)[0];
   Tensor output(expected.shape());
   Tensor* const outputs[] = {&output};
   std::vector<StepProfile> steps =
       Executor(graph, plan, OpenDevice(SyntheticCpu(), 2)).Profile(inputs, outputs, 1);
-  EXPECT_EQ(std::memcmp(output.floats(), expected.floats(), size_t(expected.size()) * sizeof(float)), 0);
+  EXPECT_EQ(
+      std::memcmp(output.floats(), expected.floats(), static_cast<size_t>(expected.size()) * sizeof(float)),
+      0);
   return steps;
 }
 

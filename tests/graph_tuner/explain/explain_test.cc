@@ -27,7 +27,7 @@ TEST(Explain, ForcedTotalsAreTheLeastOfAllPlansThatHaveTheChoice) {
   int networks = 0, fused = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ExplainSample sample(seed, 2 + int(seed % 5));
+    ExplainSample sample(seed, 2 + static_cast<int>(seed % 5));
     const NetworkProblem problem = sample.Prepare();
     const SolvedNetwork network = SolveNetwork(problem);
     const BuiltProblem& built = network.built();

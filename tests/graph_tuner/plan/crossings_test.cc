@@ -50,7 +50,7 @@ TEST(Crossings, AreThoseOfTheProgram) {
       const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(name)).op);
       const Record record = SyntheticRecord(conv.workload(), 8, 8, 1);
       NodePlan node{name, "Conv", record.layouts, record, 0};
-      node.split = splits[size_t(digits % 3)];
+      node.split = splits[static_cast<size_t>(digits % 3)];
       digits /= 3;
       plan.nodes.push_back(std::move(node));
     }

@@ -141,7 +141,7 @@ TEST_F(PlanFileTest, RemembersSplits) {
   Plan plan = MakePlan(graph_);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     plan.nodes[i].split = kSplits[i % std::size(kSplits)];
-    plan.nodes[i].crossing_seconds = 1e-6 * double(i);
+    plan.nodes[i].crossing_seconds = 1e-6 * static_cast<double>(i);
   }
   plan.corrections.Learn({Correction::Of::kNode, "a", "NHWC by rows", 1e-6, 2e-6, 3e-7});
   WritePlan(path_, plan);
@@ -229,7 +229,7 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
   WritePlan(path_, MakePlan(graph_));
   std::ifstream in(path_);
   const std::string good((std::istreambuf_iterator<char>(in)), {});
-  const size_t lines = size_t(std::count(good.begin(), good.end(), '\n'));
+  const size_t lines = static_cast<size_t>(std::count(good.begin(), good.end(), '\n'));
   const std::string torn = good.substr(0, good.size() - 10);
   EXPECT_THAT(read(torn), HasSubstr(fmt::format(":{}: not JSON", lines)));
   EXPECT_THAT(read(good + "{\"node\":\"x\",\"op\":3}\n"),
@@ -369,7 +369,7 @@ TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
   const auto conv = std::find_if(plan.nodes.begin(), plan.nodes.end(),
                                  [](const NodePlan& node) { return node.record.has_value(); });
   ASSERT_NE(conv, plan.nodes.end());
-  const size_t index = size_t(conv - plan.nodes.begin());
+  const size_t index = static_cast<size_t>(conv - plan.nodes.begin());
   bare.nodes[index].record.reset();
   EXPECT_THAT(refusal(bare, graph_, cpu, 2, false), HasSubstr("has no record"));
   workload.nodes[index].record->workload.oc += 8;

@@ -52,7 +52,7 @@ class WeightLimitTest : public testing::Test {
 
   Weighed Tune(std::optional<double> limit) {
     std::optional<int64_t> max_bytes;
-    if (limit) max_bytes = int64_t(*limit);
+    if (limit) max_bytes = static_cast<int64_t>(*limit);
     return Weigh(GraphTune(Problem(), {}, max_bytes).plan);
   }
 
@@ -96,7 +96,7 @@ TEST_F(WeightLimitTest, NoPlanWithSoSmallWeightsIsFaster) {
   }
   const bool differ = std::ranges::any_of(log_, [&](const Record& record) {
     return PackedWeightBytes(record, options_.cpu) >
-           1.1 * 4 * double(ElementCount(record.workload.weights_shape()));
+           1.1 * 4 * static_cast<double>(ElementCount(record.workload.weights_shape()));
   });
   EXPECT_EQ(limited > 10, differ);
 }
@@ -119,10 +119,10 @@ TEST_F(WeightLimitTest, EstimatesAreWhatKernelsPack) {
   Make(1);
   for (const Record& record : log_) {
     const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
-    const std::vector<float> weights(size_t(ElementCount(record.workload.weights_shape())));
+    const std::vector<float> weights(static_cast<size_t>(ElementCount(record.workload.weights_shape())));
     const auto kernel =
         conv_template.Build(record.workload, record.config, options_.cpu, {.weights = weights.data()});
-    const double packed = double(kernel->PackedWeights().size_bytes());
+    const double packed = static_cast<double>(kernel->PackedWeights().size_bytes());
     EXPECT_NEAR(PackedWeightBytes(record, options_.cpu) / packed, 1, 0.02)
         << record.template_name << " " << WorkloadToString(record.workload);
   }

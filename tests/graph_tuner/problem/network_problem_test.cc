@@ -119,8 +119,8 @@ TEST(PricePlan, ChargesTheEndsInTheCallersLayouts) {
 double PlansOf(const BuiltProblem& built) {
   double count = 1;
   for (const NodeVariables& vars : built.nodes)
-    count *= double(std::max<size_t>(1, vars.in_layouts.size())) *
-             (vars.in == vars.out ? 1 : double(vars.out_layouts.size()));
+    count *= static_cast<double>(std::max<size_t>(1, vars.in_layouts.size())) *
+             (vars.in == vars.out ? 1 : static_cast<double>(vars.out_layouts.size()));
   return count;
 }
 
@@ -128,7 +128,7 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
   int concats = 0, two_outputs = 0, residuals = 0, transforms = 0, brute_forced = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
+    const Graph graph = RandomNetwork(seed, 3 + static_cast<int>(seed % 6));
     const std::vector<Record> log =
         SyntheticLog(graph, seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{16, 8, 0}, seed);
     SyntheticCosts costs(seed);
@@ -168,7 +168,7 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
   int with_fused = 0, fused_input_ops = 0, fused_convs = 0, brute_forced = 0, not_fused = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 3 + int(seed % 6));
+    const Graph graph = RandomNetwork(seed, 3 + static_cast<int>(seed % 6));
     const std::vector<int64_t> blocks = seed % 3 ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{8, 16};
     SyntheticCosts costs(seed);
     Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
@@ -307,7 +307,7 @@ TEST(NetworkProblem, SolvesAgainAsAFreshOneDoes) {
   int changed = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
+    const Graph graph = RandomNetwork(seed, 4 + static_cast<int>(seed % 8));
     const std::vector<Record> log = SyntheticLog(graph, {1, 8, 16}, seed);
     SyntheticCosts costs(seed);
     const NetworkProblem problem(graph, log, costs, SyntheticOptions());

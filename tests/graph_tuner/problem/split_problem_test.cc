@@ -17,7 +17,7 @@ namespace tilesmith {
 namespace {
 
 // From prices that hardly matter to prices that nothing else matters beside.
-double PriceOf(uint64_t seed) { return 1e-8 * double(1 << (seed % 5 * 3)); }
+double PriceOf(uint64_t seed) { return 1e-8 * static_cast<double>(1 << (seed % 5 * 3)); }
 
 // Fused candidates by a template that says where its tasks lie.
 Candidates PlacedCandidates(const Graph& graph, uint64_t seed) {
@@ -34,7 +34,7 @@ TEST(SplitProblem, DpEqualsExhaustiveSearchAndAllPlansThereAre) {
   int brute_forced = 0, by_rows = 0, by_channels = 0, fused = 0, concats = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 2 + int(seed % 6));
+    const Graph graph = RandomNetwork(seed, 2 + static_cast<int>(seed % 6));
     SyntheticCosts costs(seed);
     costs.seconds_per_crossed_byte = PriceOf(seed);
     GraphTuneOptions options = SyntheticOptions();
@@ -74,7 +74,7 @@ TEST(SplitProblem, DpEqualsExhaustiveSearchAndAllPlansThereAre) {
 TEST(SplitProblem, WithoutAPriceOrWithOneThreadNothingChanges) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
+    const Graph graph = RandomNetwork(seed, 4 + static_cast<int>(seed % 8));
     const Candidates candidates = PlacedCandidates(graph, seed);
     SyntheticCosts costs(seed), priced(seed);
     priced.seconds_per_crossed_byte = 1e-6;
@@ -112,7 +112,7 @@ TEST(SplitProblem, APlanThatRanCostsWhatItTook) {
   int scaled = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 5 + int(seed % 5));
+    const Graph graph = RandomNetwork(seed, 5 + static_cast<int>(seed % 5));
     SyntheticCosts costs(seed);
     costs.seconds_per_crossed_byte = PriceOf(seed);
     Candidates candidates = FindCandidates(graph, SyntheticLog(graph, {0, 8}, seed), SyntheticCpu(), 2);

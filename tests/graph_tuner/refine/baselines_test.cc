@@ -30,7 +30,7 @@ TEST(Baselines, HaveNamesAndRestrictionsOfTheirOwn) {
 TEST(Baselines, TheBestRecordOfEachConvIgnoresLayouts) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
+    const Graph graph = RandomNetwork(seed, 4 + static_cast<int>(seed % 8));
     const std::vector<Record> log = SyntheticLog(graph, {1, 8, 16}, seed);
     SyntheticCosts costs(seed);
     std::map<std::string, double> least;

@@ -26,7 +26,7 @@ std::vector<Record> Slower(const Record& record, double step) {
     other.config = space.At(index);
     if (FindConvTemplate("portable").Layouts(record.workload, other.config) != record.layouts) continue;
     if (other.config == record.config) continue;
-    other.seconds = record.seconds * (1 + step * double(records.size() + 1));
+    other.seconds = record.seconds * (1 + step * static_cast<double>(records.size() + 1));
     records.push_back(std::move(other));
   }
   return records;
@@ -35,7 +35,7 @@ std::vector<Record> Slower(const Record& record, double step) {
 class ConfigVariantsTest : public testing::Test {
  protected:
   void Make(uint64_t seed, double step) {
-    graph_ = RandomNetwork(seed, 5 + int(seed % 5));
+    graph_ = RandomNetwork(seed, 5 + static_cast<int>(seed % 5));
     log_ = SyntheticLog(graph_, {1, 8}, seed);
     SyntheticCosts costs(seed);
     options_.cpu = SyntheticCpu();

@@ -34,7 +34,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
   int conversions = 0, copies = 0;
   for (uint64_t seed = 0; seed < 90; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Graph graph = RandomNetwork(seed, 4 + int(seed % 8));
+    const Graph graph = RandomNetwork(seed, 4 + static_cast<int>(seed % 8));
     SyntheticCosts costs(seed);
     const auto log = SyntheticLog(graph, {1, 8, 16, 0}, seed);
     GraphTuneOptions options = SyntheticOptions();
@@ -64,7 +64,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     for (const MatchedStep& match : MatchSteps(graph, dearer, costs, steps))
       predicted += match.predicted_seconds;
     EXPECT_NEAR(predicted, 3 * charged, 1e-9 * charged);
-    EXPECT_EQ(size_t(planned_conversions), plan.transforms.size());
+    EXPECT_EQ(static_cast<size_t>(planned_conversions), plan.transforms.size());
     conversions += planned_conversions;
     int costly = 0;
     for (const NodePlan& node : plan.nodes) costly += node.predicted_seconds > 0;
@@ -91,11 +91,12 @@ TEST(Learn, TakesEachStepsShareOfAnUnprofiledRun) {
   const Plan plan = GraphTune(graph, SyntheticLog(graph, {8}, 1), costs, SyntheticOptions()).plan;
   PlanMeasurement measurement{4, RunOnce(graph, plan)};
   ASSERT_GE(measurement.steps.size(), 3u);
-  for (StepProfile& step : measurement.steps) step.seconds = 1.0 / double(measurement.steps.size());
+  for (StepProfile& step : measurement.steps)
+    step.seconds = 1.0 / static_cast<double>(measurement.steps.size());
   EXPECT_DOUBLE_EQ(ProfiledSeconds(measurement), 1);
   EXPECT_DOUBLE_EQ(ShareScale(measurement), 4);
   EXPECT_EQ(ShareScale({}), 1);
-  const double share = 4.0 / double(measurement.steps.size());
+  const double share = 4.0 / static_cast<double>(measurement.steps.size());
   Corrections corrections;
   Learn(MatchSteps(graph, plan, costs, measurement.steps), ShareScale(measurement), corrections);
   EXPECT_DOUBLE_EQ(corrections.ConvSeconds("a", *plan.nodes[0].record), share);

@@ -62,7 +62,7 @@ TEST_F(PredictionLoopTest, FindsTheOptimumWhereNodesAreSlowedAsAWhole) {
   int changed = 0, settled = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 3 + int(seed % 3));
+    Make(seed, 3 + static_cast<int>(seed % 3));
     // A concat that is not run at all teaches nothing about running it.
     FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       const bool known = graph_.node(*graph_.Find(node)).op->Type() == "Concat" || option.starts_with("to ");
@@ -83,14 +83,14 @@ TEST_F(PredictionLoopTest, NeverEndsWorseThanItBeganAndPredictsWhatIsMeasured) {
   int better = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 4 + int(seed % 10));
+    Make(seed, 4 + static_cast<int>(seed % 10));
     FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       return (0.5 + HashFraction(node, seed)) * (0.6 + HashFraction(node + option, seed));
     });
-    const int rounds = 1 + int(seed % 4);
+    const int rounds = 1 + static_cast<int>(seed % 4);
     const RefinedPlan refined = Refine(machine, rounds);
     ASSERT_GE(refined.rounds.size(), 1u);
-    EXPECT_LE(refined.rounds.size(), size_t(rounds));
+    EXPECT_LE(refined.rounds.size(), static_cast<size_t>(rounds));
     // Each round runs all that is known, then all run once more, then what is returned with itself.
     const size_t rounds_run = refined.rounds.size(), comparisons = machine.sessions.end()[-2].size() > 1;
     ASSERT_EQ(machine.sessions.size(), rounds_run + comparisons + 1);
@@ -117,7 +117,7 @@ TEST_F(PredictionLoopTest, DriftBetweenRoundsDecidesNothing) {
   int improved = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 4 + int(seed % 6));
+    Make(seed, 4 + static_cast<int>(seed % 6));
     FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string&) {
       return 0.4 + 4 * HashFraction(node, seed);
     });
@@ -136,7 +136,7 @@ TEST_F(PredictionLoopTest, RoundsWithTheCoresApartDecideNothing) {
   int different = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 4 + int(seed % 6));
+    Make(seed, 4 + static_cast<int>(seed % 6));
     const auto factor = [&](const std::string& node, const std::string& option) {
       return 0.4 + 4 * HashFraction(node + option, seed);
     };
@@ -224,7 +224,7 @@ TEST_F(PredictionLoopTest, OfEquallyFastPlansTheSmallestIsTaken) {
   loop.rivals = {UniformRival(Layout::Nchw()), UniformRival(Layout::Blocked(8))};
   loop.measure = [&](const std::vector<const Plan*>& plans, const std::string&) {
     std::vector<PlanMeasurement> same(plans.size(), machine.Measure(plans).at(0));
-    for (size_t i = 0; i < plans.size(); ++i) same[i].bytes = 300 - 100 * int64_t(i % 3);
+    for (size_t i = 0; i < plans.size(); ++i) same[i].bytes = 300 - 100 * static_cast<int64_t>(i % 3);
     return same;
   };
   const auto chosen = [&](const std::vector<double>& ratios) {
@@ -257,7 +257,7 @@ TEST_F(PredictionLoopTest, LearnsFromRivalsAndIsNeverSlowerThanOne) {
   int better = 0, rivals_ran = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 4 + int(seed % 8));
+    Make(seed, 4 + static_cast<int>(seed % 8));
     FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       return 0.3 + 3 * HashFraction(node + option, seed);
     });
@@ -281,7 +281,7 @@ TEST_F(PredictionLoopTest, ThePlanKnowsWhatItsRivalsTake) {
   int rivals_priced = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Make(seed, 4 + int(seed % 8));
+    Make(seed, 4 + static_cast<int>(seed % 8));
     FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
       return 0.3 + 3 * HashFraction(node + option, seed);
     });
@@ -383,7 +383,7 @@ TEST_F(PredictionLoopTest, StoppedItReturnsTheBestSoFar) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     for (size_t sessions = 0; sessions < 5; ++sessions) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", stopped after " << sessions);
-      Make(seed, 4 + int(seed % 6));
+      Make(seed, 4 + static_cast<int>(seed % 6));
       FakeMachine machine(graph_, *costs_, [&](const std::string& node, const std::string& option) {
         return 0.3 + 3 * HashFraction(node + option, seed);
       });

@@ -120,7 +120,7 @@ TEST(SolvePbqp, IsExactWhereVariablesHaveTwoNeighboursAtMost) {
 TEST(ApproximateSolvers, SolveNetworksThatDynamicProgrammingSolves) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LayoutProblem problem = MixedNetwork(60 + 20 * int(seed), 4, seed);
+    const LayoutProblem problem = MixedNetwork(60 + 20 * static_cast<int>(seed), 4, seed);
     const Solution exact = SolveDp(problem, {});
     ASSERT_TRUE(exact.solved()) << exact.refusal;
     for (SolveFunction solve : {&SolvePbqp, &SolveBeam}) {

@@ -70,7 +70,7 @@ TEST(SolveKBest, EqualsExhaustiveEnumeration) {
       EXPECT_TRUE(best[0].infeasible);
       continue;
     }
-    expected.resize(std::min(expected.size(), size_t(k)));
+    expected.resize(std::min(expected.size(), static_cast<size_t>(k)));
     ASSERT_EQ(best.size(), expected.size());
     several += best.size() > 2;
     for (size_t i = 0; i < best.size(); ++i) {

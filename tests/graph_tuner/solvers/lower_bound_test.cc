@@ -13,9 +13,10 @@ namespace {
 
 double CostOf(const PairwiseCosts& costs, const std::vector<int>& options) {
   double sum = 0;
-  for (size_t var = 0; var < options.size(); ++var) sum += costs.unary[var][size_t(options[var])];
+  for (size_t var = 0; var < options.size(); ++var)
+    sum += costs.unary[var][static_cast<size_t>(options[var])];
   for (const PairwiseEdge& edge : costs.edges)
-    sum += edge.costs.at(options[size_t(edge.a)], options[size_t(edge.b)]);
+    sum += edge.costs.at(options[static_cast<size_t>(edge.a)], options[static_cast<size_t>(edge.b)]);
   return sum;
 }
 
@@ -87,8 +88,8 @@ TEST(OptionBounds, HoldForEveryOption) {
           if (other != option) with.AddUnary(var, other, kForbidden);
         const Solution best = SolveExhaustive(with, {});
         if (!best.solved()) continue;
-        EXPECT_LE(bounds[var][size_t(option)], best.cost + 1e-9 * (1 + best.cost));
-        tight += bounds[var][size_t(option)] > best.cost - 1e-9;
+        EXPECT_LE(bounds[var][static_cast<size_t>(option)], best.cost + 1e-9 * (1 + best.cost));
+        tight += bounds[var][static_cast<size_t>(option)] > best.cost - 1e-9;
       }
     }
   }

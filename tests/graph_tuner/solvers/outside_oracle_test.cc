@@ -19,7 +19,9 @@ namespace {
 
 constexpr int64_t kTop = int64_t{1} << 40;  // what toulbar2 takes for infinite
 
-std::string CostText(double cost) { return std::to_string(std::isinf(cost) ? kTop : int64_t(cost)); }
+std::string CostText(double cost) {
+  return std::to_string(std::isinf(cost) ? kTop : static_cast<int64_t>(cost));
+}
 
 // Its "wcsp" format: name, variables, most options, cost functions, infinity; the option counts; then for
 // each cost function its variables, a default cost, and how many entries differ from it, with each of these.
@@ -32,7 +34,8 @@ std::string ToWcsp(const LayoutProblem& problem) {
     counts += std::to_string(options) + " ";
     functions += "1 " + std::to_string(var) + " 0 " + std::to_string(options) + "\n";
     for (int i = 0; i < options; ++i)
-      functions += std::to_string(i) + " " + CostText(problem.variable(var).costs[size_t(i)]) + "\n";
+      functions +=
+          std::to_string(i) + " " + CostText(problem.variable(var).costs[static_cast<size_t>(i)]) + "\n";
   }
   const auto& graph = problem.boost();
   for (auto [it, end] = boost::edges(graph); it != end; ++it) {
@@ -68,7 +71,8 @@ TEST(OutsideOracle, AgreesOnTheTotalsOfNetworks) {
   const TemporaryDirectory directory;
   for (unsigned seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const LayoutProblem problem = MixedNetwork(50 * int(seed), 3 + int(seed % 3), seed);
+    const LayoutProblem problem =
+        MixedNetwork(50 * static_cast<int>(seed), 3 + static_cast<int>(seed % 3), seed);
     const std::string path = directory.File("network.wcsp");
     WriteFile(path, ToWcsp(problem));
     const ProgramResult outside = RunProgram({"toulbar2", path});
@@ -76,14 +80,14 @@ TEST(OutsideOracle, AgreesOnTheTotalsOfNetworks) {
     ASSERT_TRUE(optimum) << outside.out << outside.err;
     const Solution dp = SolveDp(problem, {});
     ASSERT_TRUE(dp.solved()) << dp.refusal;
-    EXPECT_EQ(dp.cost, double(*optimum));
+    EXPECT_EQ(dp.cost, static_cast<double>(*optimum));
     for (SolveFunction solve : {&SolvePbqp, &SolveBeam}) {
       const Solution answer = solve(problem, {});
       ASSERT_TRUE(answer.solved()) << answer.refusal;
-      EXPECT_GE(answer.cost, double(*optimum));
-      EXPECT_LE(answer.lower_bound, double(*optimum) * (1 + 1e-9));
+      EXPECT_GE(answer.cost, static_cast<double>(*optimum));
+      EXPECT_LE(answer.lower_bound, static_cast<double>(*optimum) * (1 + 1e-9));
       if (answer.certificate == "optimal") {
-        EXPECT_EQ(answer.cost, double(*optimum));
+        EXPECT_EQ(answer.cost, static_cast<double>(*optimum));
       }
     }
   }

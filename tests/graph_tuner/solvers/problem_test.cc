@@ -46,25 +46,26 @@ TEST(AddConversions, ChargesEachDistinctFormOnce) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 rng(seed);
-    auto draw = [&](int n) { return int(rng() % unsigned(n)); };
+    auto draw = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };
     const int forms = 1 + draw(4), producer_options = 1 + draw(3), consumers = 1 + draw(4);
     CostMatrix convert(producer_options, forms);
     for (double& cost : convert.values) cost = draw(3) == 0 ? 0 : 1 + draw(100);
 
     LayoutProblem problem;
     const int p = draw(producer_options);
-    std::vector<double> fix_p(size_t(producer_options), kForbidden);
-    fix_p[size_t(p)] = 0;
+    std::vector<double> fix_p(static_cast<size_t>(producer_options), kForbidden);
+    fix_p[static_cast<size_t>(p)] = 0;
     const auto producer = problem.AddVariable("producer", fix_p);
     std::vector<TensorUse> uses;
     std::set<int> read;
     for (int i = 0; i < consumers; ++i) {
-      std::vector<int> reads(size_t(1 + draw(3)));
+      std::vector<int> reads(static_cast<size_t>(1 + draw(3)));
       for (int& form : reads) form = draw(forms + 1) - 1;  // kReadsNothing included
-      const int chosen = draw(int(reads.size()));
+      const int chosen = draw(static_cast<int>(reads.size()));
       std::vector<double> fix(reads.size(), kForbidden);
-      fix[size_t(chosen)] = 0;
-      if (reads[size_t(chosen)] != kReadsNothing) read.insert(reads[size_t(chosen)]);
+      fix[static_cast<size_t>(chosen)] = 0;
+      if (reads[static_cast<size_t>(chosen)] != kReadsNothing)
+        read.insert(reads[static_cast<size_t>(chosen)]);
       uses.push_back({problem.AddVariable("consumer", fix), reads});
       if (draw(4) == 0) uses.push_back(uses.back());  // the same tensor in two slots
     }

@@ -111,13 +111,14 @@ TEST(SolveDp, SaysWhenAGraphIsTooWide) {
 
 TEST(EliminationOrder, KnowsTheWidthOfTreesCyclesAndCliques) {
   auto width = [](int n, const std::vector<std::pair<int, int>>& edges) {
-    std::vector<std::vector<int>> neighbours(size_t(n), std::vector<int>{});
+    std::vector<std::vector<int>> neighbours(static_cast<size_t>(n), std::vector<int>{});
     for (auto [a, b] : edges) {
-      neighbours[size_t(a)].push_back(b);
-      neighbours[size_t(b)].push_back(a);
+      neighbours[static_cast<size_t>(a)].push_back(b);
+      neighbours[static_cast<size_t>(b)].push_back(a);
     }
-    const EliminationOrder order = ChooseEliminationOrder(neighbours, std::vector<int>(size_t(n), 3));
-    EXPECT_EQ(order.order.size(), size_t(n));
+    const EliminationOrder order =
+        ChooseEliminationOrder(neighbours, std::vector<int>(static_cast<size_t>(n), 3));
+    EXPECT_EQ(order.order.size(), static_cast<size_t>(n));
     EXPECT_DOUBLE_EQ(order.largest_table, std::pow(3, order.width));
     return order.width;
   };

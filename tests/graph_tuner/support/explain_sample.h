@@ -39,7 +39,7 @@ inline std::vector<Graph::NodeId> PlannedNodes(const Graph& graph, const Plan& p
 inline double Combinations(const BuiltProblem& built) {
   double count = 1;
   for (Graph::NodeId node = 0; node < built.nodes.size(); ++node)
-    count *= double(std::max<size_t>(1, ChoicesOf(built, node).size()));
+    count *= static_cast<double>(std::max<size_t>(1, ChoicesOf(built, node).size()));
   return count;
 }
 

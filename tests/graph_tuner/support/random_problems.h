@@ -13,7 +13,7 @@ namespace tilesmith {
 class RandomCosts {
  public:
   explicit RandomCosts(unsigned seed) : rng_(seed) {}
-  int Below(int n) { return int(rng_() % unsigned(n)); }
+  int Below(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
   double Cost(int forbidden_percent) {
     if (Below(100) < forbidden_percent) return kForbidden;
     return Below(4) == 0 ? Below(5) : Below(1000000) * 1e-6;  // ties as well as generic values
@@ -56,7 +56,8 @@ inline LayoutProblem RandomDenseProblem(unsigned seed) {
   LayoutProblem problem;
   const int variables = 4 + random.Below(4), forbidden = random.Below(3) * 12;
   for (int v = 0; v < variables; ++v)
-    problem.AddVariable("v" + std::to_string(v), std::vector<double>(size_t(2 + random.Below(3)), 0.0));
+    problem.AddVariable("v" + std::to_string(v),
+                        std::vector<double>(static_cast<size_t>(2 + random.Below(3)), 0.0));
   for (LayoutProblem::VarId b = 1; b < problem.size(); ++b)
     for (LayoutProblem::VarId a = 0; a < b; ++a)
       if (random.Below(5) != 0)
@@ -72,7 +73,7 @@ inline LayoutProblem RandomSeriesParallelProblem(unsigned seed) {
   const int variables = 2 + random.Below(9), forbidden = random.Below(2) * 10;
   std::vector<std::pair<int, int>> edges;
   auto join = [&](int a, int b) {
-    problem.AddPairwise(size_t(a), size_t(b),
+    problem.AddPairwise(static_cast<size_t>(a), static_cast<size_t>(b),
                         random.Matrix(problem.Options(a), problem.Options(b), forbidden));
     edges.emplace_back(a, b);
   };
@@ -82,7 +83,7 @@ inline LayoutProblem RandomSeriesParallelProblem(unsigned seed) {
     if (edges.empty() || random.Below(3) == 0) {
       join(random.Below(v), v);
     } else {
-      const auto [a, b] = edges[size_t(random.Below(int(edges.size())))];
+      const auto [a, b] = edges[static_cast<size_t>(random.Below(static_cast<int>(edges.size())))];
       join(a, v);
       join(b, v);
     }
@@ -99,8 +100,8 @@ class RandomNetworkProblem {
         forms_(forms),
         forbidden_(forbidden_percent),
         whole_(whole_costs),
-        reads_(size_t(forms)) {
-    for (int i = 0; i < forms; ++i) reads_[size_t(i)] = i;
+        reads_(static_cast<size_t>(forms)) {
+    for (int i = 0; i < forms; ++i) reads_[static_cast<size_t>(i)] = i;
     last_ = Join({});
   }
 
@@ -164,7 +165,7 @@ class RandomNetworkProblem {
   double Cost() { return whole_ ? random_.Below(100000) : random_.Cost(0); }
 
   std::pair<VarId, VarId> Conv() {
-    const auto costs = std::vector<double>(size_t(forms_), 0.0);
+    const auto costs = std::vector<double>(static_cast<size_t>(forms_), 0.0);
     const VarId in = problem.AddVariable("in", costs), out = problem.AddVariable("out", costs);
     CostMatrix conv(forms_, forms_);
     for (double& cost : conv.values) cost = random_.Below(100) < forbidden_ ? kForbidden : Cost();
@@ -208,7 +209,7 @@ inline LayoutProblem InceptionChain(int blocks, int forms, unsigned seed) {
 
 inline LayoutProblem MixedNetwork(int variables, int forms, unsigned seed) {
   RandomNetworkProblem network(forms, seed, 10, true);
-  while (int(network.problem.size()) < variables) network.AddRandomBlock();
+  while (static_cast<int>(network.problem.size()) < variables) network.AddRandomBlock();
   return std::move(network.problem);
 }
 

@@ -81,7 +81,7 @@ class SyntheticCosts final : public CostSource {
 
  private:
   double Price(const std::string& kind, const Shape& shape, const std::string& layouts) const {
-    return 1e-6 * double(ElementCount(shape)) *
+    return 1e-6 * static_cast<double>(ElementCount(shape)) *
            (0.2 + HashFraction(kind + ShapeToString(shape) + layouts, seed_));
   }
   uint64_t seed_;
@@ -140,7 +140,7 @@ inline std::vector<Record> SyntheticLog(const Graph& graph, const std::vector<in
       for (int64_t out : blocks) {
         if (out > 16 && out >= 2 * workload.oc) continue;
         const std::string key = WorkloadToString(workload) + " " + std::to_string(in * 1000 + out);
-        const double elements = double(ElementCount(workload.output_shape()));
+        const double elements = static_cast<double>(ElementCount(workload.output_shape()));
         records.push_back(
             SyntheticRecord(workload, in, out, 1e-6 * elements * (1 + HashFraction(key, seed))));
       }
@@ -195,8 +195,8 @@ inline Graph RandomNetwork(uint64_t seed, int nodes) {
   using Id = Graph::NodeId;
   std::vector<Id> tensors = {AddInput(graph, {random.Integer(1, 2), random.Pick(std::vector{3, 8}), 3, 3})};
   auto pick = [&] {  // recent ones more often, or everything becomes a star
-    const auto back = std::min<int64_t>(random.Integer(0, 5) / 2, int64_t(tensors.size()) - 1);
-    return tensors[tensors.size() - 1 - size_t(back)];
+    const auto back = std::min<int64_t>(random.Integer(0, 5) / 2, static_cast<int64_t>(tensors.size()) - 1);
+    return tensors[tensors.size() - 1 - static_cast<size_t>(back)];
   };
   auto same_shape = [&](Id a) {
     std::vector<Id> fits;

@@ -24,7 +24,7 @@ inline void AddFusedCandidates(const Graph& graph, const std::vector<int64_t>& b
         Record record = SyntheticRecord(pair.workload.main_conv(), in, out, 1);
         record.workload = pair.workload;
         record.template_name = "fused";
-        const double elements = double(ElementCount(pair.workload.output_shape()));
+        const double elements = static_cast<double>(ElementCount(pair.workload.output_shape()));
         record.seconds = 1e-6 * elements * (0.5 + 2 * HashFraction(key + "s", seed));
         records.push_back(record);
       }

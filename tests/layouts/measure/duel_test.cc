@@ -20,7 +20,7 @@ TEST(DuelTest, ContestantsAlternateAndRatiosArePaired) {
                                             {"b", [&] { order.push_back(1); }, {}},
                                             {"c", [&] { order.push_back(2); }, {}}};
   const DuelRounds rounds = RunDuel(contestants, {1e-9, false}).rounds;
-  EXPECT_EQ(int(rounds.size()), kMinRounds);
+  EXPECT_EQ(static_cast<int>(rounds.size()), kMinRounds);
   std::vector<int> blocks;
   for (int who : order) {
     if (blocks.empty() || blocks.back() != who) blocks.push_back(who);
@@ -203,11 +203,12 @@ TEST(DuelTest, MedianIntervalHoldsTheMedianAsOftenAsItSays) {
   constexpr int kDraws = 4000;
   for (const int count : {12, 25, 60}) {
     SCOPED_TRACE(testing::Message() << count << " values, seed " << count);
-    TestRandom random{uint64_t(count)};
+    TestRandom random{static_cast<uint64_t>(count)};
     int inside = 0;
     for (int draw = 0; draw < kDraws; ++draw) {
       std::vector<double> values;
-      for (int i = 0; i < count; ++i) values.push_back(-std::log(1 - double(random.Uniform(0, 1))));
+      for (int i = 0; i < count; ++i)
+        values.push_back(-std::log(1 - static_cast<double>(random.Uniform(0, 1))));
       const auto [low, high] = MedianInterval(std::move(values));
       inside += low <= std::numbers::ln2 && std::numbers::ln2 <= high;
     }

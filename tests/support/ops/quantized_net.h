@@ -40,7 +40,7 @@ struct QuantizedNet {
       bias.quantization.scales.push_back(weights.quantization.scales.back() * input.scales[0]);
     }
     weights.quantization.zero_points = bias.quantization.zero_points =
-        std::vector<int32_t>(size_t(channels), 0);
+        std::vector<int32_t>(static_cast<size_t>(channels), 0);
     weights.stored = Random<int8_t>(w.weights_shape(), 127, random);
     bias.stored = Random<int32_t>({channels}, 3000, random);
     const auto reals = [](const QuantizedTensor& tensor) {
@@ -64,7 +64,7 @@ struct QuantizedNet {
       bias.quantization.scales.push_back(weights.quantization.scales.back() * activations.scales[0]);
     }
     weights.quantization.zero_points = bias.quantization.zero_points =
-        std::vector<int32_t>(size_t(columns), 0);
+        std::vector<int32_t>(static_cast<size_t>(columns), 0);
     const auto reals = [](const QuantizedTensor& tensor) {
       return std::make_shared<const Tensor>(Dequantized(*tensor.stored, tensor.quantization));
     };

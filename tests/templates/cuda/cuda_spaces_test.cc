@@ -148,7 +148,7 @@ TEST(CudaSpaces, ConfigsFitTheDevice) {
 TEST(CudaSpaces, ProgramsRunOnNoOtherDevice) {
   const ConvWorkload w = ParseWorkload("ic8ih5oc16kh3ph1+bias");
   const ConvData data = MakeConvData(w, [](Tensor& tensor) {
-    FillUniform({tensor.floats(), size_t(tensor.size())}, 1);
+    FillUniform({tensor.floats(), static_cast<size_t>(tensor.size())}, 1);
   });
   const Target target = CudaTargetForTests(90);
   const auto kernel =
