@@ -17,7 +17,7 @@ namespace {
 }
 
 [[noreturn]] void LoopForever() {
-  for (volatile int i = 0;;) i = i + 1;
+  for (volatile unsigned i = 0;;) i = i + 1;
 }
 
 class FaultyKernel : public ConvKernel {
