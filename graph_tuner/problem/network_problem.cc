@@ -122,7 +122,7 @@ NetworkProblem NetworkProblem::Restricted(const Restriction& restriction) const 
 }
 
 int64_t NetworkProblem::UsableRecords() const {
-  int64_t records = -int64_t(usable_->defaults.size());
+  int64_t records = -static_cast<int64_t>(usable_->defaults.size());
   for (const auto& [workload, list] : usable_->candidates) records += static_cast<int64_t>(list.size());
   return records;
 }
