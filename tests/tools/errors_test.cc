@@ -137,7 +137,7 @@ TEST_F(ErrorsTest, Logs) {
                 "missing.jsonl");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "-o", plan}, kUsage, "--log LOG is required");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--default-schedules",
-                 "--max-weights", "1", "-o", plan},
+                 "--max-weights", "1", "-o", plan, "-q"},
                 kNoCandidate, "allowed are 1.0");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");

@@ -51,6 +51,7 @@ __device__ __forceinline__ void add_products(const TsArgs& a, int tile, int n, i
   }
 }
 
+// One block at least: see ResidentBlocks (templates/cuda/limits.h).
 extern "C" __global__ void __launch_bounds__(THREADS, 1) gather(const TsArgs a) {
   long long e = blockIdx.x * static_cast<long long>(THREADS) + threadIdx.x;
   if (e >= static_cast<long long>(MB) * ALL * Y_TILES * X_TILES) return;
