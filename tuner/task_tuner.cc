@@ -297,7 +297,7 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
 
 // As many as keep all cores busy; returns where those begin that are not prepared.
 size_t TaskTuner::PrepareFrom(size_t first, const Lane& lane, std::span<const Config> configs) {
-  const size_t together = 2 * std::max(1U, std::thread::hardware_concurrency());
+  const size_t together = 2 * std::max<size_t>(1, std::thread::hardware_concurrency());
   const size_t end = std::min(configs.size(), first + together);
   std::vector<TrialRequest> requests;
   for (size_t i = first; i < end; ++i) requests.push_back(ToSearch(lane, configs[i]));

@@ -18,7 +18,7 @@ bool IsTransposed(const Arrangement& arrangement, const Shape& tensor) {
 std::optional<ConvWorkload> ProductOf(const MatMulOp& op, std::span<const Shape> inputs) {
   const MatMulParams& params = op.params();
   const MatMulShapes s = ShapesOf(params, inputs);
-  const ConvWorkload workload =
+  ConvWorkload workload =
       ProductWorkload({ElementCount(s.batch), s.m, s.n, s.k},
                       {IsTransposed(params.a, inputs[0]), IsTransposed(params.b, inputs[1])});
   try {

@@ -54,7 +54,7 @@ void TransformWindows(const WinogradWindows& w) {
 void SumProducts(const WinogradProducts& p) {
   const int64_t row = 2 * p.tiles * kLanes;
   for (int64_t tile = 0; tile < p.tiles; ++tile) {
-    for (int v = 0; v < 2; ++v) {
+    for (int64_t v = 0; v < 2; ++v) {
       const int32_t* const in = p.in + tile * kLanes + v * kWidth;
       Words upper[4], lower[4];  // A' m, by column
       for (int j = 0; j < 4; ++j) {

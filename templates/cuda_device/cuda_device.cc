@@ -183,9 +183,9 @@ std::unique_ptr<ConvKernel> CudaDevice::BuildConv(const ConvTemplate& conv_templ
   std::string name =
       fmt::format("{} {} of {}", conv_template.Name(), config.ToString(), WorkloadToString(workload));
   std::unique_ptr<ConvKernel> built = conv_template.Build(workload, config, target(), weights);
-  if (auto* const cudnn = dynamic_cast<CudnnConv*>(built.get())) {
-    static_cast<void>(built.release());
-    return cuda::LoadCudnnConv(context_, std::unique_ptr<CudnnConv>(cudnn), std::move(name));
+  if (dynamic_cast<CudnnConv*>(built.get()) != nullptr) {
+    std::unique_ptr<CudnnConv> cudnn(static_cast<CudnnConv*>(built.release()));
+    return cuda::LoadCudnnConv(context_, std::move(cudnn), std::move(name));
   }
   return cuda::LoadConv(context_, std::move(built), std::move(name));
 }

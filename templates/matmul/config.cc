@@ -18,7 +18,7 @@ std::string WhyInvalid(const MatMulSchedule& s, int vector_floats) {
     return fmt::format("the registers have room for {} rows of {} vectors", most, s.tile_vectors);
   }
   if (s.tile_rows > s.panel_rows) return "a register tile has more rows than a panel";
-  if (s.tile_vectors > 1 && s.tile_vectors * vector_floats > s.panel_columns) {
+  if (s.tile_vectors > 1 && int64_t{s.tile_vectors} * vector_floats > s.panel_columns) {
     return "a register tile has more columns than a panel";
   }
   const int64_t left = s.pack_left ? s.panel_terms * s.panel_rows : 0;

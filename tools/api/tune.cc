@@ -67,8 +67,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
 
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);
-  QuantizeInPlace(
-      request.precision, [&] { return request.machine; }, sinks, &options);
+  QuantizeInPlace(request.precision, request.machine, sinks, &options);
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   if (request.precision == Precision::kMixed && settings.target == kCpuDevice)
     request.quantized = QuantizedTasks(options, request.machine, sinks);

@@ -77,8 +77,7 @@ class BenchCommand : public Command {
     CatchInterrupts();
     ProgressLine progress;
     TakeQuantization(request_.plan_path, &request_.targets.model);
-    QuantizeInPlace(
-        request_.precision, [&] { return request_.machine; }, SinksOf(progress), &request_.targets.model);
+    QuantizeInPlace(request_.precision, request_.machine, SinksOf(progress), &request_.targets.model);
     if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();

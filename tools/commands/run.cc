@@ -90,8 +90,7 @@ class RunNetworkCommand : public Command {
     for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
     TakeQuantization(plan_path_, &model_);
     ProgressLine progress;
-    QuantizeInPlace(
-        ParsePrecision(precision_), [&] { return machine; }, SinksOf(progress), &model_);
+    QuantizeInPlace(ParsePrecision(precision_), machine, SinksOf(progress), &model_);
     const Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));

@@ -104,7 +104,7 @@ class GpuBench {
   std::optional<Plan> CudnnPlan(const Graph& graph, int64_t block, int64_t* guests) {
     std::map<std::string, Record> records;
     bool any = false;
-    const Plan plan = PlanOfRecords(graph, machine_->target(), [&](const ConvWorkload& workload) {
+    Plan plan = PlanOfRecords(graph, machine_->target(), [&](const ConvWorkload& workload) {
       const auto [found, is_new] = records.try_emplace(WorkloadToString(workload));
       if (!is_new) return found->second;
       sinks_.Stage(fmt::format("cuDNN, {}", found->first));

@@ -41,6 +41,12 @@ void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open
   }
 }
 
+void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+                     ModelOptions* model) {
+  const std::function<DevicePtr()> open = [&] { return machine; };
+  QuantizeInPlace(precision, open, sinks, model);
+}
+
 std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks) {
   model.calibration.samples = 1;
   CalibrateInPlace(machine, {.on_stage = sinks.on_stage, .stop = sinks.stop}, &model);

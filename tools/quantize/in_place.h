@@ -26,6 +26,10 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
 void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model);
 
+// The same on a machine that is open already.
+void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+                     ModelOptions* model);
+
 // The convolutions that the model has in bytes when it is quantised. Their sizes depend on no values: it is
 // calibrated on one random sample.
 std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks);

@@ -18,8 +18,7 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
       return GraphTuneMixed(complete, sinks);
-    QuantizeInPlace(
-        precision, [&] { return complete.machine; }, sinks, &arguments.model);
+    QuantizeInPlace(precision, complete.machine, sinks, &arguments.model);
   }
   constexpr double kForComparing = 0.15;  // of the time
   if (precision != Precision::kF32) complete.time_budget *= 1 - kForComparing;

@@ -235,8 +235,7 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
   GraphTuningArguments& arguments = complete.arguments;
   DevicePtr machine = OpenMachine(arguments.machine);
-  QuantizeInPlace(
-      ParsePrecision(arguments.machine.precision), [&] { return machine; }, sinks, &arguments.model);
+  QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
   return ModelOptimizer(complete, std::move(machine), sinks, on_progress).Run();
 }
 

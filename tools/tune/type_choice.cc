@@ -107,7 +107,7 @@ class TypeProblem {
   // The float network's name of a node that the quantised one has.
   std::string NameInFloats(const std::string& name) const {
     if (!name.ends_with(kByteNodeSuffix)) return name;
-    const std::string tensor = name.substr(0, name.size() - kByteNodeSuffix.size());
+    std::string tensor = name.substr(0, name.size() - kByteNodeSuffix.size());
     const std::map<std::string, std::string>& titles = networks_.layers.titles;
     const auto has = [&](const std::string& of) {
       const auto title = titles.find(of);

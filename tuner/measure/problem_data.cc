@@ -76,6 +76,7 @@ ProblemData::ProblemData(const ConvWorkload& workload, uint64_t seed, const Targ
 std::vector<Dims4> ProblemData::AnswerPlaces(uint64_t seed) const {
   const Dims4 dims = ToDims4(workload_.output_shape());
   std::vector<Dims4> places;
+  places.reserve(16 + kRandomAnswers);
   for (int corner = 0; corner < 16; ++corner) {
     places.push_back({corner & 1 ? dims.n - 1 : 0, corner & 2 ? dims.c - 1 : 0, corner & 4 ? dims.h - 1 : 0,
                       corner & 8 ? dims.w - 1 : 0});
