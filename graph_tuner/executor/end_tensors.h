@@ -12,6 +12,27 @@ inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
   return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout);
 }
 
+// Tensors in plain layout: those that have it themselves, which must outlive this, copies of the others.
+class PlainTensors {
+ public:
+  explicit PlainTensors(const std::vector<Tensor>& tensors) {
+    copies_.reserve(tensors.size());
+    for (const Tensor& tensor : tensors) {
+      const Layout plain = Layout::Nchw(tensor.type());
+      pointers_.push_back(tensor.layout() == plain ? &tensor
+                                                   : &copies_.emplace_back(TransformGeneric(tensor, plain)));
+    }
+  }
+  PlainTensors(const PlainTensors&) = delete;
+  PlainTensors& operator=(const PlainTensors&) = delete;
+
+  const std::vector<const Tensor*>& pointers() const { return pointers_; }
+
+ private:
+  std::vector<Tensor> copies_;
+  std::vector<const Tensor*> pointers_;
+};
+
 // The graph's inputs, in its order, in the layout that the plan wants them in. Precondition: they are plain.
 inline std::vector<Tensor> InputsIn(const Layout& layout, const Graph& graph,
                                     const std::vector<Tensor>& plain) {

@@ -5,6 +5,9 @@
 namespace tilesmith {
 namespace {
 
+// What outlives the importer that reads it.
+std::shared_ptr<const Tensor> Borrowed(const Tensor* tensor) { return {std::shared_ptr<void>(), tensor}; }
+
 class NodeTail : public Tail {
  public:
   explicit NodeTail(NodeTailParts parts) : parts_(std::move(parts)) {
@@ -22,7 +25,7 @@ class NodeTail : public Tail {
                           {parts_.name, parts_.opset, parts_.functions, machine});
     for (const auto& [name, value] : parts_.constants) importer.AddConstant(name, value, false);
     for (size_t i = 0; i < values.size(); ++i) {
-      importer.AddConstant(parts_.inputs[i], std::make_shared<const Tensor>(*values[i]), false);
+      importer.AddConstant(parts_.inputs[i], Borrowed(values[i]), false);
     }
     for (const ModelNode& node : parts_.nodes) importer.AddReader(node);
     for (const std::string& output : parts_.outputs) importer.AddReader(output);

@@ -187,6 +187,18 @@ CornerBox MakeBox(const float* given, bool center_point_box) {
                      std::max(given[1], given[3]));
 }
 
+struct ScoredBox {
+  float score = 0;
+  int64_t index = 0;
+};
+
+// By falling scores, numbers before NaNs, equal ones in the order of their indices.
+bool ComesAfter(const ScoredBox& a, const ScoredBox& b) {
+  const bool a_nan = std::isnan(a.score), b_nan = std::isnan(b.score);
+  if (a_nan != b_nan) return a_nan;
+  return a_nan || a.score == b.score ? a.index > b.index : a.score < b.score;
+}
+
 // Boxes that were kept, in whole blocks.
 class KeptBoxes {
  public:
@@ -239,27 +251,24 @@ Tensor NonZeroIndices(const Tensor& x) {
 Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params, Isa isa) {
   const auto overlaps_any = TILESMITH_DISPATCH(isa, OverlapsAny);
   const int64_t images = scores.shape()[0], classes = scores.shape()[1], count = scores.shape()[2];
-  std::vector<int64_t> selected, order;
-  std::vector<CornerBox> all(count);
+  std::vector<int64_t> selected;
+  std::vector<ScoredBox> heap;  // few of many boxes are looked at where few are kept
   KeptBoxes kept;
-  for (int64_t image = 0; image < images; ++image) {
-    for (int64_t i = 0; i < count; ++i) {
-      all[i] = MakeBox(boxes.floats() + (image * count + i) * 4, params.center_point_box);
-    }
+  for (int64_t image = 0; image < images && params.max_boxes > 0; ++image) {
     for (int64_t c = 0; c < classes; ++c) {
       const float* score = scores.floats() + (image * classes + c) * count;
-      order.clear();
+      heap.clear();
       for (int64_t i = 0; i < count; ++i) {
-        if (!params.score_threshold || score[i] > *params.score_threshold) order.push_back(i);
+        if (!params.score_threshold || score[i] > *params.score_threshold) heap.push_back({score[i], i});
       }
-      std::ranges::stable_sort(order, [score](int64_t a, int64_t b) {
-        return std::isnan(score[b]) ? !std::isnan(score[a]) : score[a] > score[b];
-      });
+      std::ranges::make_heap(heap, ComesAfter);
       kept.Clear();
-      for (const int64_t i : order) {
-        if (kept.size() >= params.max_boxes) break;
-        if (overlaps_any(kept.Columns(), all[i], params.iou_threshold)) continue;
-        kept.Add(all[i]);
+      for (; !heap.empty() && kept.size() < params.max_boxes; heap.pop_back()) {
+        std::ranges::pop_heap(heap, ComesAfter);
+        const int64_t i = heap.back().index;
+        const CornerBox box = MakeBox(boxes.floats() + (image * count + i) * 4, params.center_point_box);
+        if (overlaps_any(kept.Columns(), box, params.iou_threshold)) continue;
+        kept.Add(box);
         selected.insert(selected.end(), {image, c, i});
       }
     }

@@ -182,11 +182,8 @@ class SizedRun {
   const std::vector<OutputTensor>& Results() {
     results_.resize(size_->outputs.size());
     if (size_->tail) {
-      std::vector<Tensor> plain;
-      plain.reserve(values_.size());
-      for (const Tensor& value : values_) plain.push_back(InLayout(value, Layout::Nchw(value.type())));
       const OpMachine host = HostOf(*size_->network->device);
-      late_ = size_->tail->Run(PointersTo<const Tensor*>(plain), &host);
+      late_ = size_->tail->Run(PlainTensors(values_).pointers(), &host);
     }
     const std::vector<Tensor>& tensors = size_->tail ? late_ : values_;
     for (size_t i = 0; i < results_.size(); ++i) Describe(tensors[i], results_[i]);

@@ -78,10 +78,7 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {
-  std::vector<Tensor> plain;
-  plain.reserve(outputs_.size());
-  for (const Tensor& output : outputs_) plain.push_back(InLayout(output, Layout::Nchw(output.type())));
-  return ModelOutputs(output_names_, tail_.get(), std::move(plain), &host_);
+  return ModelOutputs(output_names_, tail_.get(), PlainTensors(outputs_).pointers(), &host_);
 }
 
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {

@@ -5,21 +5,20 @@
 
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/check/network_check.h"
+#include "graph_tuner/executor/end_tensors.h"
 #include "ops/graph/reference_run.h"
 
 namespace tilesmith {
 
 std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
-                                      std::vector<Tensor> values, const OpMachine* machine) {
-  if (tail != nullptr) {
-    std::vector<const Tensor*> pointers;
-    pointers.reserve(values.size());
-    for (const Tensor& value : values) pointers.push_back(&value);
-    return ModelOutputs(tail->outputs(), nullptr, tail->Run(pointers, machine), machine);
-  }
+                                      std::span<const Tensor* const> values, const OpMachine* machine) {
   std::vector<NamedTensor> named;
-  named.reserve(values.size());
-  for (size_t i = 0; i < values.size(); ++i) named.emplace_back(names[i], std::move(values[i]));
+  if (tail != nullptr) {
+    std::vector<Tensor> tensors = tail->Run(values, machine);
+    for (size_t i = 0; i < tensors.size(); ++i) named.emplace_back(tail->outputs()[i], std::move(tensors[i]));
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) named.emplace_back(names[i], *values[i]);
+  }
   return named;
 }
 
@@ -28,10 +27,10 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
   std::vector<const Tensor*> pointers;
   pointers.reserve(inputs.size());
   for (const Tensor& input : inputs) pointers.push_back(&input);
-  std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
+  const std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
-  return ModelOutputs(names, graph.tail().get(), std::move(outputs), nullptr);
+  return ModelOutputs(names, graph.tail().get(), PlainTensors(outputs).pointers(), nullptr);
 }
 
 double AllowedBesideOthers(double rounding) {
