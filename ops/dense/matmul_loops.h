@@ -13,7 +13,7 @@ namespace tilesmith {
 // kPanelColumns wide and up to kPanelRows high, and adds up kPanelTerms terms at a time: 32 KiB of the right
 // side, which then serve all rows from the cache.
 constexpr int64_t kPanelColumns = 32;
-constexpr int64_t kPanelRows = 96;
+constexpr int64_t kPanelRows = 192;
 constexpr int64_t kPanelTerms = 256;
 // No panel is wider than this.
 constexpr int64_t kMaxPanelColumns = 128;

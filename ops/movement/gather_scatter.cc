@@ -44,23 +44,30 @@ Shape Part(const Shape& shape, size_t begin, size_t end) {
   return Shape(shape.begin() + static_cast<int64_t>(begin), shape.begin() + static_cast<int64_t>(end));
 }
 
-// body(i, at): element i of `indices` means element `at` of `data`, along `axis` where indices[i] says.
+// body(i, at, run): elements i to i + run of `indices` mean those from `at` on of `data`, along `axis` where
+// indices[i] says. Exporters repeat one index over whole slices, which are runs then.
 template <typename Body>
-void ForEachAlong(const Tensor& indices, const Shape& data, int64_t axis, const Body& body) {
+void ForEachRun(const Tensor& indices, const Shape& data, int64_t axis, const Body& body) {
   const Shape& shape = indices.shape();
-  const int64_t rank = std::ssize(shape), count = indices.size(), size = data[axis];
+  const int64_t count = indices.size(), size = data[axis];
   if (count == 0) return;
   std::vector<int64_t> steps = DenseStrides(data), index(shape.size(), 0);
   const int64_t along = std::exchange(steps[axis], 0);  // the others' are of the element itself
   std::vector<int64_t> converted;
   if (indices.type() != DataType::kI64) converted = ElementsAs<int64_t>(indices);
   const int64_t* const chosen = converted.empty() ? indices.ints() : converted.data();
-  const int64_t columns = shape.back(), step = steps.back();
+  int64_t outer = std::ssize(shape) - 1, columns = shape.back();  // rows of both lie together
+  for (; outer > axis + 1 && shape[outer] == data[outer]; --outer) columns *= shape[outer - 1];
+  const int64_t step = steps.back();
   int64_t base = 0;
   for (int64_t row = 0; row < count; row += columns) {
-    for (int64_t j = 0; j < columns; ++j)
-      body(row + j, base + j * step + NormalIndex(chosen[row + j], size) * along);
-    for (int64_t a = rank - 1; a-- > 0;) {
+    const int64_t* const own = chosen + row;
+    bool same = step == 1;
+    for (int64_t j = 1; j < columns; ++j) same &= own[j] == own[0];
+    const int64_t run = same ? columns : 1;
+    for (int64_t j = 0; j < columns; j += run)
+      body(row + j, base + j * step + NormalIndex(own[j], size) * along, run);
+    for (int64_t a = outer; a-- > 0;) {
       base += steps[a];
       if (++index[a] < shape[a]) break;
       base -= steps[a] * shape[a];
@@ -97,6 +104,15 @@ void Reduce(ScatterReduction reduction, T value, T& result) {
     result = static_cast<T>(add ? x + y : x * y);
   } else {
     result = static_cast<T>(add ? result + value : result * value);
+  }
+}
+
+template <typename T>
+void ReduceRun(ScatterReduction reduction, const T* values, int64_t count, T* results) {
+  if (reduction == ScatterReduction::kReplace) {
+    std::copy_n(values, count, results);
+  } else {
+    for (int64_t k = 0; k < count; ++k) Reduce<T>(reduction, values[k], results[k]);
   }
 }
 
@@ -152,7 +168,8 @@ Tensor GatherElementsOp::Reference(std::span<const Tensor* const> inputs) const 
     using T = typename decltype(tag)::Type;
     const T* from = data.data<T>();
     T* to = out.data<T>();
-    ForEachAlong(indices, data.shape(), axis_, [&](int64_t i, int64_t at) { to[i] = from[at]; });
+    ForEachRun(indices, data.shape(), axis_,
+               [&](int64_t i, int64_t at, int64_t run) { std::copy_n(from + at, run, to + i); });
   });
   return out;
 }
@@ -218,8 +235,8 @@ Tensor ScatterElementsOp::Reference(std::span<const Tensor* const> inputs) const
     using T = typename decltype(tag)::Type;
     const T* updates = inputs[2]->data<T>();
     T* to = out.data<T>();
-    ForEachAlong(*inputs[1], out.shape(), axis_,
-                 [&](int64_t i, int64_t at) { Reduce<T>(reduction_, updates[i], to[at]); });
+    ForEachRun(*inputs[1], out.shape(), axis_,
+               [&](int64_t i, int64_t at, int64_t run) { ReduceRun(reduction_, updates + i, run, to + at); });
   });
   return out;
 }
@@ -252,7 +269,7 @@ Tensor ScatterNdOp::Reference(std::span<const Tensor* const> inputs) const {
     T* to = out.data<T>();
     for (int64_t i = 0; i < tuples && slice > 0; ++i) {
       const int64_t at = TupleOffset(chosen.data() + i * static_cast<int64_t>(length), sizes, slice);
-      for (int64_t k = 0; k < slice; ++k) Reduce<T>(reduction_, from[i * slice + k], to[at + k]);
+      ReduceRun(reduction_, from + i * slice, slice, to + at);
     }
   });
   return out;

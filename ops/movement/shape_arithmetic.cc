@@ -73,7 +73,9 @@ BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
   Tensor result(shape, Layout::Nchw(tensor->type()));
   VisitType(result.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    std::fill_n(result.data<T>(), result.size(), *tensor->data<T>());
+    const T value = *tensor->data<T>();
+    if (value != T(0) || std::signbit(static_cast<double>(value)))  // it is zeros already
+      std::fill_n(result.data<T>(), result.size(), value);
   });
   return BuiltConstant(std::move(result));
 }

@@ -78,6 +78,34 @@ TEST(WrittenNodes, IndicesOutsideTheirAxisAreRefused) {
               HasSubstr("outside the output"));
 }
 
+// Whole slices that go one way, as exporters write them, and slices that are narrower than the data's.
+TEST(WrittenNodes, ElementsAreGatheredAndScatteredWhereTheirOwnIndexSays) {
+  const Shape data_shape = {5, 3, 4};
+  const Tensor data = Counting(data_shape);
+  for (const Shape& shape : {Shape{2, 3, 4}, Shape{2, 2, 4}, Shape{2, 3, 3}}) {
+    for (const int odd : {-1, 0, 7}) {  // which index differs from its slice's
+      std::vector<int64_t> indices(ElementCount(shape));
+      const int64_t slice = shape[1] * shape[2];
+      for (int64_t i = 0; i < std::ssize(indices); ++i) indices[i] = i == odd ? -2 : 4 - i / slice;
+      std::vector<float> gathered, scattered(data.floats(), data.floats() + data.size());
+      for (int64_t i = 0; i < std::ssize(indices); ++i) {
+        const int64_t at = (((indices[i] + 5) % 5) * 3 + i / shape[2] % shape[1]) * 4 + i % shape[2];
+        gathered.push_back(data.floats()[at]);
+        scattered[at] += static_cast<float>(i) + 1;
+      }
+      const Tensor chosen = Ints(shape, indices);
+      EXPECT_EQ(F(TestNode("GatherElements").Input(data).Input(chosen).Evaluate()), gathered);
+      EXPECT_EQ(F(TestNode("ScatterElements")
+                      .Attr("reduction", "add")
+                      .Input(data)
+                      .Input(chosen)
+                      .Input(Counting(shape))
+                      .Evaluate()),
+                scattered);
+    }
+  }
+}
+
 TEST(WrittenNodes, ThreeDimensionalConvIsTheSumOverItsTaps) {
   constexpr int64_t kIn = 2, kOut = 4, kDepth = 5, kSize = 4;
   const Tensor x = Counting({1, kIn, kDepth, kSize, kSize}), w = Counting({kOut, 1, 3, 2, 1});
