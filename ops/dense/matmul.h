@@ -21,7 +21,7 @@ namespace tilesmith {
 // task: panel_rows rows, of equal panels, by panel_columns columns.
 struct MatMulSchedule {
   int tile_rows = 0, tile_vectors = kDefaultTileVectors;  // register tile, as in PanelProduct
-  int64_t panel_rows = kPanelRows;
+  int64_t panel_rows = 0;  // 0: kPanelRows, twice as many where the right side has to be transposed
   int64_t panel_columns = kPanelColumns;  // whole vectors, <= kMaxPanelColumns
   int64_t panel_terms = kPanelTerms;      // added up at a time
   bool pack_left = false;

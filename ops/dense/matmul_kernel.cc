@@ -107,15 +107,21 @@ class MatMulKernel : public Kernel {
         n_(s.n),
         k_(s.k),
         count_(ElementCount(s.batch)),
-        row_panels_(CeilDiv(m_, schedule_.panel_rows)),
-        panel_rows_(row_panels_ == 0 ? 0 : CeilDiv(m_, row_panels_)),
         column_panels_(CeilDiv(n_, schedule_.panel_columns)),
-        thread_bytes_(ThreadBytes()),
         a_(s.a, MatrixStrides(params.a, request.inputs[0], IsVector(params.a, request.inputs[0]), false),
            s.batch),
         b_(s.b, MatrixStrides(params.b, request.inputs[1], false, IsVector(params.b, request.inputs[1])),
            s.batch),
-        out_(MakeOut(request, params, s)) {}
+        out_(MakeOut(request, params, s)),
+        row_panels_(CeilDiv(m_, MostPanelRows())),
+        panel_rows_(row_panels_ == 0 ? 0 : CeilDiv(m_, row_panels_)),
+        thread_bytes_(ThreadBytes()) {}
+
+  // A right side that must be transposed is so once for each panel of rows: the panels are higher then.
+  int64_t MostPanelRows() const {
+    if (schedule_.panel_rows > 0) return schedule_.panel_rows;
+    return b_.column(0) == 1 ? kPanelRows : 2 * kPanelRows;
+  }
 
   int64_t ThreadBytes() const {
     const Checked sums = Checked(panel_rows_) * schedule_.panel_columns;
@@ -147,8 +153,9 @@ class MatMulKernel : public Kernel {
   const MatMulParams params_;
   const MatMulSchedule schedule_;
   const ProductLoops loops_;
-  const int64_t m_, n_, k_, count_, row_panels_, panel_rows_, column_panels_, thread_bytes_;
+  const int64_t m_, n_, k_, count_, column_panels_;
   const StridedBatch a_, b_, out_;
+  const int64_t row_panels_, panel_rows_, thread_bytes_;
 };
 
 }  // namespace

@@ -10,10 +10,10 @@
 namespace tilesmith {
 
 // A panel of sums: what a task of a product computes. The default one, which attention always uses, is
-// kPanelColumns wide and up to kPanelRows high, and adds up kPanelTerms terms at a time: 32 KiB of the right
+// kPanelColumns wide and kPanelRows high, and adds up kPanelTerms terms at a time: 32 KiB of the right
 // side, which then serve all rows from the cache.
 constexpr int64_t kPanelColumns = 32;
-constexpr int64_t kPanelRows = 192;
+constexpr int64_t kPanelRows = 96;
 constexpr int64_t kPanelTerms = 256;
 // No panel is wider than this.
 constexpr int64_t kMaxPanelColumns = 128;

@@ -85,7 +85,7 @@ Config Default(const ConvWorkload&, const Target& cpu) {
   Config config;
   config.Set("tile_rows", DefaultTileRows(cpu.vector_floats()));
   config.Set("tile_vectors", s.tile_vectors);
-  config.Set("panel_rows", s.panel_rows);
+  config.Set("panel_rows", kPanelRows);
   config.Set("panel_columns", s.panel_columns);
   config.Set("panel_terms", s.panel_terms);
   config.Set("pack_left", s.pack_left);

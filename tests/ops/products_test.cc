@@ -94,7 +94,7 @@ TEST(MatMulKernel, SchedulesDoNotMatter) {
     // For the narrowest vectors, which have the fewest registers: Check runs on all.
     s.tile_vectors = static_cast<int>(random.Integer(1, kMaxTileVectors));
     s.tile_rows = static_cast<int>(random.Integer(1, MostTileRows(4, s.tile_vectors)));
-    s.panel_rows = random.Pick(std::vector<int64_t>{10, 12, 33, 96});
+    s.panel_rows = random.Pick(std::vector<int64_t>{0, 10, 12, 33, 96});
     s.panel_columns = random.Pick(std::vector<int64_t>{16, 48, 64, kMaxPanelColumns});
     s.panel_terms = random.Pick(std::vector<int64_t>{1, 32, 100, 1024});
     s.pack_left = random.Integer(0, 1) == 1;
