@@ -13,7 +13,7 @@
 namespace tilesmith::cuda {
 
 constexpr int64_t kMaxThreads = 1024;     // of a block
-constexpr int64_t kMaxRegisters = 255;    // of a thread
+constexpr int64_t kMaxRegisters = 240;    // of a thread, by estimate: of 255, a few for what compilers keep
 constexpr int64_t kRegisters = 64 << 10;  // of a multiprocessor
 constexpr int64_t kMaxGrid = 65535;       // y and z; x has 2^31 - 1
 constexpr int64_t kMaxPositions = (int64_t{1} << 31) - 1;

@@ -249,7 +249,8 @@ __device__ __forceinline__ void add_product(Sum (&sums)[4], const unsigned (&a)[
 }
 __device__ __forceinline__ void multiply(const float* stage, Sums& sums) {
   const float* const input = stage + TILE_K * WEIGHT_ROW;
-#pragma unroll
+  constexpr int AHEAD = TENSOR == 3 ? 1 : TILE_K / 8;  // halves of two steps at once do not fit registers
+#pragma unroll AHEAD
   for (int k = 0; k < TILE_K; k += 8) {
     unsigned b[TILES_F][2], b_low[TILES_F][2];
 #pragma unroll
