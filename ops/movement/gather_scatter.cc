@@ -62,8 +62,7 @@ void ForEachRun(const Tensor& indices, const Shape& data, int64_t axis, const Bo
   int64_t base = 0;
   for (int64_t row = 0; row < count; row += columns) {
     const int64_t* const own = chosen + row;
-    bool same = step == 1;
-    for (int64_t j = 1; j < columns; ++j) same &= own[j] == own[0];
+    const bool same = step == 1 && std::equal(own + 1, own + columns, own);
     const int64_t run = same ? columns : 1;
     for (int64_t j = 0; j < columns; j += run)
       body(row + j, base + j * step + NormalIndex(own[j], size) * along, run);

@@ -26,7 +26,7 @@ inline std::string WhyNoBlock(const Target& target, int64_t threads, int64_t reg
   if (threads > kMaxThreads) return fmt::format("{} threads (allowed: {})", threads, kMaxThreads);
   if (threads % 32 != 0) return fmt::format("{} threads, not whole warps", threads);
   if (registers > kMaxRegisters)
-    return fmt::format("about {} registers (there are {})", registers, kMaxRegisters);
+    return fmt::format("about {} registers (allowed: {})", registers, kMaxRegisters);
   if (registers * threads > kRegisters)
     return fmt::format("about {} registers in {} threads (there are {})", registers, threads, kRegisters);
   if (shared_bytes > target.l1d_bytes)

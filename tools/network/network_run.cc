@@ -78,7 +78,11 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
 }
 
 std::vector<NamedTensor> NetworkRun::Outputs() const {
-  return ModelOutputs(output_names_, tail_.get(), PlainTensors(outputs_).pointers(), &host_);
+  if (tail_) return Named(tail_->outputs(), tail_->Run(PlainTensors(outputs_).pointers(), &host_));
+  std::vector<Tensor> plain;
+  plain.reserve(outputs_.size());
+  for (const Tensor& output : outputs_) plain.push_back(InLayout(output, Layout::Nchw(output.type())));
+  return Named(output_names_, std::move(plain));
 }
 
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {

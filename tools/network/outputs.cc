@@ -10,27 +10,21 @@
 
 namespace tilesmith {
 
-std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
-                                      std::span<const Tensor* const> values, const OpMachine* machine) {
+std::vector<NamedTensor> Named(const std::vector<std::string>& names, std::vector<Tensor> tensors) {
   std::vector<NamedTensor> named;
-  if (tail != nullptr) {
-    std::vector<Tensor> tensors = tail->Run(values, machine);
-    for (size_t i = 0; i < tensors.size(); ++i) named.emplace_back(tail->outputs()[i], std::move(tensors[i]));
-  } else {
-    for (size_t i = 0; i < values.size(); ++i) named.emplace_back(names[i], *values[i]);
-  }
+  named.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) named.emplace_back(names.at(i), std::move(tensors[i]));
   return named;
 }
 
 std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<Tensor>& inputs,
                                           const StopFlag* stop) {
-  std::vector<const Tensor*> pointers;
-  pointers.reserve(inputs.size());
-  for (const Tensor& input : inputs) pointers.push_back(&input);
-  const std::vector<Tensor> outputs = RunReference(graph, pointers, stop);
+  std::vector<Tensor> outputs = RunReference(graph, PointersTo<const Tensor*>(inputs), stop);
+  if (const Tail* tail = graph.tail().get())
+    return Named(tail->outputs(), tail->Run(PointersTo<const Tensor*>(outputs), nullptr));
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
-  return ModelOutputs(names, graph.tail().get(), PlainTensors(outputs).pointers(), nullptr);
+  return Named(names, std::move(outputs));
 }
 
 double AllowedBesideOthers(double rounding) {

@@ -1,7 +1,7 @@
 // Outputs of a network: those that are right, and how far others are from them.
 #pragma once
 
-#include <span>
+#include <string>
 #include <vector>
 
 #include "layouts/base/stop_flag.h"
@@ -10,10 +10,8 @@
 
 namespace tilesmith {
 
-// The model's outputs from plain ones of its graph: those, by name, or what the graph's tail makes of them
-// on that machine (Tail::Run).
-std::vector<NamedTensor> ModelOutputs(const std::vector<std::string>& names, const Tail* tail,
-                                      std::span<const Tensor* const> values, const OpMachine* machine);
+// Each under its name. Precondition: as many names.
+std::vector<NamedTensor> Named(const std::vector<std::string>& names, std::vector<Tensor> tensors);
 
 // The reference executor's, by name, plain. `inputs` are the graph's, in its order, plain. Throws
 // Error(kInterrupted) when it is stopped.
