@@ -66,7 +66,8 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Bf16ConvTemplates() {
-  static const std::array templates = {&DirectBf16Template(), &CudaTensorBf16Template()};
+  static const std::array templates = {&DirectBf16Template(), &DepthwiseBf16Template(),
+                                       &CudaTensorBf16Template()};
   return templates;
 }
 

@@ -5,6 +5,7 @@
 
 #include "layouts/data_type.h"
 #include "templates/base/support_checks.h"
+#include "templates/base/type_knobs.h"
 #include "templates/cuda/limits.h"
 
 namespace tilesmith::cuda_gemm {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int64_t kMinFilters = 8;               // of a group: fewer leave most of a tile empty
 constexpr int64_t kBf16Word = 2, kByteWord = 4;  // elements in a word of what is multiplied
-constexpr auto kF32 = static_cast<int64_t>(DataType::kF32), kBf16 = static_cast<int64_t>(DataType::kBf16);
 
 Product Read(const ConvWorkload& w, const Config& config) {
   Product p;
@@ -123,8 +123,9 @@ Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
 Product ReadBf16(const ConvWorkload& w, const Config& config, const Target&) {
   Product p = Read(w, config);
   p.tile.tensor = Tensor::kBf16;
-  p.in = p.in.WithType(static_cast<DataType>(config.Get("in_type")));
-  p.out = p.out.WithType(static_cast<DataType>(config.Get("out_type")));
+  const StoredTypes types = ReadTypes(config);
+  p.in = p.in.WithType(types.in);
+  p.out = p.out.WithType(types.out);
   return p;
 }
 
@@ -162,8 +163,7 @@ ConfigSpace TensorSpace(const ConvWorkload& w, const Target& target) {
 ConfigSpace Bf16Space(const ConvWorkload& w, const Target& target) {
   std::vector<Knob> knobs = CommonKnobs(w, kBf16Word);
   AddWarpTiles(knobs);
-  knobs.push_back({"in_type", {kBf16, kF32}, "how the input is stored: 3 is bf16, 0 f32"});
-  knobs.push_back({"out_type", {kBf16, kF32}, "how the output is stored: 3 is bf16, 0 f32"});
+  for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   return ConfigSpace(std::move(knobs),
                      [w, target](const Config& config) { return Why(ReadBf16(w, config, target), target); });
 }
@@ -193,8 +193,7 @@ Config Bf16Default(const ConvWorkload& w, const Target& target) {
   const bool in_words = w.ic / w.g % kBf16Word == 0;
   for (Config& config : parts) {
     config.Set("ic_block", in_words ? 0 : 1);
-    config.Set("in_type", in_words ? kBf16 : kF32);
-    config.Set("out_type", kBf16);
+    SetTypes({in_words ? DataType::kBf16 : DataType::kF32, DataType::kBf16}, config);
   }
   return Preset(w, target, std::move(parts), kBf16Word, ReadBf16);
 }

@@ -148,10 +148,13 @@ DepthwiseConfig ReadConfig(const Config& config) {
   c.block = config.Get("block");
   c.rows = config.Get("rows");
   c.vectors = config.Get("vectors");
+  if (config.Find("in_type")) c.types = ReadTypes(config);
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+namespace {
+
+std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = TileKnobs(w, cpu, "");
   knobs.insert(knobs.begin(),
@@ -159,17 +162,14 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   knobs.push_back({"rows", Counts(w.oh, {}), "output rows per task"});
   knobs.push_back(
       {"vectors", Counts((w.oc + vector - 1) / vector, {1, 2, 4, 8}), "vectors of channels per task"});
-  return ConfigSpace(std::move(knobs),
-                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+  return knobs;
 }
-
-namespace {
 
 // Completes block and rows: as few tasks as there are cores, and the first register tile that is valid.
 // False where none is.
-bool CompleteDefault(const ConvWorkload& w, const Target& cpu, Config& config) {
-  const ConfigSpace space = Space(w, cpu);
-  for (const int64_t vectors : space.knobs().back().values) {
+bool CompleteDefault(const ConvWorkload& w, const Target& cpu, const ConfigSpace& space, Config& config) {
+  const Knob& vectors_knob = *std::ranges::find(space.knobs(), "vectors", &Knob::name);
+  for (const int64_t vectors : vectors_knob.values) {
     if (vectors == 1 ||
         vectors * cpu.cores <= (w.oc + cpu.vector_floats() - 1) / cpu.vector_floats() + cpu.cores - 1)
       config.Set("vectors", vectors);
@@ -181,13 +181,48 @@ bool CompleteDefault(const ConvWorkload& w, const Target& cpu, Config& config) {
   return false;
 }
 
-}  // namespace
-
-Config Default(const ConvWorkload& w, const Target& cpu) {
+// In blocks of the vector's width.
+Config WholeRows(const ConvWorkload& w, const Target& cpu) {
   Config config;
   config.Set("block", cpu.vector_floats());
   config.Set("rows", w.oh);
-  CompleteDefault(w, cpu, config);
+  return config;
+}
+
+Support IsDepthwise(const ConvWorkload& w) {
+  if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
+  if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
+  return FitsDisplacements(w);
+}
+
+}  // namespace
+
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+  return ConfigSpace(Knobs(w, cpu),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+}
+
+ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
+  std::vector<Knob> knobs = Knobs(w, cpu);
+  for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
+  return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) -> std::string {
+    const DepthwiseConfig c = ReadConfig(config);
+    if (c.types.in == DataType::kF32 && c.types.out == DataType::kF32)
+      return "nothing is stored in bf16: that is the depthwise template";
+    return WhyInvalid(w, cpu, c);
+  });
+}
+
+Config Default(const ConvWorkload& w, const Target& cpu) {
+  Config config = WholeRows(w, cpu);
+  CompleteDefault(w, cpu, Space(w, cpu), config);
+  return config;
+}
+
+Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
+  Config config = WholeRows(w, cpu);
+  SetTypes({DataType::kBf16, DataType::kBf16}, config);
+  CompleteDefault(w, cpu, Bf16Space(w, cpu), config);
   return config;
 }
 
@@ -195,15 +230,19 @@ std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
   Config config;
   config.Set("block", 0);
   config.Set("rows", cpu.cores > 2 ? (w.oh + 3) / 4 : (w.oh + 1) / 2);  // what the knob has
-  if (!CompleteDefault(w, cpu, config)) return std::nullopt;
+  if (!CompleteDefault(w, cpu, Space(w, cpu), config)) return std::nullopt;
   return config;
 }
 
 Support Supports(const ConvWorkload& w, const Target& cpu) {
-  if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
-  if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
-  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
-  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+  const Support support = IsDepthwise(w);
+  return support.ok ? HasValidDefault(Space(w, cpu), Default(w, cpu)) : support;
+}
+
+Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
+  if (!cpu.bf16) return Support::No("rounds with AVX-512 BF16, which this CPU lacks");
+  const Support support = IsDepthwise(w);
+  return support.ok ? HasValidDefault(Bf16Space(w, cpu), Bf16Default(w, cpu)) : support;
 }
 
 }  // namespace tilesmith::depthwise

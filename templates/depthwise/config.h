@@ -10,6 +10,7 @@
 #include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/type_knobs.h"
 
 namespace tilesmith::depthwise {
 
@@ -29,8 +30,10 @@ struct DepthwiseConfig {
   bool pairs = false;   // output rows two by two, with fewer multiplications (row_pairs.h)
   int64_t rows = 1;     // output rows per task ...
   int64_t vectors = 1;  // ... of this many vectors of channels
+  StoredTypes types;    // all arithmetic is in f32
 };
 
+// Configs of depthwise_bf16 have the knobs in_type and out_type; others have none of them.
 DepthwiseConfig ReadConfig(const Config& config);
 
 // Block sizes x of NCHW[x]c that whole vectors fill, and 0 for NHWC.
@@ -53,6 +56,11 @@ ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
 // the kernel is too large for every config.
 Config Default(const ConvWorkload& workload, const Target& cpu);
+
+// The same of depthwise_bf16, whose input, output or both are stored in bf16.
+Support SupportsBf16(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
+Config Bf16Default(const ConvWorkload& workload, const Target& cpu);
 // As in TaskPlaces: a part of the rows for each core, or quarters of them.
 std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
 

@@ -52,10 +52,9 @@ LoopNest NestOf(const Schedule& g) {
   nest.parts = {PlaneLoops(g, c.vectors)};
   const int64_t rows = std::min(w.ih, (c.row_tile - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
   const int64_t columns = std::min(w.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
-  const auto vector_bytes = static_cast<double>(g.rows.vector_bytes());
-  nest.tile_input_bytes = static_cast<double>(rows * columns) * vector_bytes;
-  nest.tile_weight_bytes = static_cast<double>(PlaneWeights(g.rows)) * vector_bytes;
-  nest.tile_output_bytes = static_cast<double>(c.row_tile * width) * vector_bytes;
+  nest.tile_input_bytes = static_cast<double>(rows * columns * g.in.vector_bytes);
+  nest.tile_weight_bytes = static_cast<double>(PlaneWeights(g.rows) * g.rows.vector_bytes());
+  nest.tile_output_bytes = static_cast<double>(c.row_tile * width * g.out.vector_bytes);
   return nest;
 }
 

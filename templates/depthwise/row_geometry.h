@@ -26,7 +26,7 @@ struct RowGeometry {
   int64_t in_pixel_bytes = 0, in_row_bytes = 0;
   int64_t out_pixel_bytes = 0, out_row_bytes = 0;
 
-  int64_t vector_bytes() const { return vector_floats * kFloatBytes; }
+  int64_t vector_bytes() const { return vector_floats * kFloatBytes; }  // of floats, as weights are
   int64_t taps() const { return workload.kh * workload.kw; }
   // Input row of kernel row 0 for output row `row`; negative within the padding.
   int64_t InputRow(int64_t row) const { return row * workload.sh - workload.ph; }

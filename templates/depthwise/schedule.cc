@@ -42,12 +42,14 @@ Schedule MakeSchedule(const ConvWorkload& w, const DepthwiseConfig& config, cons
   g.lanes = g.rows.masked || w.post.activation.Apply(0.0F) != 0.0F ? lanes : 0;
   g.padding_vectors = layout.is_nhwc() ? 0 : layout.PaddedChannels(w.oc) / floats - g.vectors;
   const int64_t block = layout.BlockFor(w.oc);
-  g.in.vectors_per_block = g.out.vectors_per_block = layout.is_nhwc() ? g.vectors : block / floats;
-  g.rows.in_pixel_bytes = g.rows.out_pixel_bytes = block * kFloatBytes;
+  const int64_t vectors_per_block = layout.is_nhwc() ? g.vectors : block / floats;
+  const int64_t in_bytes = ElementBytes(config.types.in), out_bytes = ElementBytes(config.types.out);
+  g.rows.in_pixel_bytes = block * in_bytes;
+  g.rows.out_pixel_bytes = block * out_bytes;
   g.rows.in_row_bytes = w.iw * g.rows.in_pixel_bytes;
   g.rows.out_row_bytes = w.ow * g.rows.out_pixel_bytes;
-  g.in.block_bytes = w.ih * g.rows.in_row_bytes;
-  g.out.block_bytes = w.oh * g.rows.out_row_bytes;
+  g.in = {vectors_per_block, floats * in_bytes, w.ih * g.rows.in_row_bytes};
+  g.out = {vectors_per_block, floats * out_bytes, w.oh * g.rows.out_row_bytes};
   for (int64_t i = 0; i < g.row_blocks(); i = NextUnlike(g, i)) CollectCodes(g.Groups(i), g.codes);
   return g;
 }
@@ -55,13 +57,13 @@ Schedule MakeSchedule(const ConvWorkload& w, const DepthwiseConfig& config, cons
 void ReadScratch(Schedule& g, int64_t rows) {
   g.rows.in_pixel_bytes = g.rows.vector_bytes();
   g.rows.in_row_bytes = g.rows.workload.iw * g.rows.in_pixel_bytes;
-  g.in = {1, rows * g.rows.in_row_bytes};
+  g.in = {1, g.rows.in_pixel_bytes, rows * g.rows.in_row_bytes};
 }
 
 void WriteScratch(Schedule& g, int64_t rows) {
   g.rows.out_pixel_bytes = g.rows.vector_bytes();
   g.rows.out_row_bytes = g.rows.workload.ow * g.rows.out_pixel_bytes;
-  g.out = {1, rows * g.rows.out_row_bytes};
+  g.out = {1, g.rows.out_pixel_bytes, rows * g.rows.out_row_bytes};
   g.padding_vectors = 0;
 }
 
@@ -94,9 +96,10 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g.rows, g.codes));
   f.weight_bytes = static_cast<double>(g.vectors * lanes * PlaneWeights(g.rows)) * kBytes;
   f.tasks = static_cast<double>(w.mb * g.vector_blocks() * g.row_blocks());
-  f.task_input_bytes = InputBytes(w, rows, c.vectors * lanes);
+  f.task_input_bytes =
+      InputBytes(w, rows, c.vectors * lanes) * static_cast<double>(ElementBytes(c.types.in)) / kBytes;
   f.task_weight_bytes = static_cast<double>(c.vectors * lanes * PlaneWeights(g.rows)) * kBytes;
-  f.task_output_bytes = static_cast<double>(rows * w.ow * c.vectors * lanes) * kBytes;
+  f.task_output_bytes = static_cast<double>(rows * w.ow * c.vectors * lanes * ElementBytes(c.types.out));
   return f;
 }
 

@@ -15,6 +15,7 @@ namespace tilesmith::depthwise {
 // Where the vectors of channels of an image lie.
 struct ChannelStrides {
   int64_t vectors_per_block = 1;  // this many lie next to each other in every pixel
+  int64_t vector_bytes = 0;       // as stored
   int64_t block_bytes = 0;
 };
 
@@ -44,10 +45,11 @@ std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, co
 // Its part, for templates that run planes: the loops over `vectors` vectors of channels of one row block.
 LoopPart PlaneLoops(const Schedule& schedule, int64_t vectors);
 
-// In and out in the layout of config.block.
+// In and out in the layout of config.block and the types of config.types.
 Schedule MakeSchedule(const ConvWorkload& workload, const DepthwiseConfig& config, const Target& cpu);
 
-// Changes `schedule` to read (write) a scratch NCHW[vector]c with `rows` rows per plane instead of a tensor.
+// Changes `schedule` to read (write) floats in a scratch NCHW[vector]c with `rows` rows per plane instead of
+// a tensor.
 void ReadScratch(Schedule& schedule, int64_t rows);
 void WriteScratch(Schedule& schedule, int64_t rows);
 

@@ -20,6 +20,18 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace
 }  // namespace depthwise
 
+const ConvTemplate& DepthwiseBf16Template() {
+  static const X86Template<depthwise::Schedule> instance({.name = "depthwise_bf16",
+                                                          .supports = depthwise::SupportsBf16,
+                                                          .space = depthwise::Bf16Space,
+                                                          .preset = depthwise::Bf16Default,
+                                                          .read = depthwise::ReadSchedule,
+                                                          .layout_knobs = {"block"},
+                                                          .type_knobs = {"in_type", "out_type"},
+                                                          .error_factor = depthwise::ErrorFactor});
+  return instance;
+}
+
 const ConvTemplate& DepthwiseTemplate() {
   static const X86Template<depthwise::Schedule> instance({.name = "depthwise",
                                                           .supports = depthwise::Supports,

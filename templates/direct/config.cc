@@ -13,6 +13,7 @@
 #include "templates/base/image_strides.h"
 #include "templates/base/row_tiles.h"
 #include "templates/base/support_checks.h"
+#include "templates/base/type_knobs.h"
 #include "templates/direct/register_plan.h"
 #include "templates/direct/schedule.h"
 
@@ -151,10 +152,11 @@ DirectConfig ReadConfig(const Config& config) {
   c.rows = config.Get("rows");
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
-  if (const auto in_type = config.Find("in_type")) {
+  if (config.Find("in_type")) {
     c.factors = Factors::kBf16;
-    c.in_type = static_cast<DataType>(*in_type);
-    c.out_type = static_cast<DataType>(config.Get("out_type"));
+    const StoredTypes types = ReadTypes(config);
+    c.in_type = types.in;
+    c.out_type = types.out;
   }
   return c;
 }
@@ -188,9 +190,7 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
       {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
   };
   if (factors == Factors::kBf16) {
-    constexpr auto kF32 = static_cast<int64_t>(DataType::kF32), kBf16 = static_cast<int64_t>(DataType::kBf16);
-    knobs.push_back({"in_type", {kBf16, kF32}, "how the input is stored: 3 is bf16, 0 f32"});
-    knobs.push_back({"out_type", {kBf16, kF32}, "how the output is stored: 3 is bf16, 0 f32"});
+    for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   }
   return ConfigSpace(std::move(knobs),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
@@ -220,10 +220,7 @@ Config ToConfig(const DirectConfig& c) {
   config.Set("oc_inner", c.oc_inner);
   config.Set("flat_width", c.flat_width);
   config.Set("prefetch", c.prefetch);
-  if (c.factors == Factors::kBf16) {
-    config.Set("in_type", static_cast<int64_t>(c.in_type));
-    config.Set("out_type", static_cast<int64_t>(c.out_type));
-  }
+  if (c.factors == Factors::kBf16) SetTypes({c.in_type, c.out_type}, config);
   return config;
 }
 

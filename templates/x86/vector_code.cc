@@ -69,6 +69,21 @@ void VectorCode::StorePartial(const Address& to, const Xmm& from, const Xmm& mas
   wide_ ? vmovups(to | k1, from) : vmaskmovps(to, mask, from);
 }
 
+void VectorCode::LoadStored(DataType type, const Xmm& to, const Address& from, bool partial,
+                            const Xmm& mask) {
+  if (type == DataType::kF32) return partial ? LoadPartial(to, from, mask) : vmovups(to, from);
+  constexpr uint8_t kHalfFloat = 16;
+  partial ? vpmovzxwd(to | k1 | T_z, from) : vpmovzxwd(to, from);
+  vpslld(to, to, kHalfFloat);
+}
+
+void VectorCode::StoreAs(DataType type, const Address& to, const Xmm& from, bool partial, const Xmm& mask) {
+  if (type == DataType::kF32) return partial ? StorePartial(to, from, mask) : vmovups(to, from);
+  const Xbyak::Ymm narrow(from.getIdx());
+  vcvtneps2bf16(narrow, from);
+  partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
+}
+
 void VectorCode::ClearLanesFrom(int count, const Xmm& value) {
   wide_ ? vpandd(value, value, Lanes(count)) : vandps(value, value, Lanes(count));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "layouts/base/target.h"
+#include "layouts/data_type.h"
 #include "ops/base/activation.h"
 
 namespace tilesmith::x86 {
@@ -39,6 +40,12 @@ class VectorCode : public Xbyak::CodeGenerator {
   void LoadMask(int count, const Xbyak::Xmm& register_for_avx2);
   void LoadPartial(const Xbyak::Xmm& to, const Xbyak::Address& from, const Xbyak::Xmm& mask);  // rest zeros
   void StorePartial(const Xbyak::Address& to, const Xbyak::Xmm& from, const Xbyak::Xmm& mask);
+  // The same of elements stored as `type`, f32 or bf16, which are floats in the register; all lanes where not
+  // `partial`. Storing bf16 rounds to nearest even, needs AVX-512 BF16 and destroys `from`.
+  void LoadStored(DataType type, const Xbyak::Xmm& to, const Xbyak::Address& from, bool partial,
+                  const Xbyak::Xmm& mask);
+  void StoreAs(DataType type, const Xbyak::Address& to, const Xbyak::Xmm& from, bool partial,
+               const Xbyak::Xmm& mask);
   // Zeroes the lanes from `count` on; needs no mask.
   void ClearLanesFrom(int count, const Xbyak::Xmm& value);
 

@@ -38,6 +38,10 @@ Xmm PlaneGenerator::NextTemp() {
   return temp;
 }
 
+void PlaneGenerator::LoadPixel(const Xmm& to, const Xbyak::Address& from) {
+  LoadStored(geometry_.config.types.in, to, from, masked(), Mask());
+}
+
 PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
@@ -177,12 +181,13 @@ void PlaneGenerator::EmitResidual() {
     for (int64_t c = 0; c < width_; ++c) {
       const auto from = ptr[kOutput + kResidualFromOutput +
                             Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
-      if (!masked()) {
+      const DataType type = geometry_.config.types.out;
+      if (!masked() && type == DataType::kF32) {
         vaddps(Accumulator(r, c), Accumulator(r, c), from);
         continue;
       }
       const Xmm loaded = Vector(plan_.first_temp);
-      LoadPartial(loaded, from, Mask());
+      LoadStored(type, loaded, from, masked(), Mask());
       vaddps(Accumulator(r, c), Accumulator(r, c), loaded);
     }
   }
@@ -256,13 +261,13 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
   const bool from_memory = plan_.mode == Weights::kMemory;
   for (const auto& [column, uses] : columns_) {
     const auto address = ptr[base + Offset(row_bytes + column * geometry_.in_pixel_bytes)];
-    if (taps.size() == 1 && uses.size() == 1 && !from_memory && !masked()) {
+    if (taps.size() == 1 && uses.size() == 1 && !from_memory && PixelsFold()) {
       const auto [position, x] = uses.front();
       vfmadd231ps(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
       continue;
     }
     const Xmm pixel = NextTemp();
-    masked() ? LoadPartial(pixel, address, Mask()) : vmovups(pixel, address);
+    LoadPixel(pixel, address);
     for (const auto& [position, x] : uses) {
       for (const auto& [row, y] : taps) {
         from_memory ? vfmadd231ps(Accumulator(row, position), pixel, in_memory(y, x))
@@ -333,7 +338,7 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
   };
   const auto load = [&](int64_t row) {
     const Xmm to = NextTemp();
-    masked() ? LoadPartial(to, address(row), Mask()) : vmovups(to, address(row));
+    LoadPixel(to, address(row));
     return to;
   };
   std::map<int64_t, Xmm> loaded;
@@ -358,7 +363,7 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
     const Xmm first = in_register(product.first);
     pixel.value = loaded.contains(product.first) ? NextTemp() : first;
     const auto memory = address(product.second);
-    const bool folds = !masked() && !loaded.contains(product.second);
+    const bool folds = PixelsFold() && !loaded.contains(product.second);
     const Xmm register_second = folds ? Xmm() : in_register(product.second);
     const Xbyak::Operand& second = folds ? static_cast<const Xbyak::Operand&>(memory) : register_second;
     product.subtract ? vsubps(pixel.value, first, second) : vaddps(pixel.value, first, second);
@@ -376,7 +381,7 @@ void PlaneGenerator::EmitFinish() {
       const auto to = ptr[kOutput + Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
       Apply(activation, value, Vector(plan_.first_temp));
       if (clear) ClearLanesFrom(lanes_, value);
-      masked() ? StorePartial(to, value, Mask()) : vmovups(to, value);
+      StoreAs(geometry_.config.types.out, to, value, masked(), Mask());
     }
   }
 }

@@ -4,6 +4,7 @@
 //     acc[r][w] = bias (+ residual)
 //     acc[r][w] += weights[y][x] * in[(row + r) * stride - pad + y * dilation][...]   for all taps (y, x)
 //     out = activation(acc)
+// Input and output may be stored in bf16: pixels become floats when they are read, and outputs are rounded.
 // Taps outside the input are skipped: columns when emitting (edge tiles are emitted on their own), rows when
 // emitting or by a range given at run time. So there is no padded copy of the input.
 #pragma once
@@ -75,6 +76,9 @@ class PlaneGenerator : public x86::VectorCode {
   Xbyak::Xmm NextTemp();
   Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
   bool masked() const { return lanes_ > 0 && geometry_.masked; }
+  // Whether a pixel in memory may be an operand as it is.
+  bool PixelsFold() const { return !masked() && geometry_.config.types.in == DataType::kF32; }
+  void LoadPixel(const Xbyak::Xmm& to, const Xbyak::Address& from);
 
   void EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted);
   void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);

@@ -1,6 +1,7 @@
 #include "templates/depthwise/x86/planes.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "templates/base/image_strides.h"
 #include "templates/depthwise/row_pairs.h"
@@ -21,6 +22,15 @@ void PackPairs(const RowGeometry& g, const float* from, float* to) {
       }
     }
   }
+}
+
+int64_t OffsetBytes(const ChannelStrides& strides, int64_t v) {
+  return v / strides.vectors_per_block * strides.block_bytes +
+         v % strides.vectors_per_block * strides.vector_bytes;
+}
+
+int64_t StepBytes(const ChannelStrides& strides) {
+  return strides.vectors_per_block == 1 ? strides.block_bytes : strides.vector_bytes;
 }
 
 constexpr int64_t kFixedBytes = 4096;  // prologue, constants, jumps
@@ -80,15 +90,6 @@ int64_t Planes::EvenUntil(const ChannelStrides& strides, int64_t v) const {
   return per_block == 1 ? schedule_.vectors : (v / per_block + 1) * per_block;
 }
 
-int64_t Planes::OffsetBytes(const ChannelStrides& strides, int64_t v) const {
-  return v / strides.vectors_per_block * strides.block_bytes +
-         v % strides.vectors_per_block * schedule_.rows.vector_bytes();
-}
-
-int64_t Planes::StepBytes(const ChannelStrides& strides) const {
-  return strides.vectors_per_block == 1 ? strides.block_bytes : schedule_.rows.vector_bytes();
-}
-
 void Planes::RunEven(const Image& image, const Variant& variant, const Vectors& vectors,
                      int64_t row_block) const {
   const RowGeometry& rows = schedule_.rows;
@@ -118,7 +119,7 @@ void Planes::FillPadding(const Image& image, int64_t row_block) const {
       for (int64_t column = 0; column < rows.workload.ow; ++column) {
         const int64_t offset =
             OffsetBytes(schedule_.out, v) + row * rows.out_row_bytes + column * rows.out_pixel_bytes;
-        std::fill_n(BytesPast(image.output, offset), rows.vector_floats, 0.0F);
+        std::memset(BytesPast(image.output, offset), 0, static_cast<size_t>(schedule_.out.vector_bytes));
       }
     }
   }

@@ -17,6 +17,7 @@ class Planes {
   Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // One image: pixel 0 of row 0 of its first channel, which need not exist in memory if row 0 is not touched.
+  // Elements are of the types that the schedule says.
   struct Image {
     const float* source = nullptr;
     float* output = nullptr;
@@ -42,8 +43,6 @@ class Planes {
   void Pack(const ConvWeights& weights);
   void Link(Variant& variant);
   int64_t EvenUntil(const ChannelStrides& strides, int64_t v) const;
-  int64_t OffsetBytes(const ChannelStrides& strides, int64_t v) const;
-  int64_t StepBytes(const ChannelStrides& strides) const;
   void RunEven(const Image& image, const Variant& variant, const Vectors& vectors, int64_t row_block) const;
   void FillPadding(const Image& image, int64_t row_block) const;
 

@@ -135,14 +135,9 @@ void RowGenerator::EmitStart() {
 
 void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
   const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
-  if (schedule_.out.type() == DataType::kBf16) {
-    constexpr uint8_t kHalfFloat = 16;
-    partial ? vpmovzxwd(loaded | k1 | T_z, stored) : vpmovzxwd(loaded, stored);
-    vpslld(loaded, loaded, kHalfFloat);
-  } else {
-    if (!partial) return vaddps(acc, acc, stored);
-    LoadPartial(loaded, stored, mask);
-  }
+  const DataType type = schedule_.out.type();
+  if (type == DataType::kF32 && !partial) return vaddps(acc, acc, stored);
+  LoadStored(type, loaded, stored, partial, mask);
   vaddps(acc, acc, loaded);
 }
 
@@ -225,12 +220,7 @@ void RowGenerator::Multiply(const Xmm& acc, const Xmm& factor, const Xbyak::Oper
 }
 
 void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
-  if (schedule_.out.type() == DataType::kBf16) {
-    const Xbyak::Ymm narrow(acc.getIdx());
-    vcvtneps2bf16(narrow, acc);
-    return partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
-  }
-  partial ? StorePartial(to, acc, Vector(plan_.first_broadcast)) : vmovups(to, acc);
+  StoreAs(schedule_.out.type(), to, acc, partial, Vector(plan_.first_broadcast));
 }
 
 void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
