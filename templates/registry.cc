@@ -67,7 +67,7 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
 
 std::span<const ConvTemplate* const> Bf16ConvTemplates() {
   static const std::array templates = {&DirectBf16Template(), &DepthwiseBf16Template(),
-                                       &CudaTensorBf16Template()};
+                                       &GroupedBf16Template(), &CudaTensorBf16Template()};
   return templates;
 }
 

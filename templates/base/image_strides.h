@@ -11,18 +11,20 @@ constexpr int64_t kFloatBytes = sizeof(float);
 
 struct ImageStrides {
   int64_t block = 1;  // channels stored side by side
+  int64_t element_bytes = kFloatBytes;
   int64_t pixel_bytes = 0, row_bytes = 0, block_bytes = 0;
 
   ImageStrides() = default;
   ImageStrides(const Layout& layout, int64_t channels, int64_t height, int64_t width)
       : block(layout.BlockFor(channels)),
-        pixel_bytes(block * kFloatBytes),
+        element_bytes(layout.element_bytes()),
+        pixel_bytes(block * element_bytes),
         row_bytes(width * pixel_bytes),
         block_bytes(height * row_bytes) {}
 
   // Where pixel 0 of `channel` is.
   int64_t ChannelOffset(int64_t channel) const {
-    return channel / block * block_bytes + channel % block * kFloatBytes;
+    return channel / block * block_bytes + channel % block * element_bytes;
   }
 };
 

@@ -10,6 +10,7 @@ namespace tilesmith {
 
 struct StoredTypes {
   DataType in = DataType::kF32, out = DataType::kF32;
+  bool narrow() const { return in != DataType::kF32 || out != DataType::kF32; }
 };
 
 // "in_type" and "out_type".

@@ -207,8 +207,7 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) -> std::string {
     const DepthwiseConfig c = ReadConfig(config);
-    if (c.types.in == DataType::kF32 && c.types.out == DataType::kF32)
-      return "nothing is stored in bf16: that is the depthwise template";
+    if (!c.types.narrow()) return "nothing is stored in bf16: that is the depthwise template";
     return WhyInvalid(w, cpu, c);
   });
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "templates/base/support_checks.h"
 #include "templates/grouped/lane_swaps.h"
@@ -107,6 +109,7 @@ GroupedConfig ReadConfig(const Config& config) {
   c.row_tiles = config.Get("row_tiles");
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
+  if (config.Find("in_type")) c.types = ReadTypes(config);
   return c;
 }
 
@@ -136,11 +139,22 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
-ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
+  if (!cpu.bf16) return Support::No("rounds with AVX-512 BF16, which this CPU lacks");
+  if (const int64_t channels = w.ic / w.g;
+      channels >= cpu.vector_floats() || cpu.vector_floats() % channels != 0)
+    return Support::No(
+        fmt::format("groups of {} channels are no parts of a vector of {}", channels, cpu.vector_floats()));
+  return Supports(w, cpu);
+}
+
+namespace {
+
+std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
   const std::vector<int64_t> flat_widths = LongerRowWidths(w);
   const int64_t row = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
   const int64_t widest = std::min<int64_t>(row, cpu.vector_registers() - kEpilogueScratch);
-  std::vector<Knob> knobs = {
+  return {
       {"ic_block", Blocks(w, cpu), "x of the input layout NCHW[x]c; 0 is NHWC"},
       {"oc_block", Blocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"lanes", LaneCounts(w, cpu), "floats of a vector"},
@@ -155,18 +169,22 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
       {"oc_inner", {0, 1}, "1: neighbouring tasks share rows, 0: weights"},
       {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
   };
-  return ConfigSpace(std::move(knobs),
-                     [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
 }
 
-Config Default(const ConvWorkload& w, const Target& cpu) {
-  const ConfigSpace space = Space(w, cpu);
+// With `types`, of a space that has such knobs.
+Config DefaultIn(const ConfigSpace& space, const ConvWorkload& w, const Target& cpu,
+                 const std::optional<StoredTypes>& types) {
+  const auto make = [&](const Tile& tile) {
+    Config config = MakeConfig(w, cpu, tile);
+    if (types) SetTypes(*types, config);
+    return config;
+  };
   const bool wide = cpu.isa == Isa::kAvx512;
   // Two sums are as good as more where they are enough.
   for (int64_t sums : {2, 1}) {
     for (int64_t width : {28, 20, 14, 13, 12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}) {
       for (int64_t rows : {1, 2, 3, 4}) {
-        Config config = MakeConfig(w, cpu, {rows, width, sums, Hold::kWeights});
+        Config config = make({rows, width, sums, Hold::kWeights});
         if (sums * rows * width >= (wide ? 10 : 6) && space.IndexOf(config) &&
             space.WhyInvalid(config).empty())
           return config;
@@ -174,10 +192,35 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
     }
   }
   for (int64_t width : {9, 8, 7, 6, 5, 4, 3, 2, 1}) {
-    Config config = MakeConfig(w, cpu, {1, width, 1, Hold::kNothing});
+    Config config = make({1, width, 1, Hold::kNothing});
     if (space.WhyInvalid(config).empty()) return config;
   }
-  return MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing});
+  return make({1, 1, 1, Hold::kNothing});
+}
+
+}  // namespace
+
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+  return ConfigSpace(Knobs(w, cpu), [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
+}
+
+ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
+  std::vector<Knob> knobs = Knobs(w, cpu);
+  std::ranges::find(knobs, "lanes", &Knob::name)->values = {cpu.vector_floats()};
+  for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
+  return ConfigSpace(std::move(knobs), [w](const Config& config) -> std::string {
+    const GroupedConfig c = ReadConfig(config);
+    if (!c.types.narrow()) return "nothing is stored in bf16: that is the grouped template";
+    return WhyInvalid(w, c);
+  });
+}
+
+Config Default(const ConvWorkload& w, const Target& cpu) {
+  return DefaultIn(Space(w, cpu), w, cpu, std::nullopt);
+}
+
+Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
+  return DefaultIn(Bf16Space(w, cpu), w, cpu, StoredTypes{DataType::kBf16, DataType::kBf16});
 }
 
 }  // namespace tilesmith::grouped

@@ -58,10 +58,9 @@ LoopNest NestOf(const Schedule& g) {
   nest.parts = {std::move(part)};
   const int64_t input_rows = std::min(w.ih, (c.tile_rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
   const int64_t columns = std::min(w.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
-  const auto vector_bytes = static_cast<double>(lanes) * sizeof(float);
-  nest.tile_input_bytes = static_cast<double>(input_rows * columns) * vector_bytes;
-  nest.tile_weight_bytes = static_cast<double>(g.channels * w.kh * w.kw) * vector_bytes;
-  nest.tile_output_bytes = static_cast<double>(c.tile_rows * width) * vector_bytes;
+  nest.tile_input_bytes = static_cast<double>(input_rows * columns * lanes * g.in.element_bytes);
+  nest.tile_weight_bytes = static_cast<double>(g.channels * w.kh * w.kw * lanes * kFloatBytes);
+  nest.tile_output_bytes = static_cast<double>(c.tile_rows * width * lanes * g.out.element_bytes);
   return nest;
 }
 

@@ -25,8 +25,8 @@ Schedule MakeSchedule(const ConvWorkload& workload, const GroupedConfig& config)
   g.vector_floats = vector_floats;
   g.channels = w.ic / w.g;
   g.spread = SpreadOf(g.channels, vector_floats, config.sums);
-  g.in_layout = LayoutOfBlockKnob(config.ic_block);
-  g.out_layout = LayoutOfBlockKnob(config.oc_block);
+  g.in_layout = LayoutOfBlockKnob(config.ic_block).WithType(config.types.in);
+  g.out_layout = LayoutOfBlockKnob(config.oc_block).WithType(config.types.out);
   g.in = ImageStrides(g.in_layout, w.ic, w.ih, w.iw);
   g.out = ImageStrides(g.out_layout, w.oc, w.oh, w.ow);
   g.tiles = CutRow(w, {w.iw, w.ow, config.width_tile, config.balance_tiles});
@@ -89,9 +89,10 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
   f.weight_bytes = lanes * static_cast<double>(taps) * kBytes;
   f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
-  f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats);
+  f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats) *
+                       static_cast<double>(g.in.element_bytes) / kBytes;
   f.task_weight_bytes = static_cast<double>(g.vector_floats * taps) * kBytes;
-  f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats) * kBytes;
+  f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats * g.out.element_bytes);
   return f;
 }
 

@@ -15,6 +15,16 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace
 }  // namespace grouped
 
+const ConvTemplate& GroupedBf16Template() {
+  static const X86Template<grouped::Schedule> instance({.name = "grouped_bf16",
+                                                        .supports = grouped::SupportsBf16,
+                                                        .space = grouped::Bf16Space,
+                                                        .preset = grouped::Bf16Default,
+                                                        .read = grouped::ReadSchedule,
+                                                        .type_knobs = {"in_type", "out_type"}});
+  return instance;
+}
+
 const ConvTemplate& GroupedTemplate() {
   static const X86Template<grouped::Schedule> instance({.name = "grouped",
                                                         .supports = grouped::Supports,

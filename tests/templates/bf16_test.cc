@@ -174,7 +174,8 @@ TEST_P(Bf16Conv, KeepsNansAndInfinities) {
 
 TEST_P(Bf16Conv, ReadsAndWritesBothTypes) {
   const ConvTemplate& conv_template = *GetParam();
-  for (const char* text : {"ic64ih14oc64kh3ph1+bias+relu", "g64ic64ih14oc64kh3ph1+bias+relu"}) {
+  for (const char* text : {"ic64ih14oc64kh3ph1+bias+relu", "g64ic64ih14oc64kh3ph1+bias+relu",
+                           "g16ic64ih14oc64kh3ph1+bias+relu"}) {
     const ConvWorkload w = ParseWorkload(text);
     if (!conv_template.Supports(w, TestCpu()).ok) continue;
     std::set<std::pair<DataType, DataType>> types;

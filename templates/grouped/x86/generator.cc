@@ -86,12 +86,13 @@ void Generator::EmitStart() {
         Zero(acc);
       }
       if (!post.sum) continue;
-      if (masked) {
-        LoadPartial(loaded, OutputAt(kResidual, row, position), Mask());
-        vaddps(acc, acc, loaded);
-      } else {
-        vaddps(acc, acc, OutputAt(kResidual, row, position));
+      const Address residual = OutputAt(kResidual, row, position);
+      if (!masked && out_type() == DataType::kF32) {
+        vaddps(acc, acc, residual);
+        continue;
       }
+      LoadStored(out_type(), loaded, residual, masked, Mask());
+      vaddps(acc, acc, loaded);
     }
   }
 }
@@ -182,8 +183,9 @@ void Generator::EmitInput(const Xmm& to, int64_t column, int64_t spread) {
   }
   const Address from = ptr[kSourceNow + Offset(pixel)];
   const bool masked = variant_.partial && schedule_.in_layout.is_nhwc();
-  if (masked) LoadPartial(to, from, Mask());
-  const Xbyak::Operand& packed = masked ? static_cast<const Xbyak::Operand&>(to) : from;
+  const bool loads = masked || in_type() != DataType::kF32;
+  if (loads) LoadStored(in_type(), to, from, masked, Mask());
+  const Xbyak::Operand& packed = loads ? static_cast<const Xbyak::Operand&>(to) : from;
   constexpr int kPairPattern[] = {0xA0, 0xF5};
   switch (schedule_.spread) {
     case Spread::kPairs:
@@ -194,7 +196,7 @@ void Generator::EmitInput(const Xmm& to, int64_t column, int64_t spread) {
       return vpermps(Xbyak::Zmm(to.getIdx()), Xbyak::Zmm(plan_.index), packed);
     case Spread::kSwaps:
       if (spread > 0) return vpermilps(to, packed, kSwapPattern[spread]);
-      if (!masked) vmovups(to, from);
+      if (!loads) vmovups(to, from);
       return;
     case Spread::kBroadcast:
       break;
@@ -225,12 +227,8 @@ void Generator::EmitFinish() {
     for (int position = 0; position < positions_; ++position) {
       const Xmm acc = Accumulator(0, row, position);
       Apply(activation, acc, Vector(plan_.first_input));
-      if (masked) {
-        StorePartial(OutputAt(kOutput, row, position), acc, Mask());
-        continue;
-      }
       if (clears) ClearLanesFrom(schedule_.partial_lanes, acc);
-      vmovups(OutputAt(kOutput, row, position), acc);
+      StoreAs(out_type(), OutputAt(kOutput, row, position), acc, masked, Mask());
     }
   }
 }

@@ -52,6 +52,8 @@ class Generator : public x86::VectorCode {
   }
   Xbyak::Address Weight(int kernel_row, int64_t term, int kernel_column) const;
   Xbyak::Address OutputAt(const Xbyak::Reg64& base, int row, int position) const;
+  DataType in_type() const { return schedule_.config.types.in; }
+  DataType out_type() const { return schedule_.config.types.out; }
   // The mask of a partial vector: k1, or the plan's register.
   Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
 

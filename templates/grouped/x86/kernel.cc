@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "layouts/base/check.h"
 #include "templates/grouped/lane_swaps.h"
@@ -125,10 +126,11 @@ class GroupedKernel : public ConvKernel {
   void ClearPadding(float* output, int64_t first_row, int64_t end_row) const {
     for (int64_t i = 0; i < schedule_.zero_vectors; ++i) {
       const int64_t channel = (schedule_.vectors + i) * schedule_.vector_floats;
-      float* to =
-          BytesPast(output, schedule_.out.ChannelOffset(channel) + first_row * schedule_.out.row_bytes);
-      for (int64_t pixel = 0; pixel < (end_row - first_row) * schedule_.workload.ow; ++pixel)
-        std::fill_n(to + pixel * schedule_.out.block, schedule_.vector_floats, 0.0F);
+      const int64_t first = schedule_.out.ChannelOffset(channel) + first_row * schedule_.out.row_bytes;
+      for (int64_t pixel = 0; pixel < (end_row - first_row) * schedule_.workload.ow; ++pixel) {
+        std::memset(BytesPast(output, first + pixel * schedule_.out.pixel_bytes), 0,
+                    static_cast<size_t>(schedule_.vector_floats * schedule_.out.element_bytes));
+      }
     }
   }
 
