@@ -15,6 +15,8 @@
 namespace tilesmith {
 namespace {
 
+constexpr int kPauses = 64, kStepsBeforeYield = 256;
+
 inline void SpinPause() {
 #ifdef TILESMITH_X86
   _mm_pause();
@@ -55,11 +57,19 @@ void Generation::Advance() {
   if (policy_ == WaitPolicy::kSleep) value_.notify_all();
 }
 
+bool Generation::SpinWhile(unsigned old) {
+  for (int pause = 0; now() == old; ++pause) {
+    if (pause == kPauses * kStepsBeforeYield) return false;
+    SpinPause();
+  }
+  return true;
+}
+
 void Generation::Pause(unsigned old, int step) {
-  constexpr int kPauses = 64, kStepsBeforeYield = 256, kYieldsBeforeSleep = 1024;
-  if (policy_ == WaitPolicy::kSpin || step < kStepsBeforeYield) {
+  constexpr int kYieldsBeforeSleep = 1024;
+  if (policy_ == WaitPolicy::kSpin) {
     for (int i = 0; i < kPauses && now() == old; ++i) SpinPause();
-  } else if (policy_ == WaitPolicy::kYield || step < kStepsBeforeYield + kYieldsBeforeSleep) {
+  } else if (policy_ == WaitPolicy::kYield || step < kYieldsBeforeSleep) {
     sched_yield();
   } else {
     value_.wait(old, std::memory_order_acquire);
@@ -67,18 +77,24 @@ void Generation::Pause(unsigned old, int step) {
 }
 
 void Generation::WaitWhile(unsigned old) {
+  if (SpinWhile(old)) return;
   for (int step = 0; now() == old; ++step) Pause(old, step);
 }
 
-void SpinBarrier::Wait() {
-  if (threads_ == 1) return;
+std::optional<unsigned> SpinBarrier::ArriveAndSpin() {
+  if (threads_ == 1) return std::nullopt;
   const unsigned generation = generation_.now();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.Advance();
-    return;
+    return std::nullopt;
   }
-  generation_.WaitWhile(generation);
+  if (generation_.SpinWhile(generation)) return std::nullopt;
+  return generation;
+}
+
+void SpinBarrier::Wait() {
+  if (const auto generation = ArriveAndSpin()) WaitWhile(*generation);
 }
 
 void ThrowTooFewThreads(int granted, int wanted) {

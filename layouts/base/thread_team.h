@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,8 @@ class Generation {
   void Advance();
   // Until it is no longer `old`.
   void WaitWhile(unsigned old);
+  // The same for a moment, whatever the policy; whether it is no longer `old`.
+  bool SpinWhile(unsigned old);
 
  private:
   // One step of waiting, the `step`-th; those of spinning are many pauses.
@@ -49,6 +52,10 @@ class SpinBarrier {
   explicit SpinBarrier(int threads, WaitPolicy policy = WaitPolicy::kSleep)
       : threads_(threads), generation_(policy) {}
   void Wait();
+  // The same in two parts. Arrives and waits a moment, as threads that compute wait for each other; what is
+  // left to wait for, if that was not enough, is then for WaitWhile.
+  std::optional<unsigned> ArriveAndSpin();
+  void WaitWhile(unsigned generation) { generation_.WaitWhile(generation); }
 
  private:
   const int threads_;

@@ -16,15 +16,18 @@ TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
 
 void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
   FirstError error;
-  RunOnTeam(threads_, [&](int thread) {
+  const int threads = seconds.empty() && pace_.alone() ? 1 : threads_;
+  const double begin = NowSeconds();
+  double late_seconds = 0;  // that thread 0 waited for others
+  RunOnTeam(threads, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
-    double before = timed ? NowSeconds() : 0;
+    double before = begin;
     for (size_t i = 0; i < program.size(); ++i) {
       const Launch& step = program[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
       const int stages = step.kernel->Stages();
       for (int stage = 0; stage < stages; ++stage) {
-        const Share share(step.kernel->Grid(stage), step.split, thread, threads_);
+        const Share share(step.kernel->Grid(stage), step.split, thread, threads);
         share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) {
           if (error.raised()) return;
           try {
@@ -34,7 +37,12 @@ void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds)
             error.Capture();  // the others still expect this thread at every barrier
           }
         });
-        barrier_.Wait();
+        if (threads == 1) continue;
+        if (const auto generation = barrier_.ArriveAndSpin()) {
+          const double late = NowSeconds();
+          barrier_.WaitWhile(*generation);
+          if (thread == 0) late_seconds += NowSeconds() - late;
+        }
       }
       if (timed) {
         const double after = NowSeconds();
@@ -43,6 +51,7 @@ void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds)
       }
     }
   });
+  if (threads_ > 1 && seconds.empty()) pace_.Took(NowSeconds() - begin, late_seconds);
   error.Rethrow();
 }
 

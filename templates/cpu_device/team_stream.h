@@ -5,6 +5,7 @@
 
 #include "layouts/base/stop_flag.h"
 #include "layouts/base/thread_team.h"
+#include "templates/cpu_device/team_pace.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
@@ -14,14 +15,15 @@ class TeamStream final : public Stream {
   // Starts the team, so that running allocates nothing. `stop`, which may be null, outlives the stream.
   TeamStream(int threads, WaitPolicy wait, const StopFlag* stop);
 
-  // Every launch in one parallel region, its stages dealt one after the other (layouts/base/task_dealer.h);
-  // durations are as thread 0 sees them.
+  // Every launch in one parallel region, its stages one after the other; durations are as thread 0 sees them.
+  // Runs whose durations nobody asks for are one thread's where the team's would take longer (team_pace.h).
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
 
  private:
   const int threads_;
   const StopFlag* const stop_;
   SpinBarrier barrier_;
+  TeamPace pace_;
 };
 
 }  // namespace tilesmith

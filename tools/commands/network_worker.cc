@@ -39,7 +39,6 @@ class NetworkWorkerCommand : public Command {
  private:
   int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
-    const PinnedTeam team(machine);
     std::vector<Tensor> inputs = RandomInputs(graph, kNetworkSeed);
     const bool has_tail = graph.tail() != nullptr;
     NetworkRun network(std::move(graph), plan, machine, std::move(inputs));
