@@ -139,5 +139,27 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
   ExpectResultsLike(out + "/untuned.csv", TILESMITH_SOURCE_DIR "/tools/results/networks.csv");
 }
 
+TEST(ScriptsTest, BenchNetworksSetsTypesSideBySideAndGoesOnBehindAFailure) {
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("small.onnx"), out = directory.File("out");
+  const std::string broken = directory.WriteFile("broken.onnx", "no model");
+  ASSERT_EQ(RunProgram({TILESMITH_BINARY, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
+                        model})
+                .exit_code,
+            0);
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const ProgramResult result =
+      RunProgram({Script("tools/bench-networks"), "--types", "--quick", "--rounds", "0", "--time-budget",
+                  "1s", "--threads", "1", "--out", out, "--csv", out, broken, model});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("left out: broken: tilesmith tune "));
+  EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small \\| [0-9.]+ \\| "));
+  EXPECT_THAT(ReadFile(out + "/types.csv"), testing::HasSubstr("\nsmall,1,,"));
+  const ProgramResult two =
+      RunProgram({Script("tools/bench-networks"), "--types", "--busy", "--out", out, model});
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_THAT(two.err, testing::HasSubstr("--types and --busy are two tables"));
+}
+
 }  // namespace
 }  // namespace tilesmith
