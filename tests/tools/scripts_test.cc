@@ -142,7 +142,8 @@ TEST(ScriptsTest, BenchNetworksLeavesTablesAndGoesOn) {
 TEST(ScriptsTest, BenchNetworksSetsTypesSideBySideAndGoesOnBehindAFailure) {
   const TemporaryDirectory directory;
   const std::string model = directory.File("small.onnx"), out = directory.File("out");
-  const std::string broken = directory.WriteFile("broken.onnx", "no model");
+  const std::string broken = directory.File("broken.onnx");
+  WriteFile(broken, "no model");
   ASSERT_EQ(RunProgram({TILESMITH_BINARY, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
                         model})
                 .exit_code,
