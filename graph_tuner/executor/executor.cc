@@ -267,7 +267,7 @@ void Executor::Run(std::span<const void* const> inputs, std::span<void* const> o
   impl_->Run();
 }
 
-void Executor::RunAgain() { impl_->stream->Run(impl_->steps, {}); }
+void Executor::RunAgain() { impl_->stream->RunByAll(impl_->steps); }
 
 std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs,
                                            std::span<Tensor* const> outputs, int runs) {

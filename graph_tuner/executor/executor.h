@@ -77,8 +77,8 @@ class Executor {
   // bytes, no output the same as another argument.
   void Run(std::span<const void* const> inputs, std::span<void* const> outputs);
 
-  // Once more on the tensors of the last run, on a device of its own memory on what was brought there then;
-  // the outputs stay there. What is computed lasts as long as this does.
+  // Once more on the tensors of the last run, by all threads, on a device of its own memory on what was
+  // brought there then; the outputs stay there. What is computed lasts as long as this does.
   void RunAgain();
 
   // Runs `runs` times with a clock read by thread 0 around every step.

@@ -9,6 +9,7 @@ constexpr double kLateShare = 0.3;  // of a run
 constexpr int kLateRuns = 2;        // until one tries alone
 constexpr int kTrialRuns = 4;
 constexpr int kMaxStay = 64, kMaxRest = 1024;
+constexpr double kMaxStaySeconds = 0.5;
 
 }  // namespace
 
@@ -40,7 +41,8 @@ void TeamPace::Took(double seconds, double late_seconds) {
     return Try(Mode::kTeamAgain, kLateRuns);
   }
   if (mode_ == Mode::kTeamAgain && alone_.seconds() < team_.seconds()) {
-    stay_ = std::min(2 * stay_, kMaxStay);
+    const int within = static_cast<int>(std::min<double>(kMaxStay, kMaxStaySeconds / alone_.seconds()));
+    stay_ = std::clamp(2 * stay_, kTrialRuns, std::max(kTrialRuns, within));
     return Try(Mode::kAlone, stay_);
   }
   // The team is faster. Where being alone was no help, it is not tried again soon.

@@ -15,13 +15,21 @@ TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
 }
 
 void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
-  FirstError error;
-  const int threads = seconds.empty() && pace_.alone() ? 1 : threads_;
+  if (threads_ == 1 || !seconds.empty()) {
+    RunBy(threads_, program, seconds);
+    return;
+  }
   const double begin = NowSeconds();
-  double late_seconds = 0;  // that thread 0 waited for others
+  const double late_seconds = RunBy(pace_.alone() ? 1 : threads_, program, {});
+  pace_.Took(NowSeconds() - begin, late_seconds);
+}
+
+double TeamStream::RunBy(int threads, std::span<const Launch> program, std::span<double> seconds) {
+  FirstError error;
+  double late_seconds = 0;
   RunOnTeam(threads, [&](int thread) {
     const bool timed = thread == 0 && !seconds.empty();
-    double before = begin;
+    double before = timed ? NowSeconds() : 0;
     for (size_t i = 0; i < program.size(); ++i) {
       const Launch& step = program[i];
       const KernelArgs args{step.inputs, step.output, step.scratch};
@@ -51,8 +59,8 @@ void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds)
       }
     }
   });
-  if (threads_ > 1 && seconds.empty()) pace_.Took(NowSeconds() - begin, late_seconds);
   error.Rethrow();
+  return late_seconds;
 }
 
 }  // namespace tilesmith

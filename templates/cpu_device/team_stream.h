@@ -18,8 +18,12 @@ class TeamStream final : public Stream {
   // Every launch in one parallel region, its stages one after the other; durations are as thread 0 sees them.
   // Runs whose durations nobody asks for are one thread's where the team's would take longer (team_pace.h).
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
+  void RunByAll(std::span<const Launch> program) override { RunBy(threads_, program, {}); }
 
  private:
+  // Seconds that thread 0 waited for others that were late.
+  double RunBy(int threads, std::span<const Launch> program, std::span<double> seconds);
+
   const int threads_;
   const StopFlag* const stop_;
   SpinBarrier barrier_;

@@ -55,6 +55,8 @@ class Stream {
   // is set, the rest is skipped and the first exception is thrown here. `seconds`, when not empty, gets the
   // duration of each launch. Allocates nothing.
   virtual void Run(std::span<const Launch> program, std::span<double> seconds) = 0;
+  // The same by all of the device's threads, though fewer might be faster just now: for comparisons.
+  virtual void RunByAll(std::span<const Launch> program) { Run(program, {}); }
 };
 
 // All functions are thread-safe, but timings must not overlap with anything else that the device runs.
