@@ -10,11 +10,15 @@
 
 namespace tilesmith {
 
-// Zero-filled memory aligned to 64 bytes; from 2 MiB on, to huge pages, which the kernel is asked for.
+// What new memory holds: kAnything for those who write all of it before anyone reads.
+enum class NewMemory { kZeros, kAnything };
+
+// Memory aligned to 64 bytes; from 2 MiB on, to huge pages, which the kernel is asked for.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  explicit AlignedBuffer(size_t bytes);  // throws Error(kEnvironment) naming the size when memory is short
+  // Throws Error(kEnvironment) naming the size when memory is short.
+  explicit AlignedBuffer(size_t bytes, NewMemory holds = NewMemory::kZeros);
   AlignedBuffer(const AlignedBuffer& other);
   AlignedBuffer& operator=(const AlignedBuffer& other);
   AlignedBuffer(AlignedBuffer&&) noexcept = default;
@@ -32,11 +36,11 @@ class AlignedBuffer {
   size_t bytes_ = 0;
 };
 
-// A value: copying copies the memory. Padding is zero on construction.
+// A value: copying copies the memory. Padding is zero on construction, where that is not left to the caller.
 class Tensor {
  public:
   Tensor() = default;
-  explicit Tensor(Shape shape, Layout layout = Layout::Nchw());
+  explicit Tensor(Shape shape, Layout layout = Layout::Nchw(), NewMemory holds = NewMemory::kZeros);
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }

@@ -158,7 +158,8 @@ StyledPlan PlanInStyle(const Graph& graph, Defaults defaults) {
     layouts[id] = node_plan.layouts.out;
     plan.nodes.push_back(std::move(node_plan));
   }
-  const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, plan, cpu);
+  const std::vector<NodeSchedule> schedules =
+      ResolveSchedules(graph, plan, cpu, defaults.given ? PlanFrom::kAnywhere : PlanFrom::kDefaults);
   const Program program = BuildProgram(graph, schedules);
   plan.transforms = NeededTransforms(graph, program);
   Target team = cpu;

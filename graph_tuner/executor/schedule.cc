@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "graph_tuner/plan/concat_slices.h"
@@ -34,20 +36,30 @@ void MarkLive(const Graph& graph, std::vector<NodeSchedule>& schedules) {
   }
 }
 
-// Precondition: schedule.workload is set.
-void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, NodeSchedule& schedule) {
-  if (!plan.record.has_value()) BadPlan(node, "a convolution without a template and config");
-  const ConvWorkload& workload = schedule.workload;
-  const ConvTemplate& conv_template = FindConvTemplate(plan.record->template_name);
-  const Support support = conv_template.Supports(workload, cpu);
+void CheckConfig(const Node& node, const ConvTemplate& conv_template, const NodeSchedule& schedule,
+                 const Target& cpu) {
+  const Support support = conv_template.Supports(schedule.workload, cpu);
   if (!support.ok) BadPlan(node, fmt::format("template {}: {}", conv_template.Name(), support.reason));
+  const std::string invalid = conv_template.Space(schedule.workload, cpu).WhyInvalid(schedule.config);
+  if (invalid.empty()) return;
+  BadPlan(node, fmt::format("template {}, config {}: {}", conv_template.Name(), schedule.config.ToString(),
+                            invalid));
+}
+
+// Precondition: schedule.workload is set. `known` are those of nodes that were resolved: what one of them has
+// need not be checked again, for networks repeat their convolutions.
+void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, PlanFrom from,
+                 std::span<const NodeSchedule> known, NodeSchedule& schedule) {
+  if (!plan.record.has_value()) BadPlan(node, "a convolution without a template and config");
+  const ConvTemplate& conv_template = FindConvTemplate(plan.record->template_name);
   schedule.config = plan.record->config;
-  const std::string invalid = conv_template.Space(workload, cpu).WhyInvalid(schedule.config);
-  if (!invalid.empty()) {
-    BadPlan(node, fmt::format("template {}, config {}: {}", conv_template.Name(), schedule.config.ToString(),
-                              invalid));
-  }
-  const LayoutPair layouts = conv_template.Layouts(workload, schedule.config);
+  const auto is_same = [&](const NodeSchedule& other) {
+    return other.conv_template == &conv_template && other.workload == schedule.workload &&
+           other.config == schedule.config;
+  };
+  if (from == PlanFrom::kAnywhere && std::ranges::none_of(known, is_same))
+    CheckConfig(node, conv_template, schedule, cpu);
+  const LayoutPair layouts = conv_template.Layouts(schedule.workload, schedule.config);
   if (layouts != plan.layouts) {
     BadPlan(node,
             fmt::format("layouts {} -> {}, but its config computes {} -> {}", plan.layouts.in.ToString(),
@@ -56,7 +68,7 @@ void ResolveConv(const Node& node, const NodePlan& plan, const Target& cpu, Node
   schedule.conv_template = &conv_template;
   schedule.out = layouts.out;
   schedule.inputs = {layouts.in};
-  if (workload.post.sum) schedule.inputs.push_back(layouts.out);
+  if (schedule.workload.post.sum) schedule.inputs.push_back(layouts.out);
 }
 
 // A product with the schedule of its record.
@@ -100,7 +112,8 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
 
 }  // namespace
 
-std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu) {
+std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu,
+                                           PlanFrom from) {
   std::map<std::string_view, const NodePlan*> planned;
   for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
   const FusedNodes fused = FindFusedNodes(graph, plan);
@@ -128,7 +141,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
       const auto pair = fused.find(id);
       schedule.workload = pair != fused.end() ? pair->second.workload : conv->workload();
       if (pair != fused.end()) schedule.first = pair->second.first;
-      ResolveConv(node, *found->second, cpu, schedule);
+      ResolveConv(node, *found->second, cpu, from, std::span(schedules).first(id), schedule);
     } else {
       ResolveOp(graph, id, *found->second, schedule);
       const auto* product = dynamic_cast<const MatMulOp*>(node.op.get());

@@ -26,8 +26,13 @@ struct NodeSchedule {
   double predicted_seconds = 0;
 };
 
+// Where a plan is from: of templates' own defaults for the graph and the CPU it is known that they are valid,
+// and they are not checked again.
+enum class PlanFrom { kAnywhere, kDefaults };
+
 // Indexed by node id. Throws Error(kUsage) naming the node when the plan lacks it, or gives it a layout, a
 // template or a config it cannot have on this CPU; Error(kBadModel) for a tensor that is not of floats.
-std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu);
+std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu,
+                                           PlanFrom from = PlanFrom::kAnywhere);
 
 }  // namespace tilesmith

@@ -7,10 +7,10 @@
 namespace tilesmith {
 namespace {
 
-// nullopt where the template has none of the style.
+// nullopt where the template does not support the workload, or has none of the style.
 std::optional<Config> DefaultOfStyle(const ConvTemplate& conv_template, const ConvWorkload& workload,
                                      const Target& cpu, DefaultStyle style) {
-  if (style == DefaultStyle::kBlocks) return conv_template.Default(workload, cpu);
+  if (style == DefaultStyle::kBlocks) return conv_template.DefaultIfSupported(workload, cpu);
   const TaskPlaces* places = PlacesOf(conv_template);
   return places ? places->RowsDefault(workload, cpu) : std::nullopt;
 }
@@ -23,7 +23,7 @@ std::optional<Record> RecordOfStyle(const ConvWorkload& workload, const Target& 
   std::optional<double> fewest;
   for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload)) {
     const bool is_first = record.template_name.empty();
-    if ((!is_first && !fewest) || !conv_template->Supports(workload, cpu).ok) continue;
+    if (!is_first && !fewest) break;
     std::optional<Config> config = DefaultOfStyle(*conv_template, workload, cpu, style);
     if (!config) continue;
     const std::optional<double> cycles = conv_template->Cycles(workload, *config, cpu);

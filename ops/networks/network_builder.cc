@@ -62,7 +62,7 @@ NetworkBuilder::NetworkBuilder(std::string network_name, uint64_t seed, ModelLis
 NetworkBuilder::Constant NetworkBuilder::Random(const std::string& name, Shape shape, float center,
                                                 float radius) const {
   CheckShape(shape, graph_.limits());
-  auto tensor = std::make_shared<Tensor>(std::move(shape));
+  auto tensor = std::make_shared<Tensor>(std::move(shape), Layout::Nchw(), NewMemory::kAnything);
   UniformStream(HashText(name, seed_))
       .Fill({tensor->floats(), static_cast<size_t>(tensor->size())}, center - radius, center + radius);
   return tensor;

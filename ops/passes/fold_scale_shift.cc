@@ -21,14 +21,14 @@ std::shared_ptr<const Tensor> ScaledBias(const Tensor* bias, const ScaleShiftOp&
 
 // Scales element i by scale[i / inner % channels].
 std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, const ScaleShiftOp& op, int64_t inner) {
-  auto result = std::make_shared<Tensor>(weights.shape());
+  auto result = std::make_shared<Tensor>(weights.shape(), Layout::Nchw(), NewMemory::kAnything);
   const int64_t channels = static_cast<int64_t>(op.scale().size());
   const int64_t rows = weights.size() / inner;
   const float* from = weights.floats();
   float* to = result->floats();
   for (int64_t row = 0; row < rows; ++row, from += inner, to += inner) {
-    const double scale = op.scale()[row % channels];
-    for (int64_t i = 0; i < inner; ++i) to[i] = static_cast<float>(from[i] * scale);
+    const float scale = op.scale()[row % channels];
+    for (int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
   }
   return result;
 }

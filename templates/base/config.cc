@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
+#include <span>
 
 #include "layouts/base/check.h"
 
@@ -13,11 +13,18 @@ bool NameBefore(const std::pair<std::string, int64_t>& knob, std::string_view na
   return knob.first < name;
 }
 
-void CheckKnob(const Knob& knob, std::set<std::string_view>& names) {
-  TILESMITH_CHECK(names.insert(knob.name).second, "two knobs are named {}", knob.name);
-  TILESMITH_CHECK(!knob.values.empty(), "knob {} has no values", knob.name);
-  const std::set<int64_t> distinct(knob.values.begin(), knob.values.end());
-  TILESMITH_CHECK(distinct.size() == knob.values.size(), "knob {} lists a value twice", knob.name);
+// Spaces are made for every workload that a network is planned for, so that this takes no memory: few knobs
+// have more than 20 values.
+void CheckKnobs(std::span<const Knob> knobs) {
+  for (size_t i = 0; i < knobs.size(); ++i) {
+    const auto& [name, values, help] = knobs[i];
+    TILESMITH_CHECK(std::ranges::find(knobs.first(i), name, &Knob::name) == knobs.begin() + i,
+                    "two knobs are named {}", name);
+    TILESMITH_CHECK(!values.empty(), "knob {} has no values", name);
+    for (auto value = values.begin(); value != values.end(); ++value) {
+      TILESMITH_CHECK(std::find(values.begin(), value, *value) == value, "knob {} lists a value twice", name);
+    }
+  }
 }
 
 // Position of `value` in the knob's list, or nullopt.
@@ -75,9 +82,8 @@ std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector) {
 
 ConfigSpace::ConfigSpace(std::vector<Knob> knobs, Validity validity)
     : knobs_(std::move(knobs)), validity_(std::move(validity)), size_(1) {
-  std::set<std::string_view> names;
+  CheckKnobs(knobs_);
   for (const Knob& knob : knobs_) {
-    CheckKnob(knob, names);
     const uint64_t count = knob.values.size();
     TILESMITH_CHECK(size_ <= std::numeric_limits<int64_t>::max() / count, "too many combinations");
     size_ *= count;

@@ -5,10 +5,9 @@
 namespace tilesmith {
 namespace {
 
-// Every config that differs from `config` in nothing but `knobs`.
-std::vector<Config> WithEveryValue(const ConfigSpace& space, const std::vector<std::string_view>& knobs,
-                                   const Config& config) {
-  std::vector<Config> configs = {config};
+// Every config of nothing but `knobs`.
+std::vector<Config> ConfigsOf(const ConfigSpace& space, const std::vector<std::string_view>& knobs) {
+  std::vector<Config> configs = {Config()};
   for (const Knob& knob : space.knobs()) {
     if (std::find(knobs.begin(), knobs.end(), knob.name) == knobs.end()) continue;
     std::vector<Config> next;
@@ -27,8 +26,7 @@ std::vector<LayoutPair> ConvTemplate::LayoutPairs(const ConvWorkload& workload,
   const std::vector<std::string_view> knobs = LayoutKnobs();
   std::vector<LayoutPair> pairs;
   if (knobs.empty()) return pairs;
-  for (const Config& config : WithEveryValue(space, knobs, space.At(0)))
-    pairs.push_back(Layouts(workload, config));
+  for (const Config& config : ConfigsOf(space, knobs)) pairs.push_back(Layouts(workload, config));
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   return pairs;
@@ -38,10 +36,13 @@ std::optional<Config> ConvTemplate::WithLayouts(const ConvWorkload& workload, co
                                                 const Config& config, const LayoutPair& pair) const {
   const std::vector<std::string_view> knobs = LayoutKnobs();
   if (knobs.empty()) return std::nullopt;
-  std::vector<Config> configs = WithEveryValue(space, knobs, config);
+  const std::vector<Config> configs = ConfigsOf(space, knobs);
   const auto found = std::find_if(configs.begin(), configs.end(),
-                                  [&](const Config& moved) { return Layouts(workload, moved) == pair; });
-  return found == configs.end() ? std::nullopt : std::optional(std::move(*found));
+                                  [&](const Config& layouts) { return Layouts(workload, layouts) == pair; });
+  if (found == configs.end()) return std::nullopt;
+  Config moved = config;
+  for (const auto& [knob, value] : found->knobs()) moved.Set(knob, value);
+  return moved;
 }
 
 }  // namespace tilesmith

@@ -93,6 +93,10 @@ class ConvTemplate {
   // The kind of device its kernels run on: a value of Target::device. Supports refuses other targets.
   virtual std::string_view DeviceKind() const { return kCpuDevice; }
   virtual Support Supports(const ConvWorkload& workload, const Target& cpu) const = 0;
+  // Default where Supports says yes, else nullopt: of many templates the first often has to make the second.
+  virtual std::optional<Config> DefaultIfSupported(const ConvWorkload& workload, const Target& cpu) const {
+    return Supports(workload, cpu).ok ? std::optional(Default(workload, cpu)) : std::nullopt;
+  }
   // Preconditions from here on: Supports(...).ok, and a config that is valid in Space(workload, cpu).
   virtual ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) const = 0;
   // A valid config that is decent everywhere: the schedule used before any tuning.

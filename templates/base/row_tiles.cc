@@ -1,44 +1,14 @@
 #include "templates/base/row_tiles.h"
 
-#include <algorithm>
 #include <map>
 
 #include "layouts/base/check.h"
 
 namespace tilesmith {
-namespace {
-
-// The position after the last one whose last tap is inside an input row of `iw`; 0 when none is.
-int64_t InsideEnd(const ConvWorkload& w, int64_t iw) {
-  const int64_t last_tap =
-      iw - 1 + w.pw - (w.kw - 1) * (w.dw + 1);  // of a position's first tap, before padding
-  return last_tap < 0 ? 0 : last_tap / w.sw + 1;
-}
-
-}  // namespace
 
 std::vector<TileRun> CutRow(const ConvWorkload& w, const RowCut& cut) {
-  const int64_t reach = (w.kw - 1) * (w.dw + 1);
-  const int64_t inside_end = InsideEnd(w, cut.iw);
-  const auto is_edge = [&](int64_t first, int64_t width) {
-    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + reach >= cut.iw;
-  };
-  const int64_t count = (cut.ow + cut.width - 1) / cut.width;
   std::vector<TileRun> runs;
-  int64_t first = 0;
-  for (int64_t i = 0; i < count;) {
-    const int64_t wider = cut.balance ? cut.ow % count : 0;  // so many tiles are one wider
-    const int64_t width = cut.balance ? cut.ow / count + (i < wider) : std::min(cut.width, cut.ow - first);
-    const bool edge = is_edge(first, width);
-    int64_t equal = 1;
-    if (!edge) {
-      const int64_t as_wide = !cut.balance ? (cut.ow - first) / width : i < wider ? wider - i : count - i;
-      equal = std::min(as_wide, (inside_end - first) / width);
-    }
-    runs.push_back({static_cast<int>(first), static_cast<int>(width), static_cast<int>(equal), edge});
-    first += equal * width;
-    i += equal;
-  }
+  ForEachRun(w, cut, [&](const TileRun& run) { runs.push_back(run); });
   return runs;
 }
 

@@ -2,6 +2,7 @@
 // arithmetic that several templates share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,8 +24,11 @@ struct RowCut {
   bool balance = false;    // tiles of equal width instead of full ones and a rest
 };
 
-// The tiles of one output row, from left to right. Edge tiles stand alone; equal neighbours inside are one
-// run.
+// Calls visit with the tiles of one output row, from left to right. Edge tiles stand alone; equal neighbours
+// inside are one run.
+template <typename Visit>
+void ForEachRun(const ConvWorkload& workload, const RowCut& cut, const Visit& visit);
+// The same as a list.
 std::vector<TileRun> CutRow(const ConvWorkload& workload, const RowCut& cut);
 
 // Output positions of a row, of the workload's own width, with a tap that falls outside the input row.
@@ -55,5 +59,36 @@ std::vector<InputRow> InputRowsOf(const ConvWorkload& workload, int64_t output_r
 // for. Precondition: at most kMaxInputRows rows.
 constexpr size_t kMaxInputRows = 64;
 uint64_t RowsInside(const std::vector<InputRow>& rows, int64_t top, int64_t ih);
+
+// The position after the last one whose last tap is inside an input row of `iw`; 0 when none is.
+inline int64_t InsideEnd(const ConvWorkload& w, int64_t iw) {
+  const int64_t last_tap =
+      iw - 1 + w.pw - (w.kw - 1) * (w.dw + 1);  // of a position's first tap, before padding
+  return last_tap < 0 ? 0 : last_tap / w.sw + 1;
+}
+
+template <typename Visit>
+void ForEachRun(const ConvWorkload& w, const RowCut& cut, const Visit& visit) {
+  const int64_t reach = (w.kw - 1) * (w.dw + 1);
+  const int64_t inside_end = InsideEnd(w, cut.iw);
+  const auto is_edge = [&](int64_t first, int64_t width) {
+    return first * w.sw - w.pw < 0 || (first + width - 1) * w.sw - w.pw + reach >= cut.iw;
+  };
+  const int64_t count = (cut.ow + cut.width - 1) / cut.width;
+  int64_t first = 0;
+  for (int64_t i = 0; i < count;) {
+    const int64_t wider = cut.balance ? cut.ow % count : 0;  // so many tiles are one wider
+    const int64_t width = cut.balance ? cut.ow / count + (i < wider) : std::min(cut.width, cut.ow - first);
+    const bool edge = is_edge(first, width);
+    int64_t equal = 1;
+    if (!edge) {
+      const int64_t as_wide = !cut.balance ? (cut.ow - first) / width : i < wider ? wider - i : count - i;
+      equal = std::min(as_wide, (inside_end - first) / width);
+    }
+    visit(TileRun{static_cast<int>(first), static_cast<int>(width), static_cast<int>(equal), edge});
+    first += equal * width;
+    i += equal;
+  }
+}
 
 }  // namespace tilesmith

@@ -22,6 +22,7 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/support_checks.h"
 #include "templates/base/task_places.h"
 
 namespace tilesmith {
@@ -35,6 +36,7 @@ struct TemplateParts {
   bool bytes = false;                    // computes convs of bytes, and no others
   // Asked of workloads that pass what `fuses`, `products`, `bytes` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
+  bool preset_decides = false;  // what `supports` says yes to is supported where its preset is valid
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
   Config (*preset)(const ConvWorkload& workload, const Target& cpu);
   // Null: the preset with NHWC in its layout knobs and 1 in "oc_inner", where that is valid.
@@ -68,17 +70,15 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   std::string_view Name() const override { return parts_.name; }
   std::string_view DeviceKind() const override { return parts_.device; }
   Support Supports(const ConvWorkload& workload, const Target& cpu) const override {
-    if (cpu.device != DeviceKind()) {
-      return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
-    }
-    if (workload.bytes.has_value() != parts_.bytes)
-      return Support::No(parts_.bytes ? "computes bytes, not floats" : "computes floats, not bytes");
-    if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
-    if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
-    if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
-    if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
-      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-    return parts_.supports(workload, cpu);
+    Support support = SupportsShape(workload, cpu);
+    if (!support.ok || !parts_.preset_decides) return support;
+    return HasValidDefault(Space(workload, cpu), Default(workload, cpu));
+  }
+  std::optional<Config> DefaultIfSupported(const ConvWorkload& workload, const Target& cpu) const override {
+    if (!SupportsShape(workload, cpu).ok) return std::nullopt;
+    Config preset = Default(workload, cpu);
+    if (parts_.preset_decides && !HasValidDefault(Space(workload, cpu), preset).ok) return std::nullopt;
+    return preset;
   }
   ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) const override {
     return parts_.space(workload, cpu);
@@ -88,10 +88,12 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   }
   std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu) const override {
     if (workload.oh == 1 || kCode == CodeFor::kOtherDevice) return std::nullopt;
-    if (parts_.rows_preset) return parts_.rows_preset(workload, cpu);
+    if (parts_.rows_preset)
+      return Supports(workload, cpu).ok ? parts_.rows_preset(workload, cpu) : std::nullopt;
+    std::optional<Config> config = DefaultIfSupported(workload, cpu);
+    if (!config) return std::nullopt;
     const ConfigSpace space = Space(workload, cpu);
-    std::optional<Config> config =
-        WithLayouts(workload, space, Default(workload, cpu), {Layout::Nhwc(), Layout::Nhwc()});
+    config = WithLayouts(workload, space, *config, {Layout::Nhwc(), Layout::Nhwc()});
     if (config && config->Find("oc_inner")) config->Set("oc_inner", 1);
     if (config && !space.WhyInvalid(*config).empty()) config.reset();
     return config;
@@ -146,6 +148,20 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   }
 
  private:
+  Support SupportsShape(const ConvWorkload& workload, const Target& cpu) const {
+    if (cpu.device != DeviceKind()) {
+      return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
+    }
+    if (workload.bytes.has_value() != parts_.bytes)
+      return Support::No(parts_.bytes ? "computes bytes, not floats" : "computes floats, not bytes");
+    if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
+    if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
+    if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
+    if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
+      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    return parts_.supports(workload, cpu);
+  }
+
   const TemplateParts<Schedule> parts_;
 };
 

@@ -66,7 +66,7 @@ Support SupportsPortable(const ConvWorkload& w, const Target& target) {
   const Schedule s = MakeSchedule(w, ReadConfig(Default(w, target)));
   if (CeilDiv(s.tiles(), s.config.threads) > cuda::kMaxPositions)
     return Support::No("more outputs than threads");
-  return HasValidDefault(Space(w, target), Default(w, target));
+  return Support::Yes();
 }
 
 Support SupportsDepthwise(const ConvWorkload& w, const Target& target) {

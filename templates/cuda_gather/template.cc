@@ -17,6 +17,7 @@ DeviceTemplate<Schedule> Make(std::string_view name,
   return DeviceTemplate<Schedule>({.name = name,
                                    .device = kCudaDevice,
                                    .supports = supports,
+                                   .preset_decides = true,
                                    .space = Space,
                                    .preset = Default,
                                    .read = ReadSchedule});

@@ -57,18 +57,6 @@ std::string Why(const Product& p, const Target& target) {
   return wasteful.empty() ? WhyInvalid(p, target) : wasteful;
 }
 
-Support SupportsProduct(const ConvWorkload& w, const Target& target) {
-  if (w.oc / w.g < kMinFilters)
-    return Support::No(fmt::format("{} filters a group, fewer than {}", w.oc / w.g, kMinFilters));
-  if (w.g > cuda::kMaxGrid) return Support::No(fmt::format("{} groups (at most {})", w.g, cuda::kMaxGrid));
-  if (static_cast<double>(w.mb) * static_cast<double>(w.oh) * static_cast<double>(w.ow) > cuda::kMaxPositions)
-    return Support::No("more than 2^31 - 1 positions");
-  if (target.compute < 80)
-    return Support::No(
-        fmt::format("needs compute capability 8.0, this is {}.{}", target.compute / 10, target.compute % 10));
-  return FitsDisplacements(w);
-}
-
 // The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid. `word`: elements
 // in one of the operands'. Where they do not say how the input lies, as is best for floats.
 Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts, int64_t word,
@@ -204,19 +192,16 @@ Config Int8Default(const ConvWorkload& w, const Target& target) {
   return Preset(w, target, std::move(parts), kByteWord, ReadInt8);
 }
 
-Support SupportsDirect(const ConvWorkload& w, const Target& target) {
-  const Support support = SupportsProduct(w, target);
-  return support.ok ? HasValidDefault(DirectSpace(w, target), DirectDefault(w, target)) : support;
-}
-
-Support SupportsTensor(const ConvWorkload& w, const Target& target) {
-  const Support support = SupportsProduct(w, target);
-  return support.ok ? HasValidDefault(TensorSpace(w, target), TensorDefault(w, target)) : support;
-}
-
-Support SupportsBf16(const ConvWorkload& w, const Target& target) {
-  const Support support = SupportsProduct(w, target);
-  return support.ok ? HasValidDefault(Bf16Space(w, target), Bf16Default(w, target)) : support;
+Support SupportsProduct(const ConvWorkload& w, const Target& target) {
+  if (w.oc / w.g < kMinFilters)
+    return Support::No(fmt::format("{} filters a group, fewer than {}", w.oc / w.g, kMinFilters));
+  if (w.g > cuda::kMaxGrid) return Support::No(fmt::format("{} groups (at most {})", w.g, cuda::kMaxGrid));
+  if (static_cast<double>(w.mb) * static_cast<double>(w.oh) * static_cast<double>(w.ow) > cuda::kMaxPositions)
+    return Support::No("more than 2^31 - 1 positions");
+  if (target.compute < 80)
+    return Support::No(
+        fmt::format("needs compute capability 8.0, this is {}.{}", target.compute / 10, target.compute % 10));
+  return FitsDisplacements(w);
 }
 
 Support SupportsInt8(const ConvWorkload& w, const Target& target) {
@@ -224,8 +209,7 @@ Support SupportsInt8(const ConvWorkload& w, const Target& target) {
     return Support::No("its weights less their zero points are no signed bytes");
   if (w.ic / w.g % kByteWord != 0)
     return Support::No(fmt::format("{} channels a group, no multiple of {}", w.ic / w.g, kByteWord));
-  const Support support = SupportsProduct(w, target);
-  return support.ok ? HasValidDefault(Int8Space(w, target), Int8Default(w, target)) : support;
+  return SupportsProduct(w, target);
 }
 
 // An operand rounded to TF32 is off by 2^-11 of it, so a product of two by 2^-10. Of operands in two parts

@@ -14,9 +14,7 @@ Product ReadTensor(const ConvWorkload& workload, const Config& config, const Tar
 Product ReadBf16(const ConvWorkload& workload, const Config& config, const Target& target);
 Product ReadInt8(const ConvWorkload& workload, const Config& config, const Target& target);
 
-Support SupportsDirect(const ConvWorkload& workload, const Target& target);
-Support SupportsTensor(const ConvWorkload& workload, const Target& target);
-Support SupportsBf16(const ConvWorkload& workload, const Target& target);
+Support SupportsProduct(const ConvWorkload& workload, const Target& target);
 Support SupportsInt8(const ConvWorkload& workload, const Target& target);
 ConfigSpace DirectSpace(const ConvWorkload& workload, const Target& target);
 ConfigSpace TensorSpace(const ConvWorkload& workload, const Target& target);

@@ -9,7 +9,8 @@ namespace tilesmith {
 const ConvTemplate& CudaDirectTemplate() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_direct",
                                                             .device = kCudaDevice,
-                                                            .supports = cuda_gemm::SupportsDirect,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
                                                             .space = cuda_gemm::DirectSpace,
                                                             .preset = cuda_gemm::DirectDefault,
                                                             .read = cuda_gemm::ReadDirect});
@@ -19,7 +20,8 @@ const ConvTemplate& CudaDirectTemplate() {
 const ConvTemplate& CudaTensorTemplate() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor",
                                                             .device = kCudaDevice,
-                                                            .supports = cuda_gemm::SupportsTensor,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
                                                             .space = cuda_gemm::TensorSpace,
                                                             .preset = cuda_gemm::TensorDefault,
                                                             .read = cuda_gemm::ReadTensor,
@@ -30,7 +32,8 @@ const ConvTemplate& CudaTensorTemplate() {
 const ConvTemplate& CudaTensorBf16Template() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_bf16",
                                                             .device = kCudaDevice,
-                                                            .supports = cuda_gemm::SupportsBf16,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
                                                             .space = cuda_gemm::Bf16Space,
                                                             .preset = cuda_gemm::Bf16Default,
                                                             .read = cuda_gemm::ReadBf16,
@@ -45,6 +48,7 @@ const ConvTemplate& CudaTensorInt8Template() {
                                                             .device = kCudaDevice,
                                                             .bytes = true,
                                                             .supports = cuda_gemm::SupportsInt8,
+                                                            .preset_decides = true,
                                                             .space = cuda_gemm::Int8Space,
                                                             .preset = cuda_gemm::Int8Default,
                                                             .read = cuda_gemm::ReadInt8});

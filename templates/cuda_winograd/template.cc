@@ -10,6 +10,7 @@ const ConvTemplate& CudaWinogradTemplate() {
   static const DeviceTemplate<cuda_winograd::Schedule> instance({.name = "cuda_winograd",
                                                                  .device = kCudaDevice,
                                                                  .supports = cuda_winograd::Supports,
+                                                                 .preset_decides = true,
                                                                  .space = cuda_winograd::Space,
                                                                  .preset = cuda_winograd::Default,
                                                                  .read = cuda_winograd::ReadSchedule,

@@ -166,7 +166,7 @@ std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
 }
 
 // Completes block and rows: as few tasks as there are cores, and the first register tile that is valid.
-// False where none is.
+// False where none is: then with the last one, whose reason is the workload's.
 bool CompleteDefault(const ConvWorkload& w, const Target& cpu, const ConfigSpace& space, Config& config) {
   const Knob& vectors_knob = *std::ranges::find(space.knobs(), "vectors", &Knob::name);
   for (const int64_t vectors : vectors_knob.values) {
@@ -174,10 +174,14 @@ bool CompleteDefault(const ConvWorkload& w, const Target& cpu, const ConfigSpace
         vectors * cpu.cores <= (w.oc + cpu.vector_floats() - 1) / cpu.vector_floats() + cpu.cores - 1)
       config.Set("vectors", vectors);
   }
-  for (const DepthwiseConfig& tile : DefaultTiles(w, cpu)) {
+  std::vector<DepthwiseConfig> tiles = DefaultTiles(w, cpu);
+  for (DepthwiseConfig& tile : tiles) {
+    tile.block = config.Get("block"), tile.rows = config.Get("rows"), tile.vectors = config.Get("vectors");
+    if (!WhyInvalid(w, cpu, tile).empty()) continue;
     SetTile(tile, "", config);
     if (space.WhyInvalid(config).empty()) return true;
   }
+  SetTile(tiles.empty() ? DepthwiseConfig() : tiles.back(), "", config);
   return false;
 }
 
@@ -233,15 +237,10 @@ std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
   return config;
 }
 
-Support Supports(const ConvWorkload& w, const Target& cpu) {
-  const Support support = IsDepthwise(w);
-  return support.ok ? HasValidDefault(Space(w, cpu), Default(w, cpu)) : support;
-}
+Support Supports(const ConvWorkload& w, const Target&) { return IsDepthwise(w); }
 
 Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
-  if (!cpu.bf16) return Support::No("rounds with AVX-512 BF16, which this CPU lacks");
-  const Support support = IsDepthwise(w);
-  return support.ok ? HasValidDefault(Bf16Space(w, cpu), Bf16Default(w, cpu)) : support;
+  return cpu.bf16 ? IsDepthwise(w) : Support::No("rounds with AVX-512 BF16, which this CPU lacks");
 }
 
 }  // namespace tilesmith::depthwise

@@ -23,6 +23,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 const ConvTemplate& DepthwiseBf16Template() {
   static const X86Template<depthwise::Schedule> instance({.name = "depthwise_bf16",
                                                           .supports = depthwise::SupportsBf16,
+                                                          .preset_decides = true,
                                                           .space = depthwise::Bf16Space,
                                                           .preset = depthwise::Bf16Default,
                                                           .read = depthwise::ReadSchedule,
@@ -35,6 +36,7 @@ const ConvTemplate& DepthwiseBf16Template() {
 const ConvTemplate& DepthwiseTemplate() {
   static const X86Template<depthwise::Schedule> instance({.name = "depthwise",
                                                           .supports = depthwise::Supports,
+                                                          .preset_decides = true,
                                                           .space = depthwise::Space,
                                                           .preset = depthwise::Default,
                                                           .rows_preset = depthwise::RowsDefault,

@@ -181,10 +181,9 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
   return config;
 }
 
-Support Supports(const ConvWorkload& w, const Target& cpu) {
+Support Supports(const ConvWorkload& w, const Target&) {
   if (KindOf(w) == PairKind::kNone) return Support::No("not a depthwise conv and a 1x1 conv of stride 1");
-  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
-  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+  return FitsDisplacements(w);
 }
 
 }  // namespace tilesmith::depthwise_pair

@@ -24,6 +24,7 @@ const ConvTemplate& DepthwisePairTemplate() {
   static const X86Template<depthwise_pair::Schedule> instance({.name = "depthwise_pair",
                                                                .fuses = true,
                                                                .supports = depthwise_pair::Supports,
+                                                               .preset_decides = true,
                                                                .space = depthwise_pair::Space,
                                                                .preset = depthwise_pair::Default,
                                                                .read = depthwise_pair::ReadSchedule,

@@ -57,6 +57,9 @@ DirectConfig ReadTile(const Config& config);
 // Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty
 // when one can.
 std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const Target& cpu);
+bool IsTileValid(const DirectConfig& config, int64_t width, int64_t outputs, const Target& cpu);  // the same
+// Why a config whose values its knobs have is not valid in the space of `cpu`; empty when it is.
+std::string WhyInvalid(const ConvWorkload& workload, const Target& cpu, const DirectConfig& config);
 
 Support SupportsOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
 ConfigSpace SpaceOf(Factors factors, const ConvWorkload& workload, const Target& cpu);

@@ -1,40 +1,73 @@
 #include "templates/direct/packing.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "layouts/transform_moves.h"
 
 namespace tilesmith::direct {
 namespace {
 
-// A weight, or a pair of them.
-uint32_t WordOf(Factors factors, const float* first, const float* second, int64_t at) {
-  if (factors == Factors::kF32) return std::bit_cast<uint32_t>(first[at]);
-  return Bf16Bits(first[at]) | (second != nullptr ? static_cast<uint32_t>(Bf16Bits(second[at])) << 16 : 0);
+// The weights of a chunk's outputs side by side, as the kernel reads them: for every weight of an output that
+// lies behind `from`, in the order of OIHW, one of each lane.
+struct Lanes {
+  const float* from = nullptr;  // of the first output
+  int64_t output_stride = 0;
+  int64_t real = 0, padded = 0;
+
+  void Interleave(const Target& cpu, int64_t weights, float* to) const {
+    const PlaneMove<float> move = {from, to, output_stride, padded, weights, real, padded};
+    TILESMITH_DISPATCH(cpu.isa, Interleave<float>)(move);
+  }
+};
+
+// One vector of words of each lane: of a channel's weights, or of those and the next channel's, which may be
+// null.
+void StoreWords(Factors factors, const float* first, const float* second, int64_t lanes, uint32_t* to) {
+  if (factors == Factors::kF32) {
+    std::memcpy(to, first, lanes * sizeof(float));
+    return;
+  }
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const uint32_t high = second != nullptr ? Bf16Bits(second[lane]) : 0;
+    to[lane] = Bf16Bits(first[lane]) | high << 16;
+  }
 }
 
-// Packs one kernel row of one block: channels [first, first + channels) of the group.
-uint32_t* PackRow(const Schedule& g, const Chunk& chunk, const float* rows, int64_t channels, uint32_t* to) {
+// Packs one block of `channels` channels, `lanes.from` its first. As many of them as stay in the first-level
+// cache are laid side by side at a time.
+void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channels, uint32_t* to) {
+  constexpr int64_t kColumns = 64;
   const ConvWorkload& w = g.workload;
+  const int64_t taps = w.kh * w.kw, step_channels = g.config.step_channels();
+  if (taps == 1 && g.config.factors == Factors::kF32)
+    return lanes.Interleave(cpu, channels, reinterpret_cast<float*>(to));
   const int64_t steps = g.config.Steps(channels), unroll = std::min(g.config.ic_unroll, steps);
-  const int64_t step_channels = g.config.step_channels();
-  const int64_t lanes = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
-  const int64_t real = chunk.partial_lanes > 0 ? lanes - g.vector_floats + chunk.partial_lanes : lanes;
-  const int64_t channel_stride = w.kh * w.kw;
-  const int64_t output_stride = w.ic / w.g * channel_stride;
-  for (int64_t s = 0; s < steps; s += unroll) {
-    const int64_t count = std::min(unroll, steps - s);
-    for (int64_t column = 0; column < w.kw; ++column) {
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t channel = (s + i) * step_channels;
-        const float* from = rows + channel * channel_stride + column;
-        const float* second = channel + 1 < channels ? from + channel_stride : nullptr;
-        for (int64_t lane = 0; lane < real; ++lane)
-          to[lane] = WordOf(g.config.factors, from, second, lane * output_stride);
-        to += lanes;
+  const int64_t row_words = steps * w.kw * lanes.padded;
+  const int64_t at_once =
+      std::min(std::max<int64_t>(kColumns / (taps * step_channels * unroll), 1) * unroll, steps);
+  const auto side_by_side =
+      std::make_unique_for_overwrite<float[]>(at_once * step_channels * taps * lanes.padded);
+  for (int64_t done = 0; done < steps; done += at_once) {
+    const int64_t count = std::min(at_once * step_channels, channels - done * step_channels);
+    lanes.Interleave(cpu, count * taps, side_by_side.get());
+    lanes.from += count * taps;
+    const auto weights = [&](int64_t channel, int64_t tap) -> const float* {
+      return channel < count ? side_by_side.get() + (channel * taps + tap) * lanes.padded : nullptr;
+    };
+    for (int64_t s = 0; s < std::min(at_once, steps - done); s += unroll) {
+      const int64_t together = std::min(unroll, steps - done - s);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        uint32_t* const row = to + tap / w.kw * row_words + (done + s) * w.kw * lanes.padded;
+        for (int64_t i = 0; i < together; ++i) {
+          const int64_t channel = (s + i) * step_channels;
+          StoreWords(g.config.factors, weights(channel, tap), weights(channel + 1, tap), lanes.padded,
+                     row + (tap % w.kw * together + i) * lanes.padded);
+        }
       }
     }
   }
-  return to;
 }
 
 }  // namespace
@@ -48,7 +81,7 @@ int64_t PassWeights(const Schedule& g, const Chunk& chunk, const Pass& pass) {
   return g.workload.kh * (blocks + RowWeights(g, chunk, pass.tail_channels));
 }
 
-PackedWeights PackWeights(const Schedule& g, const ConvWeights& weights) {
+PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeights& weights) {
   const ConvWorkload& w = g.workload;
   PackedWeights packed;
   int64_t words = 0, bias_floats = 0;
@@ -60,25 +93,26 @@ PackedWeights PackWeights(const Schedule& g, const ConvWeights& weights) {
       words += PassWeights(g, chunk, pass);
     }
   }
-  packed.weights = AlignedBuffer(words * sizeof(uint32_t));
+  packed.weights = AlignedBuffer(words * sizeof(uint32_t), NewMemory::kAnything);
   packed.bias = AlignedBuffer(bias_floats * sizeof(float));
   auto* to = static_cast<uint32_t*>(packed.weights.data());
-  const int64_t channel_stride = w.kh * w.kw;
+  const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
   for (size_t i = 0; i < g.chunks.size(); ++i) {
     const Chunk& chunk = g.chunks[i];
-    const float* outputs = weights.weights + chunk.first_channel * (w.ic / w.g) * channel_stride;
+    const int64_t padded = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
+    const int64_t real = chunk.partial_lanes > 0 ? padded - g.vector_floats + chunk.partial_lanes : padded;
+    const float* const outputs = weights.weights + chunk.first_channel * output_stride;
     for (const Pass& pass : g.passes) {
       for (int64_t block = 0; block <= pass.blocks; ++block) {
         const int64_t channels = block < pass.blocks ? pass.block_channels : pass.tail_channels;
-        const float* from = outputs + (pass.first_channel + block * pass.block_channels) * channel_stride;
-        for (int64_t row = 0; row < w.kh && channels > 0; ++row)
-          to = PackRow(g, chunk, from + row * w.kw, channels, to);
+        if (channels == 0) continue;
+        const int64_t first = pass.first_channel + block * pass.block_channels;
+        PackBlock(g, cpu, {outputs + first * taps, output_stride, real, padded}, channels, to);
+        to += w.kh * RowWeights(g, chunk, channels);
       }
     }
     if (weights.bias == nullptr) continue;
-    const int64_t lanes = std::min<int64_t>(static_cast<int64_t>(chunk.vectors) * g.vector_floats,
-                                            (chunk.group + 1) * (w.oc / w.g) - chunk.first_channel);
-    std::copy_n(weights.bias + chunk.first_channel, lanes, packed.bias.floats() + packed.bias_offsets[i]);
+    std::copy_n(weights.bias + chunk.first_channel, real, packed.bias.floats() + packed.bias_offsets[i]);
   }
   return packed;
 }

@@ -26,6 +26,7 @@ struct PackedWeights {
   std::vector<int64_t> bias_offsets;
 };
 
-PackedWeights PackWeights(const Schedule& schedule, const ConvWeights& weights);
+// Precondition: the machine has cpu.isa.
+PackedWeights PackWeights(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
 }  // namespace tilesmith::direct

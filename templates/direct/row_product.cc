@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "templates/base/support_checks.h"
@@ -18,16 +19,22 @@ ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions) {
   return product;
 }
 
+namespace {
+
+constexpr std::array<int64_t, 5> kVectors = {1, 2, 3, 4, 6};
+
+std::vector<int64_t> TileWidths(const Target& cpu, int64_t most_positions) {
+  const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, most_positions);
+  return UpTo(widest, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28});
+}
+
+}  // namespace
+
 std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const std::string& position) {
   const bool wide = cpu.isa == Isa::kAvx512;
-  const int64_t widest = std::min<int64_t>(cpu.vector_registers() - 2, most_positions);
-  std::vector<int64_t> widths;
-  for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}) {
-    if (width <= widest) widths.push_back(width);
-  }
   return {
-      {"oc_vectors", {1, 2, 3, 4, 6}, "register tile: vectors of output channels"},
-      {"width_tile", widths, fmt::format("register tile: {}s", position)},
+      {"oc_vectors", {kVectors.begin(), kVectors.end()}, "register tile: vectors of output channels"},
+      {"width_tile", TileWidths(cpu, most_positions), fmt::format("register tile: {}s", position)},
       {"balance_tiles", {0, 1}, "1: register tiles of a block are equally wide"},
       {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
        "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
@@ -58,14 +65,14 @@ DirectConfig DefaultProductTile(const ConvWorkload& product, int64_t ic_pass, co
   c.ic_unroll = cpu.isa == Isa::kAvx512 ? 8 : 4;
   c.ic_pass = ic_pass;
   double fewest = std::numeric_limits<double>::infinity();
-  const std::vector<Knob> knobs = ProductKnobs(cpu, product.ow, "position");
-  for (const int64_t vectors : knobs[0].values) {
-    for (const int64_t width : knobs[1].values) {
+  const std::vector<int64_t> widths = TileWidths(cpu, product.ow);
+  for (const int64_t vectors : kVectors) {
+    for (const int64_t width : widths) {
       for (const bool balance : {false, true}) {
         c.oc_vectors = vectors, c.width_tile = width, c.balance_tiles = balance;
-        if (!WhyProductInvalid(product, c, cpu).empty()) continue;
+        if (!IsTileValid(c, product.ow, product.oc, cpu)) continue;
         const double cycles = RowCycles(product, c, cpu.vector_floats());
-        if (cycles < fewest) fewest = cycles, best = c;
+        if (cycles < fewest && WhyProductInvalid(product, c, cpu).empty()) fewest = cycles, best = c;
       }
     }
   }

@@ -73,7 +73,7 @@ double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats
   const double taps = static_cast<double>(c.Steps(channels)) * static_cast<double>(w.kh * w.kw);
   const auto passes = static_cast<double>(c.ic_pass == 0 ? 1 : CeilDiv(channels, c.ic_pass));
   double cycles = 0;
-  for (const TileRun& run : CutRow(w, cut)) {
+  ForEachRun(w, cut, [&](const TileRun& run) {
     const auto tile_cycles = [&](int64_t v) {
       constexpr double kStart = 12;  // beside setting the sums and storing them
       return taps * TapCycles(v, run.width, c.factors) +
@@ -82,7 +82,7 @@ double RowCycles(const ConvWorkload& w, const DirectConfig& c, int vector_floats
     const double all_chunks = static_cast<double>(chunks - larger_chunks) * tile_cycles(fewer) +
                               static_cast<double>(larger_chunks) * tile_cycles(fewer + 1);
     cycles += static_cast<double>(run.count * w.g) * all_chunks;
-  }
+  });
   return cycles;
 }
 
@@ -224,11 +224,11 @@ int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int
   const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
   const int64_t load_bytes = 8;
   int64_t bytes = 0;
-  for (const TileRun& run : CutRow(w, {iw, ow, config.width_tile, config.balance_tiles})) {
+  ForEachRun(w, {iw, ow, config.width_tile, config.balance_tiles}, [&](const TileRun& run) {
     const int64_t body =
         run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
     bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;
-  }
+  });
   return bytes;
 }
 

@@ -112,8 +112,7 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
       return Support::No(fmt::format("{} channels, whose halves do not fill vectors", channels));
   }
   if (w.oh * w.ow == 1) return Support::No("one pixel, which makes no pair");
-  if (Support fits = FitsDisplacements(w, 0); !fits.ok) return fits;
-  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+  return FitsDisplacements(w, 0);
 }
 
 }  // namespace tilesmith::strassen

@@ -26,6 +26,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 const ConvTemplate& StrassenTemplate() {
   static const X86Template<strassen::Schedule> instance({.name = "strassen",
                                                          .supports = strassen::Supports,
+                                                         .preset_decides = true,
                                                          .space = strassen::Space,
                                                          .preset = strassen::Default,
                                                          .read = strassen::ReadSchedule,

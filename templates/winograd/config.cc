@@ -150,7 +150,7 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
   return best;
 }
 
-Support Supports(const ConvWorkload& w, const Target& cpu) {
+Support Supports(const ConvWorkload& w, const Target&) {
   // Below this the transforms cost more than the multiplications they save.
   constexpr int64_t kFewestChannels = 8;
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
@@ -162,8 +162,7 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
         fmt::format("{} -> {} channels: with fewer than {} the transforms cost more than they save", w.ic,
                     w.oc, kFewestChannels));
   }
-  if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
-  return HasValidDefault(Space(w, cpu), Default(w, cpu));
+  return FitsDisplacements(w);
 }
 
 }  // namespace tilesmith::winograd

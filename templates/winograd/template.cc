@@ -18,6 +18,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 const ConvTemplate& WinogradTemplate() {
   static const X86Template<winograd::Schedule> instance({.name = "winograd",
                                                          .supports = winograd::Supports,
+                                                         .preset_decides = true,
                                                          .space = winograd::Space,
                                                          .preset = winograd::Default,
                                                          .read = winograd::ReadSchedule,

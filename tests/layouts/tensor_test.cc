@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "layouts/base/error.h"
@@ -29,6 +30,17 @@ TEST(AlignedBuffer, IsAlignedAndZero) {
       EXPECT_EQ(Address(buffer.data()) % (size_t{2} << 20), 0u) << bytes;
     }
     EXPECT_TRUE(AllZero(buffer)) << bytes;
+  }
+}
+
+TEST(AlignedBuffer, OfAnythingIsAlignedAndCopied) {
+  for (const size_t bytes : {size_t{1}, size_t{4097}, (size_t{2} << 20) + 4}) {
+    const AlignedBuffer buffer(bytes, NewMemory::kAnything);
+    EXPECT_EQ(buffer.bytes(), bytes);
+    EXPECT_EQ(Address(buffer.data()) % (bytes >= size_t{2} << 20 ? size_t{2} << 20 : 64), 0u) << bytes;
+    std::memset(buffer.data(), 0x5A, bytes);
+    const AlignedBuffer copy = buffer;
+    EXPECT_EQ(std::memcmp(copy.data(), buffer.data(), bytes), 0) << bytes;
   }
 }
 

@@ -7,7 +7,10 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
+#include <span>
 
+#include "templates/base/task_places.h"
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
@@ -32,6 +35,7 @@ void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& w
       fmt::format("{} of {} with {}", conv_template.Name(), WorkloadToString(workload), IsaName(cpu.isa)));
   const Config preset = conv_template.Default(workload, cpu);
   EXPECT_EQ(conv_template.Space(workload, cpu).WhyInvalid(preset), "") << preset.ToString();
+  EXPECT_EQ(conv_template.DefaultIfSupported(workload, cpu), preset);
   const LoopFeatures features = conv_template.Features(workload, preset, cpu);
   EXPECT_EQ(features.weight_bytes > 0, !workload.product);
   for (const double value :
@@ -58,6 +62,22 @@ TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {
   }
   for (const ConvTemplate* conv_template : ConvTemplates())
     EXPECT_GT(supported[conv_template->Name()], 5) << conv_template->Name();
+}
+
+TEST(Templates, HaveNoDefaultOfWhatTheyDoNotSupport) {
+  TestRandom random(21);
+  int refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    const ConvWorkload workload = i % 16 == 0 ? RandomProduct(random) : RandomExtremeWorkload(random);
+    const Target cpu = CpuOfIsa(random.Pick(std::span(kIsas)));
+    for (const ConvTemplate* conv_template : ConvTemplates()) {
+      if (conv_template->Supports(workload, cpu).ok) continue;
+      ++refused;
+      EXPECT_EQ(conv_template->DefaultIfSupported(workload, cpu), std::nullopt) << conv_template->Name();
+      EXPECT_EQ(PlacesOf(*conv_template)->RowsDefault(workload, cpu), std::nullopt) << conv_template->Name();
+    }
+  }
+  EXPECT_GT(refused, 500);
 }
 
 // Kernels of more code than a template allows itself, and more scratch.

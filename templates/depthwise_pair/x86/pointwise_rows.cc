@@ -6,7 +6,7 @@
 namespace tilesmith::depthwise_pair {
 
 PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights)
-    : schedule_(schedule), packed_(direct::PackWeights(schedule, weights)), kernels_(schedule, cpu) {
+    : schedule_(schedule), packed_(direct::PackWeights(schedule, cpu, weights)), kernels_(schedule, cpu) {
   TILESMITH_CHECK(schedule_.passes.size() == 1);
 }
 

@@ -19,7 +19,9 @@ struct Task {
 class DirectKernel : public ConvKernel {
  public:
   DirectKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
-      : schedule_(std::move(schedule)), packed_(PackWeights(schedule_, weights)), kernels_(schedule_, cpu) {
+      : schedule_(std::move(schedule)),
+        packed_(PackWeights(schedule_, cpu, weights)),
+        kernels_(schedule_, cpu) {
     if (schedule_.prepares()) prepared_.emplace(schedule_, cpu, weights);
   }
 

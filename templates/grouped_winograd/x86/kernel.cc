@@ -67,7 +67,7 @@ class GroupedWinogradKernel : public ConvKernel {
   // U: for vector of channels, xi, channel of the group: one vector.
   void PackWeights(const Target& cpu, const float* weights) {
     const ConvWorkload& w = g_.workload;
-    weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float));
+    weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float), NewMemory::kAnything);
     const winograd::Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {

@@ -49,7 +49,7 @@ class StrassenKernel : public ConvKernel {
       rest_ =
           std::make_unique<RowProduct>(ProductOf(g_.workload, rest), g_.config.product, g_.config.row, cpu);
     }
-    PackWeights(weights);
+    PackWeights(cpu, weights);
   }
 
   int Stages() const override { return staged() ? 2 : 1; }
@@ -105,14 +105,14 @@ class StrassenKernel : public ConvKernel {
     return kProducts * g_.workload.ic / 2 * row_.chunks()[chunk].first_channel;
   }
 
-  void PackWeights(const ConvWeights& weights) {
+  void PackWeights(const Target& cpu, const ConvWeights& weights) {
     const ConvWorkload& w = g_.workload;
     const direct::Schedule packing =
         direct::MakeSchedule(ProductOf(w, row_.positions()), g_.config.product, g_.vector_floats);
     weights_ = AlignedBuffer(kProducts * w.ic / 2 * w.oc / 2 * sizeof(float));
     for (int product = 0; product < kProducts; ++product) {
       const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights.weights, product);
-      const direct::PackedWeights packed = direct::PackWeights(packing, {.weights = combined.data()});
+      const direct::PackedWeights packed = direct::PackWeights(packing, cpu, {.weights = combined.data()});
       for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
         std::copy_n(packed.weights.floats() + packed.offsets[chunk], WeightFloats(chunk),
                     weights_.floats() + WeightOffset(chunk) + product * WeightFloats(chunk));

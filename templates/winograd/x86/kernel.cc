@@ -87,7 +87,7 @@ class WinogradKernel : public ConvKernel {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     element_weights_ = padded * w.ic;
-    weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float));
+    weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float), NewMemory::kAnything);
     const Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
