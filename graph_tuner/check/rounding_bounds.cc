@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph_tuner/executor/end_tensors.h"
 #include "layouts/base/check.h"
 #include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
@@ -290,10 +291,6 @@ double TermsOfMean(const Op& op, const Tensor& input) {
 
 bool IsMean(const Op& op) { return op.Type() == "AveragePool" || op.Type() == "GlobalAveragePool"; }
 
-}  // namespace
-
-namespace {
-
 // What types of fewer bits add to the bounds of a conv.
 Tensor TypedBounds(const ConvStep& step, const Tensor& magnitudes, Tensor bounds) {
   const NodeSchedule& schedule = step.schedule;
@@ -321,16 +318,25 @@ Tensor ConversionBound(const Tensor& tensor, DataType stored) {
   return bounds;
 }
 
-// Inputs are rounded, which a maximum, a mean or a move takes on as it is, and the output once more.
+// Of tensors that are stored in another type the kernel reads the rounded numbers, and rounds its result.
+// What the first does is told exactly by the reference of those numbers.
 Tensor OpRoundingBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output,
                        DataType stored) {
-  Tensor bounds = FloatOpBound(op, inputs, output);
-  if (output.type() != DataType::kF32 || stored == DataType::kF32) return bounds;
-  const Tensor of_inputs = ConversionBound(OfAbsolutes(op, inputs), stored);
-  const Tensor of_output = ConversionBound(output, stored);
+  if (output.type() != DataType::kF32 || stored == DataType::kF32) return FloatOpBound(op, inputs, output);
+  std::vector<Tensor> rounded;
+  std::vector<const Tensor*> pointers;
+  rounded.reserve(inputs.size());
+  for (const Tensor* input : inputs) {
+    rounded.push_back(InLayout(InLayout(*input, Layout::Nchw(stored)), Layout::Nchw()));
+    pointers.push_back(&rounded.back());
+  }
+  const Tensor read = op.Reference(pointers);
+  Tensor bounds = FloatOpBound(op, pointers, read);
+  const Tensor of_output = ConversionBound(read, stored);
   for (int64_t i = 0; i < bounds.size(); ++i) {
-    const float before = bounds.floats()[i] + of_inputs.floats()[i];
-    bounds.floats()[i] = before + of_output.floats()[i] + static_cast<float>(HalfUlp(stored)) * before;
+    const float before = bounds.floats()[i], of_inputs = std::abs(read.floats()[i] - output.floats()[i]);
+    bounds.floats()[i] =
+        of_inputs + before + of_output.floats()[i] + static_cast<float>(HalfUlp(stored)) * before;
   }
   return bounds;
 }
@@ -390,5 +396,4 @@ Tensor FloatOpBound(const Op& op, std::span<const Tensor* const> inputs, const T
 }
 
 }  // namespace
-
 }  // namespace tilesmith

@@ -12,6 +12,13 @@
 //
 // In the header:  TILESMITH_DECLARE_VNNI(void MultiplyBytes(...))
 // At the call:    TILESMITH_DISPATCH_VNNI(cpu, MultiplyBytes)(...);
+//
+// Templates of what tensors hold, float or bf16 (as uint16_t), may be built for AVX-512 BF16 too, for bf16
+// only (CMake lists them), which Target::bf16 stands for:
+//
+// In the header:  TILESMITH_DECLARE_STORED(template <typename T> void ClipRun(const T* in, T* out))
+// In the file:    TILESMITH_INSTANTIATE_STORED(INSTANCES), a macro of T for the explicit instantiations
+// At the call:    TILESMITH_DISPATCH_STORED(T, cpu, ClipRun<T>)(...);
 #pragma once
 
 #include "layouts/base/target.h"
@@ -32,6 +39,18 @@
   namespace avx512_vnni {            \
   __VA_ARGS__;                       \
   }
+#define TILESMITH_DECLARE_STORED(...) \
+  TILESMITH_DECLARE_ISA(__VA_ARGS__)  \
+  namespace avx512_bf16 {             \
+  __VA_ARGS__;                        \
+  }
+#define TILESMITH_DISPATCH_STORED(T, cpu, function)                \
+  ([](const ::tilesmith::Target& target) {                         \
+    if constexpr (sizeof(T) == 2) {                                \
+      if (target.bf16) return &::tilesmith::avx512_bf16::function; \
+    }                                                              \
+    return TILESMITH_DISPATCH(target.isa, function);               \
+  }(cpu))
 #define TILESMITH_DISPATCH_VNNI(cpu, function) \
   ((cpu).vnni ? &::tilesmith::avx512_vnni::function : TILESMITH_DISPATCH((cpu).isa, function))
 #define TILESMITH_DISPATCH(isa, function)                              \
@@ -44,8 +63,16 @@
   __VA_ARGS__;                     \
   }
 #define TILESMITH_DECLARE_VNNI(...) TILESMITH_DECLARE_ISA(__VA_ARGS__)
+#define TILESMITH_DECLARE_STORED(...) TILESMITH_DECLARE_ISA(__VA_ARGS__)
+#define TILESMITH_DISPATCH_STORED(T, cpu, function) TILESMITH_DISPATCH((cpu).isa, function)
 #define TILESMITH_DISPATCH_VNNI(cpu, function) TILESMITH_DISPATCH((cpu).isa, function)
 // Not a comma expression: of the address of a function template's specialization, that has no type.
 #define TILESMITH_DISPATCH(isa, function) \
   ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::function : &::tilesmith::portable::function)
+#endif
+
+#ifdef TILESMITH_ISA_avx512_bf16
+#define TILESMITH_INSTANTIATE_STORED(INSTANCES) INSTANCES(uint16_t)
+#else
+#define TILESMITH_INSTANTIATE_STORED(INSTANCES) INSTANCES(float) INSTANCES(uint16_t)
 #endif

@@ -63,6 +63,12 @@ DataType SharedType(std::span<const DataType> inputs) {
   return inputs[0];
 }
 
+bool AreFloatsOrBf16(std::span<const DataType> types) {
+  return std::ranges::all_of(types, [&](DataType type) {
+    return type == types[0] && (type == DataType::kF32 || type == DataType::kBf16);
+  });
+}
+
 std::unique_ptr<Kernel> Op::MakeKernel(const KernelRequest& request) const {
   return MakeReferenceKernel(*this, request);
 }

@@ -57,7 +57,7 @@ class Op {
     return 0;
   }
 
-  // Whether MakeKernel works with all inputs and the output in `layout` (NCHW always does).
+  // Whether MakeKernel works with all inputs and the output in `layout` (NCHW of f32 always does).
   virtual bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
     (void)inputs;
     return layout.is_nchw();
@@ -91,6 +91,9 @@ class Op {
 // The type that all inputs share, for ops that move elements without looking at them. Throws Error(kBadModel)
 // when they differ.
 DataType SharedType(std::span<const DataType> inputs);
+
+// All f32 or all bf16: what kernels take that compute in f32 whatever is stored.
+bool AreFloatsOrBf16(std::span<const DataType> types);
 
 // The wrapped Reference, in NCHW: one task, and it allocates. `op` must outlive it.
 std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request);

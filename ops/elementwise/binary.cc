@@ -284,7 +284,7 @@ double SumOp::Flops(std::span<const Shape> inputs) const {
 }
 
 bool SumOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
-  return layout.is_nchw() || (AllEqual(inputs) && inputs[0].size() <= 4);
+  return layout == Layout::Nchw() || (AllEqual(inputs) && inputs[0].size() <= 4);
 }
 
 std::unique_ptr<Kernel> SumOp::MakeKernel(const KernelRequest& request) const {

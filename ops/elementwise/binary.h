@@ -24,6 +24,8 @@ class BinaryOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool AnyTypeInAnyLayout() const override { return true; }
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   // The executor must check that the input has the output's shape.
@@ -42,6 +44,8 @@ class SumOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool AnyTypeInAnyLayout() const override { return true; }
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }

@@ -17,18 +17,18 @@ HWY_INLINE V Combine(D d, V a, V b) {
 }
 
 // One row. kA and kB: how far the operands move from one column to the next, 0 or 1.
-template <BinaryKind kOp, int kA, int kB>
-HWY_INLINE void OneRow(const float* a, const float* b, float* out, int64_t count) {
-  const float first_a = *a, first_b = *b;
+template <BinaryKind kOp, int kA, int kB, typename T>
+HWY_INLINE void OneRow(const T* a, const T* b, T* out, int64_t count) {
+  const float first_a = LoadOne(a), first_b = LoadOne(b);
   ForEachVector(count, [&](auto d, int64_t i) {
-    const auto x = kA == 0 ? hn::Set(d, first_a) : hn::LoadU(d, a + i);
-    const auto y = kB == 0 ? hn::Set(d, first_b) : hn::LoadU(d, b + i);
-    hn::StoreU(Combine<kOp>(d, x, y), d, out + i);
+    const auto x = kA == 0 ? hn::Set(d, first_a) : LoadFloats(d, a + i);
+    const auto y = kB == 0 ? hn::Set(d, first_b) : LoadFloats(d, b + i);
+    StoreFloats(Combine<kOp>(d, x, y), d, out + i);
   });
 }
 
-template <BinaryKind kOp, int kA, int kB>
-void Rows(const BinaryLoop& loop) {
+template <BinaryKind kOp, int kA, int kB, typename T>
+void Rows(const BinaryLoop<T>& loop) {
   for (int64_t row = 0; row < loop.rows; ++row) {
     OneRow<kOp, kA, kB>(loop.a + row * loop.a_row, loop.b + row * loop.b_row, loop.out + row * loop.out_row,
                         loop.columns);
@@ -37,10 +37,10 @@ void Rows(const BinaryLoop& loop) {
 
 // For short rows of adjacent elements against one and the same row of `b`: that row, repeated until it is
 // long enough for whole vectors.
-template <BinaryKind kOp>
-void RepeatedRow(const BinaryLoop& loop) {
+template <BinaryKind kOp, typename T>
+void RepeatedRow(const BinaryLoop<T>& loop) {
   constexpr int64_t kMaxColumns = kFloatLanes;
-  float repeated[kMaxColumns * kFloatLanes];
+  T repeated[kMaxColumns * kFloatLanes];
   for (int64_t i = 0; i < loop.columns * kFloatLanes; ++i) repeated[i] = loop.b[i % loop.columns];
   const int64_t period = loop.columns * kFloatLanes, count = loop.rows * loop.columns;
   for (int64_t i = 0; i < count; i += period) {
@@ -48,8 +48,8 @@ void RepeatedRow(const BinaryLoop& loop) {
   }
 }
 
-template <BinaryKind kOp>
-void AnyRows(const BinaryLoop& loop) {
+template <BinaryKind kOp, typename T>
+void AnyRows(const BinaryLoop<T>& loop) {
   if (loop.out_column == 1 && loop.a_column == 1 && loop.b_column == 1) {
     const bool repeats = loop.rows > 1 && loop.columns < kFloatLanes && loop.b_row == 0 &&
                          loop.a_row == loop.columns && loop.out_row == loop.columns;
@@ -60,63 +60,68 @@ void AnyRows(const BinaryLoop& loop) {
   const hn::CappedTag<float, 1> d;
   for (int64_t row = 0; row < loop.rows; ++row) {
     for (int64_t i = 0; i < loop.columns; ++i) {
-      const auto a = hn::LoadU(d, loop.a + row * loop.a_row + i * loop.a_column);
-      const auto b = hn::LoadU(d, loop.b + row * loop.b_row + i * loop.b_column);
-      hn::StoreU(Combine<kOp>(d, a, b), d, loop.out + row * loop.out_row + i * loop.out_column);
+      const auto a = LoadFloats(d, loop.a + row * loop.a_row + i * loop.a_column);
+      const auto b = LoadFloats(d, loop.b + row * loop.b_row + i * loop.b_column);
+      StoreFloats(Combine<kOp>(d, a, b), d, loop.out + row * loop.out_row + i * loop.out_column);
     }
   }
 }
 
 // Through the C library, but for the powers that networks have.
-void PowRows(const BinaryLoop& loop) {
+template <typename T>
+void PowRows(const BinaryLoop<T>& loop) {
   for (int64_t row = 0; row < loop.rows; ++row) {
-    const float* a = loop.a + row * loop.a_row;
-    const float* b = loop.b + row * loop.b_row;
-    float* out = loop.out + row * loop.out_row;
-    if (loop.b_column == 0 && (*b == 2.0f || *b == 3.0f)) {
-      const bool cube = *b == 3.0f;
+    const T* a = loop.a + row * loop.a_row;
+    const T* b = loop.b + row * loop.b_row;
+    T* out = loop.out + row * loop.out_row;
+    const float first = LoadOne(b);
+    if (loop.b_column == 0 && (first == 2.0f || first == 3.0f)) {
+      const bool cube = first == 3.0f;
       for (int64_t i = 0; i < loop.columns; ++i) {
-        const float x = a[i * loop.a_column];
-        out[i * loop.out_column] = cube ? x * x * x : x * x;
+        const float x = LoadOne(a + i * loop.a_column);
+        StoreOne(cube ? x * x * x : x * x, out + i * loop.out_column);
       }
       continue;
     }
     for (int64_t i = 0; i < loop.columns; ++i) {
-      out[i * loop.out_column] = __builtin_powf(a[i * loop.a_column], b[i * loop.b_column]);
+      const float x = LoadOne(a + i * loop.a_column), power = LoadOne(b + i * loop.b_column);
+      StoreOne(__builtin_powf(x, power), out + i * loop.out_column);
     }
   }
 }
 
 // out = function(in, a, b) lane by lane: across pixels when there is one lane, else across lanes.
-template <typename Function>
-HWY_INLINE void OverLanes(const LaneLoop& loop, const Function& function) {
+template <typename T, typename Function>
+HWY_INLINE void OverLanes(const LaneLoop<T>& loop, const Function& function) {
   if (loop.lanes == 1) {
     const float a = loop.a[0], b = loop.b[0];
     ForEachVector(loop.pixels, [&](auto d, int64_t i) {
-      hn::StoreU(function(d, hn::LoadU(d, loop.in + i), hn::Set(d, a), hn::Set(d, b)), d, loop.out + i);
+      StoreFloats(function(d, LoadFloats(d, loop.in + i), hn::Set(d, a), hn::Set(d, b)), d, loop.out + i);
     });
     return;
   }
   for (int64_t pixel = 0; pixel < loop.pixels; ++pixel) {
-    const float* in = loop.in + pixel * loop.lanes;
-    float* out = loop.out + pixel * loop.lanes;
+    const T* in = loop.in + pixel * loop.lanes;
+    T* out = loop.out + pixel * loop.lanes;
     ForEachVector(loop.lanes, [&](auto d, int64_t i) {
-      hn::StoreU(function(d, hn::LoadU(d, in + i), hn::LoadU(d, loop.a + i), hn::LoadU(d, loop.b + i)), d,
-                 out + i);
+      const auto a = hn::LoadU(d, loop.a + i), b = hn::LoadU(d, loop.b + i);
+      StoreFloats(function(d, LoadFloats(d, in + i), a, b), d, out + i);
     });
   }
 }
 
 }  // namespace
 
-void ActivateRun(const float* in, float* out, int64_t count, Activation activation) {
+template <typename T>
+void ActivateRun(const T* in, T* out, int64_t count, Activation activation) {
   WithActivation(activation.kind, [&]<ActivationKind kKind>() {
     MapRun(in, out, count,
            [&](auto d, auto x) { return Activate<kKind>(d, x, activation.alpha, activation.beta); });
   });
 }
 
-void ScaleShiftLanes(const LaneLoop& loop, Activation activation) {
+template <typename T>
+void ScaleShiftLanes(const LaneLoop<T>& loop, Activation activation) {
   WithActivation(activation.kind, [&]<ActivationKind kKind>() {
     OverLanes(loop, [&](auto d, auto x, auto scale, auto shift) {
       return Activate<kKind>(d, hn::MulAdd(x, scale, shift), activation.alpha, activation.beta);
@@ -124,11 +129,13 @@ void ScaleShiftLanes(const LaneLoop& loop, Activation activation) {
   });
 }
 
-void PReluLanes(const LaneLoop& loop) {
+template <typename T>
+void PReluLanes(const LaneLoop<T>& loop) {
   OverLanes(loop, [](auto d, auto x, auto slope, auto) { return Combine<BinaryKind::kPRelu>(d, x, slope); });
 }
 
-void BinaryRows(BinaryKind op, const BinaryLoop& loop) {
+template <typename T>
+void BinaryRows(BinaryKind op, const BinaryLoop<T>& loop) {
   switch (op) {
     case BinaryKind::kAdd:
       return AnyRows<BinaryKind::kAdd>(loop);
@@ -149,16 +156,26 @@ void BinaryRows(BinaryKind op, const BinaryLoop& loop) {
   }
 }
 
-void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t offset, float* out,
+template <typename T>
+void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t offset, T* out,
             int64_t count) {
   ForEachVector(count, [&](auto d, int64_t i) {
     auto sum = hn::Zero(d);
     for (int64_t k = 0; k < input_count; ++k) {
-      sum = hn::Add(sum, hn::LoadU(d, inputs[k].image<float>(image) + offset + i));
+      sum = hn::Add(sum, LoadFloats(d, inputs[k].image<T>(image) + offset + i));
     }
-    hn::StoreU(sum, d, out + i);
+    StoreFloats(sum, d, out + i);
   });
 }
+
+#define TILESMITH_LOOPS_OF(T)                                    \
+  template void ActivateRun(const T*, T*, int64_t, Activation);  \
+  template void ScaleShiftLanes(const LaneLoop<T>&, Activation); \
+  template void PReluLanes(const LaneLoop<T>&);                  \
+  template void BinaryRows(BinaryKind, const BinaryLoop<T>&);    \
+  template void SumRun(const InputView*, int64_t, int64_t, int64_t, T*, int64_t);
+TILESMITH_INSTANTIATE_STORED(TILESMITH_LOOPS_OF)
+#undef TILESMITH_LOOPS_OF
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();

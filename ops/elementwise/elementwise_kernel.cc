@@ -27,81 +27,114 @@ BlockDims DimsFor(const KernelRequest& request, bool keeps_zero) {
   return keeps_zero || tiny ? FlatDimsOf(request.output, request.layout) : dims;
 }
 
+// Zeros in the padding lanes of a piece, where the function of 0 was written.
+template <typename T>
+void ZeroPadding(const BlockDims& dims, const BlockPiece& piece, T* out) {
+  if (dims.has_padding() && piece.block == dims.blocks - 1)
+    ZeroLanes(out, dims.UsedLanes(piece.block), dims.lanes, piece.pixels);
+}
+
+// As tensors hold what is computed in double.
+void Store(double value, float& out) { out = static_cast<float>(value); }
+void Store(double value, uint16_t& out) { out = ConvertElement<Bf16>(value).bits; }
+double Load(float stored) { return stored; }
+double Load(uint16_t stored) { return FromBf16Bits(stored); }
+
+// Kernels are templates of what tensors hold, as their loops are (elementwise_loops.h).
+template <typename T>
 class ActivationKernel : public BlockKernel {
  public:
-  ActivationKernel(const BlockDims& dims, const Activation& activation, Isa isa)
-      : BlockKernel(dims, activation.Apply(0) != 0),
+  ActivationKernel(const BlockDims& dims, const Activation& activation, const Target& cpu)
+      : BlockKernel(dims),
         activation_(activation),
-        loop_(TILESMITH_DISPATCH(isa, ActivateRun)) {}
+        keeps_zero_(activation.Apply(0) == 0),
+        loop_(TILESMITH_DISPATCH_STORED(T, cpu, ActivateRun<T>)) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
-    loop_(At(args.inputs[0], piece), At(args.output, piece), piece.pixels * dims().lanes, activation_);
+    T* const out = At<T>(args.output, piece);
+    loop_(At<T>(args.inputs[0], piece), out, piece.pixels * dims().lanes, activation_);
+    if (!keeps_zero_) ZeroPadding(dims(), piece, out);
   }
   const Activation activation_;
-  void (*const loop_)(const float*, float*, int64_t, Activation);
+  const bool keeps_zero_;
+  void (*const loop_)(const T*, T*, int64_t, Activation);
 };
 
+template <typename T>
 class FunctionKernel : public BlockKernel {
  public:
-  FunctionKernel(const BlockDims& dims, const Function& function, Isa isa)
-      : BlockKernel(dims, Apply(function, 0) != 0),
+  FunctionKernel(const BlockDims& dims, const Function& function, const Target& cpu)
+      : BlockKernel(dims),
         function_(function),
-        loop_(HasVectorFunction(function.kind) ? TILESMITH_DISPATCH(isa, FunctionRun) : nullptr) {}
+        keeps_zero_(Apply(function, 0) == 0),
+        loop_(HasVectorFunction(function.kind) ? TILESMITH_DISPATCH_STORED(T, cpu, FunctionRun<T>)
+                                               : nullptr) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
-    const float* in = At(args.inputs[0], piece);
-    float* out = At(args.output, piece);
+    const T* in = At<T>(args.inputs[0], piece);
+    T* const out = At<T>(args.output, piece);
     const int64_t count = piece.pixels * dims().lanes;
-    if (loop_ != nullptr) return loop_(in, out, count, function_);
-    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(Apply(function_, in[i]));
+    if (loop_ != nullptr) {
+      loop_(in, out, count, function_);
+    } else {
+      for (int64_t i = 0; i < count; ++i) Store(Apply(function_, Load(in[i])), out[i]);
+    }
+    if (!keeps_zero_) ZeroPadding(dims(), piece, out);
   }
   const Function function_;
-  void (*const loop_)(const float*, float*, int64_t, Function);
+  const bool keeps_zero_;
+  void (*const loop_)(const T*, T*, int64_t, Function);
 };
 
+template <typename T>
 class ScaleShiftKernel : public BlockKernel {
  public:
   ScaleShiftKernel(const BlockDims& dims, const std::vector<float>& scale, const std::vector<float>& shift,
-                   const Activation& activation, Isa isa)
-      : BlockKernel(dims, activation.Apply(0) != 0),
+                   const Activation& activation, const Target& cpu)
+      : BlockKernel(dims),
         scale_(PaddedTo(dims, scale)),
         shift_(PaddedTo(dims, shift)),
         activation_(activation),
-        loop_(TILESMITH_DISPATCH(isa, ScaleShiftLanes)) {}
+        keeps_zero_(activation.Apply(0) == 0),
+        loop_(TILESMITH_DISPATCH_STORED(T, cpu, ScaleShiftLanes<T>)) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     const int64_t lanes = dims().lanes, channel = piece.block * lanes;
-    loop_({At(args.inputs[0], piece), At(args.output, piece), &scale_[channel], &shift_[channel], lanes,
-           piece.pixels},
+    T* const out = At<T>(args.output, piece);
+    loop_({At<T>(args.inputs[0], piece), out, &scale_[channel], &shift_[channel], lanes, piece.pixels},
           activation_);
+    if (!keeps_zero_) ZeroPadding(dims(), piece, out);
   }
   const std::vector<float> scale_, shift_;
   const Activation activation_;
-  void (*const loop_)(const LaneLoop&, Activation);
+  const bool keeps_zero_;
+  void (*const loop_)(const LaneLoop<T>&, Activation);
 };
 
+template <typename T>
 class PReluKernel : public BlockKernel {
  public:
-  PReluKernel(const BlockDims& dims, const std::vector<float>& slopes, Isa isa)
-      : BlockKernel(dims, false),
+  PReluKernel(const BlockDims& dims, const std::vector<float>& slopes, const Target& cpu)
+      : BlockKernel(dims),
         slopes_(PaddedTo(dims, slopes)),
-        loop_(TILESMITH_DISPATCH(isa, PReluLanes)) {}
+        loop_(TILESMITH_DISPATCH_STORED(T, cpu, PReluLanes<T>)) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     const int64_t lanes = dims().lanes;
     const float* slopes = &slopes_[piece.block * lanes];
-    loop_({At(args.inputs[0], piece), At(args.output, piece), slopes, slopes, lanes, piece.pixels});
+    loop_({At<T>(args.inputs[0], piece), At<T>(args.output, piece), slopes, slopes, lanes, piece.pixels});
   }
   const std::vector<float> slopes_;
-  void (*const loop_)(const LaneLoop&);
+  void (*const loop_)(const LaneLoop<T>&);
 };
 
 // Two inputs, or more of an op that is commutative and associative. Tasks are pieces of the output's blocks,
 // padding included; those side by side are computed as one.
+template <typename T>
 class BinaryKernel : public Kernel {
  public:
   BinaryKernel(const KernelRequest& request, BinaryKind op)
@@ -110,7 +143,7 @@ class BinaryKernel : public Kernel {
         dims_(BlockDimsOf(request.output, request.layout)),
         zero_padding_(dims_.has_padding()),
         piece_pixels_(PiecePixels(dims_)),
-        loop_(TILESMITH_DISPATCH(request.cpu.isa, BinaryRows)) {}
+        loop_(TILESMITH_DISPATCH_STORED(T, request.cpu, BinaryRows<T>)) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(dims_, piece_pixels_); }
@@ -123,12 +156,12 @@ class BinaryKernel : public Kernel {
     size_t first = 0;
     while (count > 2 && first + 1 < count && args.inputs[first].data != args.output.data) ++first;
     if (args.inputs[first].data != args.output.data) first = 0;
-    float* const result = args.output.image<float>(0);
-    const float* a = args.inputs[first].image<float>(0);
+    T* const result = args.output.image<T>(0);
+    const T* a = args.inputs[first].image<T>(0);
     auto a_strides = StridesOf(args, first);
     for (size_t slot = 0; slot < count; ++slot) {
       if (slot == first) continue;
-      const float* b = args.inputs[slot].image<float>(0);
+      const T* b = args.inputs[slot].image<T>(0);
       const auto b_strides = StridesOf(args, slot);
       OperandLoops<3> nest;
       for (int i = 0; i < out.rank; ++i) nest.Add(out.size[i], {a_strides[i], b_strides[i], out.stride[i]});
@@ -139,7 +172,7 @@ class BinaryKernel : public Kernel {
       a = result;
       a_strides = out.stride;
     }
-    if (zero_padding_) ZeroPadding(args.output, begin, end);
+    if (zero_padding_) ZeroPaddingOf(args.output, begin, end);
   }
 
  private:
@@ -154,12 +187,12 @@ class BinaryKernel : public Kernel {
   }
 
   // In elements [begin, end), which are whole pixels: the lanes of the last block that hold no channel.
-  void ZeroPadding(const OutputView& output, int64_t begin, int64_t end) const {
+  void ZeroPaddingOf(const OutputView& output, int64_t begin, int64_t end) const {
     const int64_t image = dims_.blocks * dims_.block_floats(), last = image - dims_.block_floats();
     for (int64_t n = begin / image; n * image < end; ++n) {
       const int64_t first = std::max(begin - n * image, last), limit = std::min(end - n * image, image);
       if (first >= limit) continue;
-      ZeroLanes(output.image<float>(n) + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
+      ZeroLanes(output.image<T>(n) + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
                 (limit - first) / dims_.lanes);
     }
   }
@@ -169,32 +202,39 @@ class BinaryKernel : public Kernel {
   const BlockDims dims_;
   const bool zero_padding_;
   const int64_t piece_pixels_;
-  void (*const loop_)(BinaryKind, const BinaryLoop&);
+  void (*const loop_)(BinaryKind, const BinaryLoop<T>&);
 };
 
+template <typename T>
 class SumKernel : public BlockKernel {
  public:
-  SumKernel(const BlockDims& dims, Isa isa)
-      : BlockKernel(dims, false), loop_(TILESMITH_DISPATCH(isa, SumRun)) {}
+  SumKernel(const BlockDims& dims, const Target& cpu)
+      : BlockKernel(dims), loop_(TILESMITH_DISPATCH_STORED(T, cpu, SumRun<T>)) {}
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     loop_(args.inputs.data(), static_cast<int64_t>(args.inputs.size()), piece.image, piece.offset,
-          At(args.output, piece), piece.pixels * dims().lanes);
+          At<T>(args.output, piece), piece.pixels * dims().lanes);
   }
-  void (*const loop_)(const InputView*, int64_t, int64_t, int64_t, float*, int64_t);
+  void (*const loop_)(const InputView*, int64_t, int64_t, int64_t, T*, int64_t);
 };
+
+// A kernel of the class template for what the request's tensors hold.
+template <template <typename> class ClassOf, typename... Arguments>
+std::unique_ptr<Kernel> KernelOf(const KernelRequest& request, const Arguments&... arguments) {
+  if (request.layout.type() == DataType::kBf16) return std::make_unique<ClassOf<uint16_t>>(arguments...);
+  return std::make_unique<ClassOf<float>>(arguments...);
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> MakeActivationKernel(const KernelRequest& request, const Activation& activation) {
-  return std::make_unique<ActivationKernel>(DimsFor(request, activation.Apply(0) == 0), activation,
-                                            request.cpu.isa);
+  return KernelOf<ActivationKernel>(request, DimsFor(request, activation.Apply(0) == 0), activation,
+                                    request.cpu);
 }
 
 std::unique_ptr<Kernel> MakeFunctionKernel(const KernelRequest& request, const Function& function) {
-  return std::make_unique<FunctionKernel>(DimsFor(request, Apply(function, 0) == 0), function,
-                                          request.cpu.isa);
+  return KernelOf<FunctionKernel>(request, DimsFor(request, Apply(function, 0) == 0), function, request.cpu);
 }
 
 std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const std::vector<float>& scale,
@@ -205,11 +245,11 @@ std::unique_ptr<Kernel> MakeScaleShiftKernel(const KernelRequest& request, const
   BlockDims dims = BlockDimsOf(request.output, request.layout);
   if (!dims.has_padding() && !scale.empty() && !differs(scale) && !differs(shift))
     dims = FlatDimsOf(request.output, request.layout);
-  return std::make_unique<ScaleShiftKernel>(dims, scale, shift, activation, request.cpu.isa);
+  return KernelOf<ScaleShiftKernel>(request, dims, scale, shift, activation, request.cpu);
 }
 
 std::unique_ptr<Kernel> MakePReluKernel(const KernelRequest& request, const std::vector<float>& slopes) {
-  return std::make_unique<PReluKernel>(BlockDimsOf(request.output, request.layout), slopes, request.cpu.isa);
+  return KernelOf<PReluKernel>(request, BlockDimsOf(request.output, request.layout), slopes, request.cpu);
 }
 
 bool BroadcastsIn(const Layout& layout, std::span<const Shape> inputs, const Shape& output) {
@@ -222,11 +262,11 @@ bool BroadcastsIn(const Layout& layout, std::span<const Shape> inputs, const Sha
 
 std::unique_ptr<Kernel> MakeBinaryKernel(const KernelRequest& request, BinaryKind op) {
   TILESMITH_CHECK(BroadcastsIn(request.layout, request.inputs, request.output));
-  return std::make_unique<BinaryKernel>(request, op);
+  return KernelOf<BinaryKernel>(request, request, op);
 }
 
 std::unique_ptr<Kernel> MakeSumKernel(const KernelRequest& request) {
-  return std::make_unique<SumKernel>(FlatDimsOf(request.output, request.layout), request.cpu.isa);
+  return KernelOf<SumKernel>(request, FlatDimsOf(request.output, request.layout), request.cpu);
 }
 
 }  // namespace tilesmith

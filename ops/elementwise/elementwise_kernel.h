@@ -1,4 +1,6 @@
-// Elementwise kernels in any layout. The output may be the memory of an input of the same shape.
+// Elementwise kernels in any layout, of f32 or bf16, the same for all tensors of a request; those of bf16
+// compute in f32 and round once, to nearest, ties to even; AVX-512 BF16 takes results below 2^-126 for zero.
+// The output may be the memory of an input of the same shape.
 #pragma once
 
 #include <memory>

@@ -24,6 +24,8 @@ class FunctionOp : public Op {
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override {
     return layout.is_nchw() || inputs[0].size() <= 4;
   }
+  bool AnyTypeInAnyLayout() const override { return true; }
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }

@@ -100,14 +100,15 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   if constexpr (kKind == kThresholdedRelu) return hn::IfThenZeroElse(hn::Le(x, alpha), x);
 }
 
-template <FunctionKind kKind>
-void Run(const float* in, float* out, int64_t count, const Function& function) {
+template <FunctionKind kKind, typename T>
+void Run(const T* in, T* out, int64_t count, const Function& function) {
   MapRun(in, out, count, [&](auto d, auto x) { return Call<kKind>(d, x, function); });
 }
 
 }  // namespace
 
-void FunctionRun(const float* in, float* out, int64_t count, Function function) {
+template <typename T>
+void FunctionRun(const T* in, T* out, int64_t count, Function function) {
   switch (function.kind) {
 #define TILESMITH_FUNCTION(kind) \
   case FunctionKind::kind:       \
@@ -141,6 +142,10 @@ void FunctionRun(const float* in, float* out, int64_t count, Function function) 
       return;
   }
 }
+
+#define TILESMITH_FUNCTIONS_OF(T) template void FunctionRun(const T*, T*, int64_t, Function);
+TILESMITH_INSTANTIATE_STORED(TILESMITH_FUNCTIONS_OF)
+#undef TILESMITH_FUNCTIONS_OF
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();

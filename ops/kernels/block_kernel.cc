@@ -50,15 +50,8 @@ TaskGrid GridOfPieces(const BlockDims& dims, int64_t piece_pixels) {
           .part_units = piece_pixels};
 }
 
-void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels) {
-  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-    std::fill(out + pixel * lanes + used, out + (pixel + 1) * lanes, 0.0f);
-  }
-}
-
-BlockKernel::BlockKernel(const BlockDims& dims, bool zero_padding)
+BlockKernel::BlockKernel(const BlockDims& dims)
     : dims_(dims),
-      zero_padding_(zero_padding && dims.has_padding()),
       piece_pixels_(PiecePixels(dims)),
       pieces_((dims.pixels() + piece_pixels_ - 1) / piece_pixels_) {}
 
@@ -74,9 +67,6 @@ void BlockKernel::Run(const KernelArgs& args, int, TaskRange range) const {
     piece.pixels = std::min(piece_pixels_, dims_.pixels() - first);
     piece.offset = piece.block * dims_.block_floats() + first * dims_.lanes;
     RunPiece(args, piece);
-    if (zero_padding_ && piece.block == dims_.blocks - 1) {
-      ZeroLanes(At(args.output, piece), dims_.UsedLanes(piece.block), dims_.lanes, piece.pixels);
-    }
   }
 }
 

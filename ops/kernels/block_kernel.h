@@ -1,6 +1,8 @@
 // A tensor as kernels walk it, and the kernel skeleton for computations that treat every block alike.
 #pragma once
 
+#include <algorithm>
+
 #include "layouts/base/kernel.h"
 #include "layouts/layout.h"
 
@@ -31,18 +33,22 @@ int64_t PiecePixels(const BlockDims& dims);
 TaskGrid GridOfPieces(const BlockDims& dims, int64_t piece_pixels);
 
 // Writes zeros to lanes [used, lanes) of `pixels` pixels.
-void ZeroLanes(float* out, int64_t used, int64_t lanes, int64_t pixels);
+template <typename T>
+void ZeroLanes(T* out, int64_t used, int64_t lanes, int64_t pixels) {
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    std::fill(out + pixel * lanes + used, out + (pixel + 1) * lanes, T{0});
+  }
+}
 
-// Some pixels of one block of one image; `offset` is where they start, in floats from the image's start.
+// Some pixels of one block of one image; `offset` is where they start, in elements from the image's start.
 struct BlockPiece {
   int64_t image, block, pixels, offset;
 };
 
-// Output and inputs of the same dims, cut into pieces of a few thousand floats: each piece is a task.
+// Output and inputs of the same dims, cut into pieces of a few thousand elements: each piece is a task.
 class BlockKernel : public Kernel {
  public:
-  // zero_padding: RunPiece leaves garbage in padding lanes, which are then overwritten with zeros.
-  BlockKernel(const BlockDims& dims, bool zero_padding);
+  explicit BlockKernel(const BlockDims& dims);
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int stage) const override;
   void Run(const KernelArgs& args, int stage, TaskRange range) const override;
@@ -53,17 +59,18 @@ class BlockKernel : public Kernel {
 
  private:
   const BlockDims dims_;
-  const bool zero_padding_;
   const int64_t piece_pixels_;
   const int64_t pieces_;  // of one block
 };
 
 // The address of a piece in an input or in the output.
-inline const float* At(const InputView& view, const BlockPiece& piece) {
-  return view.image<float>(piece.image) + piece.offset;
+template <typename T>
+const T* At(const InputView& view, const BlockPiece& piece) {
+  return view.image<T>(piece.image) + piece.offset;
 }
-inline float* At(const OutputView& view, const BlockPiece& piece) {
-  return view.image<float>(piece.image) + piece.offset;
+template <typename T>
+T* At(const OutputView& view, const BlockPiece& piece) {
+  return view.image<T>(piece.image) + piece.offset;
 }
 
 }  // namespace tilesmith

@@ -43,8 +43,69 @@ HWY_INLINE void ForEachVector(int64_t count, const Body& body) {
   for (; i < count; ++i) body(hn::CappedTag<float, 1>(), i);
 }
 
-// A vector whose first `count` lanes come from memory, the others being `other`; and back. Nothing behind
-// them is touched. Precondition: 0 < count <= kFloatLanes.
+// Floats in memory are float, or bf16, which is seen as uint16_t: loops that are templates of what they load
+// and store serve both. Rounding is that of Bf16Bits (layouts/data_type.h), except that AVX-512 BF16 takes
+// numbers below 2^-126 for zero.
+template <class D>
+HWY_INLINE hn::VFromD<D> LoadFloats(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+template <class D>
+HWY_INLINE hn::VFromD<D> LoadFloats(D d, const uint16_t* from) {
+  const auto bits = hn::LoadU(hn::Rebind<uint16_t, D>(), from);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(D()) == 16) {  // one permutation instead of two steps
+    HWY_ALIGN static constexpr uint16_t kUpperHalves[32] = {
+        0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+    const __m512i places = _mm512_load_si512(kUpperHalves);
+    const __m512i wide = _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, places, _mm512_castsi256_si512(bits.raw));
+    return hn::VFromD<D>{_mm512_castsi512_ps(wide)};
+  }
+#endif
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
+}
+template <class D>
+HWY_INLINE void StoreFloats(hn::VFromD<D> value, D d, float* to) {
+  hn::StoreU(value, d, to);
+}
+template <class D>
+HWY_INLINE void StoreFloats(hn::VFromD<D> value, D, uint16_t* to) {
+  const hn::Rebind<uint16_t, D> narrow;
+#ifdef TILESMITH_ISA_avx512_bf16
+  using Narrow = hn::VFromD<decltype(narrow)>;
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    hn::StoreU(Narrow{reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(value.raw))}, narrow, to);
+  } else if constexpr (hn::MaxLanes(D()) == 8) {
+    hn::StoreU(Narrow{reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(value.raw))}, narrow, to);
+  } else {
+    hn::StoreU(Narrow{reinterpret_cast<__m128i>(_mm_cvtneps_pbh(value.raw))}, narrow, to);
+  }
+#else
+  const hn::RebindToUnsigned<D> wide;
+  const auto bits = hn::BitCast(wide, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(wide, 0x7fff)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000));
+  const auto is_number = hn::RebindMask(wide, hn::Eq(value, value));
+  const auto stored = hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
+  hn::StoreU(hn::TruncateTo(narrow, stored), narrow, to);
+#endif
+}
+
+// One of them.
+HWY_INLINE float LoadOne(const float* from) { return *from; }
+HWY_INLINE float LoadOne(const uint16_t* from) {
+  const hn::CappedTag<float, 1> d;
+  return hn::GetLane(LoadFloats(d, from));
+}
+HWY_INLINE void StoreOne(float value, float* to) { *to = value; }
+HWY_INLINE void StoreOne(float value, uint16_t* to) {
+  const hn::CappedTag<float, 1> d;
+  StoreFloats(hn::Set(d, value), d, to);
+}
+
+// A vector whose first `count` lanes come from memory, the others being `other`, of bf16 rounded; and back.
+// Nothing behind them is touched. Precondition: 0 < count <= kFloatLanes.
 HWY_INLINE FloatVector LoadFirst(FloatTag d, const float* from, int64_t count, float other) {
 #if HWY_TARGET == HWY_AVX3
   const auto mask = static_cast<__mmask16>((1U << count) - 1);
@@ -64,15 +125,26 @@ HWY_INLINE void StoreFirst([[maybe_unused]] FloatTag d, FloatVector value, float
   for (int64_t lane = 0; lane < count; ++lane) to[lane] = buffer[lane];
 #endif
 }
+HWY_INLINE FloatVector LoadFirst(FloatTag d, const uint16_t* from, int64_t count, float other) {
+  HWY_ALIGN uint16_t buffer[kFloatLanes];
+  StoreFloats(hn::Set(d, other), d, buffer);
+  for (int64_t lane = 0; lane < count; ++lane) buffer[lane] = from[lane];
+  return LoadFloats(d, buffer);
+}
+HWY_INLINE void StoreFirst(FloatTag d, FloatVector value, uint16_t* to, int64_t count) {
+  HWY_ALIGN uint16_t buffer[kFloatLanes];
+  StoreFloats(value, d, buffer);
+  for (int64_t lane = 0; lane < count; ++lane) to[lane] = buffer[lane];
+}
 
 // out[i] = function(tag, in[i]), for functions so long that they are compiled once: the end of the run is a
 // vector whose other lanes are 1.
-template <typename Function>
-HWY_INLINE void MapRun(const float* in, float* out, int64_t count, const Function& function) {
+template <typename T, typename Function>
+HWY_INLINE void MapRun(const T* in, T* out, int64_t count, const Function& function) {
   const FloatTag d;
   int64_t i = 0;
   for (; i + kFloatLanes <= count; i += kFloatLanes)
-    hn::StoreU(function(d, hn::LoadU(d, in + i)), d, out + i);
+    StoreFloats(function(d, LoadFloats(d, in + i)), d, out + i);
   if (i == count) return;
   StoreFirst(d, function(d, LoadFirst(d, in + i, count - i, 1.0f)), out + i, count - i);
 }

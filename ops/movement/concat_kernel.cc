@@ -18,7 +18,7 @@ struct Segment {
 class ConcatKernel : public BlockKernel {
  public:
   explicit ConcatKernel(const KernelRequest& request)
-      : BlockKernel(BlockDimsOf(request.output, request.layout), false),
+      : BlockKernel(BlockDimsOf(request.output, request.layout)),
         bytes_(ElementBytes(request.layout.type())),
         segments_(dims().blocks) {
     int64_t channel = 0;

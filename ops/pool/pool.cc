@@ -13,13 +13,6 @@
 namespace tilesmith {
 namespace {
 
-// All f32 or all bf16.
-bool AreFloatsOrBf16(std::span<const DataType> types) {
-  return std::ranges::all_of(types, [&](DataType type) {
-    return type == types[0] && (type == DataType::kF32 || type == DataType::kBf16);
-  });
-}
-
 BuiltOp BuildPool(const NodeSpec& spec, PoolKind kind) {
   NeedInputs(spec, 1, 1);
   if (spec.inputs[0].shape.size() == 3) return BuildPoolOfOtherRank(spec);
@@ -88,8 +81,6 @@ WindowTaps TapsOf(int64_t start, int64_t kernel, int64_t dilation, int64_t size,
   return first < last ? WindowTaps{first, last, padded} : WindowTaps{0, 0, padded};
 }
 
-bool PoolOp::KernelTakes(std::span<const DataType> inputs) const { return AreFloatsOrBf16(inputs); }
-
 std::string PoolOp::Signature() const {
   const PoolWindow& w = window_;
   return fmt::format("{} kh{}kw{}sh{}sw{}dh{}dw{} pads {},{},{},{}{}{}", Type(), w.kh, w.kw, w.sh, w.sw, w.dh,
@@ -130,8 +121,6 @@ Tensor PoolOp::Reference(std::span<const Tensor* const> inputs) const {
 double PoolOp::Flops(std::span<const Shape> inputs) const {
   return static_cast<double>(ElementCount(InferShape(inputs))) * window_.kh * window_.kw;
 }
-
-bool GlobalPoolOp::KernelTakes(std::span<const DataType> inputs) const { return AreFloatsOrBf16(inputs); }
 
 std::string GlobalPoolOp::Signature() const { return std::string(Type()) + (keep_dims_ ? "" : " flattened"); }
 

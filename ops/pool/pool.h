@@ -43,7 +43,7 @@ class PoolOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
-  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
 
@@ -68,7 +68,7 @@ class GlobalPoolOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
-  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
 
@@ -80,7 +80,7 @@ class GlobalPoolOp : public Op {
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool.
 std::vector<OpImporter> PoolImporters();
 
-// Kernels in any layout, of f32 or bf16; those of bf16 convert what a task reads and writes.
+// Kernels in any layout, of f32 or bf16, which is rounded once.
 //
 // PoolOp's formula; a task is one output row of one block. The mean is a float sum divided once.
 std::unique_ptr<Kernel> MakePoolKernel(const KernelRequest& request, const PoolWindow& window);

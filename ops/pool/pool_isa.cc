@@ -133,36 +133,36 @@ HWY_INLINE void PoolPlain(const PoolRow& row) {
   joined ? PoolJoinedRows<kMax>(row) : PoolTaps<kMax>(row);
 }
 
-template <bool kMax>
-HWY_INLINE void GlobalPlain(const float* in, float* out, int64_t pixels) {
+template <bool kMax, typename T>
+HWY_INLINE void GlobalPlain(const T* in, T* out, int64_t pixels) {
   const FloatTag d;
   FloatVector even = hn::Set(d, Start<kMax>()), odd = even;
   int64_t i = 0;
   for (; i + 2 * kFloatLanes <= pixels; i += 2 * kFloatLanes) {
-    even = Join<kMax>(even, hn::LoadU(d, in + i));
-    odd = Join<kMax>(odd, hn::LoadU(d, in + i + kFloatLanes));
+    even = Join<kMax>(even, LoadFloats(d, in + i));
+    odd = Join<kMax>(odd, LoadFloats(d, in + i + kFloatLanes));
   }
   HWY_ALIGN float lanes[kFloatLanes];
   hn::Store(Join<kMax>(even, odd), d, lanes);
   float total = lanes[0];
   for (int64_t lane = 1; lane < kFloatLanes; ++lane) total = JoinOne<kMax>(total, lanes[lane]);
-  for (; i < pixels; ++i) total = JoinOne<kMax>(total, in[i]);
-  *out = kMax ? total : total / static_cast<float>(pixels);
+  for (; i < pixels; ++i) total = JoinOne<kMax>(total, LoadOne(in + i));
+  StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
 }
 
-template <bool kMax>
-HWY_INLINE void GlobalLanes(const float* in, float* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <bool kMax, typename T>
+HWY_INLINE void GlobalLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
   if (stride == 1) return GlobalPlain<kMax>(in, out, pixels);
   ForEachVector(lanes, [&](auto d, int64_t lane) {
     auto even = hn::Set(d, Start<kMax>()), odd = even;
     int64_t pixel = 0;
     for (; pixel + 2 <= pixels; pixel += 2) {
-      even = Join<kMax>(even, hn::LoadU(d, in + pixel * stride + lane));
-      odd = Join<kMax>(odd, hn::LoadU(d, in + (pixel + 1) * stride + lane));
+      even = Join<kMax>(even, LoadFloats(d, in + pixel * stride + lane));
+      odd = Join<kMax>(odd, LoadFloats(d, in + (pixel + 1) * stride + lane));
     }
-    if (pixel < pixels) even = Join<kMax>(even, hn::LoadU(d, in + pixel * stride + lane));
+    if (pixel < pixels) even = Join<kMax>(even, LoadFloats(d, in + pixel * stride + lane));
     even = Join<kMax>(even, odd);
-    hn::StoreU(kMax ? even : hn::Div(even, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
+    StoreFloats(kMax ? even : hn::Div(even, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
   });
 }
 
@@ -172,13 +172,20 @@ void MaxPoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<true>(row) : Po
 
 void AveragePoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<false>(row) : PoolPixels<false>(row); }
 
-void GlobalMaxLanes(const float* in, float* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <typename T>
+void GlobalMaxLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
   GlobalLanes<true>(in, out, lanes, stride, pixels);
 }
 
-void GlobalAverageLanes(const float* in, float* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <typename T>
+void GlobalAverageLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
   GlobalLanes<false>(in, out, lanes, stride, pixels);
 }
+
+template void GlobalMaxLanes(const float*, float*, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const float*, float*, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();

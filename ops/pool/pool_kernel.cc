@@ -135,19 +135,18 @@ class PoolKernel : public Kernel {
   const Bf16Runs bf16_;
 };
 
+template <typename T>
 class GlobalPoolKernel : public Kernel {
  public:
   GlobalPoolKernel(const KernelRequest& request, PoolKind kind)
       : in_(BlockDimsOf(request.inputs[0], request.layout)),
         channels_(in_.blocks * in_.lanes),
         pieces_((channels_ + kPieceChannels - 1) / kPieceChannels),
-        loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes)
-                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes)),
-        bf16_(request) {}
+        loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes<T>)
+                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes<T>)) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return {.images = in_.images, .channels = pieces_, .height = 1}; }
-  int64_t ScratchBytes(int threads) const override { return threads * ThreadFloats() * kFloatBytes; }
 
   // Padding lanes hold zeros, and so do their maxima and means.
   void Run(const KernelArgs& args, int, TaskRange range) const override {
@@ -157,38 +156,20 @@ class GlobalPoolKernel : public Kernel {
       for (int64_t channel = first; channel < last;) {
         const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
         const int64_t lanes = std::min(in_.lanes - lane, last - channel);
-        const int64_t from = block * in_.block_floats() + lane;
-        if (bf16_.used()) {
-          auto* const means = args.scratch_at<float>(range.thread * ThreadFloats() * kFloatBytes);
-          float* const pixels = means + kPieceChannels;
-          bf16_.Read({.in = args.inputs[0].image<uint16_t>(image) + from,
-                      .out = pixels,
-                      .in_pixel_stride = in_.lanes,
-                      .out_pixel_stride = lanes,
-                      .pixels = in_.pixels(),
-                      .length = lanes,
-                      .padded = lanes});
-          loop_(pixels, means, lanes, lanes, in_.pixels());
-          bf16_.Write(means, args.output.image<uint16_t>(image) + channel, lanes);
-        } else {
-          loop_(args.inputs[0].image<float>(image) + from, args.output.image<float>(image) + channel, lanes,
-                in_.lanes, in_.pixels());
-        }
+        loop_(args.inputs[0].image<T>(image) + block * in_.block_floats() + lane,
+              args.output.image<T>(image) + channel, lanes, in_.lanes, in_.pixels());
         channel += lanes;
       }
     }
   }
 
  private:
-  static constexpr int64_t kPieceChannels = 64, kFloatBytes = sizeof(float);
-  // A thread's scratch holds the channels of a task, and what they become.
-  int64_t ThreadFloats() const { return bf16_.used() ? (in_.pixels() + 1) * kPieceChannels : 0; }
+  static constexpr int64_t kPieceChannels = 64;
 
   const BlockDims in_;
   const int64_t channels_;  // padding included
   const int64_t pieces_;    // of one image
-  void (*const loop_)(const float*, float*, int64_t, int64_t, int64_t);
-  const Bf16Runs bf16_;
+  void (*const loop_)(const T*, T*, int64_t, int64_t, int64_t);
 };
 
 }  // namespace
@@ -198,7 +179,9 @@ std::unique_ptr<Kernel> MakePoolKernel(const KernelRequest& request, const PoolW
 }
 
 std::unique_ptr<Kernel> MakeGlobalPoolKernel(const KernelRequest& request, PoolKind kind) {
-  return std::make_unique<GlobalPoolKernel>(request, kind);
+  if (request.layout.type() == DataType::kBf16)
+    return std::make_unique<GlobalPoolKernel<uint16_t>>(request, kind);
+  return std::make_unique<GlobalPoolKernel<float>>(request, kind);
 }
 
 }  // namespace tilesmith

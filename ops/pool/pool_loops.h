@@ -27,10 +27,11 @@ struct PoolRow {
 
 TILESMITH_DECLARE_ISA(void MaxPoolRow(const PoolRow& row))
 TILESMITH_DECLARE_ISA(void AveragePoolRow(const PoolRow& row))
-// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes
-TILESMITH_DECLARE_ISA(void GlobalMaxLanes(const float* in, float* out, int64_t lanes, int64_t stride,
-                                          int64_t pixels))
-TILESMITH_DECLARE_ISA(void GlobalAverageLanes(const float* in, float* out, int64_t lanes, int64_t stride,
-                                              int64_t pixels))
+// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes; T is float, or bf16 seen as
+// uint16_t, whose sums are of floats and rounded once.
+TILESMITH_DECLARE_ISA(template <typename T>
+                      void GlobalMaxLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels))
+TILESMITH_DECLARE_ISA(template <typename T> void GlobalAverageLanes(const T* in, T* out, int64_t lanes,
+                                                                    int64_t stride, int64_t pixels))
 
 }  // namespace tilesmith

@@ -436,10 +436,6 @@ double ResizeOp::Flops(std::span<const Shape>) const {
   return params_.mode == ResizeMode::kNearest ? 0 : 6.0 * ElementCount(params_.output);
 }
 
-bool ResizeOp::RunsIn(const Layout& layout, std::span<const Shape>) const {
-  return layout.is_nchw() || ChangesOnlyImages();
-}
-
 std::unique_ptr<Kernel> ResizeOp::MakeKernel(const KernelRequest& request) const {
   return ChangesOnlyImages() ? MakeResizeKernel(request, params_) : Op::MakeKernel(request);
 }

@@ -52,7 +52,13 @@ class ResizeOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
-  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape>) const override {
+    return layout == Layout::Nchw() || ChangesOnlyImages();
+  }
+  bool AnyTypeInAnyLayout() const override { return true; }
+  bool KernelTakes(std::span<const DataType> inputs) const override {
+    return ChangesOnlyImages() ? AreFloatsOrBf16(inputs) : Op::KernelTakes(inputs);
+  }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return ChangesOnlyImages(); }
 
@@ -75,7 +81,7 @@ std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis);
 // Resize of opsets 10 to 24, Upsample.
 std::vector<OpImporter> ResizeImporters();
 
-// In any layout, where only H and W change; a task is one output row of one block.
+// In any layout, of f32 or bf16, where only H and W change; a task is one output row of one block.
 std::unique_ptr<Kernel> MakeResizeKernel(const KernelRequest& request, const ResizeParams& params);
 
 }  // namespace tilesmith

@@ -5,7 +5,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-HWY_INLINE void RepeatPlain(const ResizeRow& row) {
+template <typename T>
+HWY_INLINE void RepeatPlain(const ResizeRow<T>& row) {
   const int64_t inputs = row.output_width / row.repeat;
   if (row.repeat == 2) {
     for (int64_t i = 0; i < inputs; ++i) row.output[2 * i] = row.output[2 * i + 1] = row.low[i];
@@ -16,25 +17,34 @@ HWY_INLINE void RepeatPlain(const ResizeRow& row) {
   }
 }
 
+// Elements that are only moved, in vectors of as many as there are floats in those of `d`.
+template <class D, typename T>
+using Moved = hn::Rebind<T, D>;
+
 // Each input pixel is loaded once and stored `repeat` times.
-HWY_INLINE void RepeatPixels(const ResizeRow& row) {
+template <typename T>
+HWY_INLINE void RepeatPixels(const ResizeRow<T>& row) {
   const int64_t inputs = row.output_width / row.repeat;
   for (int64_t i = 0; i < inputs; ++i) {
-    const float* in = row.low + i * row.lanes;
-    float* out = row.output + i * row.repeat * row.lanes;
-    ForEachVector(row.lanes, [&](auto d, int64_t lane) {
+    const T* in = row.low + i * row.lanes;
+    T* out = row.output + i * row.repeat * row.lanes;
+    ForEachVector(row.lanes, [&](auto floats, int64_t lane) {
+      const Moved<decltype(floats), T> d;
       const auto value = hn::LoadU(d, in + lane);
       for (int64_t r = 0; r < row.repeat; ++r) hn::StoreU(value, d, out + r * row.lanes + lane);
     });
   }
 }
 
-HWY_INLINE void GatherPixels(const ResizeRow& row) {
+template <typename T>
+HWY_INLINE void GatherPixels(const ResizeRow<T>& row) {
   for (int64_t x = 0; x < row.output_width; ++x) {
-    const float* in = row.low + row.columns[x].low * row.lanes;
-    float* out = row.output + x * row.lanes;
-    ForEachVector(row.lanes,
-                  [&](auto d, int64_t lane) { hn::StoreU(hn::LoadU(d, in + lane), d, out + lane); });
+    const T* in = row.low + row.columns[x].low * row.lanes;
+    T* out = row.output + x * row.lanes;
+    ForEachVector(row.lanes, [&](auto floats, int64_t lane) {
+      const Moved<decltype(floats), T> d;
+      hn::StoreU(hn::LoadU(d, in + lane), d, out + lane);
+    });
   }
 }
 
@@ -47,7 +57,8 @@ HWY_INLINE V Between(D d, V low, V high, float weight) {
 
 }  // namespace
 
-void NearestRow(const ResizeRow& row) {
+template <typename T>
+void NearestRow(const ResizeRow<T>& row) {
   if (row.repeat == 0) {
     GatherPixels(row);
   } else if (row.lanes == 1) {
@@ -57,20 +68,27 @@ void NearestRow(const ResizeRow& row) {
   }
 }
 
-void LinearRow(const ResizeRow& row) {
+template <typename T>
+void LinearRow(const ResizeRow<T>& row) {
   for (int64_t x = 0; x < row.output_width; ++x) {
     const ResizeTap& tap = row.columns[x];
     const int64_t left = tap.low * row.lanes, right = tap.high * row.lanes;
-    float* out = row.output + x * row.lanes;
+    T* out = row.output + x * row.lanes;
     ForEachVector(row.lanes, [&](auto d, int64_t lane) {
-      const float* low = row.low + lane;
-      const float* high = row.high + lane;
-      const auto top = Between(d, hn::LoadU(d, low + left), hn::LoadU(d, low + right), tap.weight);
-      const auto bottom = Between(d, hn::LoadU(d, high + left), hn::LoadU(d, high + right), tap.weight);
-      hn::StoreU(Between(d, top, bottom, row.weight), d, out + lane);
+      const T* low = row.low + lane;
+      const T* high = row.high + lane;
+      const auto top = Between(d, LoadFloats(d, low + left), LoadFloats(d, low + right), tap.weight);
+      const auto bottom = Between(d, LoadFloats(d, high + left), LoadFloats(d, high + right), tap.weight);
+      StoreFloats(Between(d, top, bottom, row.weight), d, out + lane);
     });
   }
 }
+
+#define TILESMITH_ROWS_OF(T)                     \
+  template void NearestRow(const ResizeRow<T>&); \
+  template void LinearRow(const ResizeRow<T>&);
+TILESMITH_INSTANTIATE_STORED(TILESMITH_ROWS_OF)
+#undef TILESMITH_ROWS_OF
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();

@@ -19,6 +19,7 @@ int64_t RepeatOf(const std::vector<ResizeTap>& columns, int64_t input_width) {
   return repeat;
 }
 
+template <typename T>
 class ResizeKernel : public Kernel {
  public:
   ResizeKernel(const KernelRequest& request, const ResizeParams& params)
@@ -28,8 +29,8 @@ class ResizeKernel : public Kernel {
         columns_(ResizeTaps(params, 3)),
         repeat_(RepeatOf(columns_, in_.width)),
         nearest_(params.mode == ResizeMode::kNearest),
-        loop_(nearest_ ? TILESMITH_DISPATCH(request.cpu.isa, NearestRow)
-                       : TILESMITH_DISPATCH(request.cpu.isa, LinearRow)) {}
+        loop_(nearest_ ? TILESMITH_DISPATCH_STORED(T, request.cpu, NearestRow<T>)
+                       : TILESMITH_DISPATCH_STORED(T, request.cpu, LinearRow<T>)) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
@@ -40,12 +41,12 @@ class ResizeKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      float* output = args.output.image<float>(image) + block * out_.block_floats() + y * out_row;
+      T* output = args.output.image<T>(image) + block * out_.block_floats() + y * out_row;
       if (nearest_ && task > range.begin && y > 0 && rows_[y].low == rows_[y - 1].low) {
-        std::memcpy(output, output - out_row, out_row * sizeof(float));
+        std::memcpy(output, output - out_row, out_row * sizeof(T));
         continue;
       }
-      const float* input = args.inputs[0].image<float>(image) + block * in_.block_floats();
+      const T* input = args.inputs[0].image<T>(image) + block * in_.block_floats();
       loop_({input + rows_[y].low * in_row, input + rows_[y].high * in_row, rows_[y].weight, output,
              out_.lanes, out_.width, columns_.data(), repeat_});
     }
@@ -56,13 +57,15 @@ class ResizeKernel : public Kernel {
   const std::vector<ResizeTap> rows_, columns_;
   const int64_t repeat_;
   const bool nearest_;
-  void (*const loop_)(const ResizeRow&);
+  void (*const loop_)(const ResizeRow<T>&);
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> MakeResizeKernel(const KernelRequest& request, const ResizeParams& params) {
-  return std::make_unique<ResizeKernel>(request, params);
+  if (request.layout.type() == DataType::kBf16)
+    return std::make_unique<ResizeKernel<uint16_t>>(request, params);
+  return std::make_unique<ResizeKernel<float>>(request, params);
 }
 
 }  // namespace tilesmith

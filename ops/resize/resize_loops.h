@@ -1,4 +1,5 @@
-// Inner loops of Resize, one build per instruction set.
+// Inner loops of Resize, one build per instruction set. T is what tensors hold: float, or bf16 seen as
+// uint16_t, which is computed with in float and rounded once.
 #pragma once
 
 #include "layouts/base/isa_dispatch.h"
@@ -13,18 +14,19 @@ struct ResizeTap {
 };
 
 // One output row of one block.
+template <typename T>
 struct ResizeRow {
-  const float* low;  // the input rows of this row's tap, and its weight
-  const float* high;
+  const T* low;  // the input rows of this row's tap, and its weight
+  const T* high;
   float weight;
-  float* output;
+  T* output;
   int64_t lanes;
   int64_t output_width;
   const ResizeTap* columns;  // one per output column
   int64_t repeat;            // column x reads x / repeat, exactly; 0 where that is not so
 };
 
-TILESMITH_DECLARE_ISA(void NearestRow(const ResizeRow& row))
-TILESMITH_DECLARE_ISA(void LinearRow(const ResizeRow& row))
+TILESMITH_DECLARE_STORED(template <typename T> void NearestRow(const ResizeRow<T>& row))
+TILESMITH_DECLARE_STORED(template <typename T> void LinearRow(const ResizeRow<T>& row))
 
 }  // namespace tilesmith

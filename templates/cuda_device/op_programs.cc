@@ -142,7 +142,7 @@ std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest
     return std::nullopt;
   const Dims4 out = ToDims4(output);
   const int64_t padded = request.layout.PaddedChannels(out.c);
-  std::vector<int64_t> numbers = {static_cast<int64_t>(op.kind()), padded};
+  std::vector<int64_t> numbers = {static_cast<int64_t>(op.kind()), padded, request.layout.element_bytes()};
   for (const Shape& shape : {output, request.inputs[0], request.inputs[1]}) {
     const Dims4 dims = ToDims4(shape);
     numbers.insert(numbers.end(), {dims.n, dims.c, dims.h, dims.w, request.layout.BlockFor(dims.c)});
@@ -150,6 +150,7 @@ std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest
   ProgramBuilder builder(std::string(op.Type()), OpsText());
   builder.NeedImage(Checked(padded) * out.h * out.w);
   builder.Launch("binary", Checked(out.n) * padded * out.h * out.w, numbers, {Input(0), Input(1)});
+  builder.Stored(request.layout.type(), request.layout.type());
   return builder.Take();
 }
 
@@ -160,10 +161,16 @@ std::optional<CudaProgram> MapProgram(std::string name, const Activation& activa
   text.Activate(activation).Constant("HAS_SCALE", scale_shift != nullptr).File("map.cu");
   const Planes p = PlanesOf(request.output);
   const int64_t padded = request.layout.PaddedChannels(p.channels);
-  const int64_t numbers[] = {p.images, p.channels, padded, p.pixels, request.layout.BlockFor(p.channels)};
+  const int64_t numbers[] = {p.images,
+                             p.channels,
+                             padded,
+                             p.pixels,
+                             request.layout.BlockFor(p.channels),
+                             request.layout.element_bytes()};
   ProgramBuilder builder(std::move(name), text.Take());
   builder.NeedImage(Checked(padded) * p.pixels);
   builder.Launch("map", Checked(p.images) * padded * p.pixels, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
   if (scale_shift != nullptr) {
     builder.PadNumbers(kNumbers);
     builder.Weights(scale_shift->scale());
@@ -189,11 +196,9 @@ std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request)
   if (!AreOfOneType(request) || !IsMoved(type)) return WalkProgram(op, request);
   const auto* concat = dynamic_cast<const ConcatOp*>(&op);
   if (concat != nullptr && concat->axis() == 1 && request.output.size() >= 2) return ConcatProgram(request);
-  if (!IsByteType(type)) {
-    if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
-    if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
-  }
-  if (type != DataType::kF32) return WalkProgram(op, request);
+  if (IsByteType(type)) return WalkProgram(op, request);
+  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
+  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
   if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) {
     if (auto program = BinaryProgram(*binary, request)) return program;
   }

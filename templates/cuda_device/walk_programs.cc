@@ -143,13 +143,14 @@ void AddFunction(ProgramBuilder& builder, const Function& function, const Kernel
   builder.Need(found != kFunctions.end());
   const int64_t count = Count(request.output);
   std::vector<int64_t> numbers = {count, found - kFunctions.begin(), Bits(function.alpha),
-                                  Bits(function.beta)};
+                                  Bits(function.beta), request.layout.element_bytes()};
   // An image lies in one row in every layout without padding.
   const int64_t images = request.output.empty() ? 1 : request.output[0];
   for (int i = 0; i < 2; ++i)
     AddWalk(builder, {{images, kImages}, {images == 0 ? 0 : count / images, 1}}, numbers);
   builder.NeedImage(count);
   builder.Launch("function", count, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
 }
 
 template <typename IsInner>
@@ -206,8 +207,8 @@ std::optional<CudaProgram> ResizeProgram(const ResizeOp& op, const KernelRequest
   if (!op.HasFastKernel()) return std::nullopt;  // more than two axes, or more than two elements
   const Dims4 in = ToDims4(request.inputs[0]), out = ToDims4(request.output);
   const int64_t padded = request.layout.PaddedChannels(in.c);
-  std::vector<int64_t> numbers = {in.n, in.c, padded, request.layout.BlockFor(in.c),
-                                  in.h, in.w, out.h,  out.w};
+  std::vector<int64_t> numbers = {in.n, in.c,  padded, request.layout.BlockFor(in.c), in.h,
+                                  in.w, out.h, out.w,  request.layout.element_bytes()};
   for (const size_t axis : {2, 3})
     for (const ResizeTap& tap : ResizeTaps(op.params(), axis))
       numbers.insert(numbers.end(), {tap.low, tap.high, Bits(tap.weight)});
@@ -216,6 +217,7 @@ std::optional<CudaProgram> ResizeProgram(const ResizeOp& op, const KernelRequest
   builder.NeedImage(elements);
   builder.NeedImage(Checked(padded) * in.h * in.w);
   builder.Launch("resize", elements, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
   return builder.Take();
 }
 
@@ -277,20 +279,20 @@ bool IsArrangement(const Op& op) {
 std::optional<CudaProgram> WalkProgram(const Op& op, const KernelRequest& request) {
   if (const auto* chosen = dynamic_cast<const GatherOp*>(&op)) return GatherProgram(*chosen, request);
   const bool plain = request.layout.is_nchw(), floats = AreOfType(request, DataType::kF32);
+  const bool reals = floats || AreOfType(request, DataType::kBf16);
   ProgramBuilder builder(std::string(op.Type()), WalksText());
-  if (IsArrangement(op) && (plain || request.layout.is_nhwc()) &&
-      (floats || AreOfType(request, DataType::kBf16))) {
+  if (IsArrangement(op) && (plain || request.layout.is_nhwc()) && reals) {
     AddArrangement(builder, op, request);
     return builder.Take();
   }
-  if (!floats) return std::nullopt;
+  if (!reals) return std::nullopt;
   if (const auto* resize = dynamic_cast<const ResizeOp*>(&op)) return ResizeProgram(*resize, request);
   if (const auto* function = dynamic_cast<const FunctionOp*>(&op)) {
     builder.Need(plain || request.layout.is_nhwc());
     AddFunction(builder, function->function(), request);
     return builder.Take();
   }
-  if (!plain) return std::nullopt;
+  if (!plain || !floats) return std::nullopt;
   if (const auto* matmul = dynamic_cast<const MatMulOp*>(&op)) return MatMulProgram(*matmul, request);
   if (const auto* attention = dynamic_cast<const AttentionOp*>(&op))
     return AttentionProgram(*attention, request);

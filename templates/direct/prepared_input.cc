@@ -40,7 +40,7 @@ InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t 
   const int64_t top = std::max<int64_t>(first * w.sh - w.ph, 0);
   const int64_t bottom = std::min(schedule_.ih, (last - 1) * w.sh - w.ph + (w.kh - 1) * (w.dh + 1) + 1);
   const int64_t stored_row_bytes = schedule_.iw * block_ * schedule_.in.element_bytes();
-  const auto transform = TILESMITH_DISPATCH(isa_, ScaleShiftLanes);
+  const auto transform = TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>);
   for (int64_t b = 0; b < blocks_ && top < bottom; ++b) {
     const std::byte* from = image + (b * schedule_.ih + top) * stored_row_bytes;
     std::byte* rows = to + b * most_rows_ * schedule_.in_row_bytes;
@@ -71,7 +71,7 @@ void PreparedInput::PrepareBf16(const std::byte* from, std::byte* to, float* lin
       ({.in = reinterpret_cast<const uint16_t*>(from), .out = line, .length = elements, .padded = elements});
       floats = line;
     }
-    TILESMITH_DISPATCH(isa_, ScaleShiftLanes)
+    TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>)
     ({floats, line, &scale_[block * block_], &shift_[block * block_], block_, pixels}, w.pre.activation);
     floats = line;
   }

@@ -3,7 +3,7 @@
 constexpr int THREADS = 256;
 
 struct Map {
-  int images, channels, padded, pixels, block;
+  int images, channels, padded, pixels, block, bytes;
 };
 extern "C" __global__ void __launch_bounds__(THREADS) map(const TsArgs a) {
   const Map& s = *reinterpret_cast<const Map*>(a.weights);
@@ -13,9 +13,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) map(const TsArgs a) {
   const int n = e / image, at = e % image, c = at / (s.block * s.pixels) * s.block + at % s.block;
   float value = 0;
   if (c < s.channels) {
-    value = a.in[0][n * a.in_stride[0] + at];
+    value = ts_real_at(a.in[0], n * a.in_stride[0] + at, s.bytes);
     if constexpr (HAS_SCALE) value = a.weights[8 + c] * value + a.weights[8 + s.channels + c];
     value = activate(value);
   }
-  a.out[n * a.out_stride + at] = value;
+  ts_store_at(a.out, n * a.out_stride + at, s.bytes, value);
 }

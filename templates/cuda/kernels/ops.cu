@@ -84,13 +84,15 @@ struct Operand {
   int images, channels, height, width, block;
 };
 struct Binary {
-  int kind, padded;
+  int kind, padded, bytes;
   Operand out, in[2];
 };
-__device__ __forceinline__ float element_of(const TsArgs& a, const Operand& in, int slot, int n, int c, int y, int x) {
+__device__ __forceinline__ float element_of(const TsArgs& a, const Binary& s, int slot, int n, int c, int y, int x) {
+  const Operand& in = s.in[slot];
   const int pixel = (in.height == 1 ? 0 : y) * in.width + (in.width == 1 ? 0 : x);
-  return a.in[slot][(in.images == 1 ? 0 : n) * a.in_stride[slot] +
-                    place(in.channels == 1 ? 0 : c, pixel, in.height * in.width, in.block)];
+  const long long image_at = (in.images == 1 ? 0 : n) * a.in_stride[slot];
+  return ts_real_at(a.in[slot], image_at + place(in.channels == 1 ? 0 : c, pixel, in.height * in.width, in.block),
+                    s.bytes);
 }
 __device__ __forceinline__ float combined(int kind, float x, float y) {
   if (kind == 0) return x + y;
@@ -108,7 +110,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) binary(const TsArgs a) {
   if (e >= static_cast<long long>(s.out.images) * image) return;
   const int n = e / image, at = e % image, c = channel_at(at, pixels, s.out.block);
   const int pixel = at / s.out.block % pixels, y = pixel / s.out.width, x = pixel % s.out.width;
-  a.out[n * a.out_stride + at] = c >= s.out.channels ? 0
-                                                     : combined(s.kind, element_of(a, s.in[0], 0, n, c, y, x),
-                                                                element_of(a, s.in[1], 1, n, c, y, x));
+  const float value = c >= s.out.channels
+                          ? 0
+                          : combined(s.kind, element_of(a, s, 0, n, c, y, x), element_of(a, s, 1, n, c, y, x));
+  ts_store_at(a.out, n * a.out_stride + at, s.bytes, value);
 }

@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pair(const TsArgs a) {
 
 // A function of every element, in the order of FUNCTIONS in walk_programs.cc.
 struct Function {
-  int count, kind, alpha, beta;
+  int count, kind, alpha, beta, bytes;
   Walk in, out;
 };
 __device__ __forceinline__ float function_of(int kind, float x, float alpha, float beta) {
@@ -148,8 +148,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) function(const TsArgs a) {
   const Function& s = *reinterpret_cast<const Function*>(a.weights);
   const int e = own_element();
   if (e >= s.count) return;
-  const float x = a.in[0][offset_of(s.in, e, a.in_stride[0])];
-  a.out[offset_of(s.out, e, a.out_stride)] = function_of(s.kind, x, __uint_as_float(s.alpha), __uint_as_float(s.beta));
+  const float x = ts_real_at(a.in[0], offset_of(s.in, e, a.in_stride[0]), s.bytes);
+  ts_store_at(a.out, offset_of(s.out, e, a.out_stride), s.bytes,
+              function_of(s.kind, x, __uint_as_float(s.alpha), __uint_as_float(s.beta)));
 }
 
 // `lanes` threads share a group of elements: their number is a power of two.
@@ -327,7 +328,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(const TsArgs args) 
 // Rows and columns between two of the input's, in any layout; both taps and the weight of the second stand behind
 // these ints, those of the rows first.
 struct Resize {
-  int images, channels, padded, block, ih, iw, oh, ow;
+  int images, channels, padded, block, ih, iw, oh, ow, bytes;
 };
 struct Tap {
   int low, high;
@@ -338,15 +339,19 @@ __device__ __forceinline__ float between(float low, float high, float weight) {
 }
 extern "C" __global__ void __launch_bounds__(THREADS) resize(const TsArgs a) {
   const Resize& s = *reinterpret_cast<const Resize*>(a.weights);
-  const Tap* const taps = reinterpret_cast<const Tap*>(a.weights + 8);
+  const Tap* const taps = reinterpret_cast<const Tap*>(a.weights + 9);
   const int image = s.padded * s.oh * s.ow, pixels = s.ih * s.iw;
   const int e = own_element();
   if (e >= s.images * image) return;
   const int n = e / image, at = e % image, lane = at % s.block, pixel = at / s.block % (s.oh * s.ow);
   const int plane = at / (s.block * s.oh * s.ow);
   const Tap y = taps[pixel / s.ow], x = taps[s.oh + pixel % s.ow];
-  const float* const in = a.in[0] + n * a.in_stride[0] + plane * s.block * pixels + lane;
-  const float above = between(in[(y.low * s.iw + x.low) * s.block], in[(y.low * s.iw + x.high) * s.block], x.weight);
-  const float below = between(in[(y.high * s.iw + x.low) * s.block], in[(y.high * s.iw + x.high) * s.block], x.weight);
-  a.out[n * a.out_stride + at] = plane * s.block + lane < s.channels ? between(above, below, y.weight) : 0;
+  const long long first = n * a.in_stride[0] + plane * s.block * pixels + lane;
+  const auto in = [&](int row, int column) {
+    return ts_real_at(a.in[0], first + (row * s.iw + column) * s.block, s.bytes);
+  };
+  const float above = between(in(y.low, x.low), in(y.low, x.high), x.weight);
+  const float below = between(in(y.high, x.low), in(y.high, x.high), x.weight);
+  ts_store_at(a.out, n * a.out_stride + at, s.bytes,
+              plane * s.block + lane < s.channels ? between(above, below, y.weight) : 0);
 }

@@ -11,8 +11,8 @@
 #include "graph_tuner/problem/graph_tune.h"
 #include "ops/movement/concat.h"
 #include "ops/pool/pool.h"
+#include "tests/graph_tuner/support/bf16_networks.h"
 #include "tests/graph_tuner/support/executor_testing.h"
-#include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 
 namespace tilesmith::bf16_network {
@@ -20,22 +20,7 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-NodeId AddRandomConv(Graph& graph, const std::string& name, const std::string& workload,
-                     std::vector<NodeId> inputs) {
-  const ConvWorkload w = ParseWorkload(workload);
-  const auto random = [&](Shape shape, uint64_t seed, float scale) {
-    auto tensor = std::make_shared<Tensor>(std::move(shape));
-    FillUniform({tensor->floats(), static_cast<size_t>(tensor->size())}, seed, -scale, scale);
-    return tensor;
-  };
-  const float scale = std::sqrt(6.0f / static_cast<float>(w.ic * w.kh * w.kw));
-  return graph.Add(name,
-                   std::make_shared<ConvOp>(w, random(w.weights_shape(), graph.size(), scale),
-                                            w.post.bias ? random({w.oc}, graph.size() + 99, 0.1f) : nullptr),
-                   std::move(inputs));
-}
-
-// Every kind of reader and writer of bf16: convs, a residual, pools, a concat, an op without any such kernel.
+// Convs in all positions, a residual, pools, a concat.
 Graph MakeNetwork() {
   Graph graph("bf16");
   const NodeId image = AddInput(graph, {2, 3, 20, 20});
@@ -52,36 +37,6 @@ Graph MakeNetwork() {
   return graph;
 }
 
-// Records of default configs, in f32 and in bf16 with every pair of types; bf16 is twice as fast.
-std::vector<Record> Log(const Graph& graph, const Target& cpu) {
-  std::vector<Record> records;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-    if (conv == nullptr) continue;
-    Record record = DefaultRecord(conv->workload(), cpu, 2);
-    record.seconds = 1e-3;
-    record.sample_seconds = {record.seconds};
-    records.push_back(record);
-    const ConvTemplate& narrow = *Bf16ConvTemplates()[0];
-    if (!narrow.Supports(conv->workload(), cpu).ok) continue;
-    for (const DataType in : {DataType::kBf16, DataType::kF32}) {
-      for (const DataType out : {DataType::kBf16, DataType::kF32}) {
-        record.template_name = narrow.Name();
-        record.config = narrow.Default(conv->workload(), cpu);
-        record.config.Set("in_type", static_cast<int64_t>(in));
-        record.config.Set("out_type", static_cast<int64_t>(out));
-        if (in == DataType::kF32) record.config.Set("oc_inner", 1);
-        if (narrow.Space(conv->workload(), cpu).WhyInvalid(record.config) != "") continue;
-        record.layouts = narrow.Layouts(conv->workload(), record.config);
-        record.seconds = 0.5e-3;
-        record.sample_seconds = {record.seconds};
-        records.push_back(record);
-      }
-    }
-  }
-  return records;
-}
-
 class Bf16Network : public testing::Test {
  protected:
   void SetUp() override {
@@ -90,7 +45,7 @@ class Bf16Network : public testing::Test {
     options_.cpu = DetectCpu();
     options_.precision = Precision::kMixed;
     graph_ = MakeNetwork();
-    log_ = Log(graph_, options_.cpu);
+    log_ = LogOfBothTypes(graph_, options_.cpu);
   }
 
   Plan Tune(uint64_t seed) {

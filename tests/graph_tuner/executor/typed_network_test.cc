@@ -177,8 +177,9 @@ TEST(TypedNetworks, LayoutsOfTypesThatNothingOffersAreRefused) {
     return RefusalOf([&] { Executor(network.graph, changed, OpenDevice(TestCpu(), 1)); });
   };
   const Layout b8 = Layout::Blocked(8), bf16 = Layout::Blocked(8, DataType::kBf16);
+  const Layout f16 = Layout::Blocked(8, DataType::kF16);
   EXPECT_THAT(with("a", b8, bf16), HasSubstr("layouts NCHW8c -> NCHW8c:bf16, but its config computes"));
-  EXPECT_THAT(with("relu", bf16, bf16), HasSubstr("Relu does not run in NCHW8c:bf16"));
+  EXPECT_THAT(with("relu", f16, f16), HasSubstr("Relu does not run in NCHW8c:f16"));
   EXPECT_THAT(with("relu", b8, bf16), HasSubstr("cannot change layouts"));
   EXPECT_THAT(with("whole", Layout::Nchw(), Layout::Nchw(DataType::kI32)), HasSubstr("\"whole\""));
   EXPECT_THAT(with("whole", b8, Layout::Blocked(8, DataType::kI64)), HasSubstr("does not run in"));

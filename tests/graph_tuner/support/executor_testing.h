@@ -55,7 +55,8 @@ inline std::vector<Tensor> UnwrittenOutputs(const Graph& graph, const Layout& la
   return outputs;
 }
 
-inline Tensor InLayout(const Tensor& tensor, const Layout& layout) {
+// In the order of the layout, of the type that it has.
+inline Tensor InOrder(const Tensor& tensor, const Layout& layout) {
   return tensor.layout() == layout ? tensor : TransformGeneric(tensor, layout.WithType(tensor.type()));
 }
 
@@ -101,7 +102,7 @@ inline std::vector<Tensor> InputsInTheirLayouts(const ExpectedRun& run) {
   std::vector<Tensor> inputs;
   const std::vector<Graph::NodeId> ids = run.graph.GraphInputs();
   for (size_t i = 0; i < ids.size(); ++i)
-    inputs.push_back(InLayout(run.inputs[i], EndLayout(run.graph.node(ids[i]), run.ends.inputs)));
+    inputs.push_back(InOrder(run.inputs[i], EndLayout(run.graph.node(ids[i]), run.ends.inputs)));
   return inputs;
 }
 
@@ -112,7 +113,7 @@ inline std::vector<double> OutputDifferences(Executor& executor, const ExpectedR
   executor.Run(Pointers(inputs), Pointers(outputs));
   std::vector<double> differences;
   for (size_t i = 0; i < outputs.size(); ++i)
-    differences.push_back(RelativeDifference(InLayout(outputs[i], Layout::Nchw()), run.expected[i]));
+    differences.push_back(RelativeDifference(InOrder(outputs[i], Layout::Nchw()), run.expected[i]));
   return differences;
 }
 
@@ -124,7 +125,7 @@ inline void ExpectOutputs(Executor& executor, const ExpectedRun& run, double tol
         << "output " << i << ", " << run.graph.node(run.graph.outputs()[i]).name;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    EXPECT_EQ(RelativeDifference(InLayout(inputs[i], Layout::Nchw()), run.inputs[i]), 0)
+    EXPECT_EQ(RelativeDifference(InOrder(inputs[i], Layout::Nchw()), run.inputs[i]), 0)
         << "input " << i << " was written to";
   }
 }

@@ -9,6 +9,10 @@
 
 #include "layouts/transform.h"
 #include "ops/dense/attention.h"
+#include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
+#include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/pad.h"
@@ -16,6 +20,7 @@
 #include "ops/pool/pool.h"
 #include "ops/quantize/quantized_data.h"
 #include "ops/reduce/lrn.h"
+#include "ops/resize/resize.h"
 #include "tests/support/cuda/device_run.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/random.h"
@@ -65,11 +70,22 @@ TEST(CudaBf16, OpsDoWhatTheyDoOfFloats) {
       .kind = PoolKind::kAverage, .kh = 3, .kw = 2, .sh = 2, .sw = 1, .top = 1, .left = 1, .bottom = 1};
   PoolWindow largest = window;
   largest.kind = PoolKind::kMax;
+  ResizeParams twice;
+  twice.mode = ResizeMode::kLinear, twice.scales = {1, 1, 2, 2};
+  twice.input = image, twice.output = {2, 6, 14, 10};
   const std::pair<OpPtr, std::vector<Shape>> cases[] = {
       {std::make_shared<PoolOp>(window), {image}},
       {std::make_shared<PoolOp>(largest), {image}},
       {std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {image}},
       {std::make_shared<ConcatOp>(1), {{2, 3, 4, 3}, {2, 8, 4, 3}, {2, 2, 4, 3}}},
+      {std::make_shared<ActivationOp>(Activation{ActivationKind::kSilu}), {image}},
+      {std::make_shared<ScaleShiftOp>(std::vector<float>{1, 2, 3, 4, 5, 6}, std::vector<float>(6, 0.5f),
+                                      Activation{ActivationKind::kRelu}),
+       {image}},
+      {std::make_shared<BinaryOp>(BinaryKind::kAdd), {image, image}},
+      {std::make_shared<BinaryOp>(BinaryKind::kMul), {image, {2, 6, 1, 1}}},
+      {std::make_shared<FunctionOp>(Function{FunctionKind::kGelu}), {image}},
+      {std::make_shared<ResizeOp>(twice), {image}},
       {std::make_shared<SliceOp>(std::vector<SliceRange>{{1, 1, 5, 2}, {3, 4, 0, -1}}), {image}},
       {std::make_shared<TransposeOp>(std::vector<int64_t>{0, 2, 3, 1}), {image}}};
   for (const auto& [op, shapes] : cases) {
@@ -84,7 +100,8 @@ TEST(CudaBf16, OpsDoWhatTheyDoOfFloats) {
       const Layout layout = order.WithType(DataType::kBf16);
       SCOPED_TRACE(fmt::format("{} {}", op->Type(), layout.ToString()));
       const auto kernel = device->BuildOp(*op, {shapes, wanted.shape(), layout, device->target()});
-      const bool walked_in_blocks = op->Type() == "Slice" && order == Layout::Blocked(4);
+      const bool walked = op->Type() == "Slice" || op->Type() == "Gelu";
+      const bool walked_in_blocks = walked && order == Layout::Blocked(4);
       EXPECT_EQ(device->RunsInProcess(*kernel), walked_in_blocks);
       std::vector<Tensor> inputs;
       for (const Tensor& input : rounded) inputs.push_back(TransformGeneric(input, layout));
