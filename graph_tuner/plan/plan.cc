@@ -11,6 +11,13 @@ LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, c
   return {inputs.empty() ? in : TensorLayout(graph.node(inputs[0]), in), TensorLayout(graph.node(id), out)};
 }
 
+double KnownPrediction(const Plan& plan) {
+  const bool known = std::ranges::all_of(plan.nodes, [](const NodePlan& node) {
+    return !node.record || node.predicted_seconds > node.crossing_seconds;
+  });
+  return known ? plan.predicted_seconds : 0;
+}
+
 bool SameSchedule(const NodePlan& a, const NodePlan& b) {
   if (a.node != b.node || a.layouts != b.layouts || a.split != b.split || a.fused_into != b.fused_into)
     return false;

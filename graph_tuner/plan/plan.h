@@ -68,6 +68,10 @@ struct Plan {
 // What a node whose first input has the order `in`, and its output the order `out`, reads and writes.
 LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, const Layout& out);
 
+// What the plan is predicted to take, or 0 where that is not known: nobody has measured one of its
+// convolutions, neither by itself nor in a plan that ran, and the prediction counts it as nothing.
+double KnownPrediction(const Plan& plan);
+
 // Whether two plans for one graph schedule a node alike: layouts, split, template, config, and what is fused.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);
 bool SameSchedules(const Plan& a, const Plan& b);

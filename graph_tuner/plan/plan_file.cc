@@ -8,6 +8,7 @@
 #include "graph_tuner/plan/plan_quantization.h"
 #include "layouts/base/text_file.h"
 #include "ops/dense/product_task.h"
+#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {
@@ -51,8 +52,12 @@ json HeaderToJson(const Plan& plan) {
 }
 
 Plan HeaderFromJson(const json& object) {
-  if (!object.is_object() || !object.contains(kPlanFormatField))
-    throw Error(ErrorCode::kUsage, fmt::format("not a plan: the first line lacks \"{}\"", kPlanFormatField));
+  if (!object.is_object() || !object.contains(kPlanFormatField)) {
+    const std::string kind = FileKind(object);
+    throw Error(ErrorCode::kUsage,
+                kind.empty() ? fmt::format("not a plan: the first line lacks \"{}\"", kPlanFormatField)
+                             : fmt::format("{}, not a plan", kind));
+  }
   const int format = JsonGet<int>(object, kPlanFormatField);
   if (format != kPlanFormat)
     throw Error(ErrorCode::kUsage,

@@ -1,7 +1,5 @@
 #include "graph_tuner/problem/network_problem.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,10 +7,13 @@
 #include "graph_tuner/plan/default_record.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "layouts/base/check.h"
+#include "layouts/base/some_names.h"
 #include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {
+
+constexpr size_t kNamesShown = 5;  // workloads in a message
 
 bool IsFused(const std::vector<Record>& records) { return !records.empty() && records[0].workload.fused(); }
 
@@ -85,7 +86,8 @@ std::shared_ptr<const NetworkProblem::Usable> NetworkProblem::MakeUsable(const G
                 fmt::format("{}: the log has no usable record, for this machine and {} threads, of {} of {} "
                             "workloads: {}; `tilesmith tune {} -o LOG` fills it",
                             graph.name(), options.threads, usable.defaults.size(), choosable,
-                            fmt::join(usable.defaults, ", "), options.model));
+                            SomeNames(usable.defaults, kNamesShown),
+                            options.model.empty() ? graph.name() : options.model));
   for (const std::string& workload : usable.defaults)
     usable.candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   return std::make_shared<const Usable>(std::move(usable));

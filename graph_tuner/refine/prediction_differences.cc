@@ -66,6 +66,8 @@ std::vector<DifferencePart> SumDifferences(const std::vector<StepDifference>& st
     ++part.steps;
     part.stand_alone_seconds += difference.matched.stand_alone_seconds;
     part.seconds += difference.matched.step.seconds;
+    const NodePlan* node = difference.matched.node;
+    if (node != nullptr && node->record && difference.matched.stand_alone_seconds <= 0) part.known = false;
   }
   if (parts[kColdConvs].steps > 0) parts[kOtherConvs].name = "other convolutions";
   parts[kThreads].seconds = measurement.seconds - ProfiledSeconds(measurement);

@@ -32,6 +32,7 @@ struct DifferencePart {
   std::string name;  // "convolutions with cold weights", "other convolutions", "transforms and copies", ...
   int steps = 0;
   double stand_alone_seconds = 0, seconds = 0;
+  bool known = true;  // false: for one of its steps the costs have no time
 };
 
 // In order of execution. Precondition: the measurement is of this plan for this graph.

@@ -134,7 +134,7 @@ class Refinement {
     const size_t index = race_.Enter(plan);
     round_of_.resize(known().size());
     round_of_[index] = refined_.rounds.size();
-    refined_.rounds.push_back({name, plan.predicted_seconds, 0, 0, 0, ChangedNodes(before, plan)});
+    refined_.rounds.push_back({name, KnownPrediction(plan), 0, 0, 0, ChangedNodes(before, plan)});
   }
 
   void EnterRivals() {

@@ -73,7 +73,7 @@ struct PredictionLoop {
 // A plan in the round it was made for.
 struct LoopRound {
   std::string name;              // "solution 1", or the rival's, or "configs in context"
-  double predicted_seconds = 0;  // before the round
+  double predicted_seconds = 0;  // before the round; 0: not known
   double measured_seconds = 0;   // 0 of one that was stopped before
   double disturbed_share = 0;    // PlanMeasurement's
   int64_t bytes = 0;             // of its weights, activations and scratch

@@ -1,7 +1,11 @@
 #include "templates/base/config.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
+#include <ranges>
+#include <set>
 #include <span>
 
 #include "layouts/base/check.h"
@@ -125,8 +129,9 @@ std::string ConfigSpace::WhyInvalid(const Config& config) const {
     }
   }
   for (const auto& [name, value] : config.knobs()) {
-    const auto known = [&name = name](const Knob& knob) { return knob.name == name; };
-    if (std::none_of(knobs_.begin(), knobs_.end(), known)) return fmt::format("unknown knob \"{}\"", name);
+    if (std::ranges::find(knobs_, name, &Knob::name) == knobs_.end())
+      return fmt::format("unknown knob \"{}\" (known: {})", name,
+                         fmt::join(std::views::transform(knobs_, &Knob::name), ", "));
   }
   return validity_ ? validity_(config) : std::string();
 }

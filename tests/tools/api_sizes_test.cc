@@ -336,7 +336,12 @@ TEST(ApiSizesTest, OneLogAndOneFileOfPlansServeAllSizes) {
                         "--input-shape", sizes[i]});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("\"schedule\": \"dp\""));
+    EXPECT_THAT(result.err, testing::Not(HasSubstr("default schedules")));
   }
+  result = Tilesmith(
+      {"run", path, "--plan", plan, "--threads", "1", "--runs", "1", "--input-shape", "x=1x3x16x16"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("no plan in it is for inputs of x=1x3x16x16: default schedules run"));
 
   const Model model = Model::Load(path, {.plan = plan, .threads = 1, .input_shapes = {sizes[1]}, .sizes = 3});
   EXPECT_GT(model.predicted_seconds(), 0);
@@ -361,7 +366,13 @@ TEST(ApiSizesTest, RunTakesTheSizeOfTheInputItIsGiven) {
                     out = directory.File("out.npz");
   const SizedExample example = ExampleOf(path, {2, 3, 10, 21}, 5);
   WriteNpy(x, example.x);
-  for (const std::string& argument : {"x=" + x, x}) {
+  const std::string named = directory.File("named.npz"), alone = directory.File("alone.npz"),
+                    two = directory.File("two.npz");
+  WriteNpz(named, {{"x", example.x}, {"y", Tensor({1})}});
+  WriteNpz(alone, {{"image", example.x}});
+  WriteNpz(two, {{"a", example.x}, {"b", example.x}});
+  ExpectRefusal({"run", path, "--input", "x=" + two}, 2, "the file has no entry \"x\" (it has: a, b)");
+  for (const std::string& argument : {"x=" + x, x, "x=" + named, "x=" + alone}) {
     const ProgramResult result =
         Tilesmith({"run", path, "--input", argument, "--runs", "1", "--output", out, "--threads", "1"});
     ASSERT_EQ(result.exit_code, 0) << result.err;

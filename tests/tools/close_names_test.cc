@@ -24,5 +24,11 @@ TEST(CloseNames, AFewLettersMayDiffer) {
   EXPECT_THAT(CloseNames("abc", {}, 5), IsEmpty());
 }
 
+TEST(CloseNames, ANameMayBePartOfTheText) {
+  EXPECT_THAT(CloseNames("num-threads", {"seed", "threads"}, 5), ElementsAre("threads"));
+  EXPECT_THAT(CloseNames("grph-tune", {"tune", "graph-tune"}, 5), ElementsAre("graph-tune", "tune"));
+  EXPECT_THAT(CloseNames("forward", {"for"}, 5), IsEmpty()) << "too short to be meant";
+}
+
 }  // namespace
 }  // namespace tilesmith

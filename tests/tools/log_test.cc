@@ -10,6 +10,7 @@ namespace tilesmith {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr const char* kAutotvm =
@@ -158,6 +159,7 @@ TEST_F(LogCommandTest, MergeLosesNothing) {
   EXPECT_THAT(Records(merged), testing::UnorderedElementsAreArray(expected));
   EXPECT_EQ(Records(merged)[0]["target"]["cpu"], "Another CPU") << "by time";
   EXPECT_EQ(Run({"best", merged})["records"].size(), 2u) << "machines are kept apart";
+  EXPECT_EQ(Tilesmith({"log", "merge", Log(), "-o", merged}).err, merged + " existed and was replaced\n");
   ExpectLogRefusal({"merge", Log(), merged, "-o", merged}, 2, "is both an input and the output");
   ExpectLogRefusal({"merge", File("bad.jsonl", "bad\n"), "-o", merged}, 2,
                    "no line of this file is a tuning record");
@@ -240,6 +242,9 @@ TEST_F(LogCommandTest, ImportedRecordsCanBeMeasuredHereAndExported) {
   EXPECT_EQ(report["records"], 1);
   EXPECT_EQ(report["skipped"], 1);
   EXPECT_EQ(Run({"verify", imported}, 4)["records"][0]["answer"], "-");
+  const ProgramResult skipped = Tilesmith({"log", "verify", imported});
+  EXPECT_THAT(skipped.out, HasSubstr("measured on llvm -mcpu=core-avx2"));
+  EXPECT_THAT(skipped.err, HasSubstr("--retarget takes others'"));
   const std::string here = File("here.jsonl");
   EXPECT_EQ(Run({"verify", imported, "--retarget", "-o", here})["verified"], 1);
   EXPECT_EQ(Run({"best", here})["targets"][0]["this_machine"], true);
@@ -251,6 +256,23 @@ TEST_F(LogCommandTest, ImportedRecordsCanBeMeasuredHereAndExported) {
   EXPECT_EQ(Run({"export", here, "-o", exported})["exported"], 1);
   ExpectLogRefusal({"import", File("none.log", "nonsense\n"), "-o", imported}, 2, "none.log:1: ");
   ExpectLogRefusal({"import", File("missing.log"), "-o", imported}, 7, "cannot read");
+  ExpectLogRefusal({"best", theirs}, 2, "a log of AutoTVM's, which `tilesmith log import` reads");
+}
+
+TEST_F(LogCommandTest, TimesStayInNarrowTables) {
+  const auto narrow = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "log");
+    return Tilesmith(arguments, {.environment = {"COLUMNS=80"}}).out;
+  };
+  EXPECT_THAT(narrow({"best", Log()}), ContainsRegex("^workload +ms +.*template"));
+  EXPECT_THAT(narrow({"stats", Log()}), ContainsRegex("^workload +trials +.*best ms"));
+  EXPECT_THAT(narrow({"verify", Log()}), ContainsRegex("^workload +.*new ms +new/old +answer"));
+}
+
+TEST_F(LogCommandTest, HelpIsAskedForInBothOrders) {
+  const ProgramResult help = Tilesmith({"log", "help", "best"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.out, Tilesmith({"log", "best", "--help"}).out);
 }
 
 }  // namespace

@@ -70,6 +70,21 @@ TEST(ArgsTest, RepeatedOptionsAreRefused) {
             "--trials may be given only once");
 }
 
+TEST(ArgsTest, MisspeltOptionsAreGuessed) {
+  const auto meant = [](const std::string& option) {
+    Args args;
+    double budget = 0;
+    int64_t threads = 0;
+    args.Duration("--time-budget", &budget, "");
+    args.Positive("--threads", &threads, "");
+    return Refusal(ErrorCode::kUsage, [&] { args.Parse({option, "3"}); });
+  };
+  EXPECT_EQ(meant("--treads"), "unexpected argument --treads (did you mean --threads?)");
+  EXPECT_EQ(meant("--budget"), "unexpected argument --budget (did you mean --time-budget?)");
+  EXPECT_EQ(meant("--num-threads=3"), "unexpected argument --num-threads=3 (did you mean --threads?)");
+  EXPECT_EQ(meant("--verbosity"), "unexpected argument --verbosity");
+}
+
 TEST(ArgsTest, Durations) {
   EXPECT_DOUBLE_EQ(ParseDuration("--t", "90"), 90);
   EXPECT_DOUBLE_EQ(ParseDuration("--t", "90s"), 90);
@@ -102,41 +117,10 @@ TEST(ReportTest, TextIsAligned) {
             "a note\n");
 }
 
-TEST(ReportTest, TablesFitTheWidthByRank) {
-  Table table("rows", "",
-              {{"workload", "workload"},
-               {"shape", "shape", 5},
-               {"empty", "empty"},
-               {"p10", "p10", 3},
-               {"ratio", "ratio", 0},
-               {"ms", "ms"},
-               {"last", "last"}});
-  table.AddRow({TextCell("a long name of a row"), TextCell("64x56x56"), TextCell(""), RatioCell(1.1),
-                RatioCell(1.25), MillisecondsCell(0.001), CountCell(7)});
-  const auto header = [&](size_t width) {
-    const std::string text = table.ToText(width);
-    for (size_t begin = 0; begin < text.size() && width > 0;) {
-      const size_t end = text.find('\n', begin);
-      EXPECT_LE(end - begin, width) << text;
-      begin = end + 1;
-    }
-    std::string squeezed;
-    for (char c : text.substr(0, text.find('\n')))
-      if (c != ' ' || !squeezed.ends_with(' ')) squeezed += c;
-    return squeezed;
-  };
-  EXPECT_EQ(header(0), "workload shape p10 ratio ms last");
-  EXPECT_EQ(header(80), "workload shape p10 ratio ms last");
-  EXPECT_EQ(header(50), "workload p10 ratio ms last");
-  EXPECT_EQ(header(40), "workload ratio ms last");
-  EXPECT_EQ(header(35), "workload ratio ms");
-  EXPECT_EQ(header(30), "workload ratio");
-  EXPECT_EQ(header(22), "workload ratio") << "the name is cut";
-}
-
 TEST(ArgsTest, TextIsWrappedWithoutLinesThatLookLikeOptions) {
   EXPECT_EQ(Wrapped("one two three", 9, 2), "one two\n  three");
   EXPECT_EQ(Wrapped("one two --three four", 8, 2), "one\n  two --three\n  four");
+  EXPECT_EQ(Wrapped("one two --three four", 12, 2), "one\n  two --three\n  four") << "it fits with its word";
   EXPECT_EQ(Wrapped("", 8, 2), "");
 }
 

@@ -95,10 +95,11 @@ struct Args::Impl {
   std::vector<Listed> listed;
   std::string heading = "Options";
 
+  // Without their dashes.
   std::vector<std::string> LongNames() const {
     std::vector<std::string> names;
     for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
     return names;
   }
 
@@ -204,9 +205,12 @@ void Args::Parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     const std::vector<std::string> unexpected = impl_->app.remaining();
     const std::string first = unexpected.empty() ? "" : unexpected.front();
-    const std::string meant = first.starts_with("--") ? MeantText(first, impl_->LongNames()) : "";
+    const std::vector<std::string> meant =
+        first.starts_with("--") ? CloseNames(first.substr(2, first.find('=') - 2), impl_->LongNames(), 1)
+                                : std::vector<std::string>();
     throw Error(ErrorCode::kUsage,
-                fmt::format("unexpected argument {}{}", first, meant.empty() ? "" : " (" + meant + ")"));
+                fmt::format("unexpected argument {}{}", first,
+                            meant.empty() ? "" : fmt::format(" (did you mean --{}?)", meant.front())));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = FirstLine(error.what());  // "--batch: 1 required N missing"
     const std::string name = message.substr(0, message.find(':'));
@@ -233,20 +237,23 @@ std::vector<std::string> Args::GivenOptions() const {
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
 std::string Wrapped(const std::string& text, size_t width, size_t indent) {
-  std::string out;
-  size_t column = indent;
+  std::vector<std::string> pieces;  // what stays together: an option with the word before it
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    const bool fits = column + 1 + word.size() <= width;
-    if (!out.empty() && (fits || word.starts_with('-'))) {
-      out += ' ';
-      ++column;
-    } else if (!out.empty()) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
+    if (!pieces.empty() && word.starts_with('-')) {
+      pieces.back() += " " + word;
+    } else {
+      pieces.push_back(std::move(word));
     }
-    out += word;
-    column += word.size();
+  }
+  std::string out;
+  size_t column = indent;
+  for (const std::string& piece : pieces) {
+    const bool fits = column + 1 + piece.size() <= width;
+    if (!out.empty()) out += fits ? " " : "\n" + std::string(indent, ' ');
+    column = out.empty() || !fits ? indent : column + 1;
+    out += piece;
+    column += piece.size();
   }
   return out;
 }

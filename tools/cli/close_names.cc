@@ -8,6 +8,8 @@
 namespace tilesmith {
 namespace {
 
+constexpr size_t kMinPart = 4;  // letters of a name that count when they are part of the text
+
 std::string Lower(std::string text) {
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -40,7 +42,9 @@ std::vector<std::string> CloseNames(const std::string& text, const std::vector<s
   for (const std::string& name : names) {
     const std::string lower = Lower(name);
     const bool contains = lower.find(wanted) != std::string::npos;
-    const size_t distance = contains ? 0 : EditDistance(wanted, lower);
+    const bool is_part = lower.size() >= kMinPart && wanted.find(lower) != std::string::npos;
+    const size_t typed = contains ? 0 : EditDistance(wanted, lower);
+    const size_t distance = is_part ? std::min(typed, allowed) : typed;
     if (distance <= allowed) close.emplace_back(distance, name);
   }
   std::ranges::stable_sort(close, {}, &std::pair<size_t, std::string>::first);

@@ -116,6 +116,14 @@ bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h" || argument == "help";
 }
 
+// "help tune" as "tune --help".
+std::vector<std::string> HelpLast(std::vector<std::string> arguments) {
+  if (!AsksForHelp(arguments[0])) return arguments;
+  std::ranges::rotate(arguments, arguments.begin() + 1);
+  arguments.back() = "--help";
+  return arguments;
+}
+
 // The menu's own help is asked for before.
 int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   const std::string& name = arguments[0];
@@ -137,7 +145,7 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   if (group == nullptr) return RunGuarded(full_name, **found, rest);
   const auto commands = group->Commands();
   const bool help = !rest.empty() && AsksForHelp(rest[0]);
-  if (!rest.empty() && !help) return RunFromMenu({full_name, commands}, rest);
+  if (rest.size() > 1 || (!rest.empty() && !help)) return RunFromMenu({full_name, commands}, HelpLast(rest));
   const std::string text = fmt::format("{}\n{}", group->Purpose(), CommandsText({full_name, commands}));
   help ? PrintOut(text) : PrintErr(text);
   return help ? 0 : static_cast<int>(ErrorCode::kUsage);
@@ -151,11 +159,7 @@ int RunArguments(std::vector<std::string> arguments) {
     PrintErr(OverviewText(menu));
     return static_cast<int>(ErrorCode::kUsage);
   }
-  if (AsksForHelp(arguments[0]) && arguments.size() > 1) {  // "help tune"
-    std::rotate(arguments.begin(), arguments.begin() + 1, arguments.end());
-    arguments.back() = "--help";
-    return RunFromMenu(menu, arguments);
-  }
+  if (AsksForHelp(arguments[0]) && arguments.size() > 1) return RunFromMenu(menu, HelpLast(arguments));
   if (AsksForHelp(arguments[0])) {
     PrintOut(OverviewText(menu));
     return 0;

@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
+#include "tools/cli/args.h"
 #include "tools/cli/streams.h"
 
 namespace tilesmith {
@@ -19,8 +21,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kGap = 2;        // between two columns
-constexpr size_t kMinFirst = 12;  // of the first column where it is cut
+constexpr size_t kGap = 2;          // between two columns
+constexpr size_t kMinFirst = 12;    // of the first column where it is cut
+constexpr size_t kMinWrapped = 24;  // of a column where it is wrapped
 
 Json ToJsonValue(const Cell& cell) {
   return std::visit(
@@ -49,6 +52,19 @@ bool IsList(const Cell& cell) {
          std::holds_alternative<Cell::Named<double>>(cell.value);
 }
 
+size_t TotalWidth(const std::vector<size_t>& columns, const std::vector<size_t>& widths) {
+  size_t total = 0;
+  for (const size_t c : columns) total += widths[c] + (c == columns.front() ? 0 : kGap);
+  return total;
+}
+
+std::vector<std::string> WrappedLines(const std::string& text, size_t width) {
+  std::vector<std::string> lines;
+  std::istringstream wrapped(Wrapped(text, width, 0));
+  for (std::string line; std::getline(wrapped, line);) lines.push_back(line);
+  return lines;
+}
+
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
   std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
@@ -70,6 +86,7 @@ Cell MillisecondsCell(double seconds) {
   const int decimals = ms >= 1000 ? 0 : ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
   return {seconds, fmt::format("{:.{}f}", ms, decimals)};
 }
+Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
 Cell NoCell() { return {std::monostate(), "-"}; }
@@ -96,19 +113,36 @@ void Table::AddRow(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::vector<size_t> Table::ShownColumns(const std::vector<size_t>& widths, size_t width) const {
-  std::vector<size_t> shown;
+std::vector<Table::ColumnText> Table::ColumnTexts(size_t width) const {
+  std::vector<ColumnText> texts;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    ColumnText text{.widest = columns_[c].title.size()};
+    bool has_words = false, has_numbers = false;
+    for (const auto& row : rows_) {
+      text.widest = std::max(text.widest, row[c].text.size());
+      const bool words = IsText(row[c]) || IsList(row[c]);
+      has_words = has_words || words;
+      has_numbers = has_numbers || !(words || std::holds_alternative<std::monostate>(row[c].value));
+    }
+    text.left = has_words && !has_numbers;
+    text.wraps = c != 0 && text.left && columns_[c].rank == 0;
+    text.needed = c == 0       ? std::min(text.widest, std::max(kMinFirst, width * 3 / 5))
+                  : text.wraps ? std::min(text.widest, kMinWrapped)
+                               : text.widest;
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+std::vector<size_t> Table::ShownColumns(const std::vector<ColumnText>& texts, size_t width) const {
+  std::vector<size_t> shown, needed;
   for (size_t c = 0; c < columns_.size(); ++c) {
     const bool empty =
         !rows_.empty() && std::ranges::all_of(rows_, [&](const auto& row) { return row[c].text.empty(); });
     if (c == 0 || !(empty || columns_[c].title.empty())) shown.push_back(c);
+    needed.push_back(texts[c].needed);
   }
-  const auto total = [&] {
-    size_t sum = 0;
-    for (const size_t c : shown) sum += widths[c] + kGap;
-    return sum - kGap;
-  };
-  while (width > 0 && shown.size() > 1 && total() > width) {
+  while (width > 0 && shown.size() > 1 && TotalWidth(shown, needed) > width) {
     const auto last = std::max_element(shown.begin() + 1, shown.end(), [&](size_t a, size_t b) {
       return columns_[a].rank <= columns_[b].rank;
     });
@@ -119,40 +153,42 @@ std::vector<size_t> Table::ShownColumns(const std::vector<size_t>& widths, size_
 }
 
 std::string Table::ToText(size_t width) const {
+  const std::vector<ColumnText> texts = ColumnTexts(width);
+  const std::vector<size_t> shown = ShownColumns(texts, width);
   std::vector<size_t> widths;
-  std::vector<bool> left;
-  for (size_t c = 0; c < columns_.size(); ++c) {
-    size_t widest = columns_[c].title.size();
-    bool text = !rows_.empty();
-    for (const auto& row : rows_) {
-      widest = std::max(widest, row[c].text.size());
-      text =
-          text && (IsText(row[c]) || IsList(row[c]) || std::holds_alternative<std::monostate>(row[c].value));
-    }
-    widths.push_back(widest);
-    left.push_back(text);
+  for (const ColumnText& text : texts) widths.push_back(text.widest);
+  // The widest of those that can wrap gives way first, then the first column.
+  while (width > 0 && TotalWidth(shown, widths) > width) {
+    const size_t widest = *std::ranges::max_element(
+        shown, {}, [&](size_t c) { return texts[c].wraps && widths[c] > texts[c].needed ? widths[c] : 0; });
+    const bool wraps = texts[widest].wraps && widths[widest] > texts[widest].needed;
+    if (!wraps && widths[0] <= kMinFirst) break;
+    --widths[wraps ? widest : 0];
   }
-  std::vector<size_t> shown = ShownColumns(widths, width);
-  size_t total = 0;
-  for (const size_t c : shown) total += widths[c] + kGap;
-  total -= kGap;
-  if (width > 0 && total > width && !columns_.empty())
-    widths[0] = std::max(std::min(widths[0], kMinFirst), widths[0] - std::min(widths[0], total - width));
-  const auto line = [&](const auto& text_of) {
-    std::string out;
+  const auto row_text = [&](const auto& text_of) {
+    std::vector<std::vector<std::string>> cells(columns_.size());
+    size_t height = 1;
     for (const size_t c : shown) {
-      const std::string_view text = Shortened(text_of(c), widths[c]);
-      if (c != 0) out += std::string(kGap, ' ');
-      out += left[c] ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);
+      cells[c] = texts[c].wraps ? WrappedLines(text_of(c), widths[c]) : std::vector{text_of(c)};
+      height = std::max(height, cells[c].size());
     }
-    out.erase(out.find_last_not_of(' ') + 1);
-    return out + "\n";
+    std::string out;
+    for (size_t i = 0; i < height; ++i) {
+      for (const size_t c : shown) {
+        const std::string_view text =
+            i < cells[c].size() ? Shortened(cells[c][i], widths[c]) : std::string_view();
+        if (c != 0) out += std::string(kGap, ' ');
+        out +=
+            texts[c].left ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);
+      }
+      out.erase(out.find_last_not_of(' ') + 1);
+      out += "\n";
+    }
+    return out;
   };
   std::string out = title_.empty() ? "" : title_ + "\n";
-  out += line([&](size_t c) -> const std::string& { return columns_[c].title; });
-  for (const auto& row : rows_) {
-    out += line([&](size_t c) -> const std::string& { return row[c].text; });
-  }
+  out += row_text([&](size_t c) { return columns_[c].title; });
+  for (const auto& row : rows_) out += row_text([&](size_t c) { return row[c].text; });
   return out;
 }
 
@@ -171,7 +207,7 @@ std::string Table::ToCsv() const {
 }
 
 void Report::Fact(std::string key, std::string label, Cell value) {
-  value.text = VisibleLine(value.text);
+  value.text = value.text.empty() ? "-" : VisibleLine(value.text);
   items_.emplace_back(FactItem{std::move(key), std::move(label), std::move(value)});
 }
 
@@ -199,7 +235,7 @@ std::string Report::ToText(size_t width) const {
     if (const auto* fact = std::get_if<FactItem>(&item)) {
       out += fmt::format("{:<{}}  {}\n", fact->label, label_width, fact->value.text);
     } else if (const auto* table = std::get_if<Table>(&item)) {
-      out += (out.empty() ? "" : "\n") + table->ToText(width) + "\n";
+      out += (out.empty() || out.ends_with("\n\n") ? "" : "\n") + table->ToText(width) + "\n";
     } else {
       out += std::get<std::string>(item) + "\n";
     }

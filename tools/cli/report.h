@@ -30,11 +30,12 @@ struct Cell {
 Cell TextCell(std::string text);
 Cell CountCell(int64_t value);
 Cell RealCell(double value, int decimals);
-Cell MillisecondsCell(double seconds);      // the JSON value is in seconds; text has four significant digits
-Cell RatioCell(double ratio);               // "1.23"
-Cell PercentCell(double fraction);          // the JSON value is the fraction
-Cell NoCell();                              // "-"
-Cell ListCell(std::vector<double> values);  // "20 values"
+Cell MillisecondsCell(double seconds);       // the JSON value is in seconds; text has four significant digits
+Cell KnownMillisecondsCell(double seconds);  // the same, "-" of 0: it is not known
+Cell RatioCell(double ratio);                // "1.23"
+Cell PercentCell(double fraction);           // the JSON value is the fraction
+Cell NoCell();                               // "-"
+Cell ListCell(std::vector<double> values);   // "20 values"
 Cell NamesCell(std::vector<std::string> names);  // "direct, winograd"
 Cell CountsCell(Cell::Named<int64_t> counts);    // "direct 7, winograd 13"
 Cell KnobsCell(const Config& config);            // "ic_block=16 rows=2"
@@ -44,7 +45,7 @@ struct Column {
   std::string key;
   std::string title;  // in text: "ours ms"; "" of a column that text leaves out
   // Where a table is too wide, columns of the highest rank are left out first, of equal ones the last; the
-  // first column never is.
+  // first column never is, nor are those of rank 0, whose text is wrapped.
   int rank = 1;
 };
 
@@ -58,13 +59,19 @@ class Table {
   const std::string& title() const { return title_; }
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<Cell>>& rows() const { return rows_; }
-  // At most `width` columns of text, 0 being any: by ranks, and by cutting the first column. Text columns
-  // that are empty in all rows are left out as well.
+  // At most `width` columns of text, 0 being any: by ranks, by wrapping, and by cutting the first column.
+  // Text columns that are empty in all rows are left out as well.
   std::string ToText(size_t width = 0) const;
   std::string ToCsv() const;  // full-precision values under the keys, RFC 4180
 
  private:
-  std::vector<size_t> ShownColumns(const std::vector<size_t>& widths, size_t width) const;
+  // How wide a column's text is, and how much of that it needs to be shown at all.
+  struct ColumnText {
+    size_t widest = 0, needed = 0;
+    bool left = false, wraps = false;
+  };
+  std::vector<ColumnText> ColumnTexts(size_t width) const;
+  std::vector<size_t> ShownColumns(const std::vector<ColumnText>& texts, size_t width) const;
 
   std::string key_, title_;
   std::vector<Column> columns_;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
+#include "tools/cli/streams.h"
 #include "tuner/records/utc_time.h"
 
 namespace tilesmith {
@@ -72,6 +74,12 @@ std::string ResultsText(const Table& table, std::string_view title, std::string_
 void WriteResults(const std::string& path, const Table& table, std::string_view title,
                   std::string_view machine) {
   WriteTextFile(path, ResultsText(table, title, machine));
+}
+
+void ReplaceFile(const std::string& path, const std::function<void()>& write) {
+  const bool existed = std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0;
+  write();
+  if (existed) PrintNote(fmt::format("{} existed and was replaced\n", path));
 }
 
 void AddOrigin(Report& details, const Target& cpu) {

@@ -27,10 +27,13 @@ class DoctorCommand : public Command {
     RequireCpu(machine, Name());
     const PinnedTeam team(machine);
     Report report;
-    Table& table = report.AddTable(
-        {"checks",
-         "",
-         {{"check", "check"}, {"verdict", ""}, {"value", "value"}, {"advice", "advice"}, {"figures", ""}}});
+    Table& table = report.AddTable({"checks",
+                                    "",
+                                    {{"check", "check"},
+                                     {"verdict", "verdict", 0},
+                                     {"value", "value", 0},
+                                     {"advice", "advice", 0},
+                                     {"figures", ""}}});
     int64_t warnings = 0;
     for (const Finding& finding : Checkup(machine, team.cores_before())) {
       warnings += finding.advice.empty() ? 0 : 1;

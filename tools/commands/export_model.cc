@@ -1,11 +1,7 @@
-#include <fmt/format.h>
-
-#include <filesystem>
-
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/model.h"
-#include "tools/cli/streams.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 
 namespace tilesmith {
@@ -23,9 +19,7 @@ class ExportModelCommand : public Command {
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
     RequireWritable(path_);
-    const bool existed = std::filesystem::is_regular_file(path_) && std::filesystem::file_size(path_) > 0;
-    WriteTextFile(path_, BuiltInAsOnnx(model_));
-    if (existed) PrintNote(fmt::format("{} existed and was replaced\n", path_));
+    ReplaceFile(path_, [&] { WriteTextFile(path_, BuiltInAsOnnx(model_)); });
     return 0;
   }
 

@@ -122,7 +122,7 @@ class GraphTuneCommand : public Command {
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
-    if (request_.baselines) {
+    if (!tuned.baseline_runs.empty()) {
       report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
     }
     if (!tuned.types.empty()) report.AddTable(TypesTable(tuned.types, model.calibration.paths.empty()));
@@ -204,7 +204,8 @@ class GraphTuneCommand : public Command {
     report.Fact("convs", "convolutions", CountCell(convs));
     report.Fact("fused", "fused into convolutions", CountCell(fused));
     if (unmeasured > 0) report.Fact("unmeasured", "  untuned", CountCell(unmeasured));
-    report.Fact("conv_seconds", "  predicted ms", MillisecondsCell(conv_seconds));
+    const double prediction = KnownPrediction(plan);
+    report.Fact("conv_seconds", "  predicted ms", prediction > 0 ? MillisecondsCell(conv_seconds) : NoCell());
     report.Fact("transforms", "transforms", CountCell(static_cast<int64_t>(plan.transforms.size())));
     report.Fact("transform_seconds", "  predicted ms", MillisecondsCell(transform_seconds));
     if (interpolated > 0) report.Fact("interpolated", "  of them interpolated", CountCell(interpolated));
@@ -217,15 +218,15 @@ class GraphTuneCommand : public Command {
     report.Fact("edges", "edges", CountCell(static_cast<int64_t>(refined.solved.edges)));
     report.Fact("induced_width", "induced width", CountCell(refined.solved.stats.induced_width));
     report.Fact("solve_seconds", "solve ms", MillisecondsCell(refined.solve_seconds));
-    report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(plan.predicted_seconds));
+    report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(prediction));
     const double measured = refined.check.seconds;
-    report.Fact("measured_seconds", "measured ms", measured > 0 ? MillisecondsCell(measured) : NoCell());
+    report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
     AddPlacement(report, "", refined.check.placement, plan.placement);
-    const bool predicted = measured > 0 && (!refined.rounds.empty() || unmeasured == 0);
-    report.Fact("gap", "gap",
-                predicted ? Cell{measured / plan.predicted_seconds - 1,
-                                 fmt::format("{:+.1f}%", (measured / plan.predicted_seconds - 1) * 100)}
-                          : NoCell());
+    report.Fact(
+        "gap", "gap",
+        measured > 0 && prediction > 0
+            ? Cell{measured / prediction - 1, fmt::format("{:+.1f}%", (measured / prediction - 1) * 100)}
+            : NoCell());
     AddOutputError(report, tuned, request_.arguments.model.calibration.paths.empty());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",

@@ -115,8 +115,8 @@ class OptimizeCommand : public Command {
     const double measured = optimized.measurement.seconds;
     const double saved = optimized.seconds_saved;
     report.Fact("network", "network", TextCell(optimized.plan.network));
-    report.Fact("measured_seconds", "measured ms", measured > 0 ? MillisecondsCell(measured) : NoCell());
-    report.Fact("predicted_seconds", "predicted ms", MillisecondsCell(optimized.plan.predicted_seconds));
+    report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
+    report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(optimized.plan)));
     report.Fact("untuned_ratio", "untuned takes",
                 measured > 0 ? Cell{(measured + saved) / measured,
                                     fmt::format("{:.2f} times as long", (measured + saved) / measured)}

@@ -39,7 +39,7 @@ class RunNetworkCommand : public Command {
     args.Flag("--force", &force_,
               "Use the plan though it was made for another network, machine, version or thread count");
     args.Texts("--input", &inputs_,
-               "NAME=FILE.npy or FILE.npz; may be repeated (default: seeded random data)");
+               "FILE.npz, NAME=FILE.npy or NAME=FILE.npz; may be repeated (default: seeded random data)");
     args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");
     args.Group("Output");
     args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output");
@@ -163,9 +163,7 @@ class RunNetworkCommand : public Command {
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
     report.details().Fact("sample_seconds", "", ListCell(times.seconds));
-    const bool predicted = plan.predicted_seconds > 0;
-    report.Fact("predicted_seconds", "predicted ms",
-                predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
+    report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(plan)));
     report.Fact("activation_bytes", "activations MB",
                 {static_cast<int64_t>(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
     report.Fact(

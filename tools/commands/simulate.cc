@@ -177,14 +177,14 @@ class SimulateCommand : public Command {
   Table SummaryTable() const {
     Table table("searchers", "",
                 {{"workload", "workload"},
-                 {"template", "template"},
-                 {"configs", "configs"},
-                 {"share_within_5", "within 5%"},
+                 {"template", "template", 2},
+                 {"configs", "configs", 3},
+                 {"share_within_5", "within 5%", 3},
                  {"tuner", "tuner"},
-                 {"trials_to_5", "trials to 5%"},
+                 {"trials_to_5", "trials to 5%", 0},
                  {"trials_to_2", "to 2%"},
                  {"of_random", "of random's"},
-                 {"regret_100", "regret at 100"},
+                 {"regret_100", "regret at 100", 2},
                  {"regret_end", "at the end"}});
     for (const Series& series : series_) {
       const MeasuredSpace& space = spaces_[series.space];

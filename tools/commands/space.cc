@@ -83,10 +83,10 @@ class SpaceCommand : public Command {
     Table& summary = report.AddTable({"templates",
                                       "",
                                       {{"template", "template"},
-                                       {"supported", "supported"},
+                                       {"supported", "supported", 2},
                                        {"combinations", "combinations"},
                                        {"valid", "valid"},
-                                       {"note", "layouts (in -> out), or why not"}}});
+                                       {"note", "layouts (in -> out), or why not", 0}}});
     for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload))
       Add(*conv_template, workload, cpu, report, summary);
     for (const ConvTemplate* conv_template : Bf16ConvTemplates())
@@ -116,10 +116,10 @@ class SpaceCommand : public Command {
                             : Cell{estimate, fmt::format("~{:.2g}", static_cast<double>(estimate))},
                     TextCell(PairsText(sample.pairs))});
     const Config preset = conv_template.Default(workload, cpu);
-    Table& knobs =
-        report.AddTable({name + "_knobs",
-                         fmt::format("Knobs of {}:", name),
-                         {{"knob", "knob"}, {"values", "values"}, {"default", "default"}, {"help", ""}}});
+    Table& knobs = report.AddTable(
+        {name + "_knobs",
+         fmt::format("Knobs of {}:", name),
+         {{"knob", "knob"}, {"values", "values", 0}, {"default", "default"}, {"help", "what it is", 0}}});
     for (const Knob& knob : space.knobs()) {
       knobs.AddRow({TextCell(knob.name), Cell{knob.values, fmt::format("{}", fmt::join(knob.values, " "))},
                     CountCell(preset.Get(knob.name)), TextCell(knob.help)});

@@ -39,10 +39,10 @@ class TasksCommand : public Command {
     Table& table = report.AddTable({"tasks",
                                     "",
                                     {{"workload", "workload"},
-                                     {"fused", "fused"},
-                                     {"count", "count"},
+                                     {"fused", "fused", 3},
+                                     {"count", "count", 0},
                                      {"gflop", "GFLOP"},
-                                     {"templates", "templates"}}});
+                                     {"templates", "templates", 2}}});
     const auto add_row = [&](const ConvTask& task) {
       table.AddRow({TextCell(WorkloadToString(task.workload)), TextCell(FusionText(task.workload)),
                     CountCell(task.count), RealCell(task.workload.flops() * 1e-9, 3),

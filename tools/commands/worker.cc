@@ -154,7 +154,7 @@ class WorkerCommand : public Command {
                                      {"refused", "refused", 2},
                                      {"seen_seconds", "seen"},
                                      {"doing", "does", 2},
-                                     {"note", "", 2}}});
+                                     {"note", "note", 2}}});
     int64_t alive = 0;
     for (const FarmWorker& worker : workers) {
       alive += worker.alive;

@@ -104,7 +104,8 @@ Cell DisturbedCell(double share) {
 void AddDisturbance(Report& report, const Disturbance& disturbance) {
   const double share = disturbance.share();
   report.Fact("disturbed_share", "machine",
-              {share, share >= kDisturbedShare
+              {share, disturbance.seconds <= 0 ? "-"
+                      : share >= kDisturbedShare
                           ? fmt::format("disturbed: {:.0f}% of the time; measure again", share * 100)
                           : "quiet meanwhile"});
 }

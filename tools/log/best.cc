@@ -31,22 +31,22 @@ class LogBestCommand : public Command {
     Report report;
     Table& table = report.AddTable({"records",
                                     "",
-                                    {{"target", "target"},
-                                     {"workload", "workload"},
-                                     {"threads", "threads"},
-                                     {"weights", "weights"},
-                                     {"layouts", "layouts"},
-                                     {"seconds", "ms"},
-                                     {"gflops", "GFLOP/s"},
+                                    {{"workload", "workload"},
+                                     {"seconds", "ms", 0},
+                                     {"gflops", "GFLOP/s", 2},
                                      {"template", "template"},
-                                     {"config", "config"}}});
+                                     {"layouts", "layouts"},
+                                     {"threads", "threads", 3},
+                                     {"weights", "weights", 3},
+                                     {"target", "target", 2},
+                                     {"config", "config", 4}}});
     for (const RecordGroup& group : GroupRecords(StandingRecords(records))) {
       for (const Record* record : Best(group)) {
-        table.AddRow({targets.NumberOf(record->target), TextCell(WorkloadToString(record->workload)),
-                      CountCell(record->conditions.threads), TextCell(WeightsText(record->conditions)),
-                      TextCell(LayoutsText(record->layouts)), MillisecondsCell(record->seconds),
+        table.AddRow({TextCell(WorkloadToString(record->workload)), MillisecondsCell(record->seconds),
                       RealCell(record->workload.flops() / record->seconds * 1e-9, 1),
-                      TextCell(record->template_name), KnobsCell(record->config)});
+                      TextCell(record->template_name), TextCell(LayoutsText(record->layouts)),
+                      CountCell(record->conditions.threads), TextCell(WeightsText(record->conditions)),
+                      targets.NumberOf(record->target), KnobsCell(record->config)});
       }
     }
     targets.AddTable(report);

@@ -32,7 +32,7 @@ class LogDistillCommand : public Command {
     CheckOutput(output_, paths_);
     const std::vector<Record> records = LoadRecords(paths_);
     const std::vector<const Record*> kept = Distill(records, {.top = top_});
-    ReplaceLog(output_, kept);
+    ReplaceFile(output_, [&] { ReplaceLog(output_, kept); });
     Report report;
     report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
     report.Fact("kept", "kept", CountCell(static_cast<int64_t>(kept.size())));

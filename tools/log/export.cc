@@ -38,7 +38,8 @@ class LogExportCommand : public Command {
     }
     if (lines.empty() && !refusals.empty())
       throw Error(ErrorCode::kNoCandidate, "no record can be exported: " + refusals.begin()->first);
-    ReplaceLog(output_, std::vector<std::string_view>(lines.begin(), lines.end()));
+    ReplaceFile(output_,
+                [&] { ReplaceLog(output_, std::vector<std::string_view>(lines.begin(), lines.end())); });
     Report report;
     if (!refusals.empty()) {
       Table& table = report.AddTable({"left_out", "", {{"records", "left out"}, {"reason", "because"}}});

@@ -46,7 +46,7 @@ class LogImportCommand : public Command {
     std::vector<Record> records;
     records.reserve(imported.size());
     for (ImportedRecord& one : imported) records.push_back(std::move(one.record));
-    ReplaceLog(output_, PointersTo(records));
+    ReplaceFile(output_, [&] { ReplaceLog(output_, PointersTo(records)); });
     const auto same_tiles =
         static_cast<int64_t>(std::ranges::count(imported, true, &ImportedRecord::same_tiles));
     Report report;

@@ -40,7 +40,7 @@ class LogMergeCommand : public Command {
                                     {"skipped", "lines skipped"}}});
     for (const std::string& path : paths_) AddLog(path, merger, logs);
     const std::vector<std::string_view> lines = merger.Sorted();
-    ReplaceLog(output_, lines);
+    ReplaceFile(output_, [&] { ReplaceLog(output_, lines); });
     TargetList(merger.targets()).AddTable(report);
     report.Fact("records", "records", CountCell(static_cast<int64_t>(lines.size())));
     report.Fact("log", "log", TextCell(output_));

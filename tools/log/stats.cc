@@ -35,22 +35,22 @@ class LogStatsCommand : public Command {
     Report report;
     Table& table = report.AddTable({"tasks",
                                     "",
-                                    {{"target", "target"},
-                                     {"workload", "workload"},
-                                     {"threads", "threads"},
-                                     {"weights", "weights"},
-                                     {"trials", "trials"},
-                                     {"ok", "ok"},
-                                     {"best_seconds", "best ms"},
-                                     {"gflops", "GFLOP/s"},
-                                     {"best_template", "by"},
-                                     {"layouts", "layouts"},
+                                    {{"workload", "workload"},
+                                     {"trials", "trials", 0},
+                                     {"ok", "ok", 2},
+                                     {"best_seconds", "best ms", 0},
+                                     {"gflops", "GFLOP/s", 3},
+                                     {"best_template", "by", 2},
+                                     {"layouts", "layouts", 3},
                                      {"until_5_percent", "to 5%"},
-                                     {"until_2_percent", "to 2%"},
-                                     {"other_layouts", "other layouts"},
-                                     {"layouts_purpose", "on purpose"},
-                                     {"templates", "trials of"},
-                                     {"failures", "failures"}}});
+                                     {"until_2_percent", "to 2%", 2},
+                                     {"other_layouts", "other layouts", 3},
+                                     {"layouts_purpose", "on purpose", 4},
+                                     {"templates", "trials of", 4},
+                                     {"failures", "failures"},
+                                     {"threads", "threads", 4},
+                                     {"weights", "weights", 4},
+                                     {"target", "target", 3}}});
     for (const TaskStats& stats : all) AddRow(stats, targets, table);
     targets.AddTable(report);
     AddTotals(records, all, report);
@@ -62,9 +62,8 @@ class LogStatsCommand : public Command {
   static void AddRow(const TaskStats& stats, const TargetList& targets, Table& table) {
     const std::optional<Record>& best = stats.best;
     table.AddRow(
-        {targets.NumberOf(stats.target), TextCell(WorkloadToString(stats.workload)),
-         CountCell(stats.conditions.threads), TextCell(WeightsText(stats.conditions)),
-         CountCell(stats.trials), CountCell(stats.ok), best ? MillisecondsCell(best->seconds) : NoCell(),
+        {TextCell(WorkloadToString(stats.workload)), CountCell(stats.trials), CountCell(stats.ok),
+         best ? MillisecondsCell(best->seconds) : NoCell(),
          best ? RealCell(stats.workload.flops() / best->seconds * 1e-9, 1) : NoCell(),
          best ? TextCell(best->template_name) : NoCell(),
          best ? TextCell(LayoutsText(best->layouts)) : NoCell(), OptionalCount(stats.until_5_percent),
@@ -72,7 +71,8 @@ class LogStatsCommand : public Command {
          best ? PercentCell(static_cast<double>(stats.other_layouts) / static_cast<double>(stats.trials))
               : NoCell(),
          CountCell(stats.layouts_purpose), CountsCell({stats.templates.begin(), stats.templates.end()}),
-         FailuresCell(stats.failures)});
+         FailuresCell(stats.failures), CountCell(stats.conditions.threads),
+         TextCell(WeightsText(stats.conditions)), targets.NumberOf(stats.target)});
   }
 
   static void AddTotals(const std::vector<Record>& records, const std::vector<TaskStats>& all,

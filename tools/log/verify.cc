@@ -101,16 +101,16 @@ class LogVerifyCommand : public Command {
     Table& table = report.AddTable({"records",
                                     "",
                                     {{"workload", "workload"},
-                                     {"threads", "threads"},
-                                     {"weights", "weights"},
-                                     {"layouts", "layouts"},
-                                     {"template", "template"},
+                                     {"threads", "threads", 3},
+                                     {"weights", "weights", 3},
+                                     {"layouts", "layouts", 3},
+                                     {"template", "template", 2},
                                      {"old_seconds", "old ms"},
                                      {"new_seconds", "new ms"},
                                      {"ratio", "new/old"},
-                                     {"answer", "answer"},
-                                     {"error", "error"},
-                                     {"note", ""}}});
+                                     {"answer", "answer", 0},
+                                     {"error", "error", 2},
+                                     {"note", "note", 0}}});
     for (const Verification& v : all) AddRow(v, table);
     report.Fact("verified", "right answers", CountCell(right_));
     report.Fact("wrong", "wrong or none", CountCell(wrong_));
@@ -161,7 +161,9 @@ class LogVerifyCommand : public Command {
     if (wrong_ > 0)
       throw Error(ErrorCode::kWrongAnswer,
                   fmt::format("{} of {} records give no right answer", wrong_, wrong_ + right_));
-    if (right_ == 0) throw Error(ErrorCode::kNoCandidate, "no record could be verified on this machine");
+    if (right_ == 0)
+      throw Error(ErrorCode::kNoCandidate, fmt::format("no record could be verified on this machine{}",
+                                                       retarget_ ? "" : " (--retarget takes others')"));
     if (strict_ && slower_ > 0)
       throw Error(ErrorCode::kTooSlow,
                   fmt::format("{} records are slower by more than {:g}%", slower_, tolerance_ * 100));

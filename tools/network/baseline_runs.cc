@@ -45,20 +45,19 @@ Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, doub
                {"gain", "plan's gain"},
                {"gain_low", "from"},
                {"gain_high", "to"},
-               {"note", "note"}});
+               {"note", "note", 0}});
   for (const BaselineRun& run : runs) {
     const Cell name = TextCell(run.baseline.name), note = TextCell(run.baseline.note);
     if (run.baseline.plan) {
-      table.AddRow({name, MillisecondsCell(run.baseline.plan->predicted_seconds),
+      table.AddRow({name, KnownMillisecondsCell(KnownPrediction(*run.baseline.plan)),
                     MillisecondsCell(run.seconds), GainCell(run.ratio.median), GainCell(run.ratio.low),
                     GainCell(run.ratio.high), note});
     } else {
       table.AddRow({name, NoCell(), NoCell(), NoCell(), NoCell(), NoCell(), note});
     }
   }
-  table.AddRow({TextCell("the plan"), MillisecondsCell(plan.predicted_seconds),
-                plan_seconds > 0 ? MillisecondsCell(plan_seconds) : NoCell(), NoCell(), NoCell(), NoCell(),
-                TextCell("")});
+  table.AddRow({TextCell("the plan"), KnownMillisecondsCell(KnownPrediction(plan)),
+                KnownMillisecondsCell(plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
   return table;
 }
 

@@ -40,17 +40,17 @@ void AddOptionTable(Report& report, const ExplainedPlan& explained,
                                   {{"mark", ""},
                                    {"reads", "reads"},
                                    {"writes", "writes"},
-                                   {"split", "dealt by"},
-                                   {"fused", "fused"},
-                                   {"template", "template"},
+                                   {"split", "dealt by", 1},
+                                   {"fused", "fused", 3},
+                                   {"template", "template", 2},
                                    {"own_seconds", "own ms"},
-                                   {"crossing_seconds", "crossing ms"},
-                                   {"input_seconds", "input side"},
-                                   {"output_seconds", "output side"},
-                                   {"elsewhere_seconds", "elsewhere"},
+                                   {"crossing_seconds", "crossing ms", 2},
+                                   {"input_seconds", "input side", 3},
+                                   {"output_seconds", "output side", 3},
+                                   {"elsewhere_seconds", "elsewhere", 3},
                                    {"total_seconds", "network ms"},
-                                   {"off_seconds", "off ms"},
-                                   {"config", "config"}}});
+                                   {"off_seconds", "off ms", 0},
+                                   {"config", "config", 4}}});
   for (const ExplainedChoice& option : options) {
     const NodePlan& schedule = option.schedule;
     const bool alone = schedule.fused_into.empty();
@@ -187,11 +187,11 @@ void AddSummary(Report& report, const ExplainedPlan& explained, size_t most_term
   Table& table = report.AddTable({"nodes",
                                   "every node that has a choice",
                                   {{"node", "node"},
-                                   {"op", "op"},
-                                   {"own_seconds", "own ms"},
+                                   {"op", "op", 2},
+                                   {"own_seconds", "own ms", 2},
                                    {"chosen", "best plan"},
-                                   {"other", explained.given ? "given plan" : "runner-up"},
-                                   {"off_seconds", "off ms"}}});
+                                   {"other", explained.given ? "given plan" : "runner-up", 0},
+                                   {"off_seconds", "off ms", 0}}});
   for (const ExplainedNode& node : explained.nodes) {
     const std::string other = explained.given ? GivenText(explained, NodeOf(solved, node.best))
                                               : ChoiceText(solved.graph(), node.other->schedule);
@@ -215,11 +215,11 @@ void AddLayoutSummary(Report& report, const ExplainedPlan& explained, const Layo
                                   "its convolutions in " + layout.ToString(),
                                   {{"node", "node"},
                                    {"chosen", "best plan"},
-                                   {"choice", "best with " + layout.ToString()},
-                                   {"own_seconds", "own ms"},
-                                   {"off_seconds", "off ms"},
-                                   {"trials", "trials"},
-                                   {"failures", "failures"}}});
+                                   {"choice", "best with " + layout.ToString(), 0},
+                                   {"own_seconds", "own ms", 2},
+                                   {"off_seconds", "off ms", 0},
+                                   {"trials", "trials", 2},
+                                   {"failures", "failures", 2}}});
   for (const auto& [best, closest, tries] : explained.convolutions) {
     table.AddRow({TextCell(best.node), TextCell(ChoiceText(solved.graph(), best)),
                   closest ? TextCell(ChoiceText(solved.graph(), closest->schedule)) : NoCell(),
@@ -238,7 +238,7 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
                                    {"total_seconds", "network ms"},
                                    {"off_seconds", "off ms"},
                                    {"changed_nodes", "nodes changed"},
-                                   {"changes", "what is changed"}}});
+                                   {"changes", "what is changed", 0}}});
   const std::vector<RankedPlan>& plans = explained.plans;
   for (size_t i = 0; i < plans.size(); ++i) {
     const std::vector<NodeChange>& changes = plans[i].changes;

@@ -125,7 +125,7 @@ void AddTerms(Report& report, const std::string& title, const std::vector<CostTe
                                    {"node", "node"},
                                    {"best", "best plan"},
                                    {"other", "other plan"},
-                                   {"seconds", "ms more"}}});
+                                   {"seconds", "ms more", 0}}});
   const size_t shown = std::min(terms.size(), most);
   for (size_t i = 0; i < shown; ++i) {
     const CostTerm& term = terms[i];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 
@@ -13,6 +14,17 @@
 namespace tilesmith {
 namespace {
 
+// The entry of an .npz that is given for an input: the one named so, or the only one.
+Tensor EntryFor(const std::string& name, const std::string& argument, std::vector<NamedTensor> entries) {
+  const auto named = std::ranges::find(entries, name, &NamedTensor::first);
+  if (named != entries.end()) return std::move(named->second);
+  if (entries.size() == 1) return std::move(entries.front().second);
+  std::vector<std::string> names;
+  for (const auto& [entry, tensor] : entries) names.push_back(entry);
+  throw Error(ErrorCode::kUsage, fmt::format("--input {}: the file has no entry \"{}\" (it has: {})",
+                                             argument, name, fmt::join(names, ", ")));
+}
+
 void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
   const std::vector<Graph::NodeId> ids = graph.GraphInputs();
   std::vector<std::string> names;
@@ -22,7 +34,7 @@ void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
     if (node.name != file.name && !(file.name.empty() && ids.size() == 1)) continue;
     if (file.tensor.shape() != node.shape || file.tensor.type() != node.type) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--input {}: input {} is {} of {}, the file holds {} of {}", file.argument,
+                  fmt::format("--input {}: input \"{}\" is {} of {}, the file holds {} of {}", file.argument,
                               node.name, ShapeToString(node.shape), DataTypeName(node.type),
                               ShapeToString(file.tensor.shape()), DataTypeName(file.tensor.type())));
     }
@@ -38,16 +50,18 @@ void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
 std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments) {
   std::vector<InputFile> files;
   for (const std::string& argument : arguments) {
-    if (argument.ends_with(".npz")) {
-      for (auto& [name, tensor] : ReadNpz(argument)) files.push_back({argument, name, std::move(tensor)});
-    } else if (argument.ends_with(".npy")) {
-      const size_t equals = argument.find('=');
-      const bool has_name = equals != std::string::npos;
-      files.push_back({argument, has_name ? argument.substr(0, equals) : "",
-                       ReadNpy(has_name ? argument.substr(equals + 1) : argument)});
+    const size_t equals = argument.find('=');
+    const std::string name = equals == std::string::npos ? "" : argument.substr(0, equals);
+    const std::string path = equals == std::string::npos ? argument : argument.substr(equals + 1);
+    if (path.ends_with(".npz") && !name.empty()) {
+      files.push_back({argument, name, EntryFor(name, argument, ReadNpz(path))});
+    } else if (path.ends_with(".npz")) {
+      for (auto& [entry, tensor] : ReadNpz(path)) files.push_back({argument, entry, std::move(tensor)});
+    } else if (path.ends_with(".npy")) {
+      files.push_back({argument, name, ReadNpy(path)});
     } else {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--input must be NAME=FILE.npy or FILE.npz, got {}", argument));
+                  fmt::format("--input must be FILE.npz, NAME=FILE.npy or NAME=FILE.npz, got {}", argument));
     }
   }
   return files;

@@ -15,8 +15,9 @@ struct InputFile {
   Tensor tensor;
 };
 
-// Each of `arguments` is NAME=FILE.npy or FILE.npz, whose entries are named after the inputs; NAME may be
-// left out when there is one input. Throws Error(kUsage) for other arguments.
+// Each of `arguments` is FILE.npz, whose entries are named after the inputs; NAME=FILE.npz, of which the
+// entry of that name counts, or its only one; or NAME=FILE.npy, whose NAME may be left out when there is one
+// input. Throws Error(kUsage) for other arguments.
 std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments);
 // The network's inputs from them; those not given are random, seeded. Throws Error(kUsage) when a name, shape
 // or type is not the network's.

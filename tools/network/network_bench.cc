@@ -146,14 +146,13 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
     report.Fact("network_untuned_seconds", "  without tuning ms", MillisecondsCell(bench.untuned_seconds));
     report.details().Fact("network_untuned_ratio", "", RatioCell(bench.untuned_ratio.median));
   }
-  const bool predicted = plan.predicted_seconds > 0;
-  report.Fact("network_predicted_seconds", "  predicted ms",
-              predicted ? MillisecondsCell(plan.predicted_seconds) : NoCell());
+  const double prediction = KnownPrediction(plan);
+  report.Fact("network_predicted_seconds", "  predicted ms", KnownMillisecondsCell(prediction));
   report.Fact("network_gap", "  gap",
-              predicted ? Cell{bench.seconds / plan.predicted_seconds - 1,
-                               fmt::format("{:+.1f}%", (bench.seconds / plan.predicted_seconds - 1) * 100)}
-                        : NoCell());
-  AddPlacement(report, "network_", bench.placement, predicted ? plan.placement : CorePlacement{});
+              prediction > 0 ? Cell{bench.seconds / prediction - 1,
+                                    fmt::format("{:+.1f}%", (bench.seconds / prediction - 1) * 100)}
+                             : NoCell());
+  AddPlacement(report, "network_", bench.placement, prediction > 0 ? plan.placement : CorePlacement{});
   report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
   report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));

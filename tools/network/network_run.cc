@@ -1,6 +1,7 @@
 #include "tools/network/network_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -31,6 +32,14 @@ std::vector<std::string> OutputNames(const Graph& graph) {
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
   return names;
+}
+
+// "x=1x3x224x224", as --input-shape takes them.
+std::string InputSizes(const Graph& graph) {
+  std::vector<std::string> sizes;
+  for (const Graph::NodeId id : graph.GraphInputs())
+    sizes.push_back(fmt::format("{}={}", graph.node(id).name, ShapeToString(graph.node(id).shape)));
+  return fmt::format("{}", fmt::join(sizes, " "));
 }
 
 }  // namespace
@@ -102,10 +111,14 @@ void TakeQuantization(const std::string& path, ModelOptions* model) {
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  std::vector<Plan> plans = ReadPlans(path, loading.skipped);
+  std::vector<Plan> plans = ReadPlans(path, loading.notes);
   const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
   if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
       std::ranges::find(plans, graph.name(), &Plan::network) != plans.end()) {
+    if (loading.notes != nullptr) {
+      loading.notes->push_back(fmt::format("{}: no plan in it is for inputs of {}: default schedules run",
+                                           path, InputSizes(graph)));
+    }
     return HeuristicPlan(graph, machine->target(), machine->threads());
   }
   Plan plan = std::move(fitting == plans.end() ? plans.front() : *fitting);
@@ -118,9 +131,9 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& mach
 }
 
 Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force) {
-  std::vector<std::string> skipped;
-  Plan plan = LoadPlan(path, graph, machine, {.force = force, .skipped = &skipped});
-  for (const std::string& line : skipped) PrintNote(line + "\n");
+  std::vector<std::string> notes;
+  Plan plan = LoadPlan(path, graph, machine, {.force = force, .notes = &notes});
+  for (const std::string& line : notes) PrintNote(line + "\n");
   return plan;
 }
 

@@ -68,16 +68,17 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 void TakeQuantization(const std::string& path, ModelOptions* model);
 
 struct PlanLoading {
-  bool force = false;                           // as CheckPlan's
-  bool other_sizes = false;                     // one for another size of the inputs is no error
-  std::vector<std::string>* skipped = nullptr;  // as ReadPlan's
+  bool force = false;        // as CheckPlan's
+  bool other_sizes = false;  // one for another size of the inputs is no error
+  // Gets a line for each that was skipped, as ReadPlans' does, and one where none is for these sizes.
+  std::vector<std::string>* notes = nullptr;
 };
 // The plan for this graph among those at `path`, checked against graph and machine; without a path, and where
 // they are for other sizes of the inputs (one plan for another size is refused, unless `loading` allows it),
 // the heuristic one. Throws Error(kUsage).
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
-// The same for commands: says on stderr which lines were skipped.
+// The same for commands: says on stderr what LoadPlan notes.
 Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force = false);
 
 }  // namespace tilesmith

@@ -1,18 +1,18 @@
 #include "tools/network/prediction_report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
+#include "layouts/base/some_names.h"
 #include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr double kHeavyShare = 0.02, kAllowedGap = 0.15;
+constexpr size_t kNamesShown = 3;
 
 // How far `measured` is from what was expected; "-" where nothing was.
 Cell GapCell(double measured, double expected) {
@@ -20,11 +20,10 @@ Cell GapCell(double measured, double expected) {
   return {measured / expected - 1, fmt::format("{:+.1f}%", (measured / expected - 1) * 100)};
 }
 
-std::string SomeNames(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 3;
-  const std::span<const std::string> shown(names.data(), std::min(names.size(), kShown));
-  const size_t more = names.size() - shown.size();
-  return fmt::format("{}{}", fmt::join(shown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+// "-" of a plan that was not made ready.
+Cell MebibytesCell(int64_t bytes) {
+  if (bytes == 0) return NoCell();
+  return {bytes, fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(1 << 20))};
 }
 
 }  // namespace
@@ -44,14 +43,13 @@ Table RoundsTable(const RefinedPlan& refined) {
     const LoopRound& round = refined.rounds[i];
     const bool chosen = i == refined.round;
     table.AddRow({TextCell(round.name),
-                  MillisecondsCell(round.predicted_seconds),
-                  round.measured_seconds > 0 ? MillisecondsCell(round.measured_seconds) : NoCell(),
+                  KnownMillisecondsCell(round.predicted_seconds),
+                  KnownMillisecondsCell(round.measured_seconds),
                   GapCell(round.measured_seconds, round.predicted_seconds),
-                  {round.bytes,
-                   fmt::format("{:.1f}", static_cast<double>(round.bytes) / static_cast<double>(1 << 20))},
+                  MebibytesCell(round.bytes),
                   {chosen, chosen ? "yes" : ""},
                   CountCell(static_cast<int64_t>(round.changed.size())),
-                  TextCell(SomeNames(round.changed)),
+                  TextCell(SomeNames(round.changed, kNamesShown)),
                   DisturbedCell(round.disturbed_share)});
   }
   return table;
@@ -65,8 +63,10 @@ Table DifferencesTable(const std::vector<DifferencePart>& parts) {
                {"measured_seconds", "in context ms"},
                {"difference_seconds", "difference ms"}});
   for (const DifferencePart& part : parts) {
-    table.AddRow({TextCell(part.name), CountCell(part.steps), MillisecondsCell(part.stand_alone_seconds),
-                  MillisecondsCell(part.seconds), MillisecondsCell(part.seconds - part.stand_alone_seconds)});
+    table.AddRow({TextCell(part.name), CountCell(part.steps),
+                  part.known ? MillisecondsCell(part.stand_alone_seconds) : NoCell(),
+                  MillisecondsCell(part.seconds),
+                  part.known ? MillisecondsCell(part.seconds - part.stand_alone_seconds) : NoCell()});
   }
   return table;
 }
@@ -89,7 +89,7 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
     ++heavy.count;
     if (predicted > 0 && std::abs(measured / predicted - 1) <= kAllowedGap) ++heavy.predicted_well;
     heavy.table.AddRow({TextCell(step.name), TextCell(step.layouts),
-                        MillisecondsCell(difference.matched.stand_alone_seconds),
+                        KnownMillisecondsCell(difference.matched.stand_alone_seconds),
                         GapCell(measured, difference.matched.stand_alone_seconds),
                         TextCell(std::string(CauseName(difference.cause))), MillisecondsCell(predicted),
                         MillisecondsCell(measured),

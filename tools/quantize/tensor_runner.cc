@@ -56,10 +56,13 @@ void TensorRunner::Run(const std::vector<Tensor>& inputs) {
     Prepare();
   }
   if (!Fits(inputs)) {
-    const Node& first = graph_.node(graph_.GraphInputs().front());
+    const std::vector<Graph::NodeId> ids = graph_.GraphInputs();
+    const auto [tensor, id] = std::ranges::mismatch(
+        inputs, ids,
+        [&](const Tensor& given, Graph::NodeId input) { return given.shape() == graph_.node(input).shape; });
     throw Error(ErrorCode::kUsage,
-                fmt::format("{}: inputs of other sizes than the model's, of which the first is {}", source_,
-                            ShapeToString(first.shape)));
+                fmt::format("{}: input \"{}\" is {}, a sample of it {}", source_, graph_.node(*id).name,
+                            ShapeToString(graph_.node(*id).shape), ShapeToString(tensor->shape())));
   }
   executor_->Run(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs_));
 }

@@ -106,11 +106,12 @@ Json Timeline(const nlohmann::json& trace) {
 }
 
 Json PlanJson(const Plan& plan) {
+  const double predicted = KnownPrediction(plan);
   return {{"network", plan.network},
           {"graph_hash", plan.graph_hash},
           {"solver", plan.solver},
           {"certificate", plan.certificate},
-          {"predicted_seconds", plan.predicted_seconds},
+          {"predicted_seconds", predicted > 0 ? Json(predicted) : Json()},
           {"version", plan.target.version},
           {"threads", plan.threads},
           {"input_layout", plan.ends.inputs.ToString()},
@@ -164,8 +165,10 @@ Json ReportData(const ReportSources& sources) {
 std::string VerdictText(const Json& data) {
   const Json& verdict = data["verdict"];
   std::string text = verdict["network"].get<std::string>();
+  const Json& predicted = data["plan"]["predicted_seconds"];
+  if (!verdict["ours_seconds"].is_number() && !predicted.is_number()) return text + ": not measured";
   if (!verdict["ours_seconds"].is_number())
-    return text + fmt::format(": predicted {}, not measured", Ms(data["plan"]["predicted_seconds"]));
+    return text + fmt::format(": predicted {}, not measured", Ms(predicted));
   text += " takes " + Ms(verdict["ours_seconds"]);
   std::string beside;
   if (verdict["onednn_ratio"].is_number())

@@ -40,7 +40,8 @@ class GraphTuner {
     tuned_.graph = LoadModel(request_.arguments.model);
     log_ = LoadTuningLog(request_.arguments, tuned_.machine);
     const PinnedTeam team(tuned_.machine);
-    WarnIfDisturbed(tuned_.machine, sinks_);
+    const bool is_first = writes_ && request_.others.empty();
+    if (is_first) WarnIfDisturbed(tuned_.machine, sinks_);
     costs_ = OpenCosts(request_.arguments, tuned_.machine, sinks_);
     options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
     // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.

@@ -70,7 +70,7 @@ std::string TuningTable(std::span<const TuneRow> rows, const NetworkProgress& at
                {"ratio", "oneDNN/ours", 0},
                {"trials", "trials", 3},
                {"failures", "failed", 4},
-               {"stage", "", 0}});
+               {"stage", "stage", 0}});
   const std::vector<size_t> shown = Shown(rows, at, most);
   for (size_t i : shown) table.AddRow(Cells(rows[i], at.tasks[i], i == at.task));
   std::string text = table.ToText(columns);

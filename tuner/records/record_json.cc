@@ -1,3 +1,4 @@
+#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
 #include "tuner/records/record.h"
 #include "tuner/records/record_fields.h"
@@ -72,6 +73,8 @@ void Read(const json& object, const RecordField<Struct, Value>& field, Struct& i
     ValueFromJson(JsonField(object, field.name), field.name, into.*field.member);
 }
 void Read(const json& object, const FormatField& field, Record& /*into*/) {
+  if (const std::string kind = FileKind(object); !object.contains(field.name) && !kind.empty())
+    throw Error(ErrorCode::kUsage, fmt::format("{}, not a tuning log", kind));
   const int format = JsonGet<int>(object, field.name);
   if (format < 1 || format > kRecordFormat) {
     throw Error(ErrorCode::kUsage,

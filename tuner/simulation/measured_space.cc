@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "layouts/base/text_file.h"
+#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {
@@ -14,13 +15,14 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kSpaceFormatField = "tilesmith_space";
 constexpr int kSpaceFormat = 1;
 constexpr std::string_view kFailed = "failed";
 
 json HeaderOf(const MeasuredSpace& measured) {
   json knobs = json::array();
   for (const Knob& knob : measured.knobs) knobs.push_back({{"name", knob.name}, {"values", knob.values}});
-  return {{"tilesmith_space", kSpaceFormat},
+  return {{kSpaceFormatField, kSpaceFormat},
           {"target", TargetToJson(measured.target)},
           {"workload", WorkloadToString(measured.workload)},
           {"template", measured.template_name},
@@ -96,7 +98,7 @@ void CheckKnobs(const MeasuredSpace& measured) {
 }
 
 MeasuredSpace FromHeader(const json& header) {
-  const int format = JsonGet<int>(header, "tilesmith_space");
+  const int format = JsonGet<int>(header, kSpaceFormatField);
   if (format != kSpaceFormat)
     RefuseSpace(fmt::format("space format {} (this version reads {})", format, kSpaceFormat));
   MeasuredSpace measured;
@@ -204,7 +206,10 @@ MeasuredSpace ReadMeasuredSpace(const std::string& path) {
         continue;
       }
       const json header = ParseJson(line);
-      if (header.is_discarded()) RefuseSpace("not a measured space");
+      if (!header.is_object() || !header.contains(kSpaceFormatField)) {
+        const std::string kind = FileKind(header);
+        RefuseSpace(kind.empty() ? "not a measured space" : kind + ", not a measured space");
+      }
       measured = FromHeader(header);
       points.emplace(measured);
     } catch (const Error& error) {
