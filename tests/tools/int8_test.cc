@@ -166,7 +166,8 @@ TEST_F(Int8Test, MixedChoosesLayerByLayerWithinALimit) {
     const Json planned =
         Ran({"graph-tune", model, "--log", log, "-o", plan, "--precision", "mixed", "--calibrate", samples,
              "--rounds", "1", "--time", "10ms", "--max-output-error", limit, "--input-shape", "x=1x3x12x10"});
-    ASSERT_EQ(planned["types"].size(), 4u) << planned;
+    // f32, bf16, int8 and mixed; and f32 with bf16, where the plan in floats has both.
+    ASSERT_THAT(planned["types"].size(), testing::AnyOf(4u, 5u)) << planned;
     int plans = 0;
     for (const Json& type : planned["types"]) {
       plans += type["is_plan"].get<bool>();

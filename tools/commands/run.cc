@@ -64,6 +64,10 @@ class RunNetworkCommand : public Command {
   }
 
   int Run() override {
+    const bool wants_more =
+        check_ || profile_ || !output_path_.empty() || !csv_path_.empty() || !trace_path_.empty();
+    if (WantsStreams() && wants_more)
+      throw Error(ErrorCode::kUsage, "--streams is about times: neither outputs nor a profile");
     RequireWritableFiles();
     Report report;
     PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
@@ -138,8 +142,6 @@ class RunNetworkCommand : public Command {
 
   void RunInStreams(Report& report, const Graph& graph, const Plan& plan, const DevicePtr& machine,
                     const std::vector<Tensor>& inputs) {
-    if (check_ || profile_ || !output_path_.empty() || !csv_path_.empty() || !trace_path_.empty())
-      throw Error(ErrorCode::kUsage, "--streams is about times: neither outputs nor a profile");
     const std::vector<double> percentiles = ParsePercentiles(percentiles_);
     StreamOptions options = streams_;
     options.streams = std::max<int64_t>(options.streams, 1);
