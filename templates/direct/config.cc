@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "layouts/base/check.h"
-#include "templates/base/image_strides.h"
 #include "templates/base/row_tiles.h"
 #include "templates/base/support_checks.h"
 #include "templates/base/type_knobs.h"
