@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "layouts/base/error.h"
+#include "templates/amx_bf16/template.h"
 #include "templates/cuda_gather/template.h"
 #include "templates/cuda_gemm/template.h"
 #include "templates/cuda_winograd/template.h"
@@ -66,7 +67,7 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Bf16ConvTemplates() {
-  static const std::array templates = {&DirectBf16Template(), &DepthwiseBf16Template(),
+  static const std::array templates = {&AmxBf16Template(), &DirectBf16Template(), &DepthwiseBf16Template(),
                                        &GroupedBf16Template(), &CudaTensorBf16Template()};
   return templates;
 }

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#ifdef TILESMITH_X86
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <fstream>
@@ -71,6 +76,20 @@ bool DetectBf16() {
 #endif
 }
 
+// The OS saves the tiles only of processes that have asked for it.
+bool DetectAmx() {
+#ifdef TILESMITH_X86
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  if ((edx & (kBf16 | kTile | kInt8)) != (kBf16 | kTile | kInt8)) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::string_view ToolVersion() { return TILESMITH_VERSION; }
@@ -106,6 +125,7 @@ Target DetectCpu() {
   cpu.isa = DetectIsa();
   cpu.vnni = cpu.isa == Isa::kAvx512 && DetectVnni();
   cpu.bf16 = cpu.isa == Isa::kAvx512 && DetectBf16();
+  cpu.amx = cpu.vnni && cpu.bf16 && DetectAmx();
   cpu.cores = UsableCores();
   if (const int64_t bytes = ReadCacheBytes(0)) cpu.l1d_bytes = bytes;
   if (const int64_t bytes = ReadCacheBytes(2)) cpu.l2_bytes = bytes;
@@ -116,7 +136,7 @@ Target DetectCpu() {
 Target CapIsa(Target cpu, Isa cap) {
   if (cap < cpu.isa) {
     cpu.isa = cap;
-    cpu.vnni = cpu.bf16 = false;
+    cpu.vnni = cpu.bf16 = cpu.amx = false;
   }
   return cpu;
 }

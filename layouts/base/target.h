@@ -25,6 +25,7 @@ struct Target {
   Isa isa = Isa::kPortable;
   bool vnni = false;  // products of bytes in fours, on vectors of `isa`'s width; never below kAvx512
   bool bf16 = false;  // products of bf16 in pairs, summed in f32; never below kAvx512
+  bool amx = false;   // products of tiles of bytes and of bf16; never without vnni and bf16
   int cores = 1;      // cores this process may use: those of its affinity mask, as far as a quota goes
   int64_t l1d_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
@@ -53,7 +54,8 @@ std::string_view IsaName(Isa isa);
 Isa ParseIsa(std::string_view text);
 
 // Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
-// state; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16.
+// state; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16; amx is AMX with INT8 and BF16, for whose tiles the OS is
+// asked on behalf of the process.
 Target DetectCpu();
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.

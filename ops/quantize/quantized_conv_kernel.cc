@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ops/conv/window_strips.h"
+#include "ops/conv/window_weights.h"
 #include "ops/quantize/byte_image.h"
 #include "ops/quantize/quantized_conv_loops.h"
 #include "ops/quantize/quantized_conv_plan.h"
@@ -13,21 +15,29 @@ namespace tilesmith {
 namespace {
 
 constexpr double kMaxWindowBytes = 64 << 20;
+constexpr int64_t kSumBytes = sizeof(int32_t);
+
+template <typename Number>
+Number AsIs(int16_t weight) {
+  return static_cast<Number>(weight);
+}
 
 class QuantizedConvKernel : public PackedKernel {
  public:
   QuantizedConvKernel(const QuantizedConvOp& op, const QuantizedConvRequest& request)
       : cpu_(CpuFor(request.cpu, op.workload())),
-        plan_(op.workload(), request.cpu, request.cut),
+        plan_(QuantizedConvPlan(op.workload(), request.cpu, request.cut)),
         in_(op.workload().input_shape(), request.in),
-        rows_(plan_.conv, in_, op.params().input, plan_.vnni, TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
-        as_it_is_(plan_.single_pixels() && plan_.vnni && rows_.flip() == 0 && !in_.plain &&
+        rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1, TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
+        as_it_is_(plan_.single_pixels() && plan_.number_bytes == 1 && rows_.flip() == 0 && !in_.plain &&
                   plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
         pixel_offsets_(plan_.PixelOffsets()),
-        thread_bytes_(as_it_is_ ? 0 : plan_.ThreadBytes()),
+        sums_at_(as_it_is_ ? 0 : plan_.ThreadBytes()),
+        thread_bytes_(sums_at_ + (plan_.amx ? kStripPositions * plan_.lanes * kSumBytes : 0)),
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
         convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
                                   : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
+        store_sums_(TILESMITH_DISPATCH_VNNI(cpu_, StoreSums)),
         store_(op, request.out, cpu_),
         pixels_(store_.common()) {
     PackParameters(op);
@@ -46,8 +56,9 @@ class QuantizedConvKernel : public PackedKernel {
     std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
     const std::byte* widened = scratch;
     Tile held{.image = -1};  // what is in the scratch
+    TileUnit unit;
     for (int64_t task = range.begin; task < range.end; ++task) {
-      const QuantizedConvPlan::Place place = plan_.PlaceOf(task);
+      const WindowPlan::Place place = plan_.PlaceOf(task);
       const Tile tile = TileOf(place);
       const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
       if (as_it_is_) {
@@ -56,7 +67,12 @@ class QuantizedConvKernel : public PackedKernel {
         Widen(in, tile, scratch);
       }
       held = tile;
-      Convolve(args, widened, tile, place.block);
+      const Block block = BlockOf(tile, place.block);
+      if (plan_.amx) {
+        ConvolveByTiles(args, widened, tile, block, {unit, reinterpret_cast<int32_t*>(scratch + sums_at_)});
+      } else {
+        Convolve(args, widened, tile, block);
+      }
     }
   }
 
@@ -72,7 +88,7 @@ class QuantizedConvKernel : public PackedKernel {
     bool operator==(const Tile&) const = default;
   };
 
-  Tile TileOf(const QuantizedConvPlan::Place& place) const {
+  Tile TileOf(const WindowPlan::Place& place) const {
     Tile tile{.image = place.image,
               .group = place.group,
               .y = place.tile / plan_.column_tiles * plan_.tile_rows,
@@ -86,25 +102,73 @@ class QuantizedConvKernel : public PackedKernel {
     const ConvWorkload& conv = plan_.conv;
     const int64_t columns = plan_.ColumnsSeenBy(tile.columns), left = tile.x * conv.sw - conv.pw;
     std::byte* const row_to_gather = widened + plan_.TileBytes();
+    const int64_t row_numbers = plan_.depthwise ? plan_.group_in : plan_.pixel_numbers;
     ElementRange channels{tile.group * plan_.group_in, 0};
     channels.count = std::min(plan_.group_in, conv.ic - channels.first);
     for (int64_t row = 0; row < plan_.RowsSeenBy(tile.rows); ++row) {
       const int64_t y = tile.y * conv.sh - conv.ph + row * plan_.row_step;
       std::byte* const to = widened + row * plan_.row_pitch;
-      rows_.Widen(image, channels, y, left, plan_.column_step, columns, plan_.group_in,
+      rows_.Widen(image, channels, y, left, plan_.column_step, columns, row_numbers,
                   plan_.depthwise ? row_to_gather : to);
       if (plan_.depthwise) gather_words_(row_to_gather, plan_.word_distance(), columns * plan_.lanes, to);
     }
   }
 
-  void Convolve(const KernelArgs& args, const std::byte* widened, const Tile& tile, int64_t block) const {
+  // Output channels that are computed together, with their weights.
+  struct Block {
+    ElementRange channels;
+    QuantizedPixels pixels;
+  };
+
+  Block BlockOf(const Tile& tile, int64_t block) const {
     const int64_t index = tile.group * plan_.blocks + block, channel = block * plan_.lanes;
-    ElementRange channels{tile.group * plan_.group_out + channel, 0};
-    channels.count = std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - channels.first});
-    QuantizedPixels pixels = pixels_;
-    pixels.weights = weights_.data() + index * block_weights();
-    pixels.bias = bias_.data() + index * plan_.lanes;
-    pixels.multipliers = multipliers_.data() + index * plan_.lanes;
+    Block found{{tile.group * plan_.group_out + channel, 0}, pixels_};
+    found.channels.count =
+        std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - found.channels.first});
+    found.pixels.weights = weights_.data() + index * block_weights();
+    found.pixels.bias = bias_.data() + index * plan_.lanes;
+    found.pixels.multipliers = multipliers_.data() + index * plan_.lanes;
+    return found;
+  }
+
+  struct TileMemory {
+    TileUnit& unit;
+    int32_t* sums;  // of a strip
+  };
+
+  void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const Tile& tile,
+                       const Block& block, const TileMemory& memory) const {
+    const auto& [channels, pixels] = block;
+    const auto compute = [&](const WindowStrip& strip) {
+      memory.unit.Multiply(TileNumbers::kBytes,
+                           {.input = widened + strip.offset,
+                            .position_bytes = plan_.position_bytes(),
+                            .positions = strip.positions,
+                            .runs = pixels.runs,
+                            .run_count = pixels.run_count,
+                            .steps = pixels.words / plan_.step_words,
+                            .step_words = plan_.step_words,
+                            .weights = pixels.weights,
+                            .lanes = plan_.lanes,
+                            .used_lanes = RoundUp(channels.count, kTileRows),
+                            .bias = pixels.bias,
+                            .sums = reinterpret_cast<std::byte*>(memory.sums)});
+    };
+    const auto store = [&](const WindowSegment& segment) {
+      const ElementRange places{(tile.y + segment.row) * plan_.conv.ow + tile.x + segment.column,
+                                segment.count};
+      const int32_t* const sums = memory.sums + segment.position * plan_.lanes;
+      store_.Store(pixels, channels, places, args, tile.image, [&](QuantizedPixels& piece, int64_t first) {
+        store_sums_(piece, sums + first * plan_.lanes);
+      });
+    };
+    ForEachStrip(plan_, tile.rows, tile.columns, compute, store);
+  }
+
+  void Convolve(const KernelArgs& args, const std::byte* widened, const Tile& tile,
+                const Block& block) const {
+    const ElementRange channels = block.channels;
+    QuantizedPixels pixels = block.pixels;
     // Pixels that are adjacent in the output, too.
     const bool whole_rows = tile.columns == plan_.conv.ow;
     const int64_t count = whole_rows ? tile.rows * tile.columns : tile.columns;
@@ -118,10 +182,7 @@ class QuantizedConvKernel : public PackedKernel {
     }
   }
 
-  // Bytes.
-  int64_t block_weights() const {
-    return std::ssize(plan_.runs) * plan_.run_length * plan_.lanes * plan_.number_bytes;
-  }
+  int64_t block_weights() const { return BlockWeightNumbers(plan_) * plan_.number_bytes; }  // bytes
 
   void PackParameters(const QuantizedConvOp& op) {
     const std::vector<int16_t> weights = op.CenteredWeights();
@@ -140,41 +201,23 @@ class QuantizedConvKernel : public PackedKernel {
       multipliers_[block * lanes + lane] = op.multipliers()[o];
       std::byte* const packed = &weights_[block * block_weights() + 4 * lane];
       if (plan_.number_bytes == 1) {
-        PackChannel(channel, reinterpret_cast<int8_t*>(packed));
+        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {
-        PackChannel(channel, reinterpret_cast<int16_t*>(packed));
-      }
-    }
-  }
-
-  // The weights of one output channel, whose words come to lie `lanes` words apart.
-  template <typename Number>
-  void PackChannel(std::span<const int16_t> weights, Number* packed) const {
-    const ConvWorkload& conv = plan_.conv;
-    const int64_t channels = plan_.depthwise ? 1 : plan_.group_in;
-    const int64_t columns = plan_.run_columns();
-    for (int64_t i = 0; i < conv.kh; ++i) {
-      for (int64_t j = 0; j < conv.kw; j += columns) {
-        for (int64_t k = 0; k < plan_.run_length; ++k) {
-          const int64_t c = k % channels, column = j + k / channels;
-          const bool inside = k / channels < columns && column < conv.kw;
-          const int64_t at = k / plan_.word * plan_.word * plan_.lanes + k % plan_.word;
-          packed[at] = static_cast<Number>(inside ? weights[(c * conv.kh + i) * conv.kw + column] : 0);
-        }
-        packed += plan_.run_length * plan_.lanes;
+        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>);
       }
     }
   }
 
   const Target cpu_;
-  const QuantizedConvPlan plan_;
+  const WindowPlan plan_;
   const ByteImage in_;
   const RowWidener rows_;
   const bool as_it_is_;  // the input needs no copy in the scratch
   const std::vector<int32_t> pixel_offsets_;
-  const int64_t thread_bytes_;
+  const int64_t sums_at_, thread_bytes_;  // of a thread's scratch: where a strip's sums lie, and all of it
   void (*const gather_words_)(const void*, int64_t, int64_t, void*);
   void (*const convolve_)(const QuantizedPixels&);
+  void (*const store_sums_)(const QuantizedPixels&, const int32_t*);
   const QuantizedStore store_;
   QuantizedPixels pixels_;  // what all have in common
   std::vector<std::byte> weights_;

@@ -6,7 +6,8 @@
 // multiplied at a time. Where tasks of one tile follow each other, a thread widens a tile once.
 //
 // In a depthwise convolution the group is a block of channels, and each number lies beside its neighbour in
-// the window.
+// the window. With AMX numbers stay bytes, and pixels whose windows lie a fixed distance apart are multiplied
+// together (ops/conv/window_strips.h).
 #pragma once
 
 #include <memory>
@@ -22,7 +23,7 @@ bool QuantizedConvKernelFits(const ConvWorkload& workload);
 struct QuantizedConvRequest {
   Layout in, out;  // of the input, and of the residual and the output; their types are the op's
   Target cpu;
-  QuantizedConvCut cut = {};  // of depthwise convolutions by VNNI, the rows of a task alone
+  WindowCut cut = {};  // of depthwise convolutions by VNNI, the rows of a task alone
 };
 
 class PackedKernel : public Kernel {

@@ -1,39 +1,6 @@
 #include "ops/quantize/quantized_conv_plan.h"
 
-#include <algorithm>
-
 namespace tilesmith {
-namespace {
-
-constexpr int64_t kTileBytes = 128 << 10;  // a part of the L2 cache that leaves room for weights
-constexpr int64_t kMaxTilePixels = 4096;
-constexpr int64_t kMinTilePixels = 48;
-constexpr int64_t kWantedTasks = 64;
-constexpr int64_t kMinTileColumns = 24;
-
-// Into how many parts to cut `count` things: at least `least` parts, some `wanted`, such that `cores` of
-// them, taking whole parts, have the same to do.
-int64_t EvenParts(int64_t count, int64_t least, int64_t wanted, int64_t cores) {
-  const auto most_of_a_core = [&](int64_t parts) {
-    const int64_t part = CeilDiv(count, parts);
-    return CeilDiv(CeilDiv(count, part), cores) * part;
-  };
-  int64_t best = std::max(least, wanted);
-  for (int64_t parts = std::max(least, CeilDiv(wanted, 2)); parts <= std::min(2 * wanted, count); ++parts) {
-    if (most_of_a_core(parts) < most_of_a_core(best)) best = parts;
-  }
-  return best;
-}
-
-ConvWorkload Flattened(ConvWorkload w) {
-  const bool single = w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.ph == 0 && w.pw == 0;
-  if (!single || w.oh != w.ih || w.ow != w.iw) return w;
-  w.iw *= w.ih, w.ow *= w.oh;
-  w.ih = w.oh = 1;
-  return w;
-}
-
-}  // namespace
 
 bool IsByteDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
 
@@ -41,118 +8,22 @@ bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
   return cpu.vnni && w.bytes->weights == DataType::kI8 && !IsByteDepthwise(w);
 }
 
-QuantizedConvPlan::QuantizedConvPlan(const ConvWorkload& workload, const Target& cpu,
-                                     const QuantizedConvCut& cut)
-    : conv(Flattened(workload)),
-      depthwise(IsByteDepthwise(workload)),
-      vnni(MultipliesBytes(workload, cpu)),
-      lanes(QuantizedConvLanes(cpu.isa)),
-      number_bytes(vnni ? 1 : 2),
-      word(4 / number_bytes),
-      groups(depthwise ? CeilDiv(conv.oc, lanes) : conv.g),
-      blocks(depthwise ? 1 : CeilDiv(conv.oc / conv.g, lanes)),
-      group_in(depthwise ? lanes : conv.ic / conv.g),
-      group_out(depthwise ? lanes : conv.oc / conv.g),
-      row_step(conv.kh == 1 ? conv.sh : 1),
-      column_step(conv.kw == 1 ? conv.sw : 1),
-      row_stride(conv.sh / row_step),
-      column_stride(conv.sw / column_step),
-      window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
-      window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
-      pixels(cut.pixels > 0 ? cut.pixels : QuantizedConvTilePixels(cpu.isa, vnni)),
-      blocks_inner(cut.blocks_inner),
-      pitch((depthwise ? word * lanes : group_in) * number_bytes),
-      height_(workload.oh),
-      width_(workload.ow) {
-  if (cut.tile_rows > 0) {
-    CutIntoTiles(cut);
-  } else {
-    CutIntoTiles(cpu.cores);
-  }
-  FindRuns();
+WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
+  const bool bytes = MultipliesBytes(w, cpu), amx = bytes && cpu.amx;
+  return {.number_bytes = bytes ? 1 : 2,
+          .lanes = QuantizedConvLanes(cpu.isa),
+          .most_pixels = amx ? 2 * kTileRows : QuantizedConvTilePixels(cpu.isa, bytes),
+          .depthwise = IsByteDepthwise(w),
+          .amx = amx};
 }
 
-void QuantizedConvPlan::CutIntoTiles(const QuantizedConvCut& cut) {
-  tile_rows = cut.tile_rows;
-  tile_columns = cut.tile_columns;
-  row_tiles = CeilDiv(conv.oh, tile_rows);
-  column_tiles = CeilDiv(conv.ow, tile_columns);
-  row_pitch = ColumnsSeenBy(tile_columns) * pitch;
-}
-
-void QuantizedConvPlan::CutIntoTiles(int64_t cores) {
-  const int64_t others = conv.mb * groups * blocks;
-  const int64_t pixels = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
-  const int64_t columns = kTileBytes / pitch;
-  const auto that_fit = [](int64_t seen, int64_t window, int64_t stride) {
-    return std::max<int64_t>((seen - window) / stride + 1, 1);
-  };
-  // Into parts of at most so many, better of `pixels`, though never of far fewer.
-  const auto parts = [&](int64_t count, int64_t at_most, int64_t part_pixels) {
-    const int64_t wanted = std::max<int64_t>(count * part_pixels / pixels, 1);
-    return EvenParts(count, CeilDiv(count, at_most), wanted, cores);
-  };
-  const int64_t columns_that_fit =
-      std::max(std::min(that_fit(columns / window_rows, window_columns, column_stride), kMaxTilePixels),
-               kMinTileColumns);
-  column_tiles = conv.oh == 1 ? parts(conv.ow, columns_that_fit, 1) : CeilDiv(conv.ow, columns_that_fit);
-  tile_columns = CeilDiv(conv.ow, column_tiles);
-  column_tiles = CeilDiv(conv.ow, tile_columns);
-  const int64_t row_columns = ColumnsSeenBy(tile_columns);
-  const int64_t rows_that_fit = std::min(that_fit(columns / row_columns, window_rows, row_stride),
-                                         CeilDiv(kMaxTilePixels, tile_columns));
-  row_tiles = parts(conv.oh, rows_that_fit, tile_columns);
-  tile_rows = CeilDiv(conv.oh, row_tiles);
-  row_tiles = CeilDiv(conv.oh, tile_rows);
-  row_pitch = row_columns * pitch;
-}
-
-void QuantizedConvPlan::FindRuns() {
-  run_length = depthwise ? word : RoundUp(run_columns() * group_in, word);
-  for (int64_t i = 0; i < conv.kh; ++i) {
-    for (int64_t j = 0; j < conv.kw; j += run_columns())
-      runs.push_back(static_cast<int32_t>(i * (conv.dh + 1) * row_pitch + j * (conv.dw + 1) * pitch));
-  }
-}
-
-std::vector<int32_t> QuantizedConvPlan::PixelOffsets() const {
-  std::vector<int32_t> offsets;
-  for (int64_t y = 0; y < tile_rows; ++y) {
-    for (int64_t x = 0; x < tile_columns; ++x)
-      offsets.push_back(static_cast<int32_t>(y * row_stride * row_pitch + x * column_stride * pitch));
-  }
-  return offsets;
-}
-
-TaskGrid QuantizedConvPlan::Grid() const {
-  TaskGrid grid{
-      .images = conv.mb, .channels = groups * blocks, .rows = tiles(), .channels_inner = blocks_inner};
-  if (column_tiles == 1) {
-    grid.height = height_, grid.row_units = height_ == conv.oh ? 1 : width_;
-    grid.part_units = height_ == conv.oh ? tile_rows : tile_columns;
-  } else if (conv.oh == 1) {
-    grid.height = height_, grid.row_units = width_, grid.part_units = tile_columns;
-  } else {
-    return TaskGrid::List(grid.tasks());
-  }
-  return grid;
-}
-
-QuantizedConvPlan::Place QuantizedConvPlan::PlaceOf(int64_t task) const {
-  const int64_t channels = groups * blocks, in_image = task % (channels * tiles());
-  const int64_t channel = blocks_inner ? in_image % channels : in_image / tiles();
-  return {.image = task / (channels * tiles()),
-          .tile = blocks_inner ? in_image / channels : in_image % tiles(),
-          .group = channel / blocks,
-          .block = channel % blocks};
+WindowPlan QuantizedConvPlan(const ConvWorkload& w, const Target& cpu, const WindowCut& cut) {
+  return {w, QuantizedConvForm(w, cpu), cpu.cores, cut};
 }
 
 double WidenedWindowBytes(const ConvWorkload& w) {
-  const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
-  const double columns = static_cast<double>(w.kw - 1) * static_cast<double>(w.dw + 1) + 1 +
-                         static_cast<double>(w.kw == 1 ? 1 : w.sw) * kMinTileColumns;
-  const double channels = IsByteDepthwise(w) ? 64 : static_cast<double>(w.ic / w.g);
-  return rows * columns * channels * sizeof(int16_t);
+  constexpr int64_t kDepthwiseChannels = 64;
+  return WidenedWindowBytes(w, IsByteDepthwise(w) ? kDepthwiseChannels : w.ic / w.g);
 }
 
 }  // namespace tilesmith

@@ -1,6 +1,5 @@
 #include "templates/base/byte_conv.h"
 
-#include <set>
 #include <utility>
 
 #include "layouts/base/check.h"
@@ -18,13 +17,6 @@ std::vector<int64_t> BlocksOf(int64_t channels) {
 }
 
 }  // namespace
-
-std::vector<int64_t> PartSizes(int64_t count, int64_t given) {
-  std::set<int64_t> sizes = {given};
-  for (const int64_t parts : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 56, 64})
-    if (parts <= count) sizes.insert(CeilDiv(count, parts));
-  return {sizes.begin(), sizes.end()};
-}
 
 std::vector<Knob> ByteLayoutKnobs(const ConvWorkload& w) {
   return {{"ic_block", BlocksOf(w.ic), "x of the input's layout NCHW[x]c; 0 is NHWC"},

@@ -10,8 +10,6 @@
 
 namespace tilesmith {
 
-// The parts that `count` things are cut into evenly, by their sizes, and `given`; ascending.
-std::vector<int64_t> PartSizes(int64_t count, int64_t given);
 // "ic_block" and "oc_block": NCHW, blocks of whole vectors, and NHWC.
 std::vector<Knob> ByteLayoutKnobs(const ConvWorkload& workload);
 

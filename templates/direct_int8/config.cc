@@ -7,26 +7,28 @@
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
 #include "templates/base/byte_conv.h"
+#include "templates/base/part_sizes.h"
 
 namespace tilesmith::direct_int8 {
 namespace {
 
 // The cut that a kernel makes by itself, in numbers.
-QuantizedConvCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
+WindowCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
   if (QuantizedDepthwiseFits(w, cpu))
     return {.tile_rows = QuantizedDepthwiseRows(w, cpu.cores), .tile_columns = w.ow, .pixels = 1};
-  QuantizedConvCut cut = QuantizedConvPlan(w, cpu).cut();
-  cut.pixels = std::min(cut.pixels, cut.tile_rows * cut.tile_columns);
+  const WindowPlan plan = QuantizedConvPlan(w, cpu);
+  WindowCut cut = plan.cut();
+  if (!plan.amx) cut.pixels = std::min(cut.pixels, cut.tile_rows * cut.tile_columns);
   return cut;
 }
 
 // What is not `preset`, the default, has to leave room for weights in the second-level cache.
-std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const QuantizedConvCut& preset,
-                       const QuantizedConvCut& cut) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowCut& preset,
+                       const WindowCut& cut) {
   if (cut == preset) return "";
-  const QuantizedConvPlan plan(w, cpu, cut);
+  const WindowPlan plan = QuantizedConvPlan(w, cpu, cut);
   const int64_t pixels = cut.tile_rows * cut.tile_columns;
-  if (cut.pixels > pixels)
+  if (cut.pixels > pixels && !plan.amx)
     return fmt::format("width_tile {} exceeds the {} pixels of a task", cut.pixels, pixels);
   if (!cut.blocks_inner && (plan.tiles() == 1 || plan.groups * plan.blocks == 1))
     return "oc_inner changes nothing: tasks are in one line";
@@ -55,12 +57,13 @@ Support Supports(const ConvWorkload& w, const Target&) {
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const bool fixed = QuantizedDepthwiseFits(w, cpu);
-  const QuantizedConvCut preset = DefaultCut(w, cpu);
+  const WindowCut preset = DefaultCut(w, cpu);
   const ConvWorkload conv = fixed ? w : QuantizedConvPlan(w, cpu).conv;
   std::vector<int64_t> pixels = {1}, columns = {w.ow}, inner = {1};
   if (!fixed) {
-    const int64_t most = QuantizedConvTilePixels(cpu.isa, MultipliesBytes(w, cpu));
-    for (int64_t value = 2; value <= most; ++value) pixels.push_back(value);
+    const WindowForm form = QuantizedConvForm(w, cpu);
+    if (form.amx) pixels = {form.most_pixels};
+    for (int64_t value = 2; value <= form.most_pixels && !form.amx; ++value) pixels.push_back(value);
     columns = PartSizes(conv.ow, preset.tile_columns);
     inner.push_back(0);
   }
@@ -78,7 +81,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
-  const QuantizedConvCut cut = DefaultCut(w, cpu);
+  const WindowCut cut = DefaultCut(w, cpu);
   Config config;
   config.Set("ic_block", 0);
   config.Set("oc_block", 0);

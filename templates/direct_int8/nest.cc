@@ -6,7 +6,7 @@
 namespace tilesmith::direct_int8 {
 
 LoopNest NestOf(const Schedule& s) {
-  const QuantizedConvPlan& p = s.plan;
+  const WindowPlan& p = s.plan;
   const ConvWorkload& w = s.conv();
   const int64_t rows = std::min(p.tile_rows, w.oh), columns = std::min(p.tile_columns, w.ow);
   const int64_t group_channels = p.depthwise ? 1 : w.oc / w.g, inputs = p.depthwise ? 1 : w.ic / w.g;
@@ -27,7 +27,7 @@ LoopNest NestOf(const Schedule& s) {
                  LoopOver("iw", p.ColumnsSeenBy(columns), 1, LoopKind::kLoop),
                  LoopOver(p.depthwise ? "c" : "ic", p.depthwise ? s.lanes() : inputs, 1, LoopKind::kLoop)};
   LoopPart multiply = {"multiply", {}, "sum += weights * input; then rounded to a byte", 1};
-  const int64_t word = s.depthwise_by_vnni || p.vnni ? 4 : 2;
+  const int64_t word = s.depthwise_by_vnni || p.word == 4 ? 4 : 2;
   multiply.loops = {
       LoopOver("oh", rows, 1, LoopKind::kLoop),
       LoopOver("ow", columns, p.pixels, LoopKind::kLoop, "register tiles"),

@@ -28,7 +28,7 @@ TaskGrid GridOf(const Schedule& s) {
 }
 
 LoopFeatures FeaturesOf(const Schedule& s) {
-  const QuantizedConvPlan& p = s.plan;
+  const WindowPlan& p = s.plan;
   const ConvWorkload& w = s.workload;
   const double out_bytes = w.bytes->out == DataType::kF32 ? sizeof(float) : 1;
   const int64_t rows = std::min(p.tile_rows, s.conv().oh), columns = std::min(p.tile_columns, s.conv().ow);

@@ -11,7 +11,7 @@ struct Schedule {
   ConvWorkload workload;
   Layout in, out;
   Target cpu;
-  QuantizedConvPlan plan;
+  WindowPlan plan;
   // By the kernel of quantized_depthwise_kernel.h; of the plan only the cut counts.
   bool depthwise_by_vnni = false;
 

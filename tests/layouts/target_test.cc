@@ -29,13 +29,15 @@ TEST(CapIsa, LowersAndNeverRaises) {
   Target cpu;
   cpu.isa = Isa::kAvx512;
   cpu.cores = 7;
-  cpu.vnni = cpu.bf16 = true;
+  cpu.vnni = cpu.bf16 = cpu.amx = true;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).isa, Isa::kAvx2);
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx2).cores, 7);
   EXPECT_FALSE(CapIsa(cpu, Isa::kAvx2).vnni);
   EXPECT_FALSE(CapIsa(cpu, Isa::kAvx2).bf16);
+  EXPECT_FALSE(CapIsa(cpu, Isa::kAvx2).amx);
   EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).vnni);
   EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).bf16);
+  EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).amx);
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kAvx512);
   cpu.isa = Isa::kPortable;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kPortable);
@@ -64,6 +66,7 @@ TEST(DetectCpu, IsPlausible) {
 #endif
   EXPECT_TRUE(!cpu.vnni || cpu.isa == Isa::kAvx512);
   EXPECT_TRUE(!cpu.bf16 || cpu.isa == Isa::kAvx512);
+  EXPECT_TRUE(!cpu.amx || (cpu.vnni && cpu.bf16));
 }
 
 }  // namespace

@@ -15,11 +15,15 @@ inline Target TestCpu() {
   return cap == nullptr || *cap == '\0' ? DetectCpu() : CapIsa(DetectCpu(), ParseIsa(cap));
 }
 
-// TestCpu() with each instruction set it has, and the widest once more without its extensions.
+// TestCpu() with each instruction set it has, and the widest once more without AMX, and without any extension.
 inline std::vector<Target> TestCpus() {
   std::vector<Target> cpus;
   for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
     if (isa <= TestCpu().isa) cpus.push_back(CapIsa(TestCpu(), isa));
+  }
+  if (cpus.back().amx) {
+    cpus.push_back(cpus.back());
+    cpus.back().amx = false;
   }
   if (cpus.back().vnni) {
     cpus.push_back(cpus.back());

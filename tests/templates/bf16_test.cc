@@ -189,7 +189,7 @@ TEST_P(Bf16Conv, ReadsAndWritesBothTypes) {
 
 TEST_P(Bf16Conv, IsRefusedWithoutTheInstructions) {
   Target cpu = TestCpu();
-  cpu.bf16 = false;
+  cpu.bf16 = cpu.amx = false;
   const Support support = GetParam()->Supports(ParseWorkload("ic64ih14oc64kh3ph1"), cpu);
   EXPECT_FALSE(support.ok);
   EXPECT_NE(support.reason, "");

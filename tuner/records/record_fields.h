@@ -56,6 +56,7 @@ inline constexpr auto kFields<Target> = std::tuple(
     RecordField{"l3_bytes", &Target::l3_bytes, Presence::kRequired, kCacheRange},
     RecordField{"version", &Target::version}, RecordField{"vnni", &Target::vnni, Presence::kOptional},
     RecordField{"dot_bf16", &Target::bf16, Presence::kOptional},
+    RecordField{"tiles", &Target::amx, Presence::kOptional},
     RecordField{"sm", &Target::compute, Presence::kOptional, FieldRange{0, 1000}},
     RecordField{"tf32", &Target::tf32, Presence::kOptional});
 

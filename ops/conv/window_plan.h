@@ -1,0 +1,112 @@
+// How the work of a convolution over a copy of its input is cut: groups of channels, blocks of output channels,
+// tiles of output pixels, and the windows of a tile as runs of numbers in the copy, which is called widened. There
+// padding is written out, and all channels of a pixel are adjacent.
+#pragma once
+
+#include <vector>
+
+#include "layouts/base/sizes.h"
+#include "layouts/base/split.h"
+#include "layouts/base/target.h"
+#include "ops/conv/workload.h"
+#include "ops/kernels/tile_products.h"
+
+namespace tilesmith {
+
+// How its sums are made.
+struct WindowForm {
+  int64_t number_bytes = 1;  // of the widened input
+  int64_t lanes = 1;         // output channels that are computed together
+  int64_t most_pixels = 1;   // whose sums have room in registers; by AMX it is always so many
+  bool depthwise = false;    // lanes read channels of their own
+  bool amx = false;          // by tiles (tile_products.h)
+  // Numbers of a word, whose products are summed at once.
+  int64_t word() const { return 4 / number_bytes; }
+};
+
+// What can be chosen about it.
+struct WindowCut {
+  // Output pixels of a task, where images of one pixel's windows are one row; 0: such that its input stays in
+  // a core's cache and each core has the same to do.
+  int64_t tile_rows = 0, tile_columns = 0;
+  // Pixels whose sums are in registers together; 0: as many as there is room for.
+  int64_t pixels = 0;
+  // Whether the tasks of a tile's output channels are neighbours, which share its widened input, or those of
+  // a block of output channels, which share its weights.
+  bool blocks_inner = true;
+  bool operator==(const WindowCut&) const = default;
+};
+
+struct WindowPlan {
+  WindowPlan(const ConvWorkload& workload, const WindowForm& form, int64_t cores, const WindowCut& cut = {});
+
+  ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
+  bool depthwise, amx;
+  int64_t lanes;                // output channels of a block
+  int64_t number_bytes, word;   // numbers of a word, whose products are summed at once
+  int64_t groups, blocks;       // blocks of each group
+  int64_t group_in, group_out;  // channels; of a depthwise conv a group is a block of channels
+  int64_t pixel_numbers;        // of a pixel: its channels, and zeros where tiles want more
+  int64_t run_columns;          // of a window in one run
+  int64_t run_length;           // numbers, whole words
+  int64_t step_words;           // of a run, that are multiplied at once
+  std::vector<int32_t> runs;    // offsets in bytes
+
+  // The widened input has every row_step-th row and column_step-th column; rows and columns in it.
+  int64_t row_step, column_step;
+  int64_t row_stride, column_stride;  // from one output pixel to the next
+  int64_t window_rows, window_columns;
+  int64_t tile_rows, tile_columns;  // output pixels of a tile; the last ones have fewer
+  int64_t row_tiles, column_tiles;
+  int64_t pixels;            // at once
+  bool blocks_inner;         // as in the cut
+  int64_t pitch, row_pitch;  // bytes from column to column and from row to row
+
+  // The windows are adjacent pixels of one row.
+  bool single_pixels() const {
+    return conv.g == 1 && conv.oh == 1 && conv.ih == 1 && conv.kh * conv.kw * conv.sh * conv.sw == 1 &&
+           conv.ph == 0 && conv.pw == 0 && conv.ow == conv.iw;
+  }
+  int64_t tiles() const { return row_tiles * column_tiles; }
+  int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }
+  int64_t ColumnsSeenBy(int64_t columns) const { return (columns - 1) * column_stride + window_columns; }
+  // The widened input of a tile, with what a run that is no whole words reads past its end.
+  int64_t TileBytes() const { return RowsSeenBy(tile_rows) * row_pitch + word * number_bytes; }
+  // A depthwise tile's row before its numbers are gathered with those `word_distance` further.
+  int64_t GatheredRowBytes() const {
+    return depthwise ? (ColumnsSeenBy(tile_columns) * lanes + (word - 1) * word_distance()) * number_bytes
+                     : 0;
+  }
+  int64_t word_distance() const { return (conv.dw + 1) * lanes; }  // numbers
+  // With tiles, from one position to the next, and how many there are from row to row where that is a whole
+  // number of them, else 0.
+  int64_t position_bytes() const { return column_stride * pitch; }
+  int64_t row_positions() const {
+    const int64_t row_bytes = row_stride * row_pitch;
+    return row_bytes % position_bytes() == 0 ? row_bytes / position_bytes() : 0;
+  }
+  // From the tile's start to the window of each output pixel.
+  std::vector<int32_t> PixelOffsets() const;
+  TaskGrid Grid() const;
+  // Where a task of the grid lies.
+  struct Place {
+    int64_t image = 0, tile = 0, group = 0, block = 0;
+  };
+  Place PlaceOf(int64_t task) const;
+  // The cut that makes this plan.
+  WindowCut cut() const { return {tile_rows, tile_columns, pixels, blocks_inner}; }
+  int64_t ThreadBytes() const { return RoundUp(TileBytes() + GatheredRowBytes(), 64); }
+
+ private:
+  void FormRuns();
+  void CutIntoTiles(int64_t cores);
+  void CutIntoTiles(const WindowCut& cut);
+  void FindRuns();
+
+  int64_t height_, width_;  // of the output, before it became one row
+};
+
+// Bytes of the widened input that a plan's smallest tile sees, whose pixels have so many numbers, at least.
+double WidenedWindowBytes(const ConvWorkload& workload, int64_t pixel_numbers);
+
+}  // namespace tilesmith

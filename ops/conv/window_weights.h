@@ -1,0 +1,33 @@
+// Weights in the order in which sums over windows (window_plan.h) read them.
+#pragma once
+
+#include "ops/conv/window_plan.h"
+
+namespace tilesmith {
+
+// Numbers of the weights of a block of output channels.
+inline int64_t BlockWeightNumbers(const WindowPlan& plan) {
+  return static_cast<int64_t>(plan.runs.size()) * plan.run_length * plan.lanes;
+}
+
+// Writes the weights of one output channel, [channel of the group][kh][kw], into its block's, [run][word][lane] words:
+// `packed` is the first word of the channel's lane. Numbers that stand for no weight are zeros.
+template <typename Weight, typename Number, typename Convert>
+void PackWindowWeights(const WindowPlan& plan, const Weight* weights, Number* packed, const Convert& convert) {
+  const ConvWorkload& conv = plan.conv;
+  const int64_t channels = plan.depthwise ? 1 : plan.group_in, taps = conv.kh * conv.kw;
+  const int64_t pixel = plan.depthwise ? 1 : plan.pixel_numbers;
+  for (int64_t i = 0; i < conv.kh; ++i) {
+    for (int64_t j = 0; j < conv.kw; j += plan.run_columns) {
+      for (int64_t k = 0; k < plan.run_length; ++k) {
+        const int64_t c = k % pixel, column = j + k / pixel;
+        const bool inside = c < channels && k / pixel < plan.run_columns && column < conv.kw;
+        const int64_t at = k / plan.word * plan.word * plan.lanes + k % plan.word;
+        packed[at] = inside ? convert(weights[c * taps + i * conv.kw + column]) : Number{0};
+      }
+      packed += plan.run_length * plan.lanes;
+    }
+  }
+}
+
+}  // namespace tilesmith
