@@ -53,7 +53,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
       column_stride(conv.sw / column_step),
       window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
       window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
-      pixels(cut.pixels > 0 && !amx ? cut.pixels : form.most_pixels),
+      pixels(cut.pixels > 0 && !amx ? cut.pixels : form.pixels),
       blocks_inner(cut.blocks_inner),
       height_(workload.oh),
       width_(workload.ow) {

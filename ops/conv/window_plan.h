@@ -17,7 +17,7 @@ namespace tilesmith {
 struct WindowForm {
   int64_t number_bytes = 1;  // of the widened input
   int64_t lanes = 1;         // output channels that are computed together
-  int64_t most_pixels = 1;   // whose sums have room in registers; by AMX it is always so many
+  int64_t pixels = 1;        // whose sums are in registers together; by AMX kMaxTilePositions
   bool depthwise = false;    // lanes read channels of their own
   bool amx = false;          // by tiles (tile_products.h)
   // Numbers of a word, whose products are summed at once.
@@ -29,7 +29,7 @@ struct WindowCut {
   // Output pixels of a task, where images of one pixel's windows are one row; 0: such that its input stays in
   // a core's cache and each core has the same to do.
   int64_t tile_rows = 0, tile_columns = 0;
-  // Pixels whose sums are in registers together; 0: as many as there is room for.
+  // Pixels whose sums are in registers together; 0: the form's.
   int64_t pixels = 0;
   // Whether the tasks of a tile's output channels are neighbours, which share its widened input, or those of
   // a block of output channels, which share its weights.

@@ -1,9 +1,5 @@
 #include "ops/kernels/tile_products.h"
 
-#ifdef TILESMITH_X86
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 
 #include "layouts/base/check.h"
@@ -23,58 +19,54 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// Tiles 0 to 3 are sums, 4 and 5 positions' windows, 6 and 7 weights of channels. kRows by kVectors of each are
-// used, positions from `first` and from `second` on.
-template <TileNumbers kNumbers, int kRows, int kVectors>
-void MultiplyBlock(const TileProducts& p, int64_t first, int64_t second) {
-  const int64_t weights_pitch = p.lanes * kWordBytes, step_bytes = p.step_words * kWordBytes;
-  const std::byte* const above = p.input + first * p.position_bytes;
-  const std::byte* const below = p.input + second * p.position_bytes;
-  const auto* const bias = static_cast<const std::byte*>(p.bias);
+// Not the compiler's intrinsics, whose tiles are names, not numbers that templates could compute.
+template <int kTile>
+[[gnu::always_inline]] inline void LoadTile(const void* from, int64_t pitch) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(pitch), "i"(kTile));
+}
+template <int kTile>
+[[gnu::always_inline]] inline void StoreTile(void* to, int64_t pitch) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(pitch), "i"(kTile) : "memory");
+}
+template <int kSum, int kWindows, int kWeights>
+[[gnu::always_inline]] inline void AddByteProducts() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kWindows), "i"(kWeights));
+}
+
+template <int kRows, int kVectors>
+void MultiplyBytesOf(const TileProducts& p) {
+  constexpr int kWindows = kFirstWindowTile, kWeights = kFirstWeightTile;
+  const int64_t lanes_pitch = p.lanes * kWordBytes, step_bytes = p.step_words * kWordBytes;
+  const std::byte* const lower_input = p.input + SecondTile(p.positions) * p.position_bytes;
   // All rows of a sum begin as the same one.
-  _tile_loadd(0, bias, 0);
-  if constexpr (kVectors == 2) _tile_loadd(1, bias + kTileBytes, 0);
-  if constexpr (kRows == 2) _tile_loadd(2, bias, 0);
-  if constexpr (kRows == 2 && kVectors == 2) _tile_loadd(3, bias + kTileBytes, 0);
+  LoadTile<0>(p.bias, 0);
+  if constexpr (kVectors == 2) LoadTile<1>(p.bias + kTileRows, 0);
+  if constexpr (kRows == 2) LoadTile<2>(p.bias, 0);
+  if constexpr (kRows == 2 && kVectors == 2) LoadTile<3>(p.bias + kTileRows, 0);
   const std::byte* weights = p.weights;
   for (int64_t run = 0; run < p.run_count; ++run) {
     int64_t at = p.runs[run];
     for (int64_t step = 0; step < p.steps; ++step, at += step_bytes) {
-      _tile_loadd(4, above + at, p.position_bytes);
-      _tile_loadd(6, weights, weights_pitch);
-      if constexpr (kVectors == 2) _tile_loadd(7, weights + kTileBytes, weights_pitch);
-      if constexpr (kRows == 2) _tile_loadd(5, below + at, p.position_bytes);
-      if constexpr (kNumbers == TileNumbers::kBytes) {
-        _tile_dpbusd(0, 4, 6);
-        if constexpr (kVectors == 2) _tile_dpbusd(1, 4, 7);
-        if constexpr (kRows == 2) _tile_dpbusd(2, 5, 6);
-        if constexpr (kRows == 2 && kVectors == 2) _tile_dpbusd(3, 5, 7);
-      } else {
-        _tile_dpbf16ps(0, 4, 6);
-        if constexpr (kVectors == 2) _tile_dpbf16ps(1, 4, 7);
-        if constexpr (kRows == 2) _tile_dpbf16ps(2, 5, 6);
-        if constexpr (kRows == 2 && kVectors == 2) _tile_dpbf16ps(3, 5, 7);
+      LoadTile<kWeights>(weights, lanes_pitch);
+      if constexpr (kVectors == 2) LoadTile<kWeights + 1>(weights + kTileBytes, lanes_pitch);
+      LoadTile<kWindows>(p.input + at, p.position_bytes);
+      AddByteProducts<0, kWindows, kWeights>();
+      if constexpr (kVectors == 2) AddByteProducts<1, kWindows, kWeights + 1>();
+      if constexpr (kRows == 2) {
+        LoadTile<kWindows + 1>(lower_input + at, p.position_bytes);
+        AddByteProducts<2, kWindows + 1, kWeights>();
+        if constexpr (kVectors == 2) AddByteProducts<3, kWindows + 1, kWeights + 1>();
       }
-      weights += p.step_words * weights_pitch;
+      weights += p.step_words * lanes_pitch;
     }
   }
-  const int64_t sums_pitch = p.lanes * kWordBytes;
-  std::byte* const upper = p.sums + first * sums_pitch;
-  std::byte* const lower = p.sums + second * sums_pitch;
-  _tile_stored(0, upper, sums_pitch);
-  if constexpr (kVectors == 2) _tile_stored(1, upper + kTileBytes, sums_pitch);
-  if constexpr (kRows == 2) _tile_stored(2, lower, sums_pitch);
-  if constexpr (kRows == 2 && kVectors == 2) _tile_stored(3, lower + kTileBytes, sums_pitch);
-}
-
-// The last tiles of positions begin earlier than the others end, where there are no whole ones left.
-template <TileNumbers kNumbers, int kVectors>
-void MultiplyAll(const TileProducts& p) {
-  const int64_t last = std::max<int64_t>(p.positions - kTileRows, 0);
-  int64_t first = 0;
-  for (; first + kTileRows < p.positions; first += 2 * kTileRows)
-    MultiplyBlock<kNumbers, 2, kVectors>(p, std::min(first, last), std::min(first + kTileRows, last));
-  if (first < p.positions) MultiplyBlock<kNumbers, 1, kVectors>(p, std::min(first, last), 0);
+  StoreTile<0>(p.sums, lanes_pitch);
+  if constexpr (kVectors == 2) StoreTile<1>(p.sums + kTileRows, lanes_pitch);
+  if constexpr (kRows == 2) {
+    int32_t* const lower_sums = p.sums + SecondTile(p.positions) * p.lanes;
+    StoreTile<2>(lower_sums, lanes_pitch);
+    if constexpr (kVectors == 2) StoreTile<3>(lower_sums + kTileRows, lanes_pitch);
+  }
 }
 
 }  // namespace
@@ -85,33 +77,34 @@ TileUnit::~TileUnit() {
 
 void TileUnit::Configure(int64_t step_words, int64_t rows) {
   if (step_words == step_words_ && rows == rows_) return;
+  TILESMITH_CHECK(step_words > 0 && step_words <= kTileWords && rows > 0 && rows <= kTileRows);
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {
-    const bool windows = tile == 4 || tile == 5, weights = tile >= 6;
+    const bool weights = tile >= kFirstWeightTile, windows = tile >= kFirstWindowTile && !weights;
     config.row_bytes[tile] = static_cast<uint16_t>(windows ? step_words * kWordBytes : kTileBytes);
     config.rows[tile] = static_cast<uint8_t>(weights ? step_words : rows);
   }
-  // The intrinsic does not say that it reads the config.
   asm volatile("ldtilecfg %0" ::"m"(config));
   step_words_ = step_words;
   rows_ = rows;
 }
 
-void TileUnit::Multiply(TileNumbers numbers, const TileProducts& p) {
-  TILESMITH_CHECK(p.positions > 0 && p.step_words > 0 && p.step_words <= kTileWords);
-  asm volatile("" ::: "memory");  // nor do those that load say that they read what was stored before
+void TileUnit::MultiplyBytes(const TileProducts& p) {
+  TILESMITH_CHECK(p.positions > 0 && p.positions <= kMaxTilePositions);
+  asm volatile("" ::: "memory");  // what loads tiles does not say that it reads what was stored before
   Configure(p.step_words, std::min(p.positions, kTileRows));
-  const bool two = p.used_lanes > kTileRows;
-  if (numbers == TileNumbers::kBytes) {
-    two ? MultiplyAll<TileNumbers::kBytes, 2>(p) : MultiplyAll<TileNumbers::kBytes, 1>(p);
+  const bool two_rows = p.positions > kTileRows;
+  if (p.used_lanes > kTileRows) {
+    two_rows ? MultiplyBytesOf<2, 2>(p) : MultiplyBytesOf<1, 2>(p);
   } else {
-    two ? MultiplyAll<TileNumbers::kBf16, 2>(p) : MultiplyAll<TileNumbers::kBf16, 1>(p);
+    two_rows ? MultiplyBytesOf<2, 1>(p) : MultiplyBytesOf<1, 1>(p);
   }
 }
 #else
 TileUnit::~TileUnit() = default;
 
-void TileUnit::Multiply(TileNumbers, const TileProducts&) { TILESMITH_CHECK(false, "no AMX"); }
+void TileUnit::Configure(int64_t, int64_t) { TILESMITH_CHECK(false, "no AMX"); }
+void TileUnit::MultiplyBytes(const TileProducts&) { TILESMITH_CHECK(false, "no AMX"); }
 #endif
 
 }  // namespace tilesmith

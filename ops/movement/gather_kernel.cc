@@ -11,7 +11,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kPieceElements = 4096;
+constexpr int64_t kGatherPieceElements = 4096;
 
 class GatherKernel : public Kernel {
  public:
@@ -22,7 +22,7 @@ class GatherKernel : public Kernel {
         element_(ElementBytes(request.layout.type())),
         inner_(ElementCount(Shape(request.inputs[0].begin() + axis + 1, request.inputs[0].end()))),
         rows_(inner_ == 0 ? 0 : ElementCount(request.output) / inner_),
-        piece_(std::max<int64_t>(kPieceElements / std::max<int64_t>(inner_, 1), 1)),
+        piece_(std::max<int64_t>(kGatherPieceElements / std::max<int64_t>(inner_, 1), 1)),
         read_(ReaderOf(request.InputType(1))) {}
 
   int64_t Tasks(int) const override { return CeilDiv(rows_, piece_); }

@@ -10,9 +10,9 @@ namespace {
 constexpr int64_t kFloatBytes = sizeof(float);
 
 // A plain output written row by row along its last axis; a task is one row.
-class RowKernel : public Kernel {
+class PaddedRowKernel : public Kernel {
  public:
-  explicit RowKernel(const KernelRequest& request)
+  explicit PaddedRowKernel(const KernelRequest& request)
       : in_shape_(request.inputs[0]),
         out_shape_(request.output),
         in_strides_(DenseStrides(in_shape_)),
@@ -40,9 +40,9 @@ class RowKernel : public Kernel {
   const int64_t row_, rows_, rows_per_image_;
 };
 
-class PadKernel : public RowKernel {
+class PadKernel : public PaddedRowKernel {
  public:
-  PadKernel(const KernelRequest& request, const PadOp& op) : RowKernel(request), op_(op) {}
+  PadKernel(const KernelRequest& request, const PadOp& op) : PaddedRowKernel(request), op_(op) {}
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const size_t last = out_shape_.size() - 1;

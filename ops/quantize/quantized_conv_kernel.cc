@@ -33,7 +33,7 @@ class QuantizedConvKernel : public PackedKernel {
                   plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
         pixel_offsets_(plan_.PixelOffsets()),
         sums_at_(as_it_is_ ? 0 : plan_.ThreadBytes()),
-        thread_bytes_(sums_at_ + (plan_.amx ? kStripPositions * plan_.lanes * kSumBytes : 0)),
+        thread_bytes_(sums_at_ + (plan_.amx ? kMaxTilePositions * plan_.lanes * kSumBytes : 0)),
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
         convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
                                   : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
@@ -139,20 +139,20 @@ class QuantizedConvKernel : public PackedKernel {
   void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const Tile& tile,
                        const Block& block, const TileMemory& memory) const {
     const auto& [channels, pixels] = block;
+    TileProducts products{.position_bytes = plan_.position_bytes(),
+                          .runs = pixels.runs,
+                          .run_count = pixels.run_count,
+                          .steps = pixels.words / plan_.step_words,
+                          .step_words = plan_.step_words,
+                          .weights = pixels.weights,
+                          .lanes = plan_.lanes,
+                          .used_lanes = RoundUp(channels.count, kTileRows),
+                          .bias = pixels.bias,
+                          .sums = memory.sums};
     const auto compute = [&](const WindowStrip& strip) {
-      memory.unit.Multiply(TileNumbers::kBytes,
-                           {.input = widened + strip.offset,
-                            .position_bytes = plan_.position_bytes(),
-                            .positions = strip.positions,
-                            .runs = pixels.runs,
-                            .run_count = pixels.run_count,
-                            .steps = pixels.words / plan_.step_words,
-                            .step_words = plan_.step_words,
-                            .weights = pixels.weights,
-                            .lanes = plan_.lanes,
-                            .used_lanes = RoundUp(channels.count, kTileRows),
-                            .bias = pixels.bias,
-                            .sums = reinterpret_cast<std::byte*>(memory.sums)});
+      products.input = widened + strip.offset;
+      products.positions = strip.positions;
+      memory.unit.MultiplyBytes(products);
     };
     const auto store = [&](const WindowSegment& segment) {
       const ElementRange places{(tile.y + segment.row) * plan_.conv.ow + tile.x + segment.column,

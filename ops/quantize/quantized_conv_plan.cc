@@ -12,7 +12,7 @@ WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
   const bool bytes = MultipliesBytes(w, cpu), amx = bytes && cpu.amx;
   return {.number_bytes = bytes ? 1 : 2,
           .lanes = QuantizedConvLanes(cpu.isa),
-          .most_pixels = amx ? 2 * kTileRows : QuantizedConvTilePixels(cpu.isa, bytes),
+          .pixels = amx ? kMaxTilePositions : QuantizedConvTilePixels(cpu.isa, bytes),
           .depthwise = IsByteDepthwise(w),
           .amx = amx};
 }

@@ -49,7 +49,7 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowCut
 }  // namespace
 
 WindowForm FormOf() {
-  return {.number_bytes = kBf16Bytes, .lanes = 2 * kTileRows, .most_pixels = 2 * kTileRows, .amx = true};
+  return {.number_bytes = kBf16Bytes, .lanes = 2 * kTileRows, .pixels = kMaxTilePositions, .amx = true};
 }
 
 AmxConfig ReadConfig(const Config& config) {
@@ -57,8 +57,9 @@ AmxConfig ReadConfig(const Config& config) {
           .oc_block = config.Get("oc_block"),
           .cut = {.tile_rows = config.Get("tile_rows"),
                   .tile_columns = config.Get("tile_columns"),
-                  .pixels = FormOf().most_pixels,
+                  .pixels = FormOf().pixels,
                   .blocks_inner = config.Get("oc_inner") != 0},
+          .prefetch = static_cast<Prefetch>(config.Get("prefetch")),
           .types = ReadTypes(config)};
 }
 
@@ -84,6 +85,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
        "output rows of a task; one, where 1x1 recuts the image"},
       {"tile_columns", PartSizes(preset.conv.ow, preset.tile_columns),
        "output columns of a task; pixels, where 1x1 recuts the image"},
+      {"prefetch", {0, 1, 2}, "fetched ahead: 0 nothing, 1 weights of some steps, 2 windows of the next positions"},
       {"oc_inner", {1, 0}, "tasks that are neighbours: 1 those of the same pixels, 0 of the same channels"},
   };
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
@@ -99,6 +101,7 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
   config.Set("oc_block", 0);
   config.Set("tile_rows", preset.tile_rows);
   config.Set("tile_columns", preset.tile_columns);
+  config.Set("prefetch", 0);
   config.Set("oc_inner", 1);
   SetTypes({DataType::kBf16, DataType::kBf16}, config);
   return config;

@@ -8,10 +8,18 @@
 
 namespace tilesmith::amx_bf16 {
 
+// What is fetched while tiles are multiplied.
+enum class Prefetch {
+  kNothing = 0,
+  kWeights = 1,  // of some steps later
+  kWindows = 2,  // of the positions that are next
+};
+
 struct AmxConfig {
   int64_t ic_block = 0;  // x of the input's NCHW[x]c; 0 is NHWC
   int64_t oc_block = 0;  // x of the output's; 0 is NHWC
   WindowCut cut;         // with no zeros
+  Prefetch prefetch = Prefetch::kNothing;
   StoredTypes types;
 };
 

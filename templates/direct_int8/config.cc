@@ -62,8 +62,8 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<int64_t> pixels = {1}, columns = {w.ow}, inner = {1};
   if (!fixed) {
     const WindowForm form = QuantizedConvForm(w, cpu);
-    if (form.amx) pixels = {form.most_pixels};
-    for (int64_t value = 2; value <= form.most_pixels && !form.amx; ++value) pixels.push_back(value);
+    if (form.amx) pixels = {form.pixels};
+    for (int64_t value = 2; value <= form.pixels && !form.amx; ++value) pixels.push_back(value);
     columns = PartSizes(conv.ow, preset.tile_columns);
     inner.push_back(0);
   }

@@ -13,11 +13,11 @@ namespace tilesmith {
 namespace {
 
 WindowForm RandomForm(TestRandom& random) {
-  return {.number_bytes = random.Integer(1, 2), .lanes = 32, .most_pixels = 32, .amx = true};
+  return {.number_bytes = random.Integer(1, 2), .lanes = 32, .pixels = 32, .amx = true};
 }
 
-WindowCut RandomCut(const ConvWorkload& w, TestRandom& random) {
-  const WindowPlan whole(w, {.number_bytes = 2, .lanes = 32, .most_pixels = 32, .amx = true}, 2);
+WindowCut RandomCut(const ConvWorkload& w) {
+  const WindowPlan whole(w, {.number_bytes = 2, .lanes = 32, .pixels = 32, .amx = true}, 2);
   if (random.Integer(0, 3) == 0) return {};
   return {.tile_rows = random.Integer(1, whole.conv.oh), .tile_columns = random.Integer(1, whole.conv.ow)};
 }
@@ -27,27 +27,26 @@ void CheckTile(const WindowPlan& plan, int64_t rows, int64_t columns) {
   WindowStrip strip;
   const int64_t window_bytes = (plan.window_rows - 1) * plan.row_pitch +
                                (plan.window_columns - 1) * plan.pitch + plan.pixel_numbers * plan.number_bytes;
-  ForEachStrip(
-      plan, rows, columns,
-      [&](const WindowStrip& next) {
-        strip = next;
-        ASSERT_GT(strip.positions, 0);
-        ASSERT_LE(strip.positions, kStripPositions);
-        const int64_t last = strip.offset + (strip.positions - 1) * plan.position_bytes();
-        EXPECT_LE(last + window_bytes, plan.RowsSeenBy(plan.tile_rows) * plan.row_pitch);
-      },
-      [&](const WindowSegment& segment) {
-        ASSERT_GT(segment.count, 0);
-        for (int64_t i = 0; i < segment.count; ++i) {
-          const int64_t position = segment.position + i;
-          ASSERT_LT(position, strip.positions);
-          // Rows of a tile as wide as the image follow each other.
-          const int64_t row = segment.row + (segment.column + i) / columns, column = (segment.column + i) % columns;
-          ++seen[{row, column}];
-          EXPECT_EQ(strip.offset + position * plan.position_bytes(),
-                    row * plan.row_stride * plan.row_pitch + column * plan.column_stride * plan.pitch);
-        }
-      });
+  const auto store = [&](const WindowSegment& segment) {
+    ASSERT_GT(segment.count, 0);
+    for (int64_t i = 0; i < segment.count; ++i) {
+      const int64_t position = segment.position + i;
+      ASSERT_LT(position, strip.positions);
+      // Rows of a tile as wide as the image follow each other.
+      const int64_t row = segment.row + (segment.column + i) / columns, column = (segment.column + i) % columns;
+      ++seen[{row, column}];
+      EXPECT_EQ(strip.offset + position * plan.position_bytes(),
+                row * plan.row_stride * plan.row_pitch + column * plan.column_stride * plan.pitch);
+    }
+  };
+  const auto compute = [&](const WindowStrip& next) {
+    strip = next;
+    ASSERT_GT(strip.positions, 0);
+    ASSERT_LE(strip.positions, plan.pixels);
+    const int64_t last = strip.offset + (strip.positions - 1) * plan.position_bytes();
+    EXPECT_LE(last + window_bytes, plan.RowsSeenBy(plan.tile_rows) * plan.row_pitch);
+  };
+  ForEachStrip(plan, rows, columns, compute, store);
   EXPECT_EQ(std::ssize(seen), rows * columns);
   for (const auto& [pixel, times] : seen) EXPECT_EQ(times, 1) << pixel.first << " " << pixel.second;
 }

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <optional>
 
 #include "layouts/base/check.h"
@@ -8,11 +8,39 @@
 #include "ops/kernels/tile_products.h"
 #include "templates/amx_bf16/copied_input.h"
 #include "templates/amx_bf16/schedule.h"
-#include "templates/amx_bf16/x86/sum_store.h"
+#include "templates/amx_bf16/x86/strip_code.h"
 #include "templates/base/image_strides.h"
 
 namespace tilesmith::amx_bf16 {
 namespace {
+
+// The strips of a tile of some rows and columns of output pixels, and where its pixels go.
+struct TileStrips {
+  struct Strip {
+    WindowStrip strip;
+    int64_t first_place = 0, places = 0;
+  };
+  int64_t rows = 0, columns = 0;
+  std::vector<Strip> strips;
+  std::vector<PixelPlace> places;
+};
+
+TileStrips StripsOf(const WindowPlan& plan, int64_t rows, int64_t columns, int64_t pixel_bytes) {
+  TileStrips tile{.rows = rows, .columns = columns, .strips = {}, .places = {}};
+  ForEachStrip(
+      plan, rows, columns,
+      [&](const WindowStrip& strip) { tile.strips.push_back({strip, std::ssize(tile.places), 0}); },
+      [&](const WindowSegment& segment) {
+        for (int64_t i = 0; i < segment.count; ++i) {
+          const int64_t pixel = segment.row * plan.conv.ow + segment.column + i;
+          tile.places.push_back(
+              {static_cast<int32_t>((segment.position + i) * plan.lanes * kFloatBytes),
+               static_cast<int32_t>(pixel * pixel_bytes)});
+        }
+        tile.strips.back().places += segment.count;
+      });
+  return tile;
+}
 
 class AmxKernel : public ConvKernel {
  public:
@@ -20,10 +48,14 @@ class AmxKernel : public ConvKernel {
       : schedule_(std::move(schedule)),
         in_(schedule_.in, plan().conv.ic, plan().conv.ih, plan().conv.iw),
         out_(schedule_.out, plan().conv.oc, plan().conv.oh, plan().conv.ow),
-        store_(schedule_, cpu) {
+        steps_(StepsOf()),
+        code_(schedule_, steps_, cpu) {
     if (!schedule_.as_it_is()) copied_.emplace(schedule_, cpu, weights);
     sums_at_ = copied_ ? copied_->ThreadBytes() : 0;
-    FindWindows();
+    const WindowPlan& p = plan();
+    for (const int64_t rows : {p.tile_rows, p.conv.oh - (p.row_tiles - 1) * p.tile_rows})
+      for (const int64_t columns : {p.tile_columns, p.conv.ow - (p.column_tiles - 1) * p.tile_columns})
+        tiles_.push_back(StripsOf(p, std::min(rows, p.conv.oh), std::min(columns, p.conv.ow), out_.pixel_bytes));
     Pack(weights);
   }
 
@@ -31,14 +63,14 @@ class AmxKernel : public ConvKernel {
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * ThreadBytes(); }
   std::vector<CodeBlob> Code() const override {
-    return {{"amx_bf16 " + WorkloadToString(schedule_.workload), store_.Code()}};
+    return {{"amx_bf16 " + WorkloadToString(schedule_.workload), code_.Code()}};
   }
   std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     auto* const scratch = args.scratch_at<std::byte>(range.thread * ThreadBytes());
     PixelTile held{.image = -1};  // what is in the scratch
-    TileUnit unit;
+    Progress progress{.sums = reinterpret_cast<float*>(scratch + sums_at_)};
     for (int64_t task = range.begin; task < range.end; ++task) {
       const WindowPlan::Place place = plan().PlaceOf(task);
       const PixelTile tile = TileOf(place);
@@ -50,18 +82,24 @@ class AmxKernel : public ConvKernel {
         windows += tile.x * in_.pixel_bytes;
       }
       held = tile;
-      Multiply(args, windows, tile, place.block, {unit, reinterpret_cast<float*>(scratch + sums_at_)});
+      Multiply(args, windows, tile, place.block, progress);
     }
+    if (progress.args.pixels > 0) code_.Find(progress.channels, 0)(&progress.args);
   }
 
  private:
-  struct TileMemory {
-    TileUnit& unit;
-    float* sums;  // of a strip
+  // What a thread has under way: the sums of the last strip are not stored yet, where its arguments say.
+  struct Progress {
+    TileUnit unit = {};
+    float* sums = nullptr;  // of two strips, by turns
+    int64_t turn = 0;
+    int64_t channels = 0;  // of the block that the last strip is of
+    StripArgs args = {};
   };
 
   const WindowPlan& plan() const { return schedule_.plan; }
-  int64_t ThreadBytes() const { return sums_at_ + kStripPositions * plan().lanes * kFloatBytes; }
+  int64_t StripFloats() const { return kMaxTilePositions * plan().lanes; }
+  int64_t ThreadBytes() const { return sums_at_ + 2 * StripFloats() * kFloatBytes; }
 
   PixelTile TileOf(const WindowPlan::Place& place) const {
     PixelTile tile{.image = place.image,
@@ -73,52 +111,62 @@ class AmxKernel : public ConvKernel {
     return tile;
   }
 
-  void Multiply(const KernelArgs& args, const std::byte* windows, const PixelTile& tile, int64_t block,
-                const TileMemory& memory) const {
-    const int64_t index = tile.group * plan().blocks + block, lane = index * plan().lanes;
-    const int64_t channel = tile.group * plan().group_out + block * plan().lanes;
-    const int64_t channels = std::min(plan().lanes, plan().group_out - block * plan().lanes);
-    const int64_t first_channel = out_.ChannelOffset(channel);
-    const StoreSums store_sums = store_.Find(channels);
-    TileProducts products = products_;
-    products.weights = BytesOf(weights_).data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
-    products.bias = bias_.floats() + lane;
-    products.used_lanes = RoundUp(channels, kTileRows);
-    products.sums = reinterpret_cast<std::byte*>(memory.sums);
-    const auto compute = [&](const WindowStrip& strip) {
-      products.input = windows + strip.offset;
-      products.positions = strip.positions;
-      memory.unit.Multiply(TileNumbers::kBf16, products);
-    };
-    const auto store = [&](const WindowSegment& segment) {
-      const int64_t pixel = (tile.y + segment.row) * plan().conv.ow + tile.x + segment.column;
-      const int64_t at = first_channel + pixel * out_.pixel_bytes;
-      StoreArgs stored{.sums = memory.sums + segment.position * plan().lanes,
-                       .output = args.output.image<std::byte>(tile.image) + at,
-                       .pixels = segment.count};
-      if (schedule_.workload.post.sum)
-        stored.residual = args.inputs[1].image<std::byte>(tile.image) + at;
-      store_sums(&stored);
-    };
-    ForEachStrip(plan(), tile.rows, tile.columns, compute, store);
+  const TileStrips& StripsOfTile(const PixelTile& tile) const {
+    return *std::ranges::find_if(tiles_, [&](const TileStrips& known) {
+      return known.rows == tile.rows && known.columns == tile.columns;
+    });
   }
 
-  // Where the windows' runs are: in the copy, or in the blocks of the input.
-  void FindWindows() {
-    runs_ = plan().runs;
-    products_.position_bytes = plan().position_bytes();
-    products_.step_words = plan().step_words;
-    products_.steps = plan().run_length / plan().word / plan().step_words;
-    products_.lanes = plan().lanes;
-    if (!copied_ && !schedule_.in.is_nhwc()) {
-      runs_.resize(products_.steps);
-      for (int64_t block = 0; block < products_.steps; ++block)
-        runs_[block] = static_cast<int32_t>(block * in_.block_bytes);
-      products_.steps = 1;
-      products_.position_bytes = in_.pixel_bytes;
+  void Multiply(const KernelArgs& args, const std::byte* windows, const PixelTile& tile, int64_t block,
+                Progress& progress) const {
+    const int64_t index = tile.group * plan().blocks + block;
+    const int64_t channel = tile.group * plan().group_out + block * plan().lanes;
+    const int64_t channels = std::min(plan().lanes, plan().group_out - block * plan().lanes);
+    const int64_t at = out_.ChannelOffset(channel) + (tile.y * plan().conv.ow + tile.x) * out_.pixel_bytes;
+    StripArgs& now = progress.args;
+    if (now.pixels > 0 && channels != progress.channels) {
+      code_.Find(progress.channels, 0)(&now);
+      now.pixels = 0;
     }
-    products_.runs = runs_.data();
-    products_.run_count = std::ssize(runs_);
+    progress.channels = channels;
+    now.weights = BytesOf(weights_).data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
+    now.bias = bias_.floats() + index * plan().lanes;
+    const TileStrips& strips = StripsOfTile(tile);
+    for (size_t i = 0; i < strips.strips.size(); ++i) {
+      const auto& [strip, first_place, places] = strips.strips[i];
+      const auto& next = strips.strips[(i + 1) % strips.strips.size()].strip;
+      now.input = windows + strip.offset;
+      now.next_input = windows + next.offset;
+      now.lower_input = SecondTile(strip.positions) * steps_.position_bytes;
+      now.sums = progress.sums + progress.turn * StripFloats();
+      now.lower_sums = now.sums + SecondTile(strip.positions) * plan().lanes;
+      progress.unit.Configure(plan().step_words, std::min(strip.positions, kTileRows));
+      code_.Find(channels, CeilDiv(strip.positions, kTileRows))(&now);
+      now.places = strips.places.data() + first_place;
+      now.pixels = places;
+      now.stored_sums = now.sums;
+      now.output = args.output.image<std::byte>(tile.image) + at;
+      now.residual =
+          schedule_.workload.post.sum ? args.inputs[1].image<std::byte>(tile.image) + at : nullptr;
+      progress.turn = 1 - progress.turn;
+    }
+  }
+
+  // In the copy, or in the blocks of the input.
+  WindowSteps StepsOf() const {
+    const WindowPlan& p = plan();
+    const int64_t steps = p.run_length / p.word / p.step_words;
+    WindowSteps found{.offsets = {}, .position_bytes = p.position_bytes()};
+    if (schedule_.as_it_is() && !schedule_.in.is_nhwc()) {
+      for (int64_t block = 0; block < steps; ++block)
+        found.offsets.push_back(static_cast<int32_t>(block * in_.block_bytes));
+      found.position_bytes = in_.pixel_bytes;
+      return found;
+    }
+    for (const int32_t run : p.runs)
+      for (int64_t step = 0; step < steps; ++step)
+        found.offsets.push_back(static_cast<int32_t>(run + step * p.step_words * p.word * p.number_bytes));
+    return found;
   }
 
   void Pack(const ConvWeights& weights) {
@@ -137,11 +185,11 @@ class AmxKernel : public ConvKernel {
 
   const Schedule schedule_;
   const ImageStrides in_, out_;
-  const SumStore store_;
+  const WindowSteps steps_;
+  const StripCode code_;
   std::optional<CopiedInput> copied_;
-  int64_t sums_at_ = 0;  // of a thread's scratch: where a strip's sums lie
-  std::vector<int32_t> runs_;
-  TileProducts products_;  // what all have in common
+  int64_t sums_at_ = 0;  // of a thread's scratch: where strips' sums lie
+  std::vector<TileStrips> tiles_;
   AlignedBuffer weights_, bias_;
 };
 
