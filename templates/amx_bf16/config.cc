@@ -12,10 +12,17 @@ namespace {
 constexpr double kMaxWindowBytes = 16 << 20;
 constexpr int64_t kBf16Bytes = 2;
 
+// Planes of floats are read as images are: few, every column of a window, and as they are.
+bool ReadsPlanes(const ConvWorkload& w) {
+  constexpr int64_t kMaxPlanes = 4;
+  return w.ic <= kMaxPlanes && w.g == 1 && !w.pre.any() && (w.kw > 1 || w.sw == 1);
+}
+
 // Blocks of a step's channels are read where they lie; of fewer, two are put together.
 std::vector<int64_t> InputBlocks(const ConvWorkload& w) {
   if (w.g > 1) return {0};
   std::vector<int64_t> blocks;
+  if (ReadsPlanes(w)) blocks.push_back(1);
   for (const int64_t block : {8, 16, 32, 64})
     if (block < 2 * w.ic || block == 8) blocks.push_back(block);
   blocks.push_back(0);
@@ -33,7 +40,9 @@ std::vector<int64_t> OutputBlocks(const ConvWorkload& w) {
 }
 
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowCut& preset,
-                       const WindowCut& cut) {
+                       const AmxConfig& config) {
+  if (config.ic_block == 1 && config.types.in != DataType::kF32) return "planes are read in f32";
+  const WindowCut& cut = config.cut;
   if (cut == preset) return "";
   const WindowPlan plan(w, FormOf(), cpu.cores, cut);
   if (!cut.blocks_inner && (plan.tiles() == 1 || plan.groups * plan.blocks == 1))
@@ -90,20 +99,20 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   };
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   return ConfigSpace(std::move(knobs), [w, cpu, cut = preset.cut()](const Config& config) {
-    return WhyInvalid(w, cpu, cut, ReadConfig(config).cut);
+    return WhyInvalid(w, cpu, cut, ReadConfig(config));
   });
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {
   const WindowPlan preset(w, FormOf(), cpu.cores);
   Config config;
-  config.Set("ic_block", 0);
+  config.Set("ic_block", ReadsPlanes(w) ? 1 : 0);
   config.Set("oc_block", 0);
   config.Set("tile_rows", preset.tile_rows);
   config.Set("tile_columns", preset.tile_columns);
   config.Set("prefetch", 0);
   config.Set("oc_inner", 1);
-  SetTypes({DataType::kBf16, DataType::kBf16}, config);
+  SetTypes({ReadsPlanes(w) ? DataType::kF32 : DataType::kBf16, DataType::kBf16}, config);
   return config;
 }
 

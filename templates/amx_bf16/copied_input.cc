@@ -6,6 +6,7 @@
 #include "layouts/convert_runs.h"
 #include "layouts/transform_moves.h"
 #include "ops/elementwise/elementwise_loops.h"
+#include "templates/amx_bf16/planes.h"
 
 namespace tilesmith::amx_bf16 {
 namespace {
@@ -54,6 +55,10 @@ void CopiedInput::Copy(const std::byte* image, const PixelTile& tile, std::byte*
     Pixels pixels{.first = y * conv.iw + left + first * plan.column_step,
                   .step = plan.column_step,
                   .count = last - first};
+    if (schedule_.config.ic_block == 1) {
+      CopyPlanes(image, pixels, out + begin * plan.pixel_numbers);
+      continue;
+    }
     for (int64_t c = 0; c < plan.group_in; c += pixels.channels) {
       const int64_t channel = group_first + c;
       pixels.block = channel / block_;
@@ -64,6 +69,17 @@ void CopiedInput::Copy(const std::byte* image, const PixelTile& tile, std::byte*
       CopyPixels(image, pixels, out + begin * plan.pixel_numbers + c, padded, to + line_at_);
     }
   }
+}
+
+void CopiedInput::CopyPlanes(const std::byte* image, const Pixels& p, uint16_t* to) const {
+  const WindowPlan& plan = schedule_.plan;
+  const PlaneRows rows{.in = reinterpret_cast<const float*>(image) + p.first,
+                       .plane = plan.conv.ih * plan.conv.iw,
+                       .channels = plan.conv.ic,
+                       .out = to,
+                       .padded = plan.pixel_numbers,
+                       .columns = p.count};
+  TILESMITH_DISPATCH(cpu_.isa, InterleavePlanes)(rows);
 }
 
 void CopiedInput::CopyPixels(const std::byte* image, const Pixels& p, uint16_t* to, int64_t padded,
