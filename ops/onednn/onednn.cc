@@ -27,14 +27,16 @@ algorithm ConvAlgorithm(OneDnnAlgorithm algorithm) {
   TILESMITH_CHECK(false, "algorithm {}", static_cast<int>(algorithm));
 }
 
-std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm, const ConvParams& params) {
+std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm, const ConvParams& params,
+                               memory::data_type type) {
   if (w.fused()) throw Refusal{"oneDNN computes nothing in front of a conv"};
   TILESMITH_CHECK(w.post.bias == (params.bias != nullptr), "{}", WorkloadToString(w));
   const Dims source = w.input_shape(), destination = w.output_shape(), bias = {w.oc};
   const Dims weights = w.g > 1 ? Dims{w.g, w.oc / w.g, w.ic / w.g, w.kh, w.kw} : w.weights_shape();
   const auto desc = Describe<dnnl::convolution_forward>(
-      FusedActivation(w.post.activation, w.post.sum), kInference, ConvAlgorithm(algorithm), AnyDesc(source),
-      AnyDesc(weights), w.post.bias ? PlainDesc(bias) : memory::desc(), AnyDesc(destination),
+      FusedActivation(w.post.activation, w.post.sum), kInference, ConvAlgorithm(algorithm),
+      AnyDesc(source, type), AnyDesc(weights, type), w.post.bias ? PlainDesc(bias) : memory::desc(),
+      AnyDesc(destination, type),
       Dims{w.sh, w.sw}, Dims{w.dh, w.dw}, Dims{w.ph, w.pw}, Dims{w.pad_bottom(), w.pad_right()});
   auto impl = std::make_unique<Impl>();
   impl->SetPrimitive(desc, dnnl::convolution_forward(desc));
@@ -222,13 +224,13 @@ std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm) {
 }
 
 std::unique_ptr<OneDnnConv> OneDnnConv::Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
-                                               const ConvParams& params, std::string* refusal) {
+                                               const ConvParams& params, std::string* refusal, DataType type) {
   if (workload.product) {
     if (refusal) *refusal = "a product of two inputs is no convolution";
     return nullptr;
   }
   return OrRefusal(refusal, [&] {
-    return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeConv(workload, algorithm, params)));
+    return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeConv(workload, algorithm, params, TypeOf(type))));
   });
 }
 

@@ -73,9 +73,10 @@ class OneDnnConv : public OneDnnPrimitive {
  public:
   // Null when oneDNN has no such implementation (Winograd for a 5x5, an activation it cannot fuse, anything
   // fused in front of the conv), with the reason in *refusal when given. kWinograd is also refused when
-  // oneDNN answers with something else.
+  // oneDNN answers with something else. Input, weights and output are stored as `type`, f32 or bf16.
   static std::unique_ptr<OneDnnConv> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
-                                            const ConvParams& params, std::string* refusal = nullptr);
+                                            const ConvParams& params, std::string* refusal = nullptr,
+                                            DataType type = DataType::kF32);
   // The twin of a convolution of bytes, in the same types: output and residual are rounded once where ours
   // rounds twice, so that answers may be a step apart. Where the CPU has no VNNI, oneDNN adds two products in
   // 16 bits, which saturate: answers may then be any. Null where weights have a zero point, and with oneDNN

@@ -102,6 +102,8 @@ inline memory::data_type TypeOf(DataType type) {
       return memory::data_type::s8;
     case DataType::kI32:
       return memory::data_type::s32;
+    case DataType::kBf16:
+      return memory::data_type::bf16;
     default:
       TILESMITH_CHECK(false, "{}", DataTypeName(type));
   }

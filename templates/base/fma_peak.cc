@@ -8,6 +8,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
+#include "ops/kernels/tile_products.h"
 
 namespace tilesmith {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kUnroll = 4;         // the loop's own instructions must not show
 // void loop(int64_t iterations): kUnroll times kAccumulators independent FMAs per iteration.
 class FmaLoop : public Xbyak::CodeGenerator {
  public:
-  explicit FmaLoop(bool wide) {
+  FmaLoop(bool wide, DataType type) {
     const auto reg = [&](int i) -> Xbyak::Xmm {
       return wide ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i));
     };
@@ -27,7 +28,8 @@ class FmaLoop : public Xbyak::CodeGenerator {
     align(64);
     L(again);
     for (int i = 0; i < kUnroll * kAccumulators; ++i) {
-      vfmadd231ps(reg(i % kAccumulators), reg(kAccumulators), reg(kAccumulators + 1));
+      const Xbyak::Xmm sum = reg(i % kAccumulators), a = reg(kAccumulators), b = reg(kAccumulators + 1);
+      type == DataType::kBf16 ? vdpbf16ps(sum, a, b) : vfmadd231ps(sum, a, b);
     }
     dec(rdi);
     jnz(again, T_NEAR);
@@ -36,26 +38,65 @@ class FmaLoop : public Xbyak::CodeGenerator {
   }
 };
 
-}  // namespace
+// The same with the tiles of AMX, whose products take longer than one another's sums.
+class TileLoop : public Xbyak::CodeGenerator {
+ public:
+  static constexpr double kFlops = 2.0 * kTileRows * kTileRows * kTileWords * 2;  // of a product of bf16
 
-double MeasureFmaPeak(const Target& cpu, int threads) {
-  if (cpu.isa == Isa::kPortable) return 0;
+  TileLoop() {
+    Xbyak::Label again, config;
+    ldtilecfg(ptr[rip + config]);
+    for (int tile = 0; tile < 8; ++tile) tilezero(Xbyak::Tmm(tile));
+    align(64);
+    L(again);
+    for (int i = 0; i < kUnroll * kAccumulators; ++i)
+      tdpbf16ps(Xbyak::Tmm(i % 4), Xbyak::Tmm(4 + i / 2 % 2), Xbyak::Tmm(6 + i % 2));
+    dec(rdi);
+    jnz(again, T_NEAR);
+    tilerelease();
+    ret();
+    align(64);
+    L(config);
+    db(1);  // the palette
+    for (int i = 1; i < 16; ++i) db(0);
+    for (int tile = 0; tile < 16; ++tile) dw(tile < 8 ? 4 * kTileWords : 0);
+    for (int tile = 0; tile < 16; ++tile) db(tile < 8 ? kTileRows : 0);
+  }
+};
+
+// Of the loop, whose iteration does so many operations.
+double BestRate(void (*loop)(int64_t), double operations, int threads) {
   constexpr int64_t kIterations = 5000;
   constexpr int kRuns = 400;
-  const FmaLoop loop(cpu.isa == Isa::kAvx512);
-  const auto run = loop.getCode<void (*)(int64_t)>();
-  double best_seconds = 1e30;
-  for (int i = 0; i < kRuns; ++i) {
-    const double seconds = SecondsOf([&] { RunOnTeam(threads, [&](int) { run(kIterations); }); });
+  constexpr double kMaxSeconds = 0.1;
+  double best_seconds = 1e30, all_seconds = 0;
+  for (int i = 0; i < kRuns && all_seconds < kMaxSeconds; ++i) {
+    const double seconds = SecondsOf([&] { RunOnTeam(threads, [&](int) { loop(kIterations); }); });
     best_seconds = std::min(best_seconds, seconds);
+    all_seconds += seconds;
   }
-  return 2.0 * cpu.vector_floats() * kUnroll * kAccumulators * kIterations * threads / best_seconds;
+  return operations * static_cast<double>(kIterations) * threads / best_seconds;
+}
+
+}  // namespace
+
+double MeasureFmaPeak(const Target& cpu, int threads, DataType type) {
+  constexpr double kProducts = kUnroll * kAccumulators;
+  const bool narrow = type == DataType::kBf16;
+  if (cpu.isa == Isa::kPortable || (narrow && !cpu.bf16)) return 0;
+  if (narrow && cpu.amx) {
+    const TileLoop loop;
+    return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * TileLoop::kFlops, threads);
+  }
+  const FmaLoop loop(cpu.isa == Isa::kAvx512, type);
+  return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * (narrow ? 4 : 2) * cpu.vector_floats(),
+                  threads);
 }
 
 }  // namespace tilesmith
 
 #else
 
-double tilesmith::MeasureFmaPeak(const Target&, int) { return 0; }
+double tilesmith::MeasureFmaPeak(const Target&, int, DataType) { return 0; }
 
 #endif  // TILESMITH_X86

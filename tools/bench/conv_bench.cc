@@ -25,14 +25,14 @@ struct Twin {
 };
 
 // For bytes oneDNN has one algorithm.
-std::vector<Twin> MakeTwins(const ConvWorkload& workload, const WorkloadData& data,
+std::vector<Twin> MakeTwins(const ConvWorkload& workload, const WorkloadData& data, DataType type,
                             std::vector<std::string>* refusals) {
   std::vector<Twin> twins;
   for (OneDnnAlgorithm algorithm :
        std::span(kAlgorithms).first(workload.bytes ? 1 : std::size(kAlgorithms))) {
     std::string refusal;
     auto conv = workload.bytes ? OneDnnSequence::Create(data.bytes, &refusal)
-                               : OneDnnSequence::Create(workload, algorithm, data.floats, &refusal);
+                               : OneDnnSequence::Create(workload, algorithm, data.floats, type, &refusal);
     if (conv == nullptr) {
       if (refusals) refusals->push_back(fmt::format("{}: {}", OneDnnAlgorithmName(algorithm), refusal));
       continue;
@@ -46,6 +46,11 @@ OneDnnSide SideOf(const Twin& twin) {
   return {twin.algorithm, twin.conv->ImplName(), twin.conv->LayoutsText(), 0, {}};
 }
 
+// What both sides' products are made of, and their inputs and outputs stored as.
+DataType TypeOf(const Schedule& schedule) {
+  return FindConvTemplate(schedule.template_name).FactorType();
+}
+
 void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
                     const ConvData& data) {
   const bool plain_sum =
@@ -54,7 +59,9 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
     twin.conv->Run();
     const double difference = RelativeDifference(answer, twin.conv->GetOutput());
     if (data.residual) twin.conv->SetResidual(*data.residual);
-    const double allowed = plain_sum && twin.algorithm != OneDnnAlgorithm::kWinograd ? 1e-4 : 1e-3;
+    const bool narrow = TypeOf(bench.schedule) != DataType::kF32;
+    const double allowed =
+        narrow ? 3e-2 : plain_sum && twin.algorithm != OneDnnAlgorithm::kWinograd ? 1e-4 : 1e-3;
     if (difference <= allowed) continue;
     throw Error(
         ErrorCode::kWrongAnswer,
@@ -89,6 +96,7 @@ void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvB
 void MeasureErrors(ConvBench& bench, const Target& cpu) {
   bench.error = MeasureConvError(FindConvTemplate(bench.schedule.template_name), bench.workload,
                                  bench.schedule.config, cpu);
+  if (TypeOf(bench.schedule) != DataType::kF32) return;
   for (OneDnnSide& side : bench.sides) {
     const OneDnnSide& first = bench.sides.front();
     side.error = side.implementation == first.implementation && first.error
@@ -118,7 +126,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
   const ConvData& data = both.floats;
   OurConv ours(workload, schedule, both.operands(), machine);
   ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}, {}, 0, {}};
-  std::vector<Twin> twins = MakeTwins(workload, both, &bench.refusals);
+  std::vector<Twin> twins = MakeTwins(workload, both, TypeOf(schedule), &bench.refusals);
   const Tensor answer = ours.Answer();
   if (!workload.bytes)
     CheckAgreement(answer, twins, bench, data);
@@ -155,7 +163,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
 
 std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptions& options) {
   const WorkloadData data = RandomWorkloadData(workload);
-  const std::vector<Twin> twins = MakeTwins(workload, data, nullptr);
+  const std::vector<Twin> twins = MakeTwins(workload, data, DataType::kF32, nullptr);
   if (twins.empty()) return {};
   std::vector<Contestant> contestants;
   contestants.reserve(twins.size());

@@ -26,10 +26,14 @@ std::unique_ptr<OneDnnPrimitive> MakeInputOps(const ConvWorkload& workload, cons
 
 std::unique_ptr<OneDnnSequence> OneDnnSequence::Create(const ConvWorkload& workload,
                                                        OneDnnAlgorithm algorithm, const ConvData& data,
-                                                       std::string* refusal) {
+                                                       DataType type, std::string* refusal) {
+  if (workload.fused() && type != DataType::kF32) {
+    *refusal = "oneDNN is asked for one convolution alone in " + std::string(DataTypeName(type));
+    return nullptr;
+  }
   auto sequence = std::make_unique<OneDnnSequence>();
   sequence->conv_ = OneDnnConv::Create(workload.main_conv(), algorithm,
-                                       {data.weights.floats(), FloatsOf(data.bias)}, refusal);
+                                       {data.weights.floats(), FloatsOf(data.bias)}, refusal, type);
   if (sequence->conv_ == nullptr) return nullptr;
   if (workload.fused()) {
     if (!sequence->CreateFirst(workload, data, refusal)) return nullptr;

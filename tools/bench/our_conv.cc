@@ -46,7 +46,8 @@ void OurConv::Run() {
 Tensor OurConv::Answer() {
   SetResidual();
   Run();
-  return TransformGeneric(output_, Layout::Nchw(output_.type()));
+  const DataType stored = output_.type();
+  return TransformGeneric(output_, Layout::Nchw(stored == DataType::kBf16 ? DataType::kF32 : stored));
 }
 
 void OurConv::SetResidual() {

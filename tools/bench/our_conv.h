@@ -44,7 +44,7 @@ class OurConv {
   // From now on the input is this tensor. Precondition: its layout is layouts().in.
   void ReadFrom(const Tensor& source) { views_[0] = source.input_view(); }
   void Run();
-  // Runs it once on the residual as given; the result is plain.
+  // Runs it once on the residual as given; the result is plain, of floats where it is stored as bf16.
   Tensor Answer();
 
  private:

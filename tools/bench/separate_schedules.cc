@@ -1,5 +1,7 @@
 #include "tools/bench/separate_schedules.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "layouts/base/error.h"
@@ -39,12 +41,14 @@ SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWork
   return best;
 }
 
-Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu) {
-  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu, workload)) {
+Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu, DataType type) {
+  std::vector<const ConvTemplate*> candidates = ConvTemplatesFor(cpu, workload);
+  if (type == DataType::kBf16) candidates.assign(Bf16ConvTemplates().begin(), Bf16ConvTemplates().end());
+  for (const ConvTemplate* candidate : candidates) {
     if (!candidate->Supports(workload, cpu).ok) continue;
     return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
   }
-  throw Error(ErrorCode::kNoCandidate, "no template supports " + WorkloadToString(workload));
+  throw Error(ErrorCode::kNoCandidate, fmt::format("no template of {} supports {}", DataTypeName(type), WorkloadToString(workload)));
 }
 
 }  // namespace tilesmith

@@ -38,10 +38,16 @@ class ModelBench {
     CheckAccuracyLimits(request_.accuracy);
     if (!request_.log_path.empty())
       records_ = AcceptedRecords(request_.accuracy, LoadUsableRecords(request_.log_path, machine_->target()));
+    std::erase_if(records_, [&](const Record& record) {
+      return !record.workload.bytes && IsNarrow(record) != (type_ == DataType::kBf16);
+    });
+    if (targets.is_network() && type_ != DataType::kF32)
+      throw Error(ErrorCode::kUsage,
+                  "bench's --precision bf16 is for a WORKLOAD or --suite on this device, not for a MODEL");
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
-    bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads());
+    bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads(), type_);
     bench_.stopped = !UnlessInterrupted(
         [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });
     return std::move(bench_);
@@ -114,7 +120,8 @@ class ModelBench {
       sinks_.Stage(fmt::format("{}/{} {}", rows.size() + 1, tasks.size(), key));
       const auto found = schedules.find(key);
       const Schedule schedule =
-          found != schedules.end() ? found->second : DefaultSchedule(task.workload, machine_->target());
+          found != schedules.end() ? found->second
+                                  : DefaultSchedule(task.workload, machine_->target(), type_);
       std::optional<SeparateSchedules> separate;
       if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_->target());
       bench_.watch.Skip();
@@ -172,6 +179,8 @@ class ModelBench {
   const BenchModelRequest& request_;
   const WorkSinks& sinks_;
   const DevicePtr& machine_;
+  // What both sides multiply, and store.
+  const DataType type_ = request_.precision == Precision::kBf16 ? DataType::kBf16 : DataType::kF32;
   std::vector<Record> records_;
   BenchedModel bench_;
 };

@@ -26,7 +26,8 @@ struct BenchModelRequest {
   AccuracyLimits accuracy = {};
   double seconds = 0.5;                   // for each convolution
   double network_seconds = 4;             // for a whole network, and again beside ONNX Runtime
-  Precision precision = Precision::kF32;  // of a GPU, kBf16 too: of a log's records, and of cuDNN's tensors
+  // kBf16: of a log's records, and of what is beside ours; of a CPU for a workload or suites.
+  Precision precision = Precision::kF32;
 };
 
 struct BenchedModel {
@@ -45,8 +46,8 @@ struct BenchedModel {
   bool stopped = false;  // what was measured until then is here
 };
 
-// Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, and for a plan
-// without a network; Error(kWrongAnswer) when a side computes something else (conv_bench.h, network_bench.h,
+// Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, for a plan without a
+// network, and for a network in bf16; Error(kWrongAnswer) when a side computes something else (conv_bench.h, network_bench.h,
 // peer_bench.h).
 BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks);
 
