@@ -8,7 +8,8 @@ namespace {
 constexpr int64_t kTileBytes = 128 << 10;  // a part of the L2 cache that leaves room for weights
 constexpr int64_t kMaxTilePixels = 4096;
 constexpr int64_t kMinTilePixels = 48;
-constexpr int64_t kWantedTasks = 64;
+constexpr int64_t kMinAmxPixels = 128;
+constexpr int64_t kWantedTasks = 64, kWantedTasksPerCore = 4;
 constexpr int64_t kMinTileColumns = 24;
 
 // Into how many parts to cut `count` things: at least `least` parts, some `wanted`, such that `cores` of
@@ -58,6 +59,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
       height_(workload.oh),
       width_(workload.ow) {
   FormRuns();
+  if (amx && run_columns == 1) FormPhases();
   if (cut.tile_rows > 0) {
     CutIntoTiles(cut);
   } else {
@@ -92,6 +94,14 @@ void WindowPlan::FormRuns() {
   pitch = pixel_numbers * number_bytes;
 }
 
+void WindowPlan::FormPhases() {
+  row_phases = row_stride, column_phases = column_stride;
+  row_step *= row_phases, column_step *= column_phases;
+  row_stride = column_stride = 1;
+  window_rows = (window_rows - 1) / row_phases + 1;
+  window_columns = (window_columns - 1) / column_phases + 1;
+}
+
 void WindowPlan::CutIntoTiles(const WindowCut& cut) {
   tile_rows = cut.tile_rows;
   tile_columns = cut.tile_columns;
@@ -102,8 +112,12 @@ void WindowPlan::CutIntoTiles(const WindowCut& cut) {
 
 void WindowPlan::CutIntoTiles(int64_t cores) {
   const int64_t others = conv.mb * groups * blocks;
-  const int64_t pixels = std::max(kMinTilePixels, CeilDiv(conv.oh * conv.ow, CeilDiv(kWantedTasks, others)));
-  const int64_t columns = kTileBytes / pitch;
+  // Products by tiles are done so soon that what is copied and read for each task counts more.
+  const int64_t wanted_tasks = amx ? kWantedTasksPerCore * cores : kWantedTasks;
+  const int64_t least_pixels = amx ? kMinAmxPixels : kMinTilePixels;
+  if (amx && others % cores == 0) cores = 1;  // any cut is even
+  const int64_t pixels = std::max(least_pixels, CeilDiv(conv.oh * conv.ow, CeilDiv(wanted_tasks, others)));
+  const int64_t columns = kTileBytes / pitch / phases();
   const auto that_fit = [](int64_t seen, int64_t window, int64_t stride) {
     return std::max<int64_t>((seen - window) / stride + 1, 1);
   };
@@ -127,11 +141,26 @@ void WindowPlan::CutIntoTiles(int64_t cores) {
   row_pitch = row_columns * pitch;
 }
 
+int64_t WindowPlan::RunOffset(int64_t row, int64_t column) const {
+  const int64_t phase = row % row_phases * column_phases + column % column_phases;
+  return phase * PlaneBytes() + row / row_phases * row_pitch + column / column_phases * pitch;
+}
+
 void WindowPlan::FindRuns() {
   for (int64_t i = 0; i < conv.kh; ++i) {
     for (int64_t j = 0; j < conv.kw; j += run_columns)
-      runs.push_back(static_cast<int32_t>(i * (conv.dh + 1) * row_pitch + j * (conv.dw + 1) * pitch));
+      runs.push_back(static_cast<int32_t>(RunOffset(i * (conv.dh + 1), j * (conv.dw + 1))));
   }
+}
+
+bool WindowPlan::IsRead(int64_t row_phase, int64_t row, int64_t rows) const {
+  for (int64_t tap = 0; tap < conv.kh; ++tap) {
+    const int64_t below = tap * (conv.dh + 1);
+    if (below % row_phases != row_phase) continue;
+    const int64_t above = row - below / row_phases;
+    if (above >= 0 && above % row_stride == 0 && above / row_stride < rows) return true;
+  }
+  return false;
 }
 
 std::vector<int32_t> WindowPlan::PixelOffsets() const {

@@ -52,8 +52,11 @@ struct WindowPlan {
   int64_t step_words;           // of a run, that are multiplied at once
   std::vector<int32_t> runs;    // offsets in bytes
 
-  // The widened input has every row_step-th row and column_step-th column; rows and columns in it.
+  // The widened input has every row_step-th row and column_step-th column. With AMX, where windows of several rows or
+  // columns begin a stride apart, it has the others, too, in planes of their own, one for each phase, so that windows
+  // are one row and one column of a plane apart. Rows and columns of a plane:
   int64_t row_step, column_step;
+  int64_t row_phases = 1, column_phases = 1;
   int64_t row_stride, column_stride;  // from one output pixel to the next
   int64_t window_rows, window_columns;
   int64_t tile_rows, tile_columns;  // output pixels of a tile; the last ones have fewer
@@ -70,8 +73,10 @@ struct WindowPlan {
   int64_t tiles() const { return row_tiles * column_tiles; }
   int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }
   int64_t ColumnsSeenBy(int64_t columns) const { return (columns - 1) * column_stride + window_columns; }
+  int64_t phases() const { return row_phases * column_phases; }
+  int64_t PlaneBytes() const { return RowsSeenBy(tile_rows) * row_pitch; }
   // The widened input of a tile, with what a run that is no whole words reads past its end.
-  int64_t TileBytes() const { return RowsSeenBy(tile_rows) * row_pitch + word * number_bytes; }
+  int64_t TileBytes() const { return phases() * PlaneBytes() + word * number_bytes; }
   // A depthwise tile's row before its numbers are gathered with those `word_distance` further.
   int64_t GatheredRowBytes() const {
     return depthwise ? (ColumnsSeenBy(tile_columns) * lanes + (word - 1) * word_distance()) * number_bytes
@@ -93,15 +98,40 @@ struct WindowPlan {
     int64_t image = 0, tile = 0, group = 0, block = 0;
   };
   Place PlaceOf(int64_t task) const;
+  // Part of a row of the input, every column_step-th column of it, on its way into a tile's widened input.
+  struct WidenedPart {
+    int64_t y = 0, left = 0;  // of the image, where it may lie outside
+    int64_t columns = 0;
+    int64_t offset = 0;  // bytes into the tile's
+  };
+  // Calls visit(WidenedPart) for what the windows of a tile read: `rows` x `columns` output pixels from (y, x) on.
+  template <typename Visit>
+  void ForEachWidenedPart(int64_t y, int64_t x, int64_t rows, int64_t columns, const Visit& visit) const {
+    for (int64_t phase = 0; phase < phases(); ++phase) {
+      const int64_t row_phase = phase / column_phases, column_phase = phase % column_phases;
+      for (int64_t row = 0; row < RowsSeenBy(rows); ++row) {
+        if (!IsRead(row_phase, row, rows)) continue;
+        visit(WidenedPart{.y = y * conv.sh - conv.ph + row_phase + row * row_step,
+                          .left = x * conv.sw - conv.pw + column_phase,
+                          .columns = ColumnsSeenBy(columns),
+                          .offset = phase * PlaneBytes() + row * row_pitch});
+      }
+    }
+  }
   // The cut that makes this plan.
   WindowCut cut() const { return {tile_rows, tile_columns, pixels, blocks_inner}; }
   int64_t ThreadBytes() const { return RoundUp(TileBytes() + GatheredRowBytes(), 64); }
 
  private:
   void FormRuns();
+  void FormPhases();
+  // Whether windows of `rows` rows of output pixels read this row of a plane.
+  bool IsRead(int64_t row_phase, int64_t row, int64_t rows) const;
   void CutIntoTiles(int64_t cores);
   void CutIntoTiles(const WindowCut& cut);
   void FindRuns();
+  // Bytes from a window's beginning to the pixel so far below and to the right of it.
+  int64_t RunOffset(int64_t row, int64_t column) const;
 
   int64_t height_, width_;  // of the output, before it became one row
 };

@@ -99,19 +99,18 @@ class QuantizedConvKernel : public PackedKernel {
   }
 
   void Widen(const uint8_t* image, const Tile& tile, std::byte* widened) const {
-    const ConvWorkload& conv = plan_.conv;
-    const int64_t columns = plan_.ColumnsSeenBy(tile.columns), left = tile.x * conv.sw - conv.pw;
     std::byte* const row_to_gather = widened + plan_.TileBytes();
     const int64_t row_numbers = plan_.depthwise ? plan_.group_in : plan_.pixel_numbers;
     ElementRange channels{tile.group * plan_.group_in, 0};
-    channels.count = std::min(plan_.group_in, conv.ic - channels.first);
-    for (int64_t row = 0; row < plan_.RowsSeenBy(tile.rows); ++row) {
-      const int64_t y = tile.y * conv.sh - conv.ph + row * plan_.row_step;
-      std::byte* const to = widened + row * plan_.row_pitch;
-      rows_.Widen(image, channels, y, left, plan_.column_step, columns, row_numbers,
+    channels.count = std::min(plan_.group_in, plan_.conv.ic - channels.first);
+    const auto widen = [&](const WindowPlan::WidenedPart& part) {
+      std::byte* const to = widened + part.offset;
+      rows_.Widen(image, channels, part.y, part.left, plan_.column_step, part.columns, row_numbers,
                   plan_.depthwise ? row_to_gather : to);
-      if (plan_.depthwise) gather_words_(row_to_gather, plan_.word_distance(), columns * plan_.lanes, to);
-    }
+      if (plan_.depthwise)
+        gather_words_(row_to_gather, plan_.word_distance(), part.columns * plan_.lanes, to);
+    };
+    plan_.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, widen);
   }
 
   // Output channels that are computed together, with their weights.

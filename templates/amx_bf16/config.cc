@@ -12,10 +12,10 @@ namespace {
 constexpr double kMaxWindowBytes = 16 << 20;
 constexpr int64_t kBf16Bytes = 2;
 
-// Planes of floats are read as images are: few, every column of a window, and as they are.
+// Planes of floats are read as they are, where there are few, as of images.
 bool ReadsPlanes(const ConvWorkload& w) {
   constexpr int64_t kMaxPlanes = 4;
-  return w.ic <= kMaxPlanes && w.g == 1 && !w.pre.any() && (w.kw > 1 || w.sw == 1);
+  return w.ic <= kMaxPlanes && w.g == 1 && !w.pre.any();
 }
 
 // Blocks of a step's channels are read where they lie; of fewer, two are put together.

@@ -38,36 +38,36 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
 
 void CopiedInput::Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const {
   const WindowPlan& plan = schedule_.plan;
+  plan.ForEachWidenedPart(
+      tile.y, tile.x, tile.rows, tile.columns,
+      [&](const WindowPlan::WidenedPart& part) { CopyPart(image, part, tile.group, to + part.offset, to + line_at_); });
+}
+
+void CopiedInput::CopyPart(const std::byte* image, const WindowPlan::WidenedPart& part, int64_t group,
+                           std::byte* to, std::byte* line) const {
+  const WindowPlan& plan = schedule_.plan;
   const ConvWorkload& conv = plan.conv;
-  const int64_t columns = plan.ColumnsSeenBy(tile.columns), left = tile.x * conv.sw - conv.pw;
+  const auto& [y, left, columns, offset] = part;
+  auto* const out = reinterpret_cast<uint16_t*>(to);
   const int64_t first = left < 0 ? std::min(CeilDiv(-left, plan.column_step), columns) : 0;
   const int64_t inside = left >= conv.iw ? 0 : (conv.iw - 1 - left) / plan.column_step + 1;
   const int64_t last = std::clamp(inside, first, columns);
-  const int64_t group_first = tile.group * plan.group_in;
-  for (int64_t row = 0; row < plan.RowsSeenBy(tile.rows); ++row) {
-    auto* const out = reinterpret_cast<uint16_t*>(to + row * plan.row_pitch);
-    const int64_t y = tile.y * conv.sh - conv.ph + row * plan.row_step;
-    const bool is_inside = y >= 0 && y < conv.ih && first < last;
-    const int64_t begin = is_inside ? first : columns, end = is_inside ? last : columns;
-    std::fill_n(out, begin * plan.pixel_numbers, uint16_t{0});
-    std::fill_n(out + end * plan.pixel_numbers, (columns - end) * plan.pixel_numbers, uint16_t{0});
-    if (!is_inside) continue;
-    Pixels pixels{.first = y * conv.iw + left + first * plan.column_step,
-                  .step = plan.column_step,
-                  .count = last - first};
-    if (schedule_.config.ic_block == 1) {
-      CopyPlanes(image, pixels, out + begin * plan.pixel_numbers);
-      continue;
-    }
-    for (int64_t c = 0; c < plan.group_in; c += pixels.channels) {
-      const int64_t channel = group_first + c;
-      pixels.block = channel / block_;
-      pixels.channel = channel % block_;
-      pixels.channels = std::min(block_ - pixels.channel, plan.group_in - c);
-      const bool is_last = c + pixels.channels == plan.group_in;
-      const int64_t padded = is_last ? plan.pixel_numbers - c : pixels.channels;
-      CopyPixels(image, pixels, out + begin * plan.pixel_numbers + c, padded, to + line_at_);
-    }
+  const bool is_inside = y >= 0 && y < conv.ih && first < last;
+  const int64_t begin = is_inside ? first : columns, end = is_inside ? last : columns;
+  std::fill_n(out, begin * plan.pixel_numbers, uint16_t{0});
+  std::fill_n(out + end * plan.pixel_numbers, (columns - end) * plan.pixel_numbers, uint16_t{0});
+  if (!is_inside) return;
+  Pixels pixels{
+      .first = y * conv.iw + left + first * plan.column_step, .step = plan.column_step, .count = last - first};
+  if (schedule_.config.ic_block == 1) return CopyPlanes(image, pixels, out + begin * plan.pixel_numbers);
+  for (int64_t c = 0; c < plan.group_in; c += pixels.channels) {
+    const int64_t channel = group * plan.group_in + c;
+    pixels.block = channel / block_;
+    pixels.channel = channel % block_;
+    pixels.channels = std::min(block_ - pixels.channel, plan.group_in - c);
+    const bool is_last = c + pixels.channels == plan.group_in;
+    const int64_t padded = is_last ? plan.pixel_numbers - c : pixels.channels;
+    CopyPixels(image, pixels, out + begin * plan.pixel_numbers + c, padded, line);
   }
 }
 
@@ -75,6 +75,7 @@ void CopiedInput::CopyPlanes(const std::byte* image, const Pixels& p, uint16_t* 
   const WindowPlan& plan = schedule_.plan;
   const PlaneRows rows{.in = reinterpret_cast<const float*>(image) + p.first,
                        .plane = plan.conv.ih * plan.conv.iw,
+                       .step = p.step,
                        .channels = plan.conv.ic,
                        .out = to,
                        .padded = plan.pixel_numbers,

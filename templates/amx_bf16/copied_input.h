@@ -32,6 +32,8 @@ class CopiedInput {
     int64_t block = 0;                       // of channels
     int64_t channel = 0, channels = 0;       // in the block
   };
+  void CopyPart(const std::byte* image, const WindowPlan::WidenedPart& part, int64_t group, std::byte* to,
+                std::byte* line) const;
   void CopyPlanes(const std::byte* image, const Pixels& pixels, uint16_t* to) const;
   void CopyPixels(const std::byte* image, const Pixels& pixels, uint16_t* to, int64_t padded,
                   std::byte* line) const;

@@ -41,7 +41,7 @@ inline void StorePairs(PlaneInts a, PlaneInts b, int32_t* to) {
 
 void InterleavePlanes(const amx_bf16::PlaneRows& r) {
   int64_t x = 0;
-  if (r.channels == 3 && r.padded == 4) {  // images
+  if (r.channels == 3 && r.padded == 4 && r.step == 1) {  // images
     for (; x + kWidth <= r.columns; x += kWidth) {
       const PlaneInts first = RoundedVector(r.in + x) | RoundedVector(r.in + r.plane + x) << 16;
       StorePairs(first, RoundedVector(r.in + 2 * r.plane + x), reinterpret_cast<int32_t*>(r.out + x * 4));
@@ -49,7 +49,7 @@ void InterleavePlanes(const amx_bf16::PlaneRows& r) {
   }
   for (; x < r.columns; ++x) {
     for (int64_t c = 0; c < r.padded; ++c)
-      r.out[x * r.padded + c] = static_cast<uint16_t>(c < r.channels ? RoundedBits(r.in[c * r.plane + x]) : 0);
+      r.out[x * r.padded + c] = static_cast<uint16_t>(c < r.channels ? RoundedBits(r.in[c * r.plane + x * r.step]) : 0);
   }
 }
 

@@ -50,7 +50,7 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   f.weight_bytes = static_cast<double>(w.oc) * terms * number_bytes;
   f.tasks = static_cast<double>(GridOf(s).tasks());
   f.task_input_bytes =
-      static_cast<double>(p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns) * p.group_in) * number_bytes;
+      static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns) * p.group_in) * number_bytes;
   f.task_weight_bytes = lanes * terms * number_bytes;
   f.task_output_bytes =
       static_cast<double>(rows * columns) * lanes * static_cast<double>(s.out.element_bytes());

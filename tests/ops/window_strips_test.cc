@@ -16,7 +16,7 @@ WindowForm RandomForm(TestRandom& random) {
   return {.number_bytes = random.Integer(1, 2), .lanes = 32, .pixels = 32, .amx = true};
 }
 
-WindowCut RandomCut(const ConvWorkload& w) {
+WindowCut RandomCut(const ConvWorkload& w, TestRandom& random) {
   const WindowPlan whole(w, {.number_bytes = 2, .lanes = 32, .pixels = 32, .amx = true}, 2);
   if (random.Integer(0, 3) == 0) return {};
   return {.tile_rows = random.Integer(1, whole.conv.oh), .tile_columns = random.Integer(1, whole.conv.ow)};
