@@ -95,8 +95,8 @@ bool DetectAmx() {
 std::string_view ToolVersion() { return TILESMITH_VERSION; }
 
 bool SameMachine(const Target& a, const Target& b) {
-  return a.model == b.model && a.isa == b.isa && a.device == b.device && a.compute == b.compute &&
-         a.tf32 == b.tf32;
+  return a.model == b.model && a.isa == b.isa && a.amx == b.amx && a.device == b.device &&
+         a.compute == b.compute && a.tf32 == b.tf32;
 }
 
 std::string_view IsaName(Isa isa) {

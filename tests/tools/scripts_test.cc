@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include "tests/support/temporary_files.h"
@@ -27,7 +28,8 @@ TEST(ScriptsTest, AllParse) {
 TEST(ScriptsTest, HelpAndUnknownArguments) {
   for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
                            "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures",
-                           "tools/package", "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check"}) {
+                           "tools/package", "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check",
+                           "tools/bench-rivals"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
@@ -46,6 +48,10 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
               testing::HasSubstr("resnet51 is neither a built-in network"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--precision", "fp8"}).err,
+              testing::HasSubstr("must be f32, bf16 or int8, got fp8"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--turns", "0"}).err,
+              testing::HasSubstr("must be above 0, got 0"));
 }
 
 // No daemon is at hand to build it, but what it runs and copies can be looked at.
@@ -160,6 +166,27 @@ TEST(ScriptsTest, BenchNetworksSetsTypesSideBySideAndGoesOnBehindAFailure) {
       RunProgram({Script("tools/bench-networks"), "--types", "--busy", "--out", out, model});
   EXPECT_EQ(two.exit_code, 2);
   EXPECT_THAT(two.err, testing::HasSubstr("--types and --busy are two tables"));
+}
+
+// What it sets beside ours comes from PyPI, which is not asked here.
+TEST(ScriptsTest, BenchRivalsLeavesATable) {
+  if (!std::filesystem::exists(Script("peers/rivals/done")))
+    GTEST_SKIP() << "tools/bench-rivals has not fetched what it compares with";
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("small.onnx"), out = directory.File("out");
+  ASSERT_EQ(RunProgram({TILESMITH_BINARY, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
+                        model})
+                .exit_code,
+            0);
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  for (const std::string precision : {"f32", "int8"}) {
+    const ProgramResult result =
+        RunProgram({Script("tools/bench-rivals"), "--precision", precision, "--for", "1s", "--turns", "1",
+                    "--seconds", "0.02", "--threads", "1", "--out", out, "--csv", out, model});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small.onnx \\| " + precision + " \\| [0-9.]+ \\| "));
+    EXPECT_THAT(ReadFile(out + "/rivals.csv"), testing::HasSubstr("\nsmall.onnx," + precision + ",1,"));
+  }
 }
 
 }  // namespace
