@@ -44,8 +44,8 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// Same kind of device, model, ISA, AMX and rounding of products: figures of one hold for the other (version and core
-// count are not compared).
+// Same kind of device, model, ISA, AMX and rounding of products: figures of one hold for the other (version
+// and core count are not compared).
 bool SameMachine(const Target& a, const Target& b);
 
 // "portable", "avx2", "avx512".

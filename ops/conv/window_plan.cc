@@ -68,9 +68,9 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
   FindRuns();
 }
 
-// Tiles take a run in steps of equally many words: nothing that lies beside a window may be multiplied, since it
-// may be a NaN. Either a run is the channels of one pixel, filled up with zeros to whole steps, or all columns of
-// a kernel row, whose words have to be a multiple of the steps; whichever makes fewer steps.
+// Tiles take a run in steps of equally many words: nothing that lies beside a window may be multiplied, since
+// it may be a NaN. Either a run is the channels of one pixel, filled up with zeros to whole steps, or all
+// columns of a kernel row, whose words have to be a multiple of the steps; whichever makes fewer steps.
 void WindowPlan::FormRuns() {
   pixel_numbers = depthwise ? word * lanes : group_in;
   run_columns = depthwise ? word : conv.dw == 0 ? conv.kw : 1;

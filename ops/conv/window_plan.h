@@ -1,6 +1,6 @@
-// How the work of a convolution over a copy of its input is cut: groups of channels, blocks of output channels,
-// tiles of output pixels, and the windows of a tile as runs of numbers in the copy, which is called widened. There
-// padding is written out, and all channels of a pixel are adjacent.
+// How the work of a convolution over a copy of its input is cut: groups of channels, blocks of output
+// channels, tiles of output pixels, and the windows of a tile as runs of numbers in the copy, which is called
+// widened. There padding is written out, and all channels of a pixel are adjacent.
 #pragma once
 
 #include <vector>
@@ -52,9 +52,9 @@ struct WindowPlan {
   int64_t step_words;           // of a run, that are multiplied at once
   std::vector<int32_t> runs;    // offsets in bytes
 
-  // The widened input has every row_step-th row and column_step-th column. With AMX, where windows of several rows or
-  // columns begin a stride apart, it has the others, too, in planes of their own, one for each phase, so that windows
-  // are one row and one column of a plane apart. Rows and columns of a plane:
+  // The widened input has every row_step-th row and column_step-th column. With AMX, where windows of several
+  // rows or columns begin a stride apart, it has the others, too, in planes of their own, one for each phase,
+  // so that windows are one row and one column of a plane apart. Rows and columns of a plane:
   int64_t row_step, column_step;
   int64_t row_phases = 1, column_phases = 1;
   int64_t row_stride, column_stride;  // from one output pixel to the next
@@ -104,7 +104,8 @@ struct WindowPlan {
     int64_t columns = 0;
     int64_t offset = 0;  // bytes into the tile's
   };
-  // Calls visit(WidenedPart) for what the windows of a tile read: `rows` x `columns` output pixels from (y, x) on.
+  // Calls visit(WidenedPart) for what the windows of a tile read: `rows` x `columns` output pixels from (y,
+  // x) on.
   template <typename Visit>
   void ForEachWidenedPart(int64_t y, int64_t x, int64_t rows, int64_t columns, const Visit& visit) const {
     for (int64_t phase = 0; phase < phases(); ++phase) {

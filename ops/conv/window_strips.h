@@ -1,6 +1,6 @@
-// The positions that products by tiles (ops/kernels/tile_products.h) compute for a tile of output pixels: windows of
-// the widened input that begin a fixed number of bytes apart. Where that takes fewer tiles they go on over the ends of
-// rows, and some are no output pixel's.
+// The positions that products by tiles (ops/kernels/tile_products.h) compute for a tile of output pixels:
+// windows of the widened input that begin a fixed number of bytes apart. Where that takes fewer tiles they go
+// on over the ends of rows, and some are no output pixel's.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct WindowStrip {
   int64_t positions = 0;  // at most kMaxTilePositions
 };
 
-// Output pixels that are adjacent positions of a strip, and adjacent in a row; all rows of a tile that is as wide as
-// the image count as one.
+// Output pixels that are adjacent positions of a strip, and adjacent in a row; all rows of a tile that is as
+// wide as the image count as one.
 struct WindowSegment {
   int64_t position = 0;  // in the strip
   int64_t row = 0, column = 0, count = 0;
@@ -35,8 +35,8 @@ struct WindowLines {
   bool over_ends;      // of rows
 };
 
-// Calls compute(WindowStrip) for each strip of a tile, and store(WindowSegment) for each segment of it: every output
-// pixel is in one of them. Precondition: plan.amx.
+// Calls compute(WindowStrip) for each strip of a tile, and store(WindowSegment) for each segment of it: every
+// output pixel is in one of them. Precondition: plan.amx.
 template <typename Compute, typename Store>
 void ForEachStrip(const WindowPlan& plan, int64_t rows, int64_t columns, const Compute& compute,
                   const Store& store) {

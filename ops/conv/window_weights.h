@@ -10,10 +10,12 @@ inline int64_t BlockWeightNumbers(const WindowPlan& plan) {
   return static_cast<int64_t>(plan.runs.size()) * plan.run_length * plan.lanes;
 }
 
-// Writes the weights of one output channel, [channel of the group][kh][kw], into its block's, [run][word][lane] words:
-// `packed` is the first word of the channel's lane. Numbers that stand for no weight are zeros.
+// Writes the weights of one output channel, [channel of the group][kh][kw], into its block's,
+// [run][word][lane] words: `packed` is the first word of the channel's lane. Numbers that stand for no weight
+// are zeros.
 template <typename Weight, typename Number, typename Convert>
-void PackWindowWeights(const WindowPlan& plan, const Weight* weights, Number* packed, const Convert& convert) {
+void PackWindowWeights(const WindowPlan& plan, const Weight* weights, Number* packed,
+                       const Convert& convert) {
   const ConvWorkload& conv = plan.conv;
   const int64_t channels = plan.depthwise ? 1 : plan.group_in, taps = conv.kh * conv.kw;
   const int64_t pixel = plan.depthwise ? 1 : plan.pixel_numbers;

@@ -36,8 +36,8 @@ std::unique_ptr<Impl> MakeConv(const ConvWorkload& w, OneDnnAlgorithm algorithm,
   const auto desc = Describe<dnnl::convolution_forward>(
       FusedActivation(w.post.activation, w.post.sum), kInference, ConvAlgorithm(algorithm),
       AnyDesc(source, type), AnyDesc(weights, type), w.post.bias ? PlainDesc(bias) : memory::desc(),
-      AnyDesc(destination, type),
-      Dims{w.sh, w.sw}, Dims{w.dh, w.dw}, Dims{w.ph, w.pw}, Dims{w.pad_bottom(), w.pad_right()});
+      AnyDesc(destination, type), Dims{w.sh, w.sw}, Dims{w.dh, w.dw}, Dims{w.ph, w.pw},
+      Dims{w.pad_bottom(), w.pad_right()});
   auto impl = std::make_unique<Impl>();
   impl->SetPrimitive(desc, dnnl::convolution_forward(desc));
   if (algorithm == OneDnnAlgorithm::kWinograd && impl->name.find("wino") == std::string::npos) {
@@ -224,7 +224,8 @@ std::string_view OneDnnAlgorithmName(OneDnnAlgorithm algorithm) {
 }
 
 std::unique_ptr<OneDnnConv> OneDnnConv::Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
-                                               const ConvParams& params, std::string* refusal, DataType type) {
+                                               const ConvParams& params, std::string* refusal,
+                                               DataType type) {
   if (workload.product) {
     if (refusal) *refusal = "a product of two inputs is no convolution";
     return nullptr;

@@ -28,7 +28,8 @@ class QuantizedConvKernel : public PackedKernel {
       : cpu_(CpuFor(request.cpu, op.workload())),
         plan_(QuantizedConvPlan(op.workload(), request.cpu, request.cut)),
         in_(op.workload().input_shape(), request.in),
-        rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1, TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
+        rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1,
+              TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
         as_it_is_(plan_.single_pixels() && plan_.number_bytes == 1 && rows_.flip() == 0 && !in_.plain &&
                   plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
         pixel_offsets_(plan_.PixelOffsets()),
@@ -135,8 +136,8 @@ class QuantizedConvKernel : public PackedKernel {
     int32_t* sums;  // of a strip
   };
 
-  void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const Tile& tile,
-                       const Block& block, const TileMemory& memory) const {
+  void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const Tile& tile, const Block& block,
+                       const TileMemory& memory) const {
     const auto& [channels, pixels] = block;
     TileProducts products{.position_bytes = plan_.position_bytes(),
                           .runs = pixels.runs,

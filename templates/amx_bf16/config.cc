@@ -94,7 +94,9 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
        "output rows of a task; one, where 1x1 recuts the image"},
       {"tile_columns", PartSizes(preset.conv.ow, preset.tile_columns),
        "output columns of a task; pixels, where 1x1 recuts the image"},
-      {"prefetch", {0, 1, 2}, "fetched ahead: 0 nothing, 1 weights of some steps, 2 windows of the next positions"},
+      {"prefetch",
+       {0, 1, 2},
+       "fetched ahead: 0 nothing, 1 weights of some steps, 2 windows of the next positions"},
       {"oc_inner", {1, 0}, "tasks that are neighbours: 1 those of the same pixels, 0 of the same channels"},
   };
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));

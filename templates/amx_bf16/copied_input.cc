@@ -38,9 +38,9 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
 
 void CopiedInput::Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const {
   const WindowPlan& plan = schedule_.plan;
-  plan.ForEachWidenedPart(
-      tile.y, tile.x, tile.rows, tile.columns,
-      [&](const WindowPlan::WidenedPart& part) { CopyPart(image, part, tile.group, to + part.offset, to + line_at_); });
+  plan.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, [&](const WindowPlan::WidenedPart& part) {
+    CopyPart(image, part, tile.group, to + part.offset, to + line_at_);
+  });
 }
 
 void CopiedInput::CopyPart(const std::byte* image, const WindowPlan::WidenedPart& part, int64_t group,
@@ -57,8 +57,9 @@ void CopiedInput::CopyPart(const std::byte* image, const WindowPlan::WidenedPart
   std::fill_n(out, begin * plan.pixel_numbers, uint16_t{0});
   std::fill_n(out + end * plan.pixel_numbers, (columns - end) * plan.pixel_numbers, uint16_t{0});
   if (!is_inside) return;
-  Pixels pixels{
-      .first = y * conv.iw + left + first * plan.column_step, .step = plan.column_step, .count = last - first};
+  Pixels pixels{.first = y * conv.iw + left + first * plan.column_step,
+                .step = plan.column_step,
+                .count = last - first};
   if (schedule_.config.ic_block == 1) return CopyPlanes(image, pixels, out + begin * plan.pixel_numbers);
   for (int64_t c = 0; c < plan.group_in; c += pixels.channels) {
     const int64_t channel = group * plan.group_in + c;
@@ -98,7 +99,8 @@ void CopiedInput::CopyPixels(const std::byte* image, const Pixels& p, uint16_t* 
       from = reinterpret_cast<const T*>(line);
     }
     from += p.channel;
-    const bool adjacent = p.step == 1 && p.channels == block_ && padded == block_ && plan.pixel_numbers == block_;
+    const bool adjacent =
+        p.step == 1 && p.channels == block_ && padded == block_ && plan.pixel_numbers == block_;
     const int64_t length = adjacent ? p.count * block_ : p.channels;
     const int64_t pixels = adjacent ? 1 : p.count;
     if constexpr (sizeof(T) == sizeof(float)) {

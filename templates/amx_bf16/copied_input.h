@@ -1,5 +1,5 @@
-// The input that a tile of pixels sees, as the amx_bf16 template multiplies it: bf16, padding written out, the
-// channels of a pixel adjacent and filled up with zeros.
+// The input that a tile of pixels sees, as the amx_bf16 template multiplies it: bf16, padding written out,
+// the channels of a pixel adjacent and filled up with zeros.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ class CopiedInput {
 
   // Memory for one thread's copy: whole cache lines.
   int64_t ThreadBytes() const { return line_at_ + line_bytes_; }
-  // Copies what the tile sees of `image` into `to`, ThreadBytes() of them, with the input ops applied. Thread-safe.
+  // Copies what the tile sees of `image` into `to`, ThreadBytes() of them, with the input ops applied.
+  // Thread-safe.
   void Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const;
 
  private:

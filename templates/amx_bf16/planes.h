@@ -21,8 +21,8 @@ struct PlaneRows {
 
 namespace tilesmith {
 
-// out[x * padded + c] = c < channels ? in[c * plane + x * step] rounded to nearest even : 0, for x < columns, c < padded. A NaN
-// stays one. Thread-safe.
+// out[x * padded + c] = c < channels ? in[c * plane + x * step] rounded to nearest even : 0, for x < columns,
+// c < padded. A NaN stays one. Thread-safe.
 TILESMITH_DECLARE_ISA(void InterleavePlanes(const amx_bf16::PlaneRows& rows))
 
 }  // namespace tilesmith

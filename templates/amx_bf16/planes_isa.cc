@@ -49,7 +49,8 @@ void InterleavePlanes(const amx_bf16::PlaneRows& r) {
   }
   for (; x < r.columns; ++x) {
     for (int64_t c = 0; c < r.padded; ++c)
-      r.out[x * r.padded + c] = static_cast<uint16_t>(c < r.channels ? RoundedBits(r.in[c * r.plane + x * r.step]) : 0);
+      r.out[x * r.padded + c] =
+          static_cast<uint16_t>(c < r.channels ? RoundedBits(r.in[c * r.plane + x * r.step]) : 0);
   }
 }
 

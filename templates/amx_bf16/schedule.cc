@@ -50,7 +50,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   f.weight_bytes = static_cast<double>(w.oc) * terms * number_bytes;
   f.tasks = static_cast<double>(GridOf(s).tasks());
   f.task_input_bytes =
-      static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns) * p.group_in) * number_bytes;
+      static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns) * p.group_in) *
+      number_bytes;
   f.task_weight_bytes = lanes * terms * number_bytes;
   f.task_output_bytes =
       static_cast<double>(rows * columns) * lanes * static_cast<double>(s.out.element_bytes());
@@ -69,7 +70,8 @@ double CyclesOf(const Schedule& s, const Target& cpu) {
   const double sums = tiles * static_cast<double>(p.lanes);  // vectors of a task
   const double copied = s.as_it_is() ? 0 : f.task_input_bytes / kL3BytesPerCycle;
   const double sharing = p.blocks_inner ? static_cast<double>(p.blocks) : 1;
-  const double task = tiles * 2 * steps * kProductCycles + sums * kStoreCycles + copied / sharing + kTaskCycles;
+  const double task =
+      tiles * 2 * steps * kProductCycles + sums * kStoreCycles + copied / sharing + kTaskCycles;
   const double tasks = std::ceil(static_cast<double>(s.workload.mb * p.tiles()) * channels / cpu.cores);
   return tasks * task + f.weight_bytes / kMemoryBytesPerCycle;
 }

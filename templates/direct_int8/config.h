@@ -10,7 +10,7 @@ namespace tilesmith::direct_int8 {
 struct DirectInt8Config {
   int64_t ic_block = 0;  // x of the input's NCHW[x]c; 0 is NHWC
   int64_t oc_block = 0;  // x of the output's; 0 is NHWC
-  WindowCut cut;  // with no zeros
+  WindowCut cut;         // with no zeros
 };
 
 DirectInt8Config ReadConfig(const Config& config);

@@ -42,8 +42,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   f.accumulators = 2 * tile;
   f.weight_bytes = static_cast<double>(w.oc * s.terms() * p.number_bytes);
   f.tasks = static_cast<double>(GridOf(s).tasks());
-  f.task_input_bytes =
-      static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns)) * static_cast<double>(channels);
+  f.task_input_bytes = static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns)) *
+                       static_cast<double>(channels);
   f.task_weight_bytes = lanes * static_cast<double>(s.terms() * p.number_bytes);
   f.task_output_bytes = pixels * lanes * out_bytes;
   f.scratch_bytes = static_cast<double>(p.ThreadBytes());

@@ -1,13 +1,14 @@
-// Positions that tiles of products compute: every output pixel of a tile once, from its own window, and nothing
-// read outside of the tile's widened input.
+// Positions that tiles of products compute: every output pixel of a tile once, from its own window, and
+// nothing read outside of the tile's widened input.
+#include "ops/conv/window_strips.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "ops/conv/window_strips.h"
-#include "tests/support/random_workload.h"
 #include "tests/support/random.h"
+#include "tests/support/random_workload.h"
 
 namespace tilesmith {
 namespace {
@@ -26,14 +27,16 @@ void CheckTile(const WindowPlan& plan, int64_t rows, int64_t columns) {
   std::map<std::pair<int64_t, int64_t>, int> seen;
   WindowStrip strip;
   const int64_t window_bytes = (plan.window_rows - 1) * plan.row_pitch +
-                               (plan.window_columns - 1) * plan.pitch + plan.pixel_numbers * plan.number_bytes;
+                               (plan.window_columns - 1) * plan.pitch +
+                               plan.pixel_numbers * plan.number_bytes;
   const auto store = [&](const WindowSegment& segment) {
     ASSERT_GT(segment.count, 0);
     for (int64_t i = 0; i < segment.count; ++i) {
       const int64_t position = segment.position + i;
       ASSERT_LT(position, strip.positions);
       // Rows of a tile as wide as the image follow each other.
-      const int64_t row = segment.row + (segment.column + i) / columns, column = (segment.column + i) % columns;
+      const int64_t row = segment.row + (segment.column + i) / columns,
+                    column = (segment.column + i) % columns;
       ++seen[{row, column}];
       EXPECT_EQ(strip.offset + position * plan.position_bytes(),
                 row * plan.row_stride * plan.row_pitch + column * plan.column_stride * plan.pitch);
@@ -56,7 +59,8 @@ TEST(WindowStrips, CoverEveryPixelOnce) {
     TestRandom random(seed);
     const ConvWorkload w = RandomWorkload(random);
     const WindowPlan plan(w, RandomForm(random), 2, RandomCut(w, random));
-    SCOPED_TRACE(fmt::format("{} {}x{} seed {}", WorkloadToString(w), plan.tile_rows, plan.tile_columns, seed));
+    SCOPED_TRACE(
+        fmt::format("{} {}x{} seed {}", WorkloadToString(w), plan.tile_rows, plan.tile_columns, seed));
     const int64_t last_rows = plan.conv.oh - (plan.row_tiles - 1) * plan.tile_rows;
     const int64_t last_columns = plan.conv.ow - (plan.column_tiles - 1) * plan.tile_columns;
     CheckTile(plan, std::min(plan.tile_rows, plan.conv.oh), std::min(plan.tile_columns, plan.conv.ow));

@@ -15,7 +15,8 @@ inline Target TestCpu() {
   return cap == nullptr || *cap == '\0' ? DetectCpu() : CapIsa(DetectCpu(), ParseIsa(cap));
 }
 
-// TestCpu() with each instruction set it has, and the widest once more without AMX, and without any extension.
+// TestCpu() with each instruction set it has, and the widest once more without AMX, and without any
+// extension.
 inline std::vector<Target> TestCpus() {
   std::vector<Target> cpus;
   for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {

@@ -26,10 +26,10 @@ TEST(ScriptsTest, AllParse) {
 }
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
-  for (const char* name : {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks",
-                           "tools/fuzz", "tools/results/pages", "tools/fetch-report", "tools/report/pictures",
-                           "tools/package", "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check",
-                           "tools/bench-rivals"}) {
+  for (const char* name :
+       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks", "tools/fuzz",
+        "tools/results/pages", "tools/fetch-report", "tools/report/pictures", "tools/package",
+        "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check", "tools/bench-rivals"}) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
@@ -184,7 +184,8 @@ TEST(ScriptsTest, BenchRivalsLeavesATable) {
         RunProgram({Script("tools/bench-rivals"), "--precision", precision, "--for", "1s", "--turns", "1",
                     "--seconds", "0.02", "--threads", "1", "--out", out, "--csv", out, model});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small.onnx \\| " + precision + " \\| [0-9.]+ \\| "));
+    EXPECT_THAT(result.out,
+                testing::ContainsRegex("\n\\| small.onnx \\| " + precision + " \\| [0-9.]+ \\| "));
     EXPECT_THAT(ReadFile(out + "/rivals.csv"), testing::HasSubstr("\nsmall.onnx," + precision + ",1,"));
   }
 }

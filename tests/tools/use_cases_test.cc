@@ -34,6 +34,25 @@ TEST(BenchModelTest, AConvolutionBesideOneDnn) {
   EXPECT_THAT(report.ToJson(), testing::HasSubstr("\"disturbed_share\""));
 }
 
+// Both sides' answers agree as far as bf16 allows, or this throws.
+TEST(BenchModelTest, AConvolutionInBf16BesideOneDnns) {
+  BenchModelRequest request = RequestFor(kBenchedConv);
+  request.precision = Precision::kBf16;
+  if (!request.machine->target().bf16) {
+    EXPECT_THROW(BenchModel(request, {}), Error);
+    return;
+  }
+  const BenchedModel bench = BenchModel(request, {});
+  ASSERT_EQ(bench.rows.size(), 1u);
+  const ConvBench& row = bench.rows[0].bench;
+  EXPECT_EQ(FindConvTemplate(row.schedule.template_name).FactorType(), DataType::kBf16);
+  EXPECT_GT(bench.geomean, 0);
+  EXPECT_THAT(row.sides.front().implementation, testing::HasSubstr("bf16"));
+  EXPECT_THAT(BenchTitle(bench), testing::HasSubstr("in bf16"));
+  request.targets.model.model = "squeezenet1_1";
+  EXPECT_THROW(BenchModel(request, {}), Error);
+}
+
 TEST(BenchModelTest, StoppedItReturnsWhatItHas) {
   const StopFlag stop = true;
   const BenchedModel bench = BenchModel(RequestFor("squeezenet1_1"), {.stop = &stop});

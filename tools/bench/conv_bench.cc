@@ -47,9 +47,7 @@ OneDnnSide SideOf(const Twin& twin) {
 }
 
 // What both sides' products are made of, and their inputs and outputs stored as.
-DataType TypeOf(const Schedule& schedule) {
-  return FindConvTemplate(schedule.template_name).FactorType();
-}
+DataType TypeOf(const Schedule& schedule) { return FindConvTemplate(schedule.template_name).FactorType(); }
 
 void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
                     const ConvData& data) {
@@ -60,8 +58,9 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
     const double difference = RelativeDifference(answer, twin.conv->GetOutput());
     if (data.residual) twin.conv->SetResidual(*data.residual);
     const bool narrow = TypeOf(bench.schedule) != DataType::kF32;
-    const double allowed =
-        narrow ? 3e-2 : plain_sum && twin.algorithm != OneDnnAlgorithm::kWinograd ? 1e-4 : 1e-3;
+    const double allowed = narrow                                                      ? 3e-2
+                           : plain_sum && twin.algorithm != OneDnnAlgorithm::kWinograd ? 1e-4
+                                                                                       : 1e-3;
     if (difference <= allowed) continue;
     throw Error(
         ErrorCode::kWrongAnswer,

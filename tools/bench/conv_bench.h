@@ -40,9 +40,9 @@ struct ConvBench {
 };
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
-// 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger; 3e-2 in bf16,
-// which oneDNN then computes and stores, too).
-// `separate`, for fused workloads only, takes part too when it is given.
+// 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger; 3e-2
+// in bf16, which oneDNN then computes and stores, too). `separate`, for fused workloads only, takes part too
+// when it is given.
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                     const DuelOptions& options, const SeparateSchedules* separate = nullptr);
 

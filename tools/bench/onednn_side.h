@@ -16,8 +16,8 @@ namespace tilesmith {
 class OneDnnSequence {
  public:
   // Null when oneDNN cannot do one of them, with the reason in *refusal. `algorithm` is the main conv's; a
-  // conv in front of it is direct. The data is set, the residual with it; all of it is stored as `type`, f32 or, of a
-  // conv alone, bf16.
+  // conv in front of it is direct. The data is set, the residual with it; all of it is stored as `type`, f32
+  // or, of a conv alone, bf16.
   static std::unique_ptr<OneDnnSequence> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
                                                 const ConvData& data, DataType type, std::string* refusal);
 

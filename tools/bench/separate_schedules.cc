@@ -48,7 +48,8 @@ Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu, DataTy
     if (!candidate->Supports(workload, cpu).ok) continue;
     return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
   }
-  throw Error(ErrorCode::kNoCandidate, fmt::format("no template of {} supports {}", DataTypeName(type), WorkloadToString(workload)));
+  throw Error(ErrorCode::kNoCandidate,
+              fmt::format("no template of {} supports {}", DataTypeName(type), WorkloadToString(workload)));
 }
 
 }  // namespace tilesmith

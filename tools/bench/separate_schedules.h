@@ -11,8 +11,8 @@ namespace tilesmith {
 SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
                                   const Target& cpu);
 
-// The schedule without tuning: the default of the first template that supports the workload, of those that multiply
-// bf16 where `type` is that. Throws Error(kNoCandidate) when none does.
+// The schedule without tuning: the default of the first template that supports the workload, of those that
+// multiply bf16 where `type` is that. Throws Error(kNoCandidate) when none does.
 Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu, DataType type = DataType::kF32);
 
 }  // namespace tilesmith

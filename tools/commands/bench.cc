@@ -54,10 +54,10 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
-    args.Choice(
-        "--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
-        "int8: of a MODEL, quantised; bf16: of both sides, what is multiplied and stored, of a MODEL on a GPU "
-        "alone; tf32: there, what is multiplied may be rounded (default f32)");
+    args.Choice("--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
+                "int8: of a MODEL, quantised; bf16: of both sides, what is multiplied and stored, of a MODEL "
+                "on a GPU "
+                "alone; tf32: there, what is multiplied may be rounded (default f32)");
     DeclareCalibration(args, &request_.targets.model);
     args.Group("Output");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too");

@@ -47,6 +47,7 @@ class ModelBench {
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
+    bench_.type = type_;
     bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads(), type_);
     bench_.stopped = !UnlessInterrupted(
         [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });
@@ -119,9 +120,9 @@ class ModelBench {
       const std::string key = WorkloadToString(task.workload);
       sinks_.Stage(fmt::format("{}/{} {}", rows.size() + 1, tasks.size(), key));
       const auto found = schedules.find(key);
-      const Schedule schedule =
-          found != schedules.end() ? found->second
-                                  : DefaultSchedule(task.workload, machine_->target(), type_);
+      const Schedule schedule = found != schedules.end()
+                                    ? found->second
+                                    : DefaultSchedule(task.workload, machine_->target(), type_);
       std::optional<SeparateSchedules> separate;
       if (task.workload.fused()) separate = FastestSeparate(task.workload, best, machine_->target());
       bench_.watch.Skip();
@@ -193,7 +194,7 @@ BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks
 
 void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machine) {
   report.Fact("threads", "threads", CountCell(machine->threads()));
-  report.Fact("peak_flops", "FMA peak",
+  report.Fact("peak_flops", bench.type == DataType::kBf16 ? "bf16 peak" : "FMA peak",
               {bench.peak_flops, fmt::format("{:.0f} GFLOP/s", bench.peak_flops * 1e-9)});
   report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
   if (!bench.suites.empty()) {
@@ -216,8 +217,9 @@ Table BenchRowsTable(const BenchedModel& bench) {
 }
 
 std::string BenchTitle(const BenchedModel& bench) {
-  if (!bench.suites.empty()) return "Classes of convolution beside oneDNN";
-  return fmt::format("Convolutions beside oneDNN, weights {}", bench.cold_weights ? "cold" : "warm");
+  const std::string type = bench.type == DataType::kBf16 ? " in bf16" : "";
+  if (!bench.suites.empty()) return fmt::format("Classes of convolution{} beside oneDNN", type);
+  return fmt::format("Convolutions{} beside oneDNN, weights {}", type, bench.cold_weights ? "cold" : "warm");
 }
 
 }  // namespace tilesmith

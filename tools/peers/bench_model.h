@@ -24,15 +24,16 @@ struct BenchModelRequest {
   std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
   std::string conditions = "auto";            // ColdWeights
   AccuracyLimits accuracy = {};
-  double seconds = 0.5;                   // for each convolution
-  double network_seconds = 4;             // for a whole network, and again beside ONNX Runtime
+  double seconds = 0.5;        // for each convolution
+  double network_seconds = 4;  // for a whole network, and again beside ONNX Runtime
   // kBf16: of a log's records, and of what is beside ours; of a CPU for a workload or suites.
   Precision precision = Precision::kF32;
 };
 
 struct BenchedModel {
-  double peak_flops = 0;
-  bool cold_weights = false;  // of `rows`
+  DataType type = DataType::kF32;  // of both sides' products
+  double peak_flops = 0;           // of them
+  bool cold_weights = false;       // of `rows`
   BenchView view;
   std::vector<BenchRow> rows;      // of a network or a workload
   std::vector<SuiteBench> suites;  // instead
@@ -46,9 +47,9 @@ struct BenchedModel {
   bool stopped = false;  // what was measured until then is here
 };
 
-// Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, for a plan without a
-// network, and for a network in bf16; Error(kWrongAnswer) when a side computes something else (conv_bench.h, network_bench.h,
-// peer_bench.h).
+// Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, for a plan without
+// a network, and for a network in bf16; Error(kWrongAnswer) when a side computes something else
+// (conv_bench.h, network_bench.h, peer_bench.h).
 BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks);
 
 // All of it, a network's or workload's table or the suites', as the command prints it.

@@ -29,13 +29,14 @@ TileStrips StripsOf(const WindowPlan& plan, int64_t rows, int64_t columns, int64
   TileStrips tile{.rows = rows, .columns = columns, .strips = {}, .places = {}};
   ForEachStrip(
       plan, rows, columns,
-      [&](const WindowStrip& strip) { tile.strips.push_back({strip, std::ssize(tile.places), 0}); },
+      [&](const WindowStrip& strip) {
+        tile.strips.push_back({strip, std::ssize(tile.places), 0});
+      },
       [&](const WindowSegment& segment) {
         for (int64_t i = 0; i < segment.count; ++i) {
           const int64_t pixel = segment.row * plan.conv.ow + segment.column + i;
-          tile.places.push_back(
-              {static_cast<int32_t>((segment.position + i) * plan.lanes * kFloatBytes),
-               static_cast<int32_t>(pixel * pixel_bytes)});
+          tile.places.push_back({static_cast<int32_t>((segment.position + i) * plan.lanes * kFloatBytes),
+                                 static_cast<int32_t>(pixel * pixel_bytes)});
         }
         tile.strips.back().places += segment.count;
       });
@@ -55,7 +56,8 @@ class AmxKernel : public ConvKernel {
     const WindowPlan& p = plan();
     for (const int64_t rows : {p.tile_rows, p.conv.oh - (p.row_tiles - 1) * p.tile_rows})
       for (const int64_t columns : {p.tile_columns, p.conv.ow - (p.column_tiles - 1) * p.tile_columns})
-        tiles_.push_back(StripsOf(p, std::min(rows, p.conv.oh), std::min(columns, p.conv.ow), out_.pixel_bytes));
+        tiles_.push_back(
+            StripsOf(p, std::min(rows, p.conv.oh), std::min(columns, p.conv.ow), out_.pixel_bytes));
     Pack(weights);
   }
 
@@ -146,8 +148,7 @@ class AmxKernel : public ConvKernel {
       now.pixels = places;
       now.stored_sums = now.sums;
       now.output = args.output.image<std::byte>(tile.image) + at;
-      now.residual =
-          schedule_.workload.post.sum ? args.inputs[1].image<std::byte>(tile.image) + at : nullptr;
+      now.residual = schedule_.workload.post.sum ? args.inputs[1].image<std::byte>(tile.image) + at : nullptr;
       progress.turn = 1 - progress.turn;
     }
   }

@@ -116,7 +116,8 @@ void StripCode::Emit(const Vectors& vectors, int64_t channels, int tiles) {
   ret();
 }
 
-// What is stored between steps: few enough instructions for the next step's tiles to be loaded meanwhile, as measured.
+// What is stored between steps: few enough instructions for the next step's tiles to be loaded meanwhile, as
+// measured.
 void StripCode::EmitSteps(const Vectors& vectors, int tiles, int products) {
   constexpr int64_t kMaxPixels = 4;
   const auto steps = static_cast<int64_t>(steps_.offsets.size());

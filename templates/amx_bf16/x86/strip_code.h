@@ -1,5 +1,5 @@
-// Generated code for a strip of positions (ops/conv/window_strips.h): its products, and between them what becomes of the
-// sums of the strip before, which neither waits for products nor is waited for.
+// Generated code for a strip of positions (ops/conv/window_strips.h): its products, and between them what
+// becomes of the sums of the strip before, which neither waits for products nor is waited for.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace tilesmith::amx_bf16 {
 
-// Where the sums of an output pixel are, and where they go: bytes from the strip's sums, and from the output of the
-// first pixel of the tile.
+// Where the sums of an output pixel are, and where they go: bytes from the strip's sums, and from the output
+// of the first pixel of the tile.
 struct PixelPlace {
   int32_t sums = 0, output = 0;
 };
@@ -46,8 +46,9 @@ class StripCode : public x86::VectorCode {
   // Both must outlive it.
   StripCode(const Schedule& schedule, const WindowSteps& steps, const Target& cpu);
 
-  // Multiplies strips of one or two tiles of positions, or none, and stores pixels, both of blocks of which so many
-  // channels are real, 1 to the lanes of a block: lanes beyond are zeros where the layout has room for them.
+  // Multiplies strips of one or two tiles of positions, or none, and stores pixels, both of blocks of which
+  // so many channels are real, 1 to the lanes of a block: lanes beyond are zeros where the layout has room
+  // for them.
   Function Find(int64_t channels, int64_t tiles) const;
   std::span<const uint8_t> Code() const { return {getCode(), getSize()}; }
 
