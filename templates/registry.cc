@@ -7,6 +7,7 @@
 
 #include "layouts/base/error.h"
 #include "templates/amx_bf16/template.h"
+#include "templates/amx_int8/template.h"
 #include "templates/cuda_gather/template.h"
 #include "templates/cuda_gemm/template.h"
 #include "templates/cuda_winograd/template.h"
@@ -73,7 +74,7 @@ std::span<const ConvTemplate* const> Bf16ConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Int8ConvTemplates() {
-  static const std::array templates = {&DirectInt8Template(), &WinogradInt8Template(),
+  static const std::array templates = {&AmxInt8Template(), &DirectInt8Template(), &WinogradInt8Template(),
                                        &CudaTensorInt8Template()};
   return templates;
 }

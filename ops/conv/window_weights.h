@@ -10,6 +10,15 @@ inline int64_t BlockWeightNumbers(const WindowPlan& plan) {
   return static_cast<int64_t>(plan.runs.size()) * plan.run_length * plan.lanes;
 }
 
+// Where an output channel is computed: in which block of all groups', and in which of its lanes.
+struct BlockLane {
+  int64_t block = 0, lane = 0;
+};
+inline BlockLane BlockLaneOf(const WindowPlan& plan, int64_t channel) {
+  const int64_t in_group = channel % plan.group_out;
+  return {channel / plan.group_out * plan.blocks + in_group / plan.lanes, in_group % plan.lanes};
+}
+
 // Writes the weights of one output channel, [channel of the group][kh][kw], into its block's,
 // [run][word][lane] words: `packed` is the first word of the channel's lane. Numbers that stand for no weight
 // are zeros.

@@ -51,7 +51,7 @@ void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
   ZeroLanesAfter(image, channels, pixels, 1, reinterpret_cast<std::byte*>(to));
 }
 
-int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, uint8_t zero) {
+int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, int32_t zero) {
   auto sum = static_cast<uint32_t>(bias);
   for (const int16_t weight : weights) sum -= static_cast<uint32_t>(weight * zero);
   return static_cast<int32_t>(sum);

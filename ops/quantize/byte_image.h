@@ -85,7 +85,7 @@ void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
                  void (*transposed)(const ChannelRows&), uint8_t* to);
 
 // The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32.
-int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, uint8_t zero);
+int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, int32_t zero);
 
 // Zeros in the lanes after the last channel, where `channels` are the last ones.
 void ZeroLanesAfter(const ByteImage& image, const ElementRange& channels, const ElementRange& pixels,

@@ -192,8 +192,7 @@ class QuantizedConvKernel : public PackedKernel {
     multipliers_.resize(bias_.size());
     const int64_t terms = std::ssize(weights) / plan_.conv.oc;
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
-      const int64_t in_group = o % plan_.group_out;
-      const int64_t block = o / plan_.group_out * plan_.blocks + in_group / lanes, lane = in_group % lanes;
+      const auto [block, lane] = BlockLaneOf(plan_, o);
       const std::span<const int16_t> channel = std::span(weights).subspan(o * terms, terms);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
       bias_[block * lanes + lane] =

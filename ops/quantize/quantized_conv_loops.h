@@ -67,7 +67,8 @@ struct QuantizedPixels {
   int32_t* sums = nullptr;  // instead of both: the sums, likewise
 };
 
-// out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0.
+// out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0, and
+// columns of three channels that have room for four may get a 0 behind them.
 TILESMITH_DECLARE_VNNI(void WidenRow(const WidenedRow& row))
 // The words (in[i], in[i + distance], ...) of i < count, numbers.
 TILESMITH_DECLARE_VNNI(void GatherWords(const void* in, int64_t distance, int64_t count, void* out))

@@ -25,6 +25,14 @@ inline Bytes UpperBytes(Bytes a, Bytes b) {
   return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
+// The same of pairs of bytes.
+inline Bytes LowerPairs(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+}
+inline Bytes UpperPairs(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31);
+}
+
 // Eight rows of eight bytes as columns, two in each of four vectors.
 struct EightColumns {
   Bytes two[4];
@@ -69,6 +77,45 @@ inline void WidenSquare(const WidenedRow& row, int64_t column, int64_t channel) 
   }
 }
 
+// Pixels of an image, three channels and a zero: 16 columns of planes, or as many as there are whole vectors
+// of. Returns how many columns it has widened.
+inline int64_t WidenPlanesOfThree(const WidenedRow& row) {
+  int64_t x = 0;
+  for (; x + 16 <= row.columns; x += 16) {
+    Bytes plane[3];
+    for (int c = 0; c < 3; ++c) {
+      __builtin_memcpy(&plane[c], row.in + c * row.channel_step + x, sizeof(Bytes));
+      plane[c] ^= row.flip;
+    }
+    const Bytes low = LowerBytes(plane[0], plane[1]), high = UpperBytes(plane[0], plane[1]);
+    const Bytes low_rest = LowerBytes(plane[2], Bytes{}), high_rest = UpperBytes(plane[2], Bytes{});
+    const Bytes pixels[] = {LowerPairs(low, low_rest), UpperPairs(low, low_rest), LowerPairs(high, high_rest),
+                            UpperPairs(high, high_rest)};
+    __builtin_memcpy(static_cast<uint8_t*>(row.out) + 4 * x, pixels, sizeof(pixels));
+  }
+  return x;
+}
+
+// The same where channels are adjacent: four pixels of a vector that holds five.
+inline int64_t WidenPixelsOfThree(const WidenedRow& row) {
+  int64_t x = 0;
+  for (; 3 * x + 16 <= 3 * row.columns; x += 4) {
+    Bytes pixels;
+    __builtin_memcpy(&pixels, row.in + 3 * x, sizeof(pixels));
+    pixels = __builtin_shufflevector(pixels ^ row.flip, Bytes{}, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10,
+                                     11, 16);
+    __builtin_memcpy(static_cast<uint8_t*>(row.out) + 4 * x, &pixels, sizeof(pixels));
+  }
+  return x;
+}
+
+// As many columns as these two take.
+inline int64_t WidenThree(const WidenedRow& row) {
+  if (sizeof(RowNumber) != 1 || row.channels != 3 || row.out_step != 4) return 0;
+  if (row.channel_step == 1) return row.in_step == 3 ? WidenPixelsOfThree(row) : 0;
+  return row.in_step == 1 ? WidenPlanesOfThree(row) : 0;
+}
+
 inline void WidenPlanes(const WidenedRow& row) {
   constexpr int64_t kLine = 32;  // channels of a cache line, written before the next pixels' are
   const int64_t columns = row.in_step == 1 ? row.columns / 8 * 8 : 0, channels = row.channels / 8 * 8;
@@ -97,7 +144,12 @@ inline void WidenPlanes(const WidenedRow& row) {
 
 }  // namespace
 
-void WidenRow(const WidenedRow& row) {
+void WidenRow(const WidenedRow& given) {
+  WidenedRow row = given;
+  const int64_t done = WidenThree(row);
+  row.in += done * row.in_step;
+  row.out = static_cast<RowNumber*>(row.out) + done * row.out_step;
+  row.columns -= done;
   if (row.channel_step != 1) return WidenPlanes(row);
   if (row.in_step == row.channels && row.out_step == row.channels) {
     return WidenLanes(row, 1, row.columns * row.channels);

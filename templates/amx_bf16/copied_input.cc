@@ -36,7 +36,7 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
   shift_ = Padded(weights.shift, 0, w.ic, padded);
 }
 
-void CopiedInput::Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const {
+void CopiedInput::Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const {
   const WindowPlan& plan = schedule_.plan;
   plan.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, [&](const WindowPlan::WidenedPart& part) {
     CopyPart(image, part, tile.group, to + part.offset, to + line_at_);

@@ -5,26 +5,18 @@
 #include <cstddef>
 #include <vector>
 
+#include "templates/amx/strips.h"
 #include "templates/amx_bf16/schedule.h"
 
 namespace tilesmith::amx_bf16 {
 
-// Output pixels of a task.
-struct PixelTile {
-  int64_t image = 0, group = 0;
-  int64_t y = 0, x = 0, rows = 0, columns = 0;
-  bool operator==(const PixelTile&) const = default;
-};
-
-class CopiedInput {
+class CopiedInput final : public amx::InputCopy {
  public:
   CopiedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
-  // Memory for one thread's copy: whole cache lines.
-  int64_t ThreadBytes() const { return line_at_ + line_bytes_; }
-  // Copies what the tile sees of `image` into `to`, ThreadBytes() of them, with the input ops applied.
-  // Thread-safe.
-  void Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const;
+  int64_t ThreadBytes() const override { return line_at_ + line_bytes_; }
+  // With the input ops applied.
+  void Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const override;
 
  private:
   // Pixels of an input row, and where their channels lie.

@@ -11,6 +11,7 @@
 #include "layouts/transform.h"
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_data.h"
+#include "templates/amx_int8/template.h"
 #include "templates/base/task_places.h"
 #include "templates/direct_int8/template.h"
 #include "templates/winograd_int8/template.h"
@@ -97,9 +98,21 @@ Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
 
 std::vector<Target> CpusOf(const ConvTemplate& conv_template) {
   std::vector<Target> cpus = TestCpus();
+  if (&conv_template == &AmxInt8Template()) std::erase_if(cpus, [](const Target& cpu) { return !cpu.amx; });
   if (&conv_template != &WinogradInt8Template()) return cpus;
   for (Target& cpu : cpus) cpu.vnni = false;  // weights with a sign are for direct_int8 there
   return cpus;
+}
+
+void ExpectExact(const Case& c, TestRandom& random) {
+  SCOPED_TRACE(c.Text());
+  ASSERT_EQ(c.conv_template.Space(c.workload, c.cpu).WhyInvalid(c.config), "");
+  const QuantizedData data = MakeQuantizedData(c.workload, c.seed);
+  const Tensor got = Compute(c, data, random);
+  const Tensor expected = TransformGeneric(data.op->Reference(data.inputs()), got.layout());
+  ASSERT_EQ(got.bytes(), expected.bytes());
+  const auto differ = std::mismatch(got.raw(), got.raw() + got.bytes(), expected.raw());
+  EXPECT_EQ(differ.first - got.raw(), got.bytes()) << "the first byte that is wrong";
 }
 
 void ExpectExact(const ConvTemplate& conv_template, int cases) {
@@ -113,19 +126,33 @@ void ExpectExact(const ConvTemplate& conv_template, int cases) {
            .cpu = cpu,
            .seed = random.Next()};
     c.config = RandomConfig(conv_template, c.workload, c.cpu, random);
-    SCOPED_TRACE(c.Text());
-    ASSERT_EQ(conv_template.Space(c.workload, c.cpu).WhyInvalid(c.config), "");
-    const QuantizedData data = MakeQuantizedData(c.workload, c.seed);
-    const Tensor got = Compute(c, data, random);
-    const Tensor expected = TransformGeneric(data.op->Reference(data.inputs()), got.layout());
-    ASSERT_EQ(got.bytes(), expected.bytes());
-    const auto differ = std::mismatch(got.raw(), got.raw() + got.bytes(), expected.raw());
-    EXPECT_EQ(differ.first - got.raw(), got.bytes()) << "the first byte that is wrong";
+    ExpectExact(c, random);
   }
 }
 
 TEST(DirectInt8, EveryConfigIsExact) { ExpectExact(DirectInt8Template(), SweepLength()); }
+TEST(AmxInt8, EveryConfigIsExact) {
+  if (CpusOf(AmxInt8Template()).empty()) GTEST_SKIP() << "no AMX";
+  ExpectExact(AmxInt8Template(), SweepLength());
+}
 TEST(WinogradInt8, EveryConfigIsExact) { ExpectExact(WinogradInt8Template(), SweepLength() / 4); }
+
+// Three channels, which become pixels of four bytes by vectors.
+TEST(Int8, ImagesAreExact) {
+  TestRandom random(1);
+  for (const ConvTemplate* conv_template : {&AmxInt8Template(), &DirectInt8Template()}) {
+    for (const char* text : {"ic3ih45oc40kh7sh2ph3+bias:u8:i8:u8", "mb2ic3ih37oc16kh3ph1:i8:i8:i8"}) {
+      for (const Target& cpu : CpusOf(*conv_template)) {
+        const ConvWorkload w = ParseWorkload(text);
+        for (const int64_t block : {0, 1}) {
+          Case c{*conv_template, w, conv_template->Default(w, cpu), cpu, 1};
+          c.config.Set("ic_block", block);
+          ExpectExact(c, random);
+        }
+      }
+    }
+  }
+}
 
 // The largest input and the largest weights everywhere, of either sign, and as many channels as are taken.
 TEST(WinogradInt8, ExtremesAreExact) {
@@ -202,7 +229,7 @@ TEST(DirectInt8, FloatsAndBytesHaveTemplatesOfTheirOwn) {
   for (const ConvTemplate* conv_template : ConvTemplates())
     EXPECT_FALSE(conv_template->Supports(bytes, TestCpu()).ok) << conv_template->Name();
   EXPECT_THAT(ConvTemplatesFor(TestCpu(), bytes),
-              testing::ElementsAre(&DirectInt8Template(), &WinogradInt8Template()));
+              testing::ElementsAre(&AmxInt8Template(), &DirectInt8Template(), &WinogradInt8Template()));
   EXPECT_EQ(KnownConvTemplate("direct_int8"), &DirectInt8Template());
   EXPECT_FALSE(DirectInt8Template().Supports(ParseWorkload("ic4ih9000oc4kh4000ph1:u8:i8:u8"), TestCpu()).ok);
 }
@@ -224,6 +251,10 @@ void ExpectNestsCover(const ConvTemplate& conv_template) {
 }
 
 TEST(DirectInt8, NestsCoverTheConvolution) { ExpectNestsCover(DirectInt8Template()); }
+TEST(AmxInt8, NestsCoverTheConvolution) {
+  if (CpusOf(AmxInt8Template()).empty()) GTEST_SKIP() << "no AMX";
+  ExpectNestsCover(AmxInt8Template());
+}
 TEST(WinogradInt8, NestsCoverTheConvolution) { ExpectNestsCover(WinogradInt8Template()); }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "ops/passes/passes.h"
+#include "templates/direct_int8/template.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/ops/quantized_net.h"
@@ -55,7 +56,7 @@ std::vector<Record> ByteRecords(const Graph& graph, const Target& cpu, int threa
     const auto* conv = dynamic_cast<const ConvolutionOp*>(graph.node(id).op.get());
     if (conv == nullptr || !conv->workload().bytes) continue;
     const ConvWorkload& w = conv->workload();
-    const ConvTemplate& conv_template = *Int8ConvTemplates()[0];
+    const ConvTemplate& conv_template = DirectInt8Template();
     const ConfigSpace space = conv_template.Space(w, cpu);
     for (const LayoutPair& pair : conv_template.LayoutPairs(w, space)) {
       Record record;

@@ -1,16 +1,17 @@
-// The amx_bf16 template's loops in words.
+// The loops of templates by AMX tiles in words.
 #include <algorithm>
 
 #include "ops/kernels/tile_products.h"
-#include "templates/amx_bf16/schedule.h"
+#include "templates/amx/schedule.h"
 
-namespace tilesmith::amx_bf16 {
+namespace tilesmith::amx {
 
 LoopNest NestOf(const Schedule& s) {
   const WindowPlan& p = s.plan;
   const ConvWorkload& w = p.conv;
   const int64_t rows = std::min(p.tile_rows, w.oh), columns = std::min(p.tile_columns, w.ow);
   const int64_t inputs = p.group_in, step = std::min(p.step_words * p.word, inputs);
+  const bool bytes = p.number_bytes == 1;
   LoopNest nest;
   nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks),
                 LoopOver("oh", w.oh, rows, LoopKind::kTasks, "output rows of a task"),
@@ -18,14 +19,18 @@ LoopNest NestOf(const Schedule& s) {
                 LoopOver("g", w.g, 1, LoopKind::kTasks),
                 LoopOver("oc", w.oc / w.g, p.lanes, LoopKind::kTasks)};
   if (!p.blocks_inner) std::rotate(nest.tasks.begin() + 1, nest.tasks.begin() + 3, nest.tasks.end());
-  if (!s.as_it_is()) {
-    LoopPart copy = {"copy the input that the tile sees, padding included", {}, "scratch = bf16(input)", 0};
+  if (!s.as_it_is) {
+    LoopPart copy = {"copy the input that the tile sees, padding included",
+                     {},
+                     bytes ? "scratch = input" : "scratch = bf16(input)",
+                     0};
     copy.loops = {LoopOver("ih", p.RowsSeenBy(rows), 1, LoopKind::kLoop),
                   LoopOver("iw", p.ColumnsSeenBy(columns), 1, LoopKind::kLoop),
                   LoopOver("ic", inputs, 1, LoopKind::kVector)};
     nest.parts.push_back(std::move(copy));
   }
-  LoopPart multiply = {"multiply", {}, "sum += weights * input", 1};
+  LoopPart multiply = {
+      "multiply", {}, bytes ? "sum += weights * input; then rounded to a byte" : "sum += weights * input", 1};
   multiply.loops = {LoopOver("oh", rows, 1, LoopKind::kLoop),
                     LoopOver("ow", columns, p.pixels, LoopKind::kLoop, "two tiles of positions"),
                     LoopOver("kh", w.kh, 1, LoopKind::kLoop),
@@ -44,4 +49,4 @@ LoopNest NestOf(const Schedule& s) {
   return nest;
 }
 
-}  // namespace tilesmith::amx_bf16
+}  // namespace tilesmith::amx

@@ -1,0 +1,55 @@
+#include "templates/amx/strips.h"
+
+#include <algorithm>
+
+#include "templates/base/image_strides.h"
+
+namespace tilesmith::amx {
+
+PixelTile TileOf(const WindowPlan& plan, const WindowPlan::Place& place) {
+  PixelTile tile{.image = place.image,
+                 .group = place.group,
+                 .y = place.tile / plan.column_tiles * plan.tile_rows,
+                 .x = place.tile % plan.column_tiles * plan.tile_columns};
+  tile.rows = std::min(plan.tile_rows, plan.conv.oh - tile.y);
+  tile.columns = std::min(plan.tile_columns, plan.conv.ow - tile.x);
+  return tile;
+}
+
+TileStrips StripsOf(const WindowPlan& plan, int64_t rows, int64_t columns, int64_t pixel_bytes) {
+  constexpr int64_t kSumBytes = 4;  // float or int32
+  TileStrips tile{.rows = rows, .columns = columns, .strips = {}, .places = {}};
+  ForEachStrip(
+      plan, rows, columns,
+      [&](const WindowStrip& strip) {
+        tile.strips.push_back({strip, std::ssize(tile.places), 0});
+      },
+      [&](const WindowSegment& segment) {
+        for (int64_t i = 0; i < segment.count; ++i) {
+          const int64_t pixel = segment.row * plan.conv.ow + segment.column + i;
+          tile.places.push_back({static_cast<int32_t>((segment.position + i) * plan.lanes * kSumBytes),
+                                 static_cast<int32_t>(pixel * pixel_bytes)});
+        }
+        tile.strips.back().places += segment.count;
+      });
+  return tile;
+}
+
+WindowSteps StepsOf(const Schedule& s) {
+  const WindowPlan& p = s.plan;
+  const int64_t steps = p.run_length / p.word / p.step_words;
+  WindowSteps found{.offsets = {}, .position_bytes = p.position_bytes()};
+  if (s.as_it_is && !s.in.is_nhwc()) {
+    const ImageStrides in(s.in, p.conv.ic, p.conv.ih, p.conv.iw);
+    for (int64_t block = 0; block < steps; ++block)
+      found.offsets.push_back(static_cast<int32_t>(block * in.block_bytes));
+    found.position_bytes = in.pixel_bytes;
+    return found;
+  }
+  for (const int32_t run : p.runs)
+    for (int64_t step = 0; step < steps; ++step)
+      found.offsets.push_back(static_cast<int32_t>(run + step * p.step_words * p.word * p.number_bytes));
+  return found;
+}
+
+}  // namespace tilesmith::amx
