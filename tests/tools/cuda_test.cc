@@ -224,7 +224,7 @@ TEST(CudaCommands, BenchSetsCudnnBesideEverything) {
   EXPECT_EQ(narrow.exit_code, 0) << narrow.err;
   EXPECT_THAT(narrow.out, testing::ContainsRegex("products +bf16"));
   EXPECT_THAT(narrow.out, HasSubstr("cuda_tensor_bf16"));
-  ExpectRefusal({"bench", kConv, "--precision", "bf16"}, 2, "for the target cuda");
+  ExpectRefusal({"bench", "squeezenet1_1", "--precision", "bf16"}, 2, "not for a MODEL");
   const ProgramResult network =
       OnFakeGpu({"bench", net, "--time", "10ms", "--network-time", "10ms", "--json"});
   ASSERT_EQ(network.exit_code, 0) << network.err;

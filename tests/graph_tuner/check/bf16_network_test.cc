@@ -62,7 +62,7 @@ TEST_F(Bf16Network, PlansPassTheCheckAndRoundTrip) {
   const TemporaryDirectory folder;
   const std::vector<Tensor> inputs = RandomInputs(graph_, 3);
   std::set<std::string> typed;  // ops other than convs that ran in bf16
-  for (uint64_t seed = 0; seed < 12; ++seed) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
     options_.precision = seed % 3 == 0 ? Precision::kBf16 : Precision::kMixed;
     const Plan planned = Tune(seed);
     WritePlan(folder.File("plan.jsonl"), planned);
