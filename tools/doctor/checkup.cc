@@ -1,9 +1,11 @@
 #include "tools/doctor/checkup.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "layouts/measure/crossing.h"
 #include "layouts/measure/quantile.h"
@@ -21,9 +23,19 @@ std::string Bytes(int64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
+// Its name, and the extensions that products of fewer bits go by.
+std::string IsaText(const Target& cpu) {
+  std::vector<std::string> extensions;
+  if (cpu.vnni) extensions.emplace_back("VNNI");
+  if (cpu.bf16) extensions.emplace_back("BF16");
+  if (cpu.amx) extensions.emplace_back("AMX");
+  const std::string with = extensions.empty() ? "" : " with ";
+  return fmt::format("{}{}{}", IsaName(cpu.isa), with, fmt::join(extensions, ", "));
+}
+
 Finding CheckIsa(const DevicePtr& machine) {
   const Isa detected = DetectCpu().isa;
-  Finding finding{"ISA", std::string(IsaName(machine->target().isa)), ""};
+  Finding finding{"ISA", IsaText(machine->target()), ""};
   if (machine->target().isa < detected) {
     finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
   } else if (machine->target().isa == Isa::kPortable) {
