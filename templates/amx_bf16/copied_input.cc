@@ -7,18 +7,12 @@
 #include "layouts/transform_moves.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "templates/amx_bf16/planes.h"
+#include "templates/base/padded_channels.h"
 
 namespace tilesmith::amx_bf16 {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-
-std::vector<float> Padded(const float* values, float otherwise, int64_t count, int64_t padded) {
-  std::vector<float> result(padded, 0.0F);
-  values != nullptr ? std::copy_n(values, count, result.begin())
-                    : std::fill_n(result.begin(), count, otherwise);
-  return result;
-}
 
 }  // namespace
 
@@ -32,8 +26,8 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
   if (!w.pre.any()) return;
   line_bytes_ = RoundUp(schedule.plan.conv.iw * block_ * schedule.in.element_bytes(), kLineBytes);
   const int64_t padded = RoundUp(w.ic, block_);
-  scale_ = Padded(weights.scale, 1, w.ic, padded);
-  shift_ = Padded(weights.shift, 0, w.ic, padded);
+  scale_ = PaddedChannels(weights.scale, 1, w.ic, padded);
+  shift_ = PaddedChannels(weights.shift, 0, w.ic, padded);
 }
 
 void CopiedInput::Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const {

@@ -6,18 +6,9 @@
 #include "layouts/convert_runs.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "templates/base/image_strides.h"
+#include "templates/base/padded_channels.h"
 
 namespace tilesmith::direct {
-namespace {
-
-std::vector<float> Padded(const float* values, float otherwise, int64_t count, int64_t padded) {
-  std::vector<float> result(padded, 0.0F);
-  values != nullptr ? std::copy_n(values, count, result.begin())
-                    : std::fill_n(result.begin(), count, otherwise);
-  return result;
-}
-
-}  // namespace
 
 PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
     : schedule_(schedule), isa_(cpu.isa) {
@@ -31,8 +22,8 @@ PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const 
   rows_bytes_ = whole_lines(PreparedBytes(w, schedule.config));
   const bool by_way_of_floats = schedule.config.factors == Factors::kBf16 && w.pre.any();
   line_bytes_ = by_way_of_floats ? whole_lines(schedule.iw * block_ * kFloatBytes) : 0;
-  scale_ = Padded(weights.scale, 1, w.ic, blocks_ * block_);
-  shift_ = Padded(weights.shift, 0, w.ic, blocks_ * block_);
+  scale_ = PaddedChannels(weights.scale, 1, w.ic, blocks_ * block_);
+  shift_ = PaddedChannels(weights.shift, 0, w.ic, blocks_ * block_);
 }
 
 InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const {
