@@ -195,6 +195,16 @@ WindowPlan::Place WindowPlan::PlaceOf(int64_t task) const {
           .block = channel % blocks};
 }
 
+WindowTile WindowPlan::TileOf(const Place& place) const {
+  WindowTile tile{.image = place.image,
+                  .group = place.group,
+                  .y = place.tile / column_tiles * tile_rows,
+                  .x = place.tile % column_tiles * tile_columns};
+  tile.rows = std::min(tile_rows, conv.oh - tile.y);
+  tile.columns = std::min(tile_columns, conv.ow - tile.x);
+  return tile;
+}
+
 double WidenedWindowBytes(const ConvWorkload& w, int64_t pixel_numbers) {
   const double rows = static_cast<double>(w.kh - 1) * static_cast<double>(w.dh + 1) + 1;
   const double columns = static_cast<double>(w.kw - 1) * static_cast<double>(w.dw + 1) + 1 +

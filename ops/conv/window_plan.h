@@ -37,6 +37,13 @@ struct WindowCut {
   bool operator==(const WindowCut&) const = default;
 };
 
+// Output pixels of a task, and the image and group that it is of.
+struct WindowTile {
+  int64_t image = 0, group = 0;
+  int64_t y = 0, x = 0, rows = 0, columns = 0;
+  bool operator==(const WindowTile&) const = default;
+};
+
 struct WindowPlan {
   WindowPlan(const ConvWorkload& workload, const WindowForm& form, int64_t cores, const WindowCut& cut = {});
 
@@ -98,23 +105,23 @@ struct WindowPlan {
     int64_t image = 0, tile = 0, group = 0, block = 0;
   };
   Place PlaceOf(int64_t task) const;
+  WindowTile TileOf(const Place& place) const;
   // Part of a row of the input, every column_step-th column of it, on its way into a tile's widened input.
   struct WidenedPart {
     int64_t y = 0, left = 0;  // of the image, where it may lie outside
     int64_t columns = 0;
     int64_t offset = 0;  // bytes into the tile's
   };
-  // Calls visit(WidenedPart) for what the windows of a tile read: `rows` x `columns` output pixels from (y,
-  // x) on.
+  // Calls visit(WidenedPart) for what the windows of a tile read.
   template <typename Visit>
-  void ForEachWidenedPart(int64_t y, int64_t x, int64_t rows, int64_t columns, const Visit& visit) const {
+  void ForEachWidenedPart(const WindowTile& tile, const Visit& visit) const {
     for (int64_t phase = 0; phase < phases(); ++phase) {
       const int64_t row_phase = phase / column_phases, column_phase = phase % column_phases;
-      for (int64_t row = 0; row < RowsSeenBy(rows); ++row) {
-        if (!IsRead(row_phase, row, rows)) continue;
-        visit(WidenedPart{.y = y * conv.sh - conv.ph + row_phase + row * row_step,
-                          .left = x * conv.sw - conv.pw + column_phase,
-                          .columns = ColumnsSeenBy(columns),
+      for (int64_t row = 0; row < RowsSeenBy(tile.rows); ++row) {
+        if (!IsRead(row_phase, row, tile.rows)) continue;
+        visit(WidenedPart{.y = tile.y * conv.sh - conv.ph + row_phase + row * row_step,
+                          .left = tile.x * conv.sw - conv.pw + column_phase,
+                          .columns = ColumnsSeenBy(tile.columns),
                           .offset = phase * PlaneBytes() + row * row_pitch});
       }
     }

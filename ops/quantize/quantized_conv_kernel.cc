@@ -56,11 +56,11 @@ class QuantizedConvKernel : public PackedKernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
     const std::byte* widened = scratch;
-    Tile held{.image = -1};  // what is in the scratch
+    WindowTile held{.image = -1};  // what is in the scratch
     TileUnit unit;
     for (int64_t task = range.begin; task < range.end; ++task) {
       const WindowPlan::Place place = plan_.PlaceOf(task);
-      const Tile tile = TileOf(place);
+      const WindowTile tile = plan_.TileOf(place);
       const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
       if (as_it_is_) {
         widened = reinterpret_cast<const std::byte*>(in) + tile.x * plan_.pitch;
@@ -83,23 +83,7 @@ class QuantizedConvKernel : public PackedKernel {
     return cpu;
   }
 
-  struct Tile {
-    int64_t image = 0, group = 0;
-    int64_t y = 0, x = 0, rows = 0, columns = 0;  // output pixels
-    bool operator==(const Tile&) const = default;
-  };
-
-  Tile TileOf(const WindowPlan::Place& place) const {
-    Tile tile{.image = place.image,
-              .group = place.group,
-              .y = place.tile / plan_.column_tiles * plan_.tile_rows,
-              .x = place.tile % plan_.column_tiles * plan_.tile_columns};
-    tile.rows = std::min(plan_.tile_rows, plan_.conv.oh - tile.y);
-    tile.columns = std::min(plan_.tile_columns, plan_.conv.ow - tile.x);
-    return tile;
-  }
-
-  void Widen(const uint8_t* image, const Tile& tile, std::byte* widened) const {
+  void Widen(const uint8_t* image, const WindowTile& tile, std::byte* widened) const {
     std::byte* const row_to_gather = widened + plan_.TileBytes();
     const int64_t row_numbers = plan_.depthwise ? plan_.group_in : plan_.pixel_numbers;
     ElementRange channels{tile.group * plan_.group_in, 0};
@@ -111,7 +95,7 @@ class QuantizedConvKernel : public PackedKernel {
       if (plan_.depthwise)
         gather_words_(row_to_gather, plan_.word_distance(), part.columns * plan_.lanes, to);
     };
-    plan_.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, widen);
+    plan_.ForEachWidenedPart(tile, widen);
   }
 
   // Output channels that are computed together, with their weights.
@@ -120,7 +104,7 @@ class QuantizedConvKernel : public PackedKernel {
     QuantizedPixels pixels;
   };
 
-  Block BlockOf(const Tile& tile, int64_t block) const {
+  Block BlockOf(const WindowTile& tile, int64_t block) const {
     const int64_t index = tile.group * plan_.blocks + block, channel = block * plan_.lanes;
     Block found{{tile.group * plan_.group_out + channel, 0}, pixels_};
     found.channels.count =
@@ -136,8 +120,8 @@ class QuantizedConvKernel : public PackedKernel {
     int32_t* sums;  // of a strip
   };
 
-  void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const Tile& tile, const Block& block,
-                       const TileMemory& memory) const {
+  void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const WindowTile& tile,
+                       const Block& block, const TileMemory& memory) const {
     const auto& [channels, pixels] = block;
     TileProducts products{.position_bytes = plan_.position_bytes(),
                           .runs = pixels.runs,
@@ -165,7 +149,7 @@ class QuantizedConvKernel : public PackedKernel {
     ForEachStrip(plan_, tile.rows, tile.columns, compute, store);
   }
 
-  void Convolve(const KernelArgs& args, const std::byte* widened, const Tile& tile,
+  void Convolve(const KernelArgs& args, const std::byte* widened, const WindowTile& tile,
                 const Block& block) const {
     const ElementRange channels = block.channels;
     QuantizedPixels pixels = block.pixels;

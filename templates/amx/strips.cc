@@ -6,18 +6,7 @@
 
 namespace tilesmith::amx {
 
-PixelTile TileOf(const WindowPlan& plan, const WindowPlan::Place& place) {
-  PixelTile tile{.image = place.image,
-                 .group = place.group,
-                 .y = place.tile / plan.column_tiles * plan.tile_rows,
-                 .x = place.tile % plan.column_tiles * plan.tile_columns};
-  tile.rows = std::min(plan.tile_rows, plan.conv.oh - tile.y);
-  tile.columns = std::min(plan.tile_columns, plan.conv.ow - tile.x);
-  return tile;
-}
-
 TileStrips StripsOf(const WindowPlan& plan, int64_t rows, int64_t columns, int64_t pixel_bytes) {
-  constexpr int64_t kSumBytes = 4;  // float or int32
   TileStrips tile{.rows = rows, .columns = columns, .strips = {}, .places = {}};
   ForEachStrip(
       plan, rows, columns,

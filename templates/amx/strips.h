@@ -11,14 +11,7 @@
 
 namespace tilesmith::amx {
 
-// Output pixels of a task.
-struct PixelTile {
-  int64_t image = 0, group = 0;
-  int64_t y = 0, x = 0, rows = 0, columns = 0;
-  bool operator==(const PixelTile&) const = default;
-};
-
-PixelTile TileOf(const WindowPlan& plan, const WindowPlan::Place& place);
+constexpr int64_t kSumBytes = 4;  // a float or an int32
 
 // Where the sums of an output pixel are, and where they go: bytes from the strip's sums, and from the output
 // of the first pixel of the tile.
@@ -57,7 +50,7 @@ class InputCopy {
   // Memory for one thread's copy: whole cache lines.
   virtual int64_t ThreadBytes() const = 0;
   // Copies what the tile sees of `image` into `to`, ThreadBytes() of them. Thread-safe.
-  virtual void Copy(const std::byte* image, const PixelTile& tile, std::byte* to) const = 0;
+  virtual void Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const = 0;
 };
 
 }  // namespace tilesmith::amx

@@ -30,9 +30,9 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
   shift_ = PaddedChannels(weights.shift, 0, w.ic, padded);
 }
 
-void CopiedInput::Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const {
+void CopiedInput::Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const {
   const WindowPlan& plan = schedule_.plan;
-  plan.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, [&](const WindowPlan::WidenedPart& part) {
+  plan.ForEachWidenedPart(tile, [&](const WindowPlan::WidenedPart& part) {
     CopyPart(image, part, tile.group, to + part.offset, to + line_at_);
   });
 }

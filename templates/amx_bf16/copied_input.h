@@ -16,7 +16,7 @@ class CopiedInput final : public amx::InputCopy {
 
   int64_t ThreadBytes() const override { return line_at_ + line_bytes_; }
   // With the input ops applied.
-  void Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const override;
+  void Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const override;
 
  private:
   // Pixels of an input row, and where their channels lie.

@@ -15,9 +15,9 @@ CopiedBytes::CopiedBytes(const Schedule& schedule, const Target& cpu, int32_t ze
       rows_(plan_.conv, ByteImage(schedule.workload.input_shape(), schedule.in), Unflipped(zero_point), true,
             TILESMITH_DISPATCH_VNNI(cpu, WidenRow)) {}
 
-void CopiedBytes::Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const {
+void CopiedBytes::Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const {
   const ElementRange channels{tile.group * plan_.group_in, plan_.group_in};
-  plan_.ForEachWidenedPart(tile.y, tile.x, tile.rows, tile.columns, [&](const WindowPlan::WidenedPart& part) {
+  plan_.ForEachWidenedPart(tile, [&](const WindowPlan::WidenedPart& part) {
     rows_.Widen(reinterpret_cast<const uint8_t*>(image), channels, part.y, part.left, plan_.column_step,
                 part.columns, plan_.pixel_numbers, to + part.offset);
   });

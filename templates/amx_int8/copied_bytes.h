@@ -14,7 +14,7 @@ class CopiedBytes final : public amx::InputCopy {
   CopiedBytes(const Schedule& schedule, const Target& cpu, int32_t zero_point);
 
   int64_t ThreadBytes() const override { return plan_.ThreadBytes(); }
-  void Copy(const std::byte* image, const amx::PixelTile& tile, std::byte* to) const override;
+  void Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const override;
 
  private:
   const WindowPlan plan_;

@@ -28,9 +28,9 @@ const Reg64 kWindowPitch(Xbyak::Operand::R10);
 const Reg64 kWeightPitch(Xbyak::Operand::R11);
 const Reg64 kPixelsLeft(Xbyak::Operand::R12);
 
-Tmm SumTile(int row, int vector) { return Tmm(row * 2 + vector); }
-Tmm WindowTile(int row) { return Tmm(kFirstWindowTile + row); }
-Tmm WeightTile(int vector) { return Tmm(kFirstWeightTile + vector); }
+Tmm SumTmm(int row, int vector) { return Tmm(row * 2 + vector); }
+Tmm WindowTmm(int row) { return Tmm(kFirstWindowTile + row); }
+Tmm WeightTmm(int vector) { return Tmm(kFirstWeightTile + vector); }
 
 }  // namespace
 
@@ -114,7 +114,7 @@ void StripCode::EmitStart(int tiles, int products) {
   xor_(kOther, kOther);
   for (int row = 0; row < tiles; ++row)  // all rows of a sum begin as the same one
     for (int v = 0; v < products; ++v)
-      tileloadd(SumTile(row, v), ptr[kAddress + kOther + Offset(v * kCacheLine)]);
+      tileloadd(SumTmm(row, v), ptr[kAddress + kOther + Offset(v * kCacheLine)]);
   mov(kWindows, ptr[kArgs + offsetof(StripArgs, input)]);
   mov(kLowerWindows, ptr[kArgs + offsetof(StripArgs, lower_input)]);
   add(kLowerWindows, kWindows);
@@ -134,12 +134,12 @@ void StripCode::EmitSteps(const Vectors& vectors, int tiles, int products) {
   align(32);
   L(next);
   for (int v = 0; v < products; ++v)
-    tileloadd(WeightTile(v), ptr[kWeights + kWeightPitch + Offset(v * kCacheLine)]);
+    tileloadd(WeightTmm(v), ptr[kWeights + kWeightPitch + Offset(v * kCacheLine)]);
   movsxd(kOther, dword[kStep]);
   for (int row = 0; row < tiles; ++row) {
     lea(kAddress, ptr[(row == 0 ? kWindows : kLowerWindows) + kOther]);
-    tileloadd(WindowTile(row), ptr[kAddress + kWindowPitch]);
-    for (int v = 0; v < products; ++v) EmitProduct(SumTile(row, v), WindowTile(row), WeightTile(v));
+    tileloadd(WindowTmm(row), ptr[kAddress + kWindowPitch]);
+    for (int v = 0; v < products; ++v) EmitProduct(SumTmm(row, v), WindowTmm(row), WeightTmm(v));
   }
   EmitPrefetch(tiles);
   cmp(kPixelsLeft, pixels);
@@ -164,7 +164,7 @@ void StripCode::EmitEnd(const Vectors& vectors, int tiles, int products) {
       EmitAdvance(vectors, max_pixels_);
       L(none);
       mov(kAddress, ptr[kArgs + (row == 0 ? offsetof(StripArgs, sums) : offsetof(StripArgs, lower_sums))]);
-      tilestored(ptr[kAddress + kWeightPitch + Offset(v * kCacheLine)], SumTile(row, v));
+      tilestored(ptr[kAddress + kWeightPitch + Offset(v * kCacheLine)], SumTmm(row, v));
     }
   }
   L(rest);

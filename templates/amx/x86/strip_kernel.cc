@@ -10,8 +10,6 @@
 namespace tilesmith::amx {
 namespace {
 
-constexpr int64_t kSumBytes = 4;
-
 class StripKernel : public ConvKernel {
  public:
   StripKernel(const Schedule& schedule, StripParts parts)
@@ -38,12 +36,12 @@ class StripKernel : public ConvKernel {
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     auto* const scratch = args.scratch_at<std::byte>(range.thread * ThreadBytes());
-    PixelTile held{.image = -1};  // what is in the scratch
+    WindowTile held{.image = -1};  // what is in the scratch
     Progress progress{.sums = scratch + sums_at_};
     progress.args.stored_multipliers = parts_.multipliers.floats();
     for (int64_t task = range.begin; task < range.end; ++task) {
       const WindowPlan::Place place = plan().PlaceOf(task);
-      const PixelTile tile = TileOf(plan(), place);
+      const WindowTile tile = plan().TileOf(place);
       const auto* windows = args.inputs[0].image<std::byte>(tile.image);
       if (parts_.copy) {
         if (tile != held) parts_.copy->Copy(windows, tile, scratch);
@@ -71,13 +69,13 @@ class StripKernel : public ConvKernel {
   int64_t StripBytes() const { return kMaxTilePositions * plan().lanes * kSumBytes; }
   int64_t ThreadBytes() const { return sums_at_ + 2 * StripBytes(); }
 
-  const TileStrips& StripsOfTile(const PixelTile& tile) const {
+  const TileStrips& StripsOfTile(const WindowTile& tile) const {
     return *std::ranges::find_if(tiles_, [&](const TileStrips& known) {
       return known.rows == tile.rows && known.columns == tile.columns;
     });
   }
 
-  void Multiply(const KernelArgs& args, const std::byte* windows, const PixelTile& tile, int64_t block,
+  void Multiply(const KernelArgs& args, const std::byte* windows, const WindowTile& tile, int64_t block,
                 Progress& progress) const {
     const int64_t index = tile.group * plan().blocks + block;
     const int64_t channel = tile.group * plan().group_out + block * plan().lanes;
