@@ -14,6 +14,16 @@ namespace {
 
 std::string Script(const std::string& name) { return TILESMITH_SOURCE_DIR "/" + name; }
 
+// The executable files of a folder of the sources and of those below it.
+std::vector<std::string> ProgramsIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(Script(folder))) {
+    const bool runs = entry.is_regular_file() && access(entry.path().c_str(), X_OK) == 0;
+    if (runs) names.push_back(std::filesystem::relative(entry.path(), TILESMITH_SOURCE_DIR).string());
+  }
+  return names;
+}
+
 TEST(ScriptsTest, AllParse) {
   for (const char* name :
        {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
@@ -26,13 +36,12 @@ TEST(ScriptsTest, AllParse) {
 }
 
 TEST(ScriptsTest, HelpAndUnknownArguments) {
-  for (const char* name :
-       {"tools/install-deps", "tools/quickstart", "tools/check", "tools/bench-networks", "tools/fuzz",
-        "tools/results/pages", "tools/fetch-report", "tools/report/pictures", "tools/package",
-        "tools/ort/fetch", "tools/compare-nodes", "tools/gpu-check", "tools/bench-rivals"}) {
+  const std::vector<std::string> names = ProgramsIn("tools");
+  EXPECT_GE(names.size(), 20u);
+  for (const std::string& name : names) {
     const ProgramResult help = RunProgram({Script(name), "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
-    EXPECT_THAT(help.out, testing::StartsWith(std::string("usage: ") + name));
+    EXPECT_THAT(help.out, testing::StartsWith("usage: " + name));
     const ProgramResult refused = RunProgram({Script(name), "--frobnicate"});
     EXPECT_EQ(refused.exit_code, 2) << name;
     EXPECT_THAT(refused.err, testing::HasSubstr("unknown argument --frobnicate"));
