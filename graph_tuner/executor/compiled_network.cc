@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -36,13 +38,14 @@ std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::N
 }
 
 // The weights of a conv and of what is fused in front of it, which may be nothing.
-ConvWeights WeightsOf(const Op& op, const Op* first) {
-  if (const auto* quantized = dynamic_cast<const QuantizedConvOp*>(&op)) return {.quantized = quantized};
+ConvWeights WeightsOf(const Op& op, const Op* first, BufferPool* pool) {
+  if (const auto* quantized = dynamic_cast<const QuantizedConvOp*>(&op))
+    return {.quantized = quantized, .pool = pool};
   const auto& conv = dynamic_cast<const ConvOp&>(op);
   const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
     return tensor == nullptr ? nullptr : tensor->floats();
   };
-  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias())};
+  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias()), .pool = pool};
   if (const auto* before = dynamic_cast<const ConvOp*>(first)) {
     weights.before_weights = floats(before->weights());
     weights.before_bias = floats(before->bias());
@@ -55,11 +58,12 @@ ConvWeights WeightsOf(const Op& op, const Op* first) {
 
 class Compiler {
  public:
-  Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop)
+  Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop, BufferPool* pool)
       : graph_(std::move(graph)),
         plan_(plan),
         device_(*device),
         stop_(stop),
+        pool_(pool),
         schedules_(ResolveSchedules(graph_, plan, device_.target())) {
     network_.device = std::move(device);
   }
@@ -108,12 +112,12 @@ class Compiler {
     if (schedule.conv_template == nullptr) {
       const OpPtr& op = network_.ops.emplace_back(schedule.tuned ? schedule.tuned : node.op);
       return device_.BuildOp(*op, {graph_.InputShapes(step.node), node.shape, schedule.out, device_.target(),
-                                   StoredTypes(schedule)});
+                                   StoredTypes(schedule), pool_});
     }
     const OpPtr conv = graph_.Release(step.node);
     const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
-    std::unique_ptr<ConvKernel> kernel = device_.BuildConv(*schedule.conv_template, schedule.workload,
-                                                           schedule.config, WeightsOf(*conv, first.get()));
+    std::unique_ptr<ConvKernel> kernel = device_.BuildConv(
+        *schedule.conv_template, schedule.workload, schedule.config, WeightsOf(*conv, first.get(), pool_));
     network_.convs.push_back({node.name, kernel.get()});
     return kernel;
   }
@@ -219,6 +223,7 @@ class Compiler {
   const Plan& plan_;
   const Device& device_;
   const StopFlag* const stop_;
+  BufferPool* const pool_;
   const std::vector<NodeSchedule> schedules_;
   CompiledNetwork network_;
 };
@@ -226,15 +231,23 @@ class Compiler {
 }  // namespace
 
 std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan, DevicePtr device,
-                                                      const StopFlag* stop) {
+                                                      const StopFlag* stop, BufferPool* pool) {
   return std::make_shared<const CompiledNetwork>(
-      Compiler(std::move(graph), plan, std::move(device), stop).Compile());
+      Compiler(std::move(graph), plan, std::move(device), stop, pool).Compile());
 }
 
-size_t PackedWeightBytes(const CompiledNetwork& network) {
+size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks) {
   size_t bytes = 0;
-  for (const NamedConv& conv : network.convs) bytes += conv.kernel->PackedWeights().size_bytes();
+  std::set<const std::byte*> counted;
+  for (const CompiledNetwork* network : networks) {
+    for (const NamedConv& conv : network->convs) {
+      const std::span<const std::byte> weights = conv.kernel->PackedWeights();
+      if (counted.insert(weights.data()).second) bytes += weights.size_bytes();
+    }
+  }
   return bytes;
 }
+
+size_t PackedWeightBytes(const CompiledNetwork& network) { return PackedWeightBytes(std::array{&network}); }
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"
+#include "layouts/shared_buffer.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -40,10 +42,14 @@ struct CompiledNetwork {
 };
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
-// go of them, so that a caller who keeps no copy of it never holds all of them twice.
+// go of them, so that a caller who keeps no copy of it never holds all of them twice. Networks compiled with
+// one pool share equal packed weights.
 std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan, DevicePtr device,
-                                                      const StopFlag* stop = nullptr);
+                                                      const StopFlag* stop = nullptr,
+                                                      BufferPool* pool = nullptr);
 
+// Of all of them together: what they share counts once.
+size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks);
 size_t PackedWeightBytes(const CompiledNetwork& network);
 
 }  // namespace tilesmith

@@ -14,6 +14,7 @@
 
 #include "layouts/base/kernel.h"
 #include "layouts/base/target.h"
+#include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
 
 namespace tilesmith {
@@ -24,6 +25,7 @@ struct KernelRequest {
   Layout layout;  // of the output; inputs have the same, with their own types
   Target cpu;
   std::vector<DataType> input_types = {};  // empty: all are the output's
+  BufferPool* pool = nullptr;              // that packed weights are shared in, if there is one
 
   DataType InputType(size_t slot) const { return input_types.empty() ? layout.type() : input_types[slot]; }
 };

@@ -187,8 +187,9 @@ bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const
 std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
   if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
   if (QuantizedWinogradFits(workload_, request.cpu) && QuantizedWinogradPays(workload_))
-    return MakeQuantizedWinogradKernel(*this, {request.layout, request.layout, request.cpu});
-  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu});
+    return MakeQuantizedWinogradKernel(*this,
+                                       {request.layout, request.layout, request.cpu, {}, request.pool});
+  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu, {}, request.pool});
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {

@@ -41,7 +41,7 @@ class QuantizedConvKernel : public PackedKernel {
         store_sums_(TILESMITH_DISPATCH_VNNI(cpu_, StoreSums)),
         store_(op, request.out, cpu_),
         pixels_(store_.common()) {
-    PackParameters(op);
+    weights_ = Pooled(PackParameters(op), request.pool);
     pixels_.tile_pixels = plan_.pixels;
     pixels_.runs = plan_.runs.data();
     pixels_.run_count = std::ssize(plan_.runs);
@@ -51,7 +51,7 @@ class QuantizedConvKernel : public PackedKernel {
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
-  std::span<const std::byte> PackedWeights() const override { return weights_; }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
@@ -168,10 +168,11 @@ class QuantizedConvKernel : public PackedKernel {
 
   int64_t block_weights() const { return BlockWeightNumbers(plan_) * plan_.number_bytes; }  // bytes
 
-  void PackParameters(const QuantizedConvOp& op) {
+  // Returns the weights.
+  AlignedBuffer PackParameters(const QuantizedConvOp& op) {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t blocks = plan_.groups * plan_.blocks, lanes = plan_.lanes;
-    weights_.resize(static_cast<size_t>(blocks * block_weights()));
+    AlignedBuffer all(blocks * block_weights());
     bias_.resize(static_cast<size_t>(blocks * lanes));
     multipliers_.resize(bias_.size());
     const int64_t terms = std::ssize(weights) / plan_.conv.oc;
@@ -182,13 +183,14 @@ class QuantizedConvKernel : public PackedKernel {
       bias_[block * lanes + lane] =
           plan_.number_bytes == 1 ? BiasWithoutZero(bias, channel, rows_.zero()) : bias;
       multipliers_[block * lanes + lane] = op.multipliers()[o];
-      std::byte* const packed = &weights_[block * block_weights() + 4 * lane];
+      std::byte* const packed = static_cast<std::byte*>(all.data()) + block * block_weights() + 4 * lane;
       if (plan_.number_bytes == 1) {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>);
       }
     }
+    return all;
   }
 
   const Target cpu_;
@@ -203,7 +205,7 @@ class QuantizedConvKernel : public PackedKernel {
   void (*const store_sums_)(const QuantizedPixels&, const int32_t*);
   const QuantizedStore store_;
   QuantizedPixels pixels_;  // what all have in common
-  std::vector<std::byte> weights_;
+  SharedBuffer weights_;
   std::vector<int32_t> bias_;
   std::vector<float> multipliers_;
 };

@@ -23,7 +23,8 @@ bool QuantizedConvKernelFits(const ConvWorkload& workload);
 struct QuantizedConvRequest {
   Layout in, out;  // of the input, and of the residual and the output; their types are the op's
   Target cpu;
-  WindowCut cut = {};  // of depthwise convolutions by VNNI, the rows of a task alone
+  WindowCut cut = {};          // of depthwise convolutions by VNNI, the rows of a task alone
+  BufferPool* pool = nullptr;  // that packed weights are shared in, if there is one
 };
 
 class PackedKernel : public Kernel {

@@ -31,13 +31,13 @@ class QuantizedWinogradKernel : public PackedKernel {
         store_(op, request.out, request.cpu) {
     for (int64_t tile = 0; tile < plan_.part_tiles(); ++tile)
       offsets_.push_back(static_cast<int32_t>(tile * plan_.channels * kNumberBytes));
-    PackParameters(op);
+    weights_ = Pooled(PackParameters(op), request.pool);
   }
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * plan_.ThreadBytes(); }
-  std::span<const std::byte> PackedWeights() const override { return std::as_bytes(std::span(weights_)); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     std::byte* const at = args.scratch_at<std::byte>(range.thread * plan_.ThreadBytes());
@@ -109,8 +109,8 @@ class QuantizedWinogradKernel : public PackedKernel {
     for (int64_t element = 0; element < kWinogradElements; ++element) {
       pixels.input =
           reinterpret_cast<const std::byte*>(scratch.windows + element * part.tiles() * plan_.channels);
-      pixels.weights = reinterpret_cast<const std::byte*>(
-          weights_.data() + (block * kWinogradElements + element) * element_weights());
+      pixels.weights =
+          weights_.data() + (block * kWinogradElements + element) * element_weights() * kNumberBytes;
       pixels.sums = scratch.products + element * part.tiles() * plan_.lanes;
       multiply_(pixels);
     }
@@ -143,11 +143,13 @@ class QuantizedWinogradKernel : public PackedKernel {
   // Numbers.
   int64_t element_weights() const { return 2 * plan_.words() * plan_.lanes; }
 
-  void PackParameters(const QuantizedConvOp& op) {
+  // Returns the weights.
+  AlignedBuffer PackParameters(const QuantizedConvOp& op) {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const ConvWorkload& conv = plan_.conv;
     const int64_t lanes = plan_.lanes;
-    weights_.resize(static_cast<size_t>(plan_.blocks * kWinogradElements * element_weights()));
+    AlignedBuffer packed(plan_.blocks * kWinogradElements * element_weights() * kNumberBytes);
+    auto* const numbers = static_cast<int16_t*>(packed.data());
     bias_.resize(static_cast<size_t>(plan_.blocks * lanes));
     multipliers_.resize(bias_.size());
     for (int64_t o = 0; o < conv.oc; ++o) {
@@ -155,14 +157,15 @@ class QuantizedWinogradKernel : public PackedKernel {
       multipliers_[o] = op.multipliers()[o];
       for (int64_t c = 0; c < conv.ic; ++c) {
         const auto transformed = Transformed(std::span(weights).subspan((o * conv.ic + c) * 9).first<9>());
-        int16_t* to = &weights_[o / lanes * kWinogradElements * element_weights() + c / 2 * 2 * lanes +
-                                2 * (o % lanes) + c % 2];
+        int16_t* to = numbers + o / lanes * kWinogradElements * element_weights() + c / 2 * 2 * lanes +
+                      2 * (o % lanes) + c % 2;
         for (const int16_t element : transformed) {
           *to = element;
           to += element_weights();
         }
       }
     }
+    return packed;
   }
 
   // 2G g (2G)'
@@ -190,7 +193,7 @@ class QuantizedWinogradKernel : public PackedKernel {
   void (*const store_sums_)(const QuantizedPixels&, const int32_t*);
   const QuantizedStore store_;
   std::vector<int32_t> offsets_;  // of tiles among the windows of an element, bytes
-  std::vector<int16_t> weights_;  // [block][element][word][lane][2]
+  SharedBuffer weights_;          // numbers of 16 bits, [block][element][word][lane][2]
   std::vector<int32_t> bias_;     // [block][lane]
   std::vector<float> multipliers_;
 };

@@ -60,6 +60,7 @@ struct QuantizedWinogradRequest {
   Layout in, out;  // as in QuantizedConvRequest
   Target cpu;
   QuantizedWinogradCut cut = {};
+  BufferPool* pool = nullptr;
 };
 
 // `op` need not outlive the kernel. Precondition: it fits.

@@ -14,6 +14,7 @@
 
 #include "layouts/base/kernel.h"
 #include "layouts/base/target.h"
+#include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
 #include "ops/conv/conv_tensors.h"
 #include "ops/conv/workload.h"
@@ -64,8 +65,8 @@ class ConvKernel : public Kernel {
   virtual std::span<const std::byte> PackedWeights() const = 0;
 };
 
-// Each null exactly when the workload has no such thing; weights of a conv are OIHW. Those of a conv of bytes
-// are its op's, with the scales, and nothing else is there.
+// Tensors are null exactly when the workload has no such thing; weights of a conv are OIHW. Those of a conv
+// of bytes are its op's, with the scales, and nothing else is there.
 struct ConvWeights {
   const float* weights = nullptr;         // of the main conv; of a product nobody looks at it
   const float* bias = nullptr;            // oc floats
@@ -74,6 +75,7 @@ struct ConvWeights {
   const float* before_weights = nullptr;  // of the conv fused in front
   const float* before_bias = nullptr;     // its oc floats
   const QuantizedConvOp* quantized = nullptr;
+  BufferPool* pool = nullptr;  // that the packed weights are shared in
 };
 
 inline ConvWeights WeightsOf(const ConvTensors& tensors) {

@@ -93,9 +93,9 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
       words += PassWeights(g, chunk, pass);
     }
   }
-  packed.weights = AlignedBuffer(words * sizeof(uint32_t), NewMemory::kAnything);
+  AlignedBuffer packed_words(words * sizeof(uint32_t), NewMemory::kAnything);
   packed.bias = AlignedBuffer(bias_floats * sizeof(float));
-  auto* to = static_cast<uint32_t*>(packed.weights.data());
+  auto* to = static_cast<uint32_t*>(packed_words.data());
   const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
   for (size_t i = 0; i < g.chunks.size(); ++i) {
     const Chunk& chunk = g.chunks[i];
@@ -114,6 +114,7 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
     if (weights.bias == nullptr) continue;
     std::copy_n(weights.bias + chunk.first_channel, real, packed.bias.floats() + packed.bias_offsets[i]);
   }
+  packed.weights = Pooled(std::move(packed_words), weights.pool);
   return packed;
 }
 

@@ -8,6 +8,7 @@
 // kernel rows.
 #pragma once
 
+#include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
 #include "templates/base/conv_template.h"
 #include "templates/direct/schedule.h"
@@ -20,7 +21,7 @@ int64_t PassWeights(const Schedule& schedule, const Chunk& chunk, const Pass& pa
 int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channels);
 
 struct PackedWeights {
-  AlignedBuffer weights;
+  SharedBuffer weights;
   std::vector<int64_t> offsets;  // words; of (chunk, pass) at chunk * passes + pass
   AlignedBuffer bias;            // whole vectors per chunk
   std::vector<int64_t> bias_offsets;

@@ -51,8 +51,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights& weights) {
-  return AsConvKernel(
-      MakeQuantizedConvKernel(ByteConvOf(s.workload, weights), {s.in, s.out, cpu, s.plan.cut()}));
+  return AsConvKernel(MakeQuantizedConvKernel(ByteConvOf(s.workload, weights),
+                                              {s.in, s.out, cpu, s.plan.cut(), weights.pool}));
 }
 
 }  // namespace tilesmith::direct_int8

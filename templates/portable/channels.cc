@@ -25,9 +25,10 @@ class ChannelKernel : public ConvKernel {
         chunks_(ChunksOf(schedule)) {
     for (const Chunk& chunk : chunks_)
       contiguous_.push_back(Contiguous(g_.out_offsets, chunk.first, chunk.count));
-    weights_ = AlignedBuffer(chunks_.size() * chunk_floats_ * sizeof(float));
+    AlignedBuffer packed(chunks_.size() * chunk_floats_ * sizeof(float));
     for (size_t i = 0; i < chunks_.size(); ++i)
-      Pack(chunks_[i], weights, weights_.floats() + i * chunk_floats_);
+      Pack(chunks_[i], weights, packed.floats() + i * chunk_floats_);
+    weights_ = Pooled(std::move(packed), weights.pool);
     const int64_t dilation = w_.dw + 1;
     const int64_t last_tap = w_.iw - 1 + w_.pw - (w_.kw - 1) * dilation;
     interior_.begin = std::clamp<int64_t>((w_.pw + w_.sw - 1) / w_.sw, 0, w_.ow);
@@ -48,7 +49,7 @@ class ChannelKernel : public ConvKernel {
     }
   }
 
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   // bias[16], then [kh][kw][channels][16]; lanes behind the chunk's last channel are zero.
@@ -142,7 +143,7 @@ class ChannelKernel : public ConvKernel {
   const TaskGrid grid_;
   const std::vector<Chunk> chunks_;
   std::vector<bool> contiguous_;  // by chunk: in the output
-  AlignedBuffer weights_;
+  SharedBuffer weights_;
   Range interior_;  // output columns with every kernel column inside the input
 };
 

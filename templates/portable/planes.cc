@@ -36,18 +36,17 @@ class PlaneKernel : public ConvKernel {
         row_stride_(phase_width_ * w_.sw),
         channel_stride_(row_stride_ * GatheredRows(w_, g_.rows)),
         scratch_bytes_(PlaneScratchFloats(w_, g_.rows) * static_cast<int64_t>(sizeof(float))),
-        weights_((w_.oc + w_.oc * channels_ * w_.kh * w_.kw) * sizeof(float)) {
+        weights_(Pooled(Pack(weights), weights.pool)) {
     for (int64_t j = 0; j < w_.kw; ++j) {
       const int64_t column = j * (w_.dw + 1);
       tap_offsets_.push_back(column % w_.sw * phase_width_ + column / w_.sw);
     }
-    Pack(weights);
   }
 
   int64_t Tasks(int) const override { return grid_.tasks(); }
   TaskGrid Grid(int) const override { return grid_; }
   int64_t ScratchBytes(int threads) const override { return threads * scratch_bytes_; }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     float* rows = args.scratch_at<float>(range.thread * scratch_bytes_);
@@ -73,15 +72,17 @@ class PlaneKernel : public ConvKernel {
 
   // bias[oc], then per chunk of up to 4 output channels [c][kh][kw][planes]. Chunk `first` starts at float
   // first * channels * taps.
-  void Pack(const ConvWeights& source) {
+  AlignedBuffer Pack(const ConvWeights& source) const {
     const int64_t terms = channels_ * w_.kh * w_.kw;
-    if (source.bias) std::copy_n(source.bias, w_.oc, weights_.floats());
-    float* packed = weights_.floats() + w_.oc;
+    AlignedBuffer packed((w_.oc + w_.oc * terms) * sizeof(float));
+    if (source.bias) std::copy_n(source.bias, w_.oc, packed.floats());
+    float* to = packed.floats() + w_.oc;
     for (int64_t first = 0; first < w_.oc; first += Planes(first)) {
       for (int64_t t = 0; t < terms; ++t) {
-        for (int r = 0; r < Planes(first); ++r) *packed++ = source.weights[(first + r) * terms + t];
+        for (int r = 0; r < Planes(first); ++r) *to++ = source.weights[(first + r) * terms + t];
       }
     }
+    return packed;
   }
 
   void Gather(const float* image, int64_t group, int64_t first_row, int64_t last_row, float* rows) const {
@@ -164,7 +165,7 @@ class PlaneKernel : public ConvKernel {
   const int64_t channels_, outputs_;              // per group
   const int64_t phase_width_, row_stride_, channel_stride_, scratch_bytes_;
   std::vector<int64_t> tap_offsets_;
-  AlignedBuffer weights_;
+  SharedBuffer weights_;
 };
 
 }  // namespace

@@ -33,8 +33,8 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights& weights) {
-  return AsConvKernel(
-      MakeQuantizedWinogradKernel(ByteConvOf(s.workload, weights), {s.in, s.out, cpu, s.plan.cut()}));
+  return AsConvKernel(MakeQuantizedWinogradKernel(ByteConvOf(s.workload, weights),
+                                                  {s.in, s.out, cpu, s.plan.cut(), weights.pool}));
 }
 
 }  // namespace tilesmith::winograd_int8

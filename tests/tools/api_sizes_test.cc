@@ -244,6 +244,17 @@ TEST(ApiSizesTest, ASessionTakesInputsOfManySizesAndKeepsTheLastOnes) {
       session.Profile(std::vector<InputTensor>{{examples[1].x.raw(), examples[1].shape}}, 2).empty());
 }
 
+TEST(ApiSizesTest, SizesShareWeightsThatArePackedAlike) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteOpenModel(directory);
+  const auto bytes = [&](const std::vector<std::string>& sizes) {
+    return Model::Load(path, {.threads = 1, .input_shapes = sizes}).packed_weight_bytes();
+  };
+  const std::string small = "x=1x3x32x32", two = "x=2x3x32x32";
+  EXPECT_EQ(bytes({small}), bytes({two}));
+  EXPECT_EQ(bytes({small, two}), bytes({small}));
+}
+
 TEST(ApiSizesTest, SessionsInManyThreadsTakeManySizes) {
   const TemporaryDirectory directory;
   const std::string path = WriteOpenModel(directory);

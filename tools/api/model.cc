@@ -246,8 +246,9 @@ struct Session::Impl {
     if (const auto* known = others.Find(shapes)) return **known;
     const PreparedSizePtr size = model->sizes->For(shapes);
     auto sized = std::make_unique<SizedRun>(size, cores);
-    others.MakeRoom(model->sizes->limit(), MemoryOf(first.size()) + MemoryOf(*size),
-                    [](const std::unique_ptr<SizedRun>& kept) { return MemoryOf(kept->size()); });
+    others.MakeRoom(
+        model->sizes->limit(), MemoryOf(first.size()) + MemoryBeside(first.size(), *size),
+        [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(first.size(), kept->size()); });
     return *others.Add(shapes, std::move(sized));
   }
 
@@ -339,10 +340,10 @@ FileState StateOf(const std::string& path) {
   return error ? FileState() : state;
 }
 
-PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine) {
+PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
   PreparedSize size;
   size.tail = graph.tail();
-  size.network = CompileNetwork(std::move(graph), plan, machine);
+  size.network = CompileNetwork(std::move(graph), plan, machine, nullptr, pool);
   size.shapes = ShapesOf(size.network->inputs);
   size.inputs = Describe(size.network->inputs);
   if (size.tail) {
@@ -387,9 +388,10 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 
   auto impl = std::make_shared<Impl>();
   impl->device = machine;
-  const auto prepare_graph = [machine, path = options.plan](Graph of_size) {
+  const auto pool = std::make_shared<BufferPool>();
+  const auto prepare_graph = [machine, pool, path = options.plan](Graph of_size) {
     const Plan its_plan = LoadPlan(path, of_size, machine, {.other_sizes = true});
-    return Prepare(std::move(of_size), its_plan, machine);
+    return Prepare(std::move(of_size), its_plan, machine, pool.get());
   };
   const auto prepare = [=, base = listed[0]](const InputShapes& shapes) {
     if (StateOf(base.model) != state) {
@@ -403,7 +405,7 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
   };
   const size_t count = std::max(static_cast<size_t>(options.sizes), listed.size());
   impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine)),
+      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, pool.get())),
       SizesLimit{count > 0 ? count - 1 : 0, static_cast<size_t>(bytes)}, prepare);
   for (size_t i = 1; i < listed.size(); ++i) {
     Graph other = LoadModel(listed[i]);
@@ -418,14 +420,15 @@ Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& ma
   auto impl = std::make_shared<Model::Impl>();
   impl->device = machine;
   impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine)), SizesLimit(), nullptr);
+      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
+      nullptr);
   return Model(std::move(impl));
 }
 
 const std::vector<TensorInfo>& Model::inputs() const { return impl_->sizes->first()->inputs; }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->sizes->first()->outputs; }
 int Model::threads() const { return impl_->device->threads(); }
-size_t Model::packed_weight_bytes() const { return PackedWeightBytes(*impl_->sizes->first()->network); }
+size_t Model::packed_weight_bytes() const { return impl_->sizes->PackedWeightBytes(); }
 double Model::predicted_seconds() const { return impl_->sizes->first()->predicted_seconds; }
 
 Session Model::NewSession(const SessionOptions& options) const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+
 #include "layouts/base/error.h"
 
 namespace tilesmith {
@@ -16,12 +18,25 @@ std::string TextOf(const InputShapes& shapes) {
 
 }  // namespace
 
-size_t MemoryOf(const PreparedSize& size) {
-  size_t bytes = PackedWeightBytes(*size.network) + size.network->memory.bytes;
+namespace {
+
+size_t TensorBytes(const PreparedSize& size) {
+  size_t bytes = size.network->memory.bytes;
   for (const std::vector<TensorInfo>* tensors : {&size.inputs, &size.outputs}) {
     for (const TensorInfo& tensor : *tensors) bytes += tensor.bytes;
   }
   return bytes;
+}
+
+}  // namespace
+
+size_t MemoryOf(const PreparedSize& size) {
+  return tilesmith::PackedWeightBytes(*size.network) + TensorBytes(size);
+}
+
+size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
+  return tilesmith::PackedWeightBytes(std::array{first.network.get(), size.network.get()}) -
+         tilesmith::PackedWeightBytes(*first.network) + TensorBytes(size);
 }
 
 PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit,
@@ -49,7 +64,7 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
   const std::lock_guard lock(mutex_);
   if (const PreparedSizePtr* known = others_.Find(shapes)) return *known;
   const auto prepared = std::make_shared<const PreparedSize>(make());
-  const size_t needed = MemoryOf(*first_) + MemoryOf(*prepared);
+  const size_t needed = MemoryOf(*first_) + MemoryBeside(*first_, *prepared);
   if (needed > limit_.bytes) {
     constexpr double kMebibyte = 1 << 20;
     throw Error(
@@ -58,8 +73,15 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
                     TextOf(shapes), static_cast<double>(needed) / kMebibyte,
                     static_cast<double>(limit_.bytes) / kMebibyte));
   }
-  others_.MakeRoom(limit_, needed, [](const PreparedSizePtr& kept) { return MemoryOf(*kept); });
+  others_.MakeRoom(limit_, needed, [&](const PreparedSizePtr& kept) { return MemoryBeside(*first_, *kept); });
   return others_.Add(shapes, prepared);
+}
+
+size_t PreparedSizes::PackedWeightBytes() const {
+  std::vector<const CompiledNetwork*> networks = {first_->network.get()};
+  const std::lock_guard lock(mutex_);
+  others_.ForEach([&](const PreparedSizePtr& kept) { networks.push_back(kept->network.get()); });
+  return tilesmith::PackedWeightBytes(networks);
 }
 
 }  // namespace tilesmith

@@ -28,8 +28,10 @@ struct PreparedSize {
 };
 using PreparedSizePtr = std::shared_ptr<const PreparedSize>;
 
-// What weights, activations, inputs and outputs take: one session of this size.
+// What weights, activations, inputs and outputs take: one session of this size; and beside one of `first`,
+// whose weights it may share.
 size_t MemoryOf(const PreparedSize& size);
+size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size);
 
 // How many sizes are kept beside the first, and in how much memory all together.
 struct SizesLimit {
@@ -82,6 +84,8 @@ class PreparedSizes {
 
   const PreparedSizePtr& first() const { return first_; }
   const SizesLimit& limit() const { return limit_; }
+  // Of the sizes that are prepared now; what they share counts once.
+  size_t PackedWeightBytes() const;
   // Throws Error(kUsage) where other sizes than the first are not taken, Error(kEnvironment) where it needs
   // more memory than the limit leaves beside the first, and what preparing throws.
   PreparedSizePtr For(const InputShapes& shapes);
@@ -92,7 +96,7 @@ class PreparedSizes {
   const PreparedSizePtr first_;
   const SizesLimit limit_;
   const std::function<PreparedSize(const InputShapes&)> prepare_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   RecentlyUsed<PreparedSizePtr> others_;
 };
 

@@ -140,8 +140,8 @@ class TILESMITH_API Model {
   const std::vector<TensorInfo>& inputs() const;  // of the first size, as all that follows
   const std::vector<TensorInfo>& outputs() const;
   int threads() const;
-  size_t packed_weight_bytes() const;
-  double predicted_seconds() const;  // of a run, by the plan; 0 without one
+  size_t packed_weight_bytes() const;  // of all sizes that are prepared now; what they share counts once
+  double predicted_seconds() const;    // of a run, by the plan; 0 without one
 
   // Outlives the model if need be.
   Session NewSession(const SessionOptions& options = {}) const;

@@ -12,11 +12,12 @@ namespace {
 
 class StripKernel : public ConvKernel {
  public:
-  StripKernel(const Schedule& schedule, StripParts parts)
+  StripKernel(const Schedule& schedule, StripParts parts, SharedBuffer weights)
       : schedule_(schedule),
         in_(schedule_.in, plan().conv.ic, plan().conv.ih, plan().conv.iw),
         out_(schedule_.out, plan().conv.oc, plan().conv.oh, plan().conv.ow),
         parts_(std::move(parts)),
+        weights_(std::move(weights)),
         sums_at_(parts_.copy ? parts_.copy->ThreadBytes() : 0) {
     TILESMITH_CHECK(schedule_.as_it_is == (parts_.copy == nullptr));
     const WindowPlan& p = plan();
@@ -32,7 +33,7 @@ class StripKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{parts_.name + " " + WorkloadToString(schedule_.workload), parts_.code->Code()}};
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(parts_.weights); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     auto* const scratch = args.scratch_at<std::byte>(range.thread * ThreadBytes());
@@ -87,7 +88,7 @@ class StripKernel : public ConvKernel {
       now.pixels = 0;
     }
     progress.channels = channels;
-    now.weights = BytesOf(parts_.weights).data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
+    now.weights = weights_.data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
     now.bias = BytesOf(parts_.bias).data() + index * plan().lanes * kSumBytes;
     const TileStrips& strips = StripsOfTile(tile);
     for (size_t i = 0; i < strips.strips.size(); ++i) {
@@ -113,7 +114,8 @@ class StripKernel : public ConvKernel {
 
   const Schedule schedule_;
   const ImageStrides in_, out_;
-  const StripParts parts_;
+  const StripParts parts_;  // but the weights
+  const SharedBuffer weights_;
   const int64_t sums_at_;  // of a thread's scratch: where strips' sums lie
   std::vector<TileStrips> tiles_;
 };
@@ -130,8 +132,9 @@ StripParts EmptyParts(std::string name, const WindowPlan& plan, bool multipliers
   return parts;
 }
 
-std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts) {
-  return std::make_unique<StripKernel>(schedule, std::move(parts));
+std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts, BufferPool* pool) {
+  SharedBuffer weights = Pooled(std::move(parts.weights), pool);
+  return std::make_unique<StripKernel>(schedule, std::move(parts), std::move(weights));
 }
 
 }  // namespace tilesmith::amx

@@ -22,6 +22,7 @@ struct StripParts {
 // Buffers for a schedule's weights, bias and, if wanted, multipliers, all zeros.
 StripParts EmptyParts(std::string name, const WindowPlan& plan, bool multipliers);
 
-std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts);
+// `pool` as in ConvWeights.
+std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts, BufferPool* pool);
 
 }  // namespace tilesmith::amx

@@ -19,7 +19,7 @@ std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& 
     PackWindowWeights(plan, weights.weights + o * terms, packed + at.lane * plan.word, Bf16Bits);
     if (weights.bias != nullptr) parts.bias.floats()[at.block * plan.lanes + at.lane] = weights.bias[o];
   }
-  return amx::MakeStripKernel(schedule, std::move(parts));
+  return amx::MakeStripKernel(schedule, std::move(parts), weights.pool);
 }
 
 }  // namespace tilesmith::amx_bf16

@@ -29,7 +29,7 @@ std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& 
     PackWindowWeights(plan, channel.data(), packed + at.lane * plan.word,
                       [](int16_t weight) { return static_cast<int8_t>(weight); });
   }
-  return amx::MakeStripKernel(schedule, std::move(parts));
+  return amx::MakeStripKernel(schedule, std::move(parts), weights.pool);
 }
 
 }  // namespace tilesmith::amx_int8

@@ -54,14 +54,15 @@ void Planes::Pack(const ConvWeights& weights) {
   const int64_t floats = g.vector_floats, taps = g.taps();
   const int64_t vectors = (channels + floats - 1) / floats;
   const int64_t plane = PlaneWeights(g) * floats;
-  weights_ = AlignedBuffer(vectors * plane * sizeof(float));
+  AlignedBuffer packed(vectors * plane * sizeof(float));
   bias_ = AlignedBuffer(vectors * floats * sizeof(float));
   for (int64_t channel = 0; channel < channels; ++channel) {
-    float* to = weights_.floats() + channel / floats * plane + channel % floats;
+    float* to = packed.floats() + channel / floats * plane + channel % floats;
     const float* from = weights.weights + channel * taps;
     for (int64_t tap = 0; tap < taps; ++tap) to[tap * floats] = from[tap];
     if (g.config.pairs) PackPairs(g, from, to + taps * floats);
   }
+  weights_ = Pooled(std::move(packed), weights.pool);
   if (weights.bias != nullptr) std::copy_n(weights.bias, channels, bias_.floats());
 }
 

@@ -28,7 +28,7 @@ class Planes {
   void Run(const Image& image, int64_t first, int64_t count, int64_t row_block) const;
 
   std::span<const uint8_t> Code() const { return {code_.getCode(), code_.getSize()}; }
-  std::span<const std::byte> PackedWeights() const { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const { return weights_.bytes(); }
 
  private:
   // A kernel and, for each row block, its steps.
@@ -49,7 +49,7 @@ class Planes {
   const Schedule& schedule_;
   // For each vector of channels: the kernel's weights (kernel row, kernel column, lane), then with pairs
   // those of their products (product, kernel column, lane). Channels past the last are zero.
-  AlignedBuffer weights_;
+  SharedBuffer weights_;
   AlignedBuffer bias_;  // whole vectors
   PlaneGenerator code_;
   Variant full_, partial_;

@@ -27,7 +27,7 @@ class PointwiseRows {
   void Run(const Row& row, int64_t chunk) const;
 
   std::span<const uint8_t> Code() const { return kernels_.Code(); }
-  std::span<const std::byte> PackedWeights() const { return BytesOf(packed_.weights); }
+  std::span<const std::byte> PackedWeights() const { return packed_.weights.bytes(); }
 
  private:
   const direct::Schedule& schedule_;

@@ -43,7 +43,7 @@ class DirectKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"direct " + WorkloadToString(schedule_.workload), kernels_.Code()}};
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(packed_.weights); }
+  std::span<const std::byte> PackedWeights() const override { return packed_.weights.bytes(); }
 
  private:
   // A thread's scratch.

@@ -29,7 +29,7 @@ class FewOutputsKernel : public ConvKernel {
  public:
   FewOutputsKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
-        weights_(PackWeights(schedule_, weights.weights)),
+        weights_(Pooled(PackWeights(schedule_, weights.weights), weights.pool)),
         bias_(schedule_.workload.oc * sizeof(float)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {
@@ -66,7 +66,7 @@ class FewOutputsKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"few_outputs " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   // Some tiles of rows of one chunk of output channels of one image.
@@ -92,7 +92,8 @@ class FewOutputsKernel : public ConvKernel {
   }
 
   Schedule schedule_;
-  AlignedBuffer weights_, bias_;
+  SharedBuffer weights_;
+  AlignedBuffer bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
   std::unique_ptr<Generator> code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][last, smaller chunk]

@@ -43,7 +43,7 @@ class GroupedKernel : public ConvKernel {
  public:
   GroupedKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
-        weights_(PackWeights(schedule_, weights.weights)),
+        weights_(Pooled(PackWeights(schedule_, weights.weights), weights.pool)),
         bias_(PackBias(schedule_, weights.bias)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {
@@ -78,7 +78,7 @@ class GroupedKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"grouped " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   // Vectors of 8 on AVX-512 are AVX2's.
@@ -135,7 +135,8 @@ class GroupedKernel : public ConvKernel {
   }
 
   Schedule schedule_;
-  AlignedBuffer weights_, bias_;
+  SharedBuffer weights_;
+  AlignedBuffer bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
   std::unique_ptr<Generator> code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][partial vector]

@@ -37,8 +37,9 @@ class GroupedWinogradKernel : public ConvKernel {
     auto* code = const_cast<uint8_t*>(code_->getCode());
     whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
     rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
-    PackWeights(cpu, weights.weights);
-    SortWeights(g_.grouped.sums);
+    AlignedBuffer packed = PackWeights(cpu, weights.weights);
+    SortWeights(g_.grouped.sums, packed);
+    weights_ = Pooled(std::move(packed), weights.pool);
     CountTerms();
   }
 
@@ -58,16 +59,16 @@ class GroupedWinogradKernel : public ConvKernel {
             {"grouped_winograd products", {code_->getCode(), code_->getSize()}},
             {"grouped_winograd output transform", transforms_.output_code()}};
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   int64_t blocks() const { return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles; }
   int64_t weights_per_vector() const { return g_.elements() * channels_ * g_.vector_floats; }
 
   // U: for vector of channels, xi, channel of the group: one vector.
-  void PackWeights(const Target& cpu, const float* weights) {
+  AlignedBuffer PackWeights(const Target& cpu, const float* weights) const {
     const ConvWorkload& w = g_.workload;
-    weights_ = AlignedBuffer(g_.out_vectors * weights_per_vector() * sizeof(float), NewMemory::kAnything);
+    AlignedBuffer packed(g_.out_vectors * weights_per_vector() * sizeof(float), NewMemory::kAnything);
     const winograd::Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
@@ -82,18 +83,19 @@ class GroupedWinogradKernel : public ConvKernel {
       part.outputs = std::min(part.lanes, w.oc - first);
       part.transform = matrix.data();
       part.window = transforms.window;
-      part.packed = weights_.floats() + vector * weights_per_vector();
+      part.packed = packed.floats() + vector * weights_per_vector();
       part.element_stride = channels_ * g_.vector_floats;
       TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
     }
+    return packed;
   }
 
   // From the order of xi and channels to that of the sums of products and their terms.
-  void SortWeights(int64_t sums) {
+  void SortWeights(int64_t sums, AlignedBuffer& packed) const {
     const int64_t lanes = g_.vector_floats, floats = channels_ * lanes;
     std::vector<float> unsorted(weights_per_vector());
     for (int64_t vector = 0; vector < g_.out_vectors; ++vector) {
-      float* const u = weights_.floats() + vector * weights_per_vector();
+      float* const u = packed.floats() + vector * weights_per_vector();
       std::copy_n(u, unsorted.size(), unsorted.data());
       for (int64_t i = 0; i < weights_per_vector(); ++i) {
         const grouped::Term term = grouped::TermOf(channels_, sums, i % lanes, i % floats / lanes);
@@ -128,7 +130,7 @@ class GroupedWinogradKernel : public ConvKernel {
   const winograd::TileTransforms transforms_;
   std::unique_ptr<ProductGenerator> code_;
   ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
-  AlignedBuffer weights_;
+  SharedBuffer weights_;
   std::vector<int64_t> terms_;  // of each sum of products
 };
 

@@ -89,7 +89,7 @@ class StrassenKernel : public ConvKernel {
     rest.bytes = rest_->code();
     return blobs;
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   bool staged() const { return g_.config.partition == Partition::kOutChannels; }
@@ -109,15 +109,16 @@ class StrassenKernel : public ConvKernel {
     const ConvWorkload& w = g_.workload;
     const direct::Schedule packing =
         direct::MakeSchedule(ProductOf(w, row_.positions()), g_.config.product, g_.vector_floats);
-    weights_ = AlignedBuffer(kProducts * w.ic / 2 * w.oc / 2 * sizeof(float));
+    AlignedBuffer all(kProducts * w.ic / 2 * w.oc / 2 * sizeof(float));
     for (int product = 0; product < kProducts; ++product) {
       const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights.weights, product);
       const direct::PackedWeights packed = direct::PackWeights(packing, cpu, {.weights = combined.data()});
       for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
         std::copy_n(packed.weights.floats() + packed.offsets[chunk], WeightFloats(chunk),
-                    weights_.floats() + WeightOffset(chunk) + product * WeightFloats(chunk));
+                    all.floats() + WeightOffset(chunk) + product * WeightFloats(chunk));
       }
     }
+    weights_ = Pooled(std::move(all), weights.pool);
     if (weights.bias == nullptr) return;
     bias_ = AlignedBuffer(w.oc * sizeof(float));
     std::copy_n(weights.bias, w.oc, bias_.floats());
@@ -253,7 +254,8 @@ class StrassenKernel : public ConvKernel {
   std::unique_ptr<RowProduct> rest_;  // for the last row of an image, where it is shorter
   HalvesGenerator halves_;
   const TaskGrid grid_;
-  AlignedBuffer weights_, bias_;
+  SharedBuffer weights_;
+  AlignedBuffer bias_;
 };
 
 }  // namespace

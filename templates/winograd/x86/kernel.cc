@@ -73,7 +73,7 @@ class WinogradKernel : public ConvKernel {
     rest.bytes = rest_->code();
     return blobs;
   }
-  std::span<const std::byte> PackedWeights() const override { return BytesOf(weights_); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
   float* V(float* scratch, int64_t vector, int64_t tile) const {
@@ -87,7 +87,7 @@ class WinogradKernel : public ConvKernel {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     element_weights_ = padded * w.ic;
-    weights_ = AlignedBuffer(g_.elements() * element_weights_ * sizeof(float), NewMemory::kAnything);
+    AlignedBuffer packed(g_.elements() * element_weights_ * sizeof(float), NewMemory::kAnything);
     const Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
@@ -101,10 +101,11 @@ class WinogradKernel : public ConvKernel {
       part.outputs = std::min(part.lanes, w.oc - chunk.first_channel);
       part.transform = matrix.data();
       part.window = transforms.window;
-      part.packed = weights_.floats() + chunk.first_channel * w.ic;
+      part.packed = packed.floats() + chunk.first_channel * w.ic;
       part.element_stride = element_weights_;
       TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
     }
+    weights_ = Pooled(std::move(packed), weights.pool);
   }
 
   void RunBlock(const KernelArgs& args, int64_t block, float* scratch) const {
@@ -154,7 +155,7 @@ class WinogradKernel : public ConvKernel {
   RowProduct product_;
   std::unique_ptr<RowProduct> rest_;  // for the last block, where it is smaller
   TileTransforms transforms_;
-  AlignedBuffer weights_;
+  SharedBuffer weights_;
   int64_t element_weights_ = 0;  // floats of U[xi]
 };
 

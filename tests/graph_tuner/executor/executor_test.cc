@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/placement.h"
 #include "layouts/base/error.h"
 #include "ops/elementwise/activations.h"
@@ -346,6 +348,20 @@ TEST_F(ExecutorErrors, ProfilesCarryPredictionsAndKinds) {
   for (const StepProfile& step : profile) EXPECT_GT(step.seconds, 0);
   EXPECT_GT(executor.PackedWeightBytes(), 0u);
   EXPECT_GT(executor.ArenaBytes(), 0u);
+}
+
+TEST_F(ExecutorErrors, NetworksOfAPoolShareEqualWeights) {
+  const DevicePtr device = OpenDevice(cpu_, 1);
+  BufferPool pool;
+  const auto compile = [&](BufferPool* shared) {
+    return CompileNetwork(graph_, plan_, device, nullptr, shared);
+  };
+  const auto one = compile(&pool), other = compile(&pool), alone = compile(nullptr);
+  const size_t bytes = PackedWeightBytes(*one);
+  EXPECT_EQ(one->convs.at(0).kernel->PackedWeights().data(),
+            other->convs.at(0).kernel->PackedWeights().data());
+  EXPECT_EQ(PackedWeightBytes(std::array{one.get(), other.get()}), bytes);
+  EXPECT_EQ(PackedWeightBytes(std::array{one.get(), alone.get()}), 2 * bytes);
 }
 
 }  // namespace
