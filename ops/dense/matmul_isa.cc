@@ -11,7 +11,8 @@ using Wide = Vector<kWidth>;
 
 // What stays in registers: kRows rows of kVectors vectors.
 template <int kVectors, int kRows>
-[[gnu::always_inline]] inline void Tile(const PanelProduct& p, int64_t row, int64_t column) {
+[[gnu::always_inline]] inline void Tile(const PanelProduct& p, int64_t row, int64_t column, const float* b,
+                                        int64_t b_term) {
   float* sums = p.sums + row * p.sums_row + column;
   Wide total[kRows][kVectors] = {};
   if (!p.fresh) {
@@ -21,7 +22,6 @@ template <int kVectors, int kRows>
     }
   }
   const float* a = p.a + row * p.a_row;
-  const float* b = p.b + column;
   for (int64_t k = 0; k < p.terms; ++k) {
     Wide right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = Load<kWidth>(b + v * kWidth);
@@ -31,7 +31,7 @@ template <int kVectors, int kRows>
       for (int v = 0; v < kVectors; ++v) total[r][v] += left * right[v];
     }
     a += p.a_term;
-    b += p.b_term;
+    b += b_term;
   }
 #pragma GCC unroll 14
   for (int r = 0; r < kRows; ++r) {
@@ -42,7 +42,9 @@ template <int kVectors, int kRows>
 // All whole tiles from `row` on.
 template <int kVectors, int kRows>
 void TileRows(const PanelProduct& p, int64_t row, int64_t column) {
-  for (; row + kRows <= p.rows; row += kRows) Tile<kVectors, kRows>(p, row, column);
+  const float* b = p.b + column * (p.tiled ? p.terms : 1);
+  const int64_t b_term = p.tiled ? kVectors * kWidth : p.b_term;
+  for (; row + kRows <= p.rows; row += kRows) Tile<kVectors, kRows>(p, row, column, b, b_term);
 }
 
 using TileFunction = void (*)(const PanelProduct&, int64_t, int64_t);

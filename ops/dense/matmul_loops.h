@@ -40,12 +40,15 @@ constexpr int kDefaultTileVectors = 2;
 enum class Packing { kWhereItPays = 0, kWhereNeeded = 1, kAlways = 2 };
 
 // sums[r * sums_row + c] += (or, where `fresh`, =) sum over k < terms of a[r * a_row + k * a_term] * b[k *
-// b_term + c], for c < `columns` rounded up to whole vectors
+// b_term + c], for c < `columns` rounded up to whole vectors. Where b is `tiled`, its register tiles lie one
+// after the other, each with its terms side by side: b[first * terms + k * width + c - first] in the tile of
+// columns [first, first + width).
 struct PanelProduct {
   const float* a = nullptr;
   int64_t a_row = 0, a_term = 0;
   const float* b = nullptr;
   int64_t b_term = 0;
+  bool tiled = false;
   int64_t rows = 0, columns = 0;
   int64_t terms = 0;
   float* sums = nullptr;

@@ -1,5 +1,6 @@
 #include "ops/dense/strided.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "layouts/base/sizes.h"
@@ -57,6 +58,35 @@ void PackBlock(const ProductLoops& loops, const ProductBlock& block, const Packe
   }
 }
 
+namespace {
+
+// Tile by tile; rows that lie as they are multiplied are read from end to end.
+void PackTiles(const ProductLoops& loops, const ProductBlock& block, int64_t tile, float* packed) {
+  int64_t column = 0;
+  if (block.other == 1 && block.others >= tile) {
+    const int64_t whole = block.others / tile;
+    loops.copy_runs({.in = block.data,
+                     .out = packed,
+                     .in_pixel_stride = block.term,
+                     .out_pixel_stride = tile,
+                     .in_run_stride = tile,
+                     .out_run_stride = tile * block.terms,
+                     .pixels = block.terms,
+                     .runs = whole,
+                     .length = tile,
+                     .padded = tile});
+    column = whole * tile;
+  }
+  for (; column < block.others; column += tile) {
+    const int64_t columns = std::min(tile, block.others - column);
+    const int64_t padded = RoundUp(columns, loops.vector_floats);
+    PackBlock(loops, {block.data + column * block.other, block.term, block.other, block.terms, columns},
+              {packed + column * block.terms, padded, padded});
+  }
+}
+
+}  // namespace
+
 void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packed, PanelProduct& product,
               Packing packing) {
   constexpr int64_t kFewRows = 12;  // that do not repay packing
@@ -69,8 +99,8 @@ void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packe
     product.b = block.data, product.b_term = block.term;
     return;
   }
-  PackBlock(loops, block, {packed, product.sums_row, RoundUp(block.others, loops.vector_floats)});
-  product.b = packed, product.b_term = product.sums_row;
+  PackTiles(loops, block, product.tile_vectors * loops.vector_floats, packed);
+  product.b = packed, product.tiled = true;
 }
 
 }  // namespace tilesmith

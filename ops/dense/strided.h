@@ -70,8 +70,8 @@ struct PackedBlock {
   int64_t padded = 0;
 };
 void PackBlock(const ProductLoops& loops, const ProductBlock& block, const PackedBlock& packed);
-// Sets b, b_term and columns of `product`, which has its rows: the block where it is, or packed, a row every
-// product.sums_row floats.
+// Sets b and columns of `product`, which has its rows and register tile: the block where it is, or packed,
+// tile by tile, in block.terms floats for each column, rounded up to whole vectors.
 void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packed, PanelProduct& product,
               Packing packing = Packing::kWhereItPays);
 

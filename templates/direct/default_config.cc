@@ -90,9 +90,13 @@ int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& 
   const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * c.in_bytes();
   const int64_t room = std::max<int64_t>(cpu.l2_bytes / 8 / channel_bytes, 1);
   const int64_t even = CeilDiv(channels, CeilDiv(channels, room));
-  for (const int64_t pass : passes)
-    if (pass >= even && (c.ic_block == 0 || pass % c.ic_block == 0)) return pass;
-  return 0;
+  int64_t largest = 0;
+  for (const int64_t pass : passes) {
+    if (c.ic_block != 0 && pass % c.ic_block != 0) continue;
+    if (pass >= even) return pass;
+    largest = std::max(largest, pass);
+  }
+  return channels * channel_bytes > cpu.l2_bytes / 2 ? largest : 0;
 }
 
 // Whether the pixels of a tile, in NHWC, that are a multiple of 4 KiB apart leave room beside them in the

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
+import onnx
 from onnx import TensorProto, helper
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[3] / "tools/compare-nodes"
@@ -92,6 +93,26 @@ class Program(unittest.TestCase):
         self.assertGreater(len(report["groups"]), 20)
         self.assertEqual(report["groups"], sorted(report["groups"], key=lambda row: -row["lost_seconds"]))
         self.assertIn("lost to slower nodes", text)
+
+    def test_nodes_without_names_are_matched_and_a_failure_leaves_the_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, broken, table = (f"{folder}/{name}" for name in ("model.onnx", "broken.onnx", "nodes.csv"))
+            subprocess.run([TILESMITH, "export", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "-o", path],
+                           check=True, capture_output=True)
+            nameless = onnx.load(path)
+            for node in nameless.graph.node:
+                node.name = ""
+            onnx.save(nameless, path)
+            pathlib.Path(broken).write_bytes(b"no model")
+            command = [SCRIPT, broken, path, "--runs", "2", "--tilesmith", TILESMITH, "--csv", table, "--json"]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            lines = [line for line in pathlib.Path(table).read_text().splitlines() if not line.startswith("#")]
+        self.assertEqual(done.returncode, 7)
+        self.assertIn(f"compare-nodes: {broken}: ", done.stderr)
+        (report,) = json.loads(done.stdout)
+        self.assertGreater(len(report["groups"]), 20)
+        self.assertTrue(all(row["onnxruntime_kinds"] for row in report["groups"]))
+        self.assertEqual([line.split(",")[0] for line in lines], ["network", "model"])
 
     def test_wrong_arguments_are_named(self):
         for arguments, message in ((["none.onnx"], "no file none.onnx"),
