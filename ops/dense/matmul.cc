@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "layouts/base/error.h"
+#include "layouts/base/sizes.h"
 #include "ops/base/broadcast.h"
 #include "ops/dense/matmul_kernel.h"
 #include "ops/dense/matrix.h"
@@ -19,6 +22,16 @@ std::string PostText(const MatMulParams& p) {
 }
 
 }  // namespace
+
+int64_t DefaultPanelColumns(int64_t m, int64_t n, int64_t k, const Target& cpu) {
+  constexpr int64_t kPanelsPerCore = 4, kWide[] = {kMaxPanelColumns, 96, 64};
+  const int64_t row_panels = std::max<int64_t>(CeilDiv(m, kPanelRows), 1);
+  const Checked left = Checked(CeilDiv(m, row_panels)) * k * int64_t{sizeof(float)};
+  if (left.value() <= cpu.l2_bytes / 2) return kPanelColumns;
+  for (const int64_t columns : kWide)
+    if (n >= columns && row_panels * (n / columns) >= kPanelsPerCore * cpu.cores) return columns;
+  return kPanelColumns;
+}
 
 MatMulShapes ShapesOf(const MatMulParams& params, std::span<const Shape> inputs) {
   MatMulShapes s{.a = params.a.Seen(inputs[0]), .b = params.b.Seen(inputs[1]), .batch = {}, .out = {}};

@@ -21,9 +21,9 @@ namespace tilesmith {
 // task: panel_rows rows, of equal panels, by panel_columns columns.
 struct MatMulSchedule {
   int tile_rows = 0, tile_vectors = kDefaultTileVectors;  // register tile, as in PanelProduct
-  int64_t panel_rows = 0;  // 0: kPanelRows, twice as many where the right side has to be transposed
-  int64_t panel_columns = kPanelColumns;  // whole vectors, <= kMaxPanelColumns
-  int64_t panel_terms = kPanelTerms;      // added up at a time
+  int64_t panel_rows = 0;     // 0: kPanelRows, twice as many where the right side has to be transposed
+  int64_t panel_columns = 0;  // whole vectors, <= kMaxPanelColumns; 0: DefaultPanelColumns
+  int64_t panel_terms = kPanelTerms;  // added up at a time
   bool pack_left = false;
   Packing pack_right = Packing::kWhereItPays;
   bool rows_inner = false;  // neighbouring tasks share columns of the right side, else rows of the left
@@ -38,6 +38,11 @@ struct MatMulParams {
   Activation activation = {};
   MatMulSchedule schedule = {};  // no part of the signature
 };
+
+// The columns of a panel without tuning: kPanelColumns, but more where a panel's rows of the left side, of k
+// terms, do not stay in the second-level cache and are read again for every panel, as long as there are some
+// panels for each core.
+int64_t DefaultPanelColumns(int64_t m, int64_t n, int64_t k, const Target& cpu);
 
 class MatMulOp : public Op {
  public:

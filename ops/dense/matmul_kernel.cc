@@ -101,7 +101,7 @@ class MatMulKernel : public Kernel {
 
   MatMulKernel(const KernelRequest& request, const MatMulParams& params, const MatMulShapes& s)
       : params_(params),
-        schedule_(params.schedule),
+        schedule_(Completed(params.schedule, s, request.cpu)),
         loops_(request.cpu),
         m_(s.m),
         n_(s.n),
@@ -116,6 +116,11 @@ class MatMulKernel : public Kernel {
         row_panels_(CeilDiv(m_, MostPanelRows())),
         panel_rows_(row_panels_ == 0 ? 0 : CeilDiv(m_, row_panels_)),
         thread_bytes_(ThreadBytes()) {}
+
+  static MatMulSchedule Completed(MatMulSchedule schedule, const MatMulShapes& s, const Target& cpu) {
+    if (schedule.panel_columns == 0) schedule.panel_columns = DefaultPanelColumns(s.m, s.n, s.k, cpu);
+    return schedule;
+  }
 
   // A right side that must be transposed is so once for each panel of rows: the panels are higher then.
   int64_t MostPanelRows() const {

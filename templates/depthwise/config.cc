@@ -239,8 +239,4 @@ std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
 
 Support Supports(const ConvWorkload& w, const Target&) { return IsDepthwise(w); }
 
-Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
-  return cpu.bf16 ? IsDepthwise(w) : Support::No("rounds with AVX-512 BF16, which this CPU lacks");
-}
-
 }  // namespace tilesmith::depthwise

@@ -57,8 +57,7 @@ ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // the kernel is too large for every config.
 Config Default(const ConvWorkload& workload, const Target& cpu);
 
-// The same of depthwise_bf16, whose input, output or both are stored in bf16.
-Support SupportsBf16(const ConvWorkload& workload, const Target& cpu);
+// The same of depthwise_bf16, whose input, output or both are stored in bf16; it supports the same workloads.
 ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
 Config Bf16Default(const ConvWorkload& workload, const Target& cpu);
 // As in TaskPlaces: a part of the rows for each core, or quarters of them.

@@ -22,7 +22,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 
 const ConvTemplate& DepthwiseBf16Template() {
   static const X86Template<depthwise::Schedule> instance({.name = "depthwise_bf16",
-                                                          .supports = depthwise::SupportsBf16,
+                                                          .supports = depthwise::Supports,
                                                           .preset_decides = true,
                                                           .space = depthwise::Bf16Space,
                                                           .preset = depthwise::Bf16Default,

@@ -8,7 +8,7 @@
 namespace tilesmith {
 
 const ConvTemplate& DepthwiseTemplate();
-// The same with input, output or both stored in bf16, on CPUs with AVX-512 BF16; arithmetic is in f32.
+// The same with input, output or both stored in bf16; arithmetic is in f32.
 const ConvTemplate& DepthwiseBf16Template();
 
 }  // namespace tilesmith

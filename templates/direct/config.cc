@@ -148,7 +148,7 @@ DirectConfig ReadTile(const Config& config) {
   return c;
 }
 
-DirectConfig ReadConfig(const Config& config) {
+DirectConfig ReadConfig(const Config& config, const Target& cpu) {
   DirectConfig c = ReadTile(config);
   c.ic_block = config.Get("ic_block");
   c.oc_block = config.Get("oc_block");
@@ -157,7 +157,7 @@ DirectConfig ReadConfig(const Config& config) {
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
   if (config.Find("in_type")) {
-    c.factors = Factors::kBf16;
+    c.factors = FactorsOn(cpu, Factors::kBf16);
     const StoredTypes types = ReadTypes(config);
     c.in_type = types.in;
     c.out_type = types.out;
@@ -176,7 +176,8 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
     if (channels < w.ic / w.g) passes.push_back(channels);
   }
   std::vector<Knob> knobs = {
-      {"ic_block", InputBlocks(factors, w), "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
+      {"ic_block", InputBlocks(FactorsOn(cpu, factors), w),
+       "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
       {"oc_block", OutputBlocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"oc_vectors", UpTo(8, {1, 2, 3, 4, 6}), "register tile: vectors of output channels"},
       {"width_tile",
@@ -193,16 +194,18 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
       {"flat_width", flat_widths, "1x1: width of the rows an image is recut into; 0 keeps its own"},
       {"prefetch", {0, 16, 32, 64, 128}, "weight vectors fetched ahead"},
   };
-  if (factors == Factors::kBf16) {
+  const bool types = factors == Factors::kBf16;
+  if (types) {
     for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   }
-  return ConfigSpace(std::move(knobs),
-                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
+  return ConfigSpace(std::move(knobs), [w, cpu, types](const Config& config) -> std::string {
+    const DirectConfig c = ReadConfig(config, cpu);
+    if (types && !c.has_types()) return "nothing is stored in bf16: that is the direct template";
+    return WhyInvalid(w, cpu, c);
+  });
 }
 
 Support SupportsOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
-  if (factors == Factors::kBf16 && !cpu.bf16)
-    return Support::No("multiplies with AVX-512 BF16, which this CPU lacks");
   if (!w.before.empty()) return Support::No("computes no other conv in front of the conv");
   const int64_t out_per_group = w.oc / w.g;
   if (w.g > 1 && 2 * out_per_group <= cpu.vector_floats()) {

@@ -18,11 +18,15 @@ enum class Broadcast {
   kMixed = 2,     // like kRegister, but the last weight vector is a memory operand: one register saved
 };
 
-// What is multiplied.
+// What is multiplied. A template of bf16 multiplies that where the CPU has an instruction for it, and
+// otherwise floats, which inputs stored in bf16 become first.
 enum class Factors {
   kF32,
   kBf16,  // channels two at a time (VDPBF16PS), summed in f32
 };
+inline Factors FactorsOn(const Target& cpu, Factors of_template) {
+  return cpu.bf16 ? of_template : Factors::kF32;
+}
 
 struct DirectConfig {
   int64_t ic_block = 16;       // x of the input's NCHW[x]c; 0 is NHWC
@@ -43,14 +47,17 @@ struct DirectConfig {
   // Input channels that one multiplication takes, and channels as so many multiplications.
   int64_t step_channels() const { return factors == Factors::kBf16 ? 2 : 1; }
   int64_t Steps(int64_t channels) const { return (channels + step_channels() - 1) / step_channels(); }
+  bool has_types() const {
+    return factors == Factors::kBf16 || in_type != DataType::kF32 || out_type != DataType::kF32;
+  }
   DataType factor_type() const { return factors == Factors::kBf16 ? DataType::kBf16 : DataType::kF32; }
   // Bytes of an input element as it is multiplied.
   int64_t in_bytes() const { return ElementBytes(factor_type()); }
   int64_t out_bytes() const { return ElementBytes(out_type); }
 };
 
-// Configs of bf16 have the knobs in_type and out_type; others have none of them.
-DirectConfig ReadConfig(const Config& config);
+// Configs of the template of bf16 have the knobs in_type and out_type; others have none of them.
+DirectConfig ReadConfig(const Config& config, const Target& cpu);
 // Only the knobs of the register tile and of the loop over channels inside it.
 DirectConfig ReadTile(const Config& config);
 

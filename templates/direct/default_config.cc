@@ -45,7 +45,7 @@ Config ToConfig(const DirectConfig& c) {
   config.Set("oc_inner", c.oc_inner);
   config.Set("flat_width", c.flat_width);
   config.Set("prefetch", c.prefetch);
-  if (c.factors == Factors::kBf16) SetTypes({c.in_type, c.out_type}, config);
+  if (c.has_types()) SetTypes({c.in_type, c.out_type}, config);
   return config;
 }
 
@@ -181,15 +181,15 @@ std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const 
   const ConfigSpace space = SpaceOf(factors, w, cpu);
   const int64_t vector = cpu.vector_floats();
   DirectConfig c;
-  c.factors = factors;
-  c.in_type = c.out_type = c.factor_type();
+  c.factors = FactorsOn(cpu, factors);
+  c.in_type = c.out_type = factors == Factors::kBf16 ? DataType::kBf16 : DataType::kF32;
   c.ic_block = Pick(ValuesOf(space, "ic_block"), w.ic < vector / 2 ? 1
                                                  : rows_stay       ? 0
                                                  : w.ic < vector   ? 8
                                                                    : vector);
   c.oc_block = Pick(ValuesOf(space, "oc_block"), rows_stay ? 0 : vector);
-  c.oc_inner = w.pre.any();
-  if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !w.pre.any())
+  c.oc_inner = Prepares(w, c);
+  if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !c.oc_inner)
     if (const auto tile = WithRowsTile(w, cpu, space, c)) return ToConfig(*tile);
   const std::vector<int64_t>&all_rows = ValuesOf(space, "rows"), &inners = ValuesOf(space, "oc_inner");
   FoundDefault found;

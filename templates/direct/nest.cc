@@ -90,8 +90,9 @@ LoopNest NestOf(const Schedule& g) {
     LoopPart prepare = {"prepare the input rows of the task, once for all its chunks", {}, "", 0};
     prepare.loops = {LoopOver("ih", InputRowsOfTask(w, c), 1, LoopKind::kLoop),
                      LoopOver("iw", g.iw, 1, LoopKind::kLoop)};
-    prepare.body = w.pre.any() ? "row in scratch = scale, shift, activation of the input"
-                               : "row in scratch = the input as bf16";
+    prepare.body = w.pre.any()
+                       ? "row in scratch = scale, shift, activation of the input"
+                       : fmt::format("row in scratch = the input as {}", DataTypeName(c.factor_type()));
     nest.parts.push_back(std::move(prepare));
   }
   LoopPart multiply;

@@ -31,14 +31,11 @@ InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t 
   const int64_t top = std::max<int64_t>(first * w.sh - w.ph, 0);
   const int64_t bottom = std::min(schedule_.ih, (last - 1) * w.sh - w.ph + (w.kh - 1) * (w.dh + 1) + 1);
   const int64_t stored_row_bytes = schedule_.iw * block_ * schedule_.in.element_bytes();
-  const auto transform = TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>);
   for (int64_t b = 0; b < blocks_ && top < bottom; ++b) {
     const std::byte* from = image + (b * schedule_.ih + top) * stored_row_bytes;
     std::byte* rows = to + b * most_rows_ * schedule_.in_row_bytes;
     if (schedule_.config.factors == Factors::kF32) {
-      transform({reinterpret_cast<const float*>(from), reinterpret_cast<float*>(rows), &scale_[b * block_],
-                 &shift_[b * block_], block_, (bottom - top) * schedule_.iw},
-                w.pre.activation);
+      PrepareFloats(from, reinterpret_cast<float*>(rows), b, (bottom - top) * schedule_.iw);
       continue;
     }
     auto* line = reinterpret_cast<float*>(to + rows_bytes_);
@@ -51,19 +48,26 @@ InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t 
   return {reinterpret_cast<const float*>(to), top, most_rows_ * schedule_.in_row_bytes};
 }
 
-void PreparedInput::PrepareBf16(const std::byte* from, std::byte* to, float* line, int64_t block,
-                                int64_t pixels) const {
+void PreparedInput::PrepareFloats(const std::byte* from, float* to, int64_t block, int64_t pixels) const {
   const ConvWorkload& w = schedule_.workload;
   const int64_t elements = pixels * block_;
   const auto* floats = reinterpret_cast<const float*>(from);
-  if (w.pre.any()) {
-    if (schedule_.in.type() == DataType::kBf16) {
-      TILESMITH_DISPATCH(isa_, ConvertRuns<uint16_t>)
-      ({.in = reinterpret_cast<const uint16_t*>(from), .out = line, .length = elements, .padded = elements});
-      floats = line;
-    }
-    TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>)
-    ({floats, line, &scale_[block * block_], &shift_[block * block_], block_, pixels}, w.pre.activation);
+  if (schedule_.in.type() == DataType::kBf16) {
+    TILESMITH_DISPATCH(isa_, ConvertRuns<uint16_t>)
+    ({.in = reinterpret_cast<const uint16_t*>(from), .out = to, .length = elements, .padded = elements});
+    floats = to;
+  }
+  if (!w.pre.any()) return;
+  TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>)
+  ({floats, to, &scale_[block * block_], &shift_[block * block_], block_, pixels}, w.pre.activation);
+}
+
+void PreparedInput::PrepareBf16(const std::byte* from, std::byte* to, float* line, int64_t block,
+                                int64_t pixels) const {
+  const int64_t elements = pixels * block_;
+  const auto* floats = reinterpret_cast<const float*>(from);
+  if (schedule_.workload.pre.any()) {
+    PrepareFloats(from, line, block, pixels);
     floats = line;
   }
   TILESMITH_DISPATCH(isa_, ConvertRuns<float>)

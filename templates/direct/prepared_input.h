@@ -30,7 +30,8 @@ class PreparedInput {
   InputRows Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const;
 
  private:
-  // `pixels` pixels of a block, by way of a line of floats where there are input ops.
+  // `pixels` pixels of a block; as bf16 by way of a line of floats where there are input ops.
+  void PrepareFloats(const std::byte* from, float* to, int64_t block, int64_t pixels) const;
   void PrepareBf16(const std::byte* from, std::byte* to, float* line, int64_t block, int64_t pixels) const;
 
   const Schedule schedule_;

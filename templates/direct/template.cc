@@ -9,7 +9,7 @@ namespace direct {
 namespace {
 
 Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
-  return MakeSchedule(w, ReadConfig(config), cpu.vector_floats());
+  return MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats());
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace tilesmith {
 
 const ConvTemplate& DirectTemplate();
-// The same with factors of bf16, two input channels at a time, summed in f32: on CPUs with AVX-512 BF16.
+// The same with factors of bf16, two input channels at a time, summed in f32, on CPUs with AVX-512 BF16; on
+// others the same with input, output or both stored in bf16.
 const ConvTemplate& DirectBf16Template();
 
 }  // namespace tilesmith

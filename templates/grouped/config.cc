@@ -140,7 +140,6 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
 }
 
 Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
-  if (!cpu.bf16) return Support::No("rounds with AVX-512 BF16, which this CPU lacks");
   if (const int64_t channels = w.ic / w.g;
       channels >= cpu.vector_floats() || cpu.vector_floats() % channels != 0)
     return Support::No(

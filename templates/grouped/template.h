@@ -9,7 +9,7 @@
 namespace tilesmith {
 
 const ConvTemplate& GroupedTemplate();
-// The same with input, output or both stored in bf16, on CPUs with AVX-512 BF16; arithmetic is in f32.
+// The same with input, output or both stored in bf16; arithmetic is in f32.
 const ConvTemplate& GroupedBf16Template();
 
 }  // namespace tilesmith

@@ -80,13 +80,13 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
                      [vector](const Config& config) { return WhyInvalid(ReadConfig(config), vector); });
 }
 
-Config Default(const ConvWorkload&, const Target& cpu) {
+Config Default(const ConvWorkload& w, const Target& cpu) {
   const MatMulSchedule s;
   Config config;
   config.Set("tile_rows", DefaultTileRows(cpu.vector_floats()));
   config.Set("tile_vectors", s.tile_vectors);
   config.Set("panel_rows", kPanelRows);
-  config.Set("panel_columns", s.panel_columns);
+  config.Set("panel_columns", DefaultPanelColumns(w.oh, w.oc, w.ic, cpu));
   config.Set("panel_terms", s.panel_terms);
   config.Set("pack_left", s.pack_left);
   config.Set("pack_right", static_cast<int64_t>(s.pack_right));

@@ -18,6 +18,7 @@ int Offset(int64_t bytes) {
 VectorCode::VectorCode(const Target& cpu, size_t buffer_bytes)
     : CodeGenerator(buffer_bytes),
       wide_(cpu.isa == Isa::kAvx512),
+      rounds_(cpu.bf16),
       registers_(cpu.vector_registers()),
       vector_bytes_(cpu.vector_floats() * kFloatBytes) {}
 
@@ -56,6 +57,7 @@ Address VectorCode::Lanes(int count) {
 }
 
 void VectorCode::LoadMask(int count, const Xmm& register_for_avx2) {
+  masked_lanes_ = count;
   if (!wide_) return vmovups(register_for_avx2, Lanes(count));
   mov(eax, static_cast<uint32_t>((1ULL << count) - 1));
   kmovw(k1, eax);
@@ -73,15 +75,88 @@ void VectorCode::LoadStored(DataType type, const Xmm& to, const Address& from, b
                             const Xmm& mask) {
   if (type == DataType::kF32) return partial ? LoadPartial(to, from, mask) : vmovups(to, from);
   constexpr uint8_t kHalfFloat = 16;
-  partial ? vpmovzxwd(to | k1 | T_z, from) : vpmovzxwd(to, from);
+  if (partial && !wide_) {
+    const Xmm words(to.getIdx());
+    LoadWords(words, from, masked_lanes_);
+    vpmovzxwd(to, words);
+  } else {
+    partial ? vpmovzxwd(to | k1 | T_z, from) : vpmovzxwd(to, from);
+  }
   vpslld(to, to, kHalfFloat);
 }
 
-void VectorCode::StoreAs(DataType type, const Address& to, const Xmm& from, bool partial, const Xmm& mask) {
+void VectorCode::StoreAs(DataType type, const Address& to, const Xmm& from, bool partial, const Xmm& mask,
+                         const Xmm& scratch) {
   if (type == DataType::kF32) return partial ? StorePartial(to, from, mask) : vmovups(to, from);
-  const Xbyak::Ymm narrow(from.getIdx());
-  vcvtneps2bf16(narrow, from);
-  partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
+  if (rounds_) {
+    const Xbyak::Ymm narrow(from.getIdx());
+    vcvtneps2bf16(narrow, from);
+    partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
+    return;
+  }
+  RoundToWords(scratch, from);
+  const Xbyak::Ymm narrow(scratch.getIdx());
+  const Xmm low(scratch.getIdx());
+  if (wide_) {
+    partial ? vmovdqu16(to | k1, narrow) : vmovdqu16(to, narrow);
+  } else {
+    partial ? StoreWords(to, low, masked_lanes_) : vmovdqu(to, low);
+  }
+}
+
+// Half of the last place that stays is added, less one bit where the number below it is even: what carries
+// over rounds up. Where that would make a NaN something else, all bits are set, which is another NaN.
+void VectorCode::RoundToWords(const Xmm& words, const Xmm& from) {
+  constexpr uint8_t kHalfFloat = 16, kUnordered = 3, kAllOnes = 0xff, kLowQuadwords = 0x08;
+  const auto splat = [&](uint32_t value) { return Constant(std::vector<uint32_t>(vector_floats(), value)); };
+  vpsrld(words, from, kHalfFloat);
+  wide_ ? vpandd(words, words, splat(1)) : vpand(words, words, splat(1));
+  vpaddd(words, words, splat(0x7fff));
+  vpaddd(words, words, from);
+  if (wide_) {
+    vcmpps(k3, from, from, kUnordered);
+    vpternlogd(words | k3, words, words, kAllOnes);
+    vpsrld(words, words, kHalfFloat);
+    vpmovdw(Xbyak::Ymm(words.getIdx()), Xbyak::Zmm(words.getIdx()));
+    return;
+  }
+  vcmpps(from, from, from, kUnordered);
+  vorps(words, words, from);
+  vpsrld(words, words, kHalfFloat);
+  vpackusdw(words, words, words);
+  const Xbyak::Ymm all(words.getIdx());
+  vpermq(all, all, kLowQuadwords);
+}
+
+void VectorCode::LoadWords(const Xmm& to, const Address& from, int count) {
+  const auto at = [&](int word) { return ptr[from.getRegExp() + 2 * word]; };
+  const int odd = count - 1;
+  if (count >= 4) {
+    vmovq(to, from);
+    if (count & 2) vpinsrd(to, to, at(4), 2);
+  } else if (count & 2) {
+    vmovd(to, from);
+  } else {
+    vpxor(to, to, to);
+  }
+  if (count & 1) vpinsrw(to, to, at(odd), static_cast<uint8_t>(odd));
+}
+
+void VectorCode::StoreWords(const Address& to, const Xmm& from, int count) {
+  constexpr uint8_t kFourWords = 8, kTwoWords = 4;  // bytes
+  int done = 0;
+  const auto rest = [&] { return ptr[to.getRegExp() + 2 * done]; };
+  if (count & 4) {
+    vmovq(rest(), from);
+    vpsrldq(from, from, kFourWords);
+    done += 4;
+  }
+  if (count & 2) {
+    vmovd(rest(), from);
+    vpsrldq(from, from, kTwoWords);
+    done += 2;
+  }
+  if (count & 1) vpextrw(rest(), from, 0);
 }
 
 void VectorCode::ClearLanesFrom(int count, const Xmm& value) {

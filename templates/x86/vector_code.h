@@ -41,11 +41,15 @@ class VectorCode : public Xbyak::CodeGenerator {
   void LoadPartial(const Xbyak::Xmm& to, const Xbyak::Address& from, const Xbyak::Xmm& mask);  // rest zeros
   void StorePartial(const Xbyak::Address& to, const Xbyak::Xmm& from, const Xbyak::Xmm& mask);
   // The same of elements stored as `type`, f32 or bf16, which are floats in the register; all lanes where not
-  // `partial`. Storing bf16 rounds to nearest even, needs AVX-512 BF16 and destroys `from`.
+  // `partial`: else those of the last LoadMask before it in the code.
   void LoadStored(DataType type, const Xbyak::Xmm& to, const Xbyak::Address& from, bool partial,
                   const Xbyak::Xmm& mask);
+  // Storing bf16 rounds to nearest even and destroys `from`, and `scratch` where RoundsInSteps; NaNs stay
+  // NaNs.
   void StoreAs(DataType type, const Xbyak::Address& to, const Xbyak::Xmm& from, bool partial,
-               const Xbyak::Xmm& mask);
+               const Xbyak::Xmm& mask, const Xbyak::Xmm& scratch);
+  // Whether no instruction rounds floats to `type`: they are by integer arithmetic.
+  bool RoundsInSteps(DataType type) const { return type == DataType::kBf16 && !rounds_; }
   // Zeroes the lanes from `count` on; needs no mask.
   void ClearLanesFrom(int count, const Xbyak::Xmm& value);
 
@@ -73,12 +77,19 @@ class VectorCode : public Xbyak::CodeGenerator {
   void EmitConstants();
 
  private:
-  const bool wide_;
+  // The first 2 * count bytes between memory and the register's low 16.
+  void LoadWords(const Xbyak::Xmm& to, const Xbyak::Address& from, int count);
+  void StoreWords(const Xbyak::Address& to, const Xbyak::Xmm& from, int count);  // destroys from
+  // The upper half of each float, rounded, into the words of the vector's lower half. Destroys from.
+  void RoundToWords(const Xbyak::Xmm& words, const Xbyak::Xmm& from);
+
+  const bool wide_, rounds_;
   const int registers_;
   const int64_t vector_bytes_;
   // The register that holds `value` in every lane, or else scratch, which then does.
   Xbyak::Xmm InRegister(float value, const Xbyak::Xmm& scratch);
 
+  int masked_lanes_ = 0;  // of the last LoadMask
   std::map<std::vector<uint32_t>, Xbyak::Label> constants_;
   std::vector<std::pair<float, Xbyak::Xmm>> held_;
 };

@@ -95,7 +95,7 @@ TEST(MatMulKernel, SchedulesDoNotMatter) {
     s.tile_vectors = static_cast<int>(random.Integer(1, kMaxTileVectors));
     s.tile_rows = static_cast<int>(random.Integer(1, MostTileRows(4, s.tile_vectors)));
     s.panel_rows = random.Pick(std::vector<int64_t>{0, 10, 12, 33, 96});
-    s.panel_columns = random.Pick(std::vector<int64_t>{16, 48, 64, kMaxPanelColumns});
+    s.panel_columns = random.Pick(std::vector<int64_t>{0, 16, 48, 64, kMaxPanelColumns});
     s.panel_terms = random.Pick(std::vector<int64_t>{1, 32, 100, 1024});
     s.pack_left = random.Integer(0, 1) == 1;
     s.pack_right = static_cast<Packing>(random.Integer(0, 2));
@@ -110,6 +110,18 @@ TEST(MatMulKernel, SchedulesDoNotMatter) {
     params.schedule = s;
     CheckExact(params, {left ? Shape{2, k, m} : Shape{2, m, k}, right ? Shape{2, n, k} : Shape{2, k, n}});
   }
+}
+
+TEST(MatMulKernel, PanelsAreWideWhereTheLeftSideLeavesTheCache) {
+  Target cpu = TestCpu();
+  cpu.l2_bytes = 512 << 10;
+  cpu.cores = 2;
+  EXPECT_EQ(DefaultPanelColumns(197, 197, 64, cpu), kPanelColumns);
+  EXPECT_EQ(DefaultPanelColumns(150, 1024, 12544, cpu), kMaxPanelColumns);
+  EXPECT_EQ(DefaultPanelColumns(150, 40, 12544, cpu), kPanelColumns);
+  cpu.cores = 8;  // would wait for the others
+  EXPECT_EQ(DefaultPanelColumns(150, 1024, 12544, cpu), 64);
+  EXPECT_EQ(DefaultPanelColumns(0, 1024, 12544, cpu), kPanelColumns);
 }
 
 TEST(MatMulKernel, WhatIsFusedBehind) {

@@ -1,6 +1,6 @@
 // The templates that compute in bf16: random workloads and configs against the reference, on integers that
-// bf16 holds, whose sums are exact, and on arbitrary numbers within the derived bound. TILESMITH_SWEEP=N
-// makes the sweep N cases per template long.
+// bf16 holds, whose sums are exact, and on arbitrary numbers within the derived bound; with the CPU's
+// instructions for bf16 and without them. TILESMITH_SWEEP=N makes the sweep N cases per template long.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,20 @@
 namespace tilesmith::bf16_conv {
 namespace {
 
+// A template on the CPU that tests assume, with or without its instructions for bf16.
+struct Setting {
+  const ConvTemplate* conv_template;
+  bool instructions = true;
+  Target cpu() const {
+    Target cpu = TestCpu();
+    if (!instructions) cpu.bf16 = cpu.amx = false;
+    return cpu;
+  }
+};
+
 struct Case {
   const ConvTemplate* conv_template;
+  Target cpu;
   ConvWorkload workload;
   Config config;
   uint64_t seed = 0;
@@ -42,7 +54,7 @@ int SweepLength() { return CaseCount("TILESMITH_SWEEP", 400); }
 Tensor Compute(const Case& c, const ConvData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
-  const auto kernel = c.conv_template->Build(w, c.config, TestCpu(), WeightsOf(data.tensors()));
+  const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
   SCOPED_TRACE(c.Text());
   const Tensor* residual = w.post.sum ? &*data.residual : nullptr;
   const Tensor got = RunGuarded(*kernel, w, layouts, data.input, residual, random);
@@ -73,14 +85,15 @@ void CheckIntegers(const Case& c) {
   }
 }
 
-std::optional<Case> DrawCase(const ConvTemplate& conv_template, TestRandom& random, uint64_t seed) {
+std::optional<Case> DrawCase(const Setting& setting, TestRandom& random, uint64_t seed) {
   constexpr int kMaxTries = 1000, kOneFusedIn = 4;
+  const ConvTemplate& conv_template = *setting.conv_template;
   for (int i = 0; i < kMaxTries; ++i) {
-    Case c{&conv_template, {}, {}, seed};
+    Case c{&conv_template, setting.cpu(), {}, {}, seed};
     c.workload = random.Integer(1, kOneFusedIn) == 1 ? RandomFusedWorkload(random) : RandomWorkload(random);
-    if (!conv_template.Supports(c.workload, TestCpu()).ok) continue;
-    const ConfigSpace space = conv_template.Space(c.workload, TestCpu());
-    c.config = conv_template.Default(c.workload, TestCpu());
+    if (!conv_template.Supports(c.workload, c.cpu).ok) continue;
+    const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
+    c.config = conv_template.Default(c.workload, c.cpu);
     EXPECT_EQ(space.WhyInvalid(c.config), "") << c.Text();
     if (seed % 8 != 0) c.config = RandomValidConfig(space, random, 20000).value_or(c.config);
     return c;
@@ -88,10 +101,11 @@ std::optional<Case> DrawCase(const ConvTemplate& conv_template, TestRandom& rand
   return std::nullopt;
 }
 
-class Bf16Conv : public testing::TestWithParam<const ConvTemplate*> {
+class Bf16Conv : public testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
-    if (!TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+    if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "needs AVX2";
+    if (GetParam().instructions && !TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
   }
 };
 
@@ -99,7 +113,7 @@ TEST_P(Bf16Conv, IsExactWhereNothingRounds) {
   int ran = 0;
   for (int i = 0; i < SweepLength() && !HasFatalFailure(); ++i) {
     TestRandom random(static_cast<uint64_t>(i) * 16 + 5);
-    const auto c = DrawCase(*GetParam(), random, static_cast<uint64_t>(i));
+    const auto c = DrawCase(GetParam(), random, static_cast<uint64_t>(i));
     if (!c) continue;
     SCOPED_TRACE(c->Text());
     CheckIntegers(*c);
@@ -114,7 +128,7 @@ TEST_P(Bf16Conv, StaysWithinItsBound) {
   TestRandom random(3);
   double largest_share = 0;
   for (uint64_t i = 0; i < 60 && !HasFatalFailure(); ++i) {
-    const auto c = DrawCase(*GetParam(), random, i);
+    const auto c = DrawCase(GetParam(), random, i);
     if (!c) continue;
     SCOPED_TRACE(c->Text());
     const ConvWorkload& w = c->workload;
@@ -150,7 +164,7 @@ TEST_P(Bf16Conv, KeepsNansAndInfinities) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   TestRandom random(5);
   for (uint64_t i = 0; i < 60 && !HasFatalFailure(); ++i) {
-    auto c = DrawCase(*GetParam(), random, i);
+    auto c = DrawCase(GetParam(), random, i);
     if (!c || !IsExact(c->workload.post.activation)) continue;
     if (c->conv_template->ErrorFactor(c->workload, c->config) != 1) continue;  // spreads to neighbours
     SCOPED_TRACE(c->Text());
@@ -173,27 +187,19 @@ TEST_P(Bf16Conv, KeepsNansAndInfinities) {
 }
 
 TEST_P(Bf16Conv, ReadsAndWritesBothTypes) {
-  const ConvTemplate& conv_template = *GetParam();
+  const ConvTemplate& conv_template = *GetParam().conv_template;
+  const Target cpu = GetParam().cpu();
   for (const char* text : {"ic64ih14oc64kh3ph1+bias+relu", "g64ic64ih14oc64kh3ph1+bias+relu",
                            "g16ic64ih14oc64kh3ph1+bias+relu"}) {
     const ConvWorkload w = ParseWorkload(text);
-    if (!conv_template.Supports(w, TestCpu()).ok) continue;
+    if (!conv_template.Supports(w, cpu).ok) continue;
     std::set<std::pair<DataType, DataType>> types;
-    for (const LayoutPair& pair : conv_template.LayoutPairs(w, conv_template.Space(w, TestCpu())))
+    for (const LayoutPair& pair : conv_template.LayoutPairs(w, conv_template.Space(w, cpu)))
       types.insert({pair.in.type(), pair.out.type()});
     EXPECT_TRUE(types.contains({DataType::kBf16, DataType::kBf16}));
     EXPECT_TRUE(types.contains({DataType::kBf16, DataType::kF32}));
     EXPECT_TRUE(types.contains({DataType::kF32, DataType::kBf16}));
   }
-}
-
-TEST_P(Bf16Conv, IsRefusedWithoutTheInstructions) {
-  Target cpu = TestCpu();
-  cpu.bf16 = cpu.amx = false;
-  const Support support = GetParam()->Supports(ParseWorkload("ic64ih14oc64kh3ph1"), cpu);
-  EXPECT_FALSE(support.ok);
-  EXPECT_NE(support.reason, "");
-  EXPECT_EQ(KnownConvTemplate(GetParam()->Name()), GetParam());
 }
 
 // Those of a GPU are emulated elsewhere.
@@ -204,8 +210,38 @@ std::vector<const ConvTemplate*> OfThisProcess() {
   return templates;
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, Bf16Conv, testing::ValuesIn(OfThisProcess()),
-                         [](const auto& info) { return std::string(info.param->Name()); });
+bool MultipliesTiles(const ConvTemplate& conv_template) { return conv_template.Name() == "amx_bf16"; }
+
+TEST(Bf16Templates, OnlyTilesAreRefusedWithoutTheInstructions) {
+  const ConvWorkload dense = ParseWorkload("ic64ih14oc64kh3ph1"),
+                     grouped = ParseWorkload("g16ic64ih14oc64kh3ph1"),
+                     depthwise = ParseWorkload("g64ic64ih14oc64kh3ph1");
+  for (const ConvTemplate* conv_template : OfThisProcess()) {
+    SCOPED_TRACE(conv_template->Name());
+    EXPECT_EQ(KnownConvTemplate(conv_template->Name()), conv_template);
+    Target cpu = CapIsa(DetectCpu(), Isa::kPortable);
+    EXPECT_FALSE(conv_template->Supports(dense, cpu).ok);
+    cpu.isa = Isa::kAvx2;
+    const std::vector<Support> found = {conv_template->Supports(dense, cpu),
+                                        conv_template->Supports(grouped, cpu),
+                                        conv_template->Supports(depthwise, cpu)};
+    EXPECT_EQ(std::ranges::count(found, true, &Support::ok) == 0, MultipliesTiles(*conv_template));
+    for (const Support& support : found) EXPECT_EQ(support.ok, support.reason.empty());
+  }
+}
+
+std::vector<Setting> Settings() {
+  std::vector<Setting> settings;
+  for (const ConvTemplate* conv_template : OfThisProcess()) {
+    settings.push_back({conv_template, true});
+    if (!MultipliesTiles(*conv_template)) settings.push_back({conv_template, false});
+  }
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, Bf16Conv, testing::ValuesIn(Settings()), [](const auto& info) {
+  return std::string(info.param.conv_template->Name()) + (info.param.instructions ? "" : "_in_steps");
+});
 
 }  // namespace
 }  // namespace tilesmith::bf16_conv

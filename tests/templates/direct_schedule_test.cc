@@ -177,7 +177,7 @@ TEST(DirectSpace, DefaultsFeedTheFmas) {
           "ic2048ih7oc1024oh7kh1", "ic256ih56oc256oh28kh3sh2ph1", "ic3ih224oc64oh112kh7sh2ph3",
           "ic768ih1iw50oc3072oh1ow50kh1", "g8ic128ih28oc128oh28kh3ph1"}) {
       const ConvWorkload w = ParseWorkload(text);
-      const DirectConfig c = ReadConfig(DirectTemplate().Default(w, cpu));
+      const DirectConfig c = ReadConfig(DirectTemplate().Default(w, cpu), cpu);
       const int64_t vectors = std::min(c.oc_vectors, CeilDiv(w.oc / w.g, cpu.vector_floats()));
       EXPECT_GE(c.width_tile, 4) << text;
       EXPECT_GE(vectors * c.width_tile, 10) << text;

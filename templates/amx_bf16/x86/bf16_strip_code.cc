@@ -53,7 +53,7 @@ void Bf16StripCode::EmitPixels(const Vectors& vectors, int count) {
       }
       Apply(activation, acc, scratch);
       if (partial && !nhwc) ClearLanesFrom(vectors.real[v], acc);
-      if (!together) StoreAs(type, ptr[kOutput + kOther + at], acc, partial && nhwc, scratch);
+      if (!together) StoreAs(type, ptr[kOutput + kOther + at], acc, partial && nhwc, scratch, scratch);
     }
     if (together) {
       const Xmm first = Vector(pixel * size);

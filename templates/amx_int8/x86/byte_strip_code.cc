@@ -146,7 +146,7 @@ void ByteStripCode::EmitReals(const Vectors& vectors, int pixel) {
     const bool partial = vectors.real[v] < vector_floats();
     EmitProductOf(v, value);
     if (partial && !nhwc) ClearLanesFrom(vectors.real[v], value);
-    StoreAs(DataType::kF32, ptr[kOutput + kOther + Offset(vectors.offsets[v])], value, partial && nhwc,
+    StoreAs(DataType::kF32, ptr[kOutput + kOther + Offset(vectors.offsets[v])], value, partial && nhwc, value,
             value);
   }
 }

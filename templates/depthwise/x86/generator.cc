@@ -374,14 +374,17 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
 void PlaneGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
   const bool clear = lanes_ > 0 && !masked() && activation.Apply(0.0F) != 0.0F;
-  HoldConstants(activation, plan_.first_temp, plan_.temps);
+  const DataType type = geometry_.config.types.out;
+  const Xmm scratch = Vector(plan_.first_temp);
+  const int kept = RoundsInSteps(type) ? 1 : 0;
+  HoldConstants(activation, plan_.first_temp + kept, plan_.temps - kept);
   for (int64_t r = 0; r < rows_; ++r) {
     for (int64_t c = 0; c < width_; ++c) {
       const Xmm value = Accumulator(r, c);
       const auto to = ptr[kOutput + Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
-      Apply(activation, value, Vector(plan_.first_temp));
+      Apply(activation, value, scratch);
       if (clear) ClearLanesFrom(lanes_, value);
-      StoreAs(geometry_.config.types.out, to, value, masked(), Mask());
+      StoreAs(type, to, value, masked(), Mask(), scratch);
     }
   }
 }

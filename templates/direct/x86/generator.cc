@@ -220,7 +220,8 @@ void RowGenerator::Multiply(const Xmm& acc, const Xmm& factor, const Xbyak::Oper
 }
 
 void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
-  StoreAs(schedule_.out.type(), to, acc, partial, Vector(plan_.first_broadcast));
+  StoreAs(schedule_.out.type(), to, acc, partial, Vector(plan_.first_broadcast),
+          Vector(plan_.first_broadcast + 1));
 }
 
 void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {

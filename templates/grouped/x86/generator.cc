@@ -228,7 +228,7 @@ void Generator::EmitFinish() {
       const Xmm acc = Accumulator(0, row, position);
       Apply(activation, acc, Vector(plan_.first_input));
       if (clears) ClearLanesFrom(schedule_.partial_lanes, acc);
-      StoreAs(out_type(), OutputAt(kOutput, row, position), acc, masked, Mask());
+      StoreAs(out_type(), OutputAt(kOutput, row, position), acc, masked, Mask(), Vector(plan_.first_input));
     }
   }
 }
