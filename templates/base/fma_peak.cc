@@ -82,13 +82,13 @@ double BestRate(void (*loop)(int64_t), double operations, int threads) {
 
 double MeasureFmaPeak(const Target& cpu, int threads, DataType type) {
   constexpr double kProducts = kUnroll * kAccumulators;
-  const bool narrow = type == DataType::kBf16;
-  if (cpu.isa == Isa::kPortable || (narrow && !cpu.bf16)) return 0;
+  const bool narrow = type == DataType::kBf16 && cpu.bf16;
+  if (cpu.isa == Isa::kPortable) return 0;
   if (narrow && cpu.amx) {
     const TileLoop loop;
     return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * TileLoop::kFlops, threads);
   }
-  const FmaLoop loop(cpu.isa == Isa::kAvx512, type);
+  const FmaLoop loop(cpu.isa == Isa::kAvx512, narrow ? type : DataType::kF32);
   return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * (narrow ? 4 : 2) * cpu.vector_floats(),
                   threads);
 }

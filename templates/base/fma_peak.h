@@ -7,9 +7,9 @@
 namespace tilesmith {
 
 // Multiplications and additions per second that `threads` threads reach together on independent register-only
-// FMAs of the widest vectors cpu.isa allows, or for bf16 on products of its pairs, by tiles where the CPU has
-// them; the best of several short runs, on zeros, which cost less power than numbers do. About 20 ms. Must
-// not run while anything else measures. 0 where there is no code for the ISA (portable) or the type.
+// FMAs of the widest vectors cpu.isa allows, or for bf16 on products of its pairs or, better, of tiles where
+// the CPU has them; the best of several short runs, on zeros, which cost less power than numbers do. About 20
+// ms. Must not run while anything else measures. 0 where there is no code for the ISA (portable).
 double MeasureFmaPeak(const Target& cpu, int threads, DataType type = DataType::kF32);
 
 }  // namespace tilesmith

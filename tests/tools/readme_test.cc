@@ -174,9 +174,6 @@ class PageTest : public testing::TestWithParam<std::string> {
 
   void Run(const std::string& command) {
     const std::string text = OnThisFarm(ScaledDown(command));
-    const bool in_bf16 =
-        text.find("bench ") != std::string::npos && text.find("--precision bf16") != std::string::npos;
-    if (in_bf16 && !DetectCpu().bf16) return;  // which is refused there
     const ProgramResult result = RunProgram(Shell(text), Here());
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
   }

@@ -53,7 +53,7 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
   const DevicePtr& machine = request.machine;
   if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
-    typed.note = "this CPU has no products of bf16";
+    typed.note = "no template computes in bf16 on this CPU";
     return typed;
   }
   GraphTuneOptions options = TuningOptions(request.arguments, machine, sinks);

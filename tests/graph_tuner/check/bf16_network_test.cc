@@ -40,7 +40,7 @@ Graph MakeNetwork() {
 class Bf16Network : public testing::Test {
  protected:
   void SetUp() override {
-    if (!DetectCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+    if (DetectCpu().isa == Isa::kPortable) GTEST_SKIP() << "needs AVX2";
     options_ = SyntheticOptions();
     options_.cpu = DetectCpu();
     options_.precision = Precision::kMixed;

@@ -1,6 +1,7 @@
 // Networks with random weights, and logs whose convolutions have records in f32 and in bf16.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -38,8 +39,11 @@ inline std::vector<Record> LogOfBothTypes(const Graph& graph, const Target& cpu)
     record.seconds = 1e-3;
     record.sample_seconds = {record.seconds};
     records.push_back(record);
-    const ConvTemplate& narrow = *Bf16ConvTemplates()[0];
-    if (!narrow.Supports(conv->workload(), cpu).ok) continue;
+    const auto found = std::ranges::find_if(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
+      return conv_template->Supports(conv->workload(), cpu).ok;
+    });
+    if (found == Bf16ConvTemplates().end()) continue;
+    const ConvTemplate& narrow = **found;
     for (const DataType in : {DataType::kBf16, DataType::kF32}) {
       for (const DataType out : {DataType::kBf16, DataType::kF32}) {
         record.template_name = narrow.Name();
