@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 
-#include "layouts/base/target.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 
