@@ -168,12 +168,14 @@ void SumRun(const InputView* inputs, int64_t input_count, int64_t image, int64_t
   });
 }
 
+// T is a type. NOLINTBEGIN(bugprone-macro-parentheses)
 #define TILESMITH_LOOPS_OF(T)                                    \
   template void ActivateRun(const T*, T*, int64_t, Activation);  \
   template void ScaleShiftLanes(const LaneLoop<T>&, Activation); \
   template void PReluLanes(const LaneLoop<T>&);                  \
   template void BinaryRows(BinaryKind, const BinaryLoop<T>&);    \
   template void SumRun(const InputView*, int64_t, int64_t, int64_t, T*, int64_t);
+// NOLINTEND(bugprone-macro-parentheses)
 TILESMITH_INSTANTIATE_STORED(TILESMITH_LOOPS_OF)
 #undef TILESMITH_LOOPS_OF
 

@@ -143,6 +143,7 @@ void FunctionRun(const T* in, T* out, int64_t count, Function function) {
   }
 }
 
+// T is a type. NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define TILESMITH_FUNCTIONS_OF(T) template void FunctionRun(const T*, T*, int64_t, Function);
 TILESMITH_INSTANTIATE_STORED(TILESMITH_FUNCTIONS_OF)
 #undef TILESMITH_FUNCTIONS_OF
