@@ -99,7 +99,7 @@ void SetRight(const ProductLoops& loops, const ProductBlock& block, float* packe
     product.b = block.data, product.b_term = block.term;
     return;
   }
-  PackTiles(loops, block, product.tile_vectors * loops.vector_floats, packed);
+  PackTiles(loops, block, int64_t{product.tile_vectors} * loops.vector_floats, packed);
   product.b = packed, product.tiled = true;
 }
 

@@ -129,7 +129,7 @@ void VectorCode::RoundToWords(const Xmm& words, const Xmm& from) {
 }
 
 void VectorCode::LoadWords(const Xmm& to, const Address& from, int count) {
-  const auto at = [&](int word) { return ptr[from.getRegExp() + 2 * word]; };
+  const auto at = [&](int word) { return ptr[from.getRegExp() + size_t{2} * word]; };
   const int odd = count - 1;
   if (count >= 4) {
     vmovq(to, from);
@@ -145,7 +145,7 @@ void VectorCode::LoadWords(const Xmm& to, const Address& from, int count) {
 void VectorCode::StoreWords(const Address& to, const Xmm& from, int count) {
   constexpr uint8_t kFourWords = 8, kTwoWords = 4;  // bytes
   int done = 0;
-  const auto rest = [&] { return ptr[to.getRegExp() + 2 * done]; };
+  const auto rest = [&] { return ptr[to.getRegExp() + size_t{2} * done]; };
   if (count & 4) {
     vmovq(rest(), from);
     vpsrldq(from, from, kFourWords);
