@@ -15,8 +15,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kPauses = 64, kStepsBeforeYield = 256;
-
 inline void SpinPause() {
 #ifdef TILESMITH_X86
   _mm_pause();
@@ -57,16 +55,16 @@ void Generation::Advance() {
   if (policy_ == WaitPolicy::kSleep) value_.notify_all();
 }
 
-bool Generation::SpinWhile(unsigned old) {
+bool Generation::SpinWhile(unsigned old, int pauses) const {
   for (int pause = 0; now() == old; ++pause) {
-    if (pause == kPauses * kStepsBeforeYield) return false;
+    if (pause == pauses) return false;
     SpinPause();
   }
   return true;
 }
 
 void Generation::Pause(unsigned old, int step) {
-  constexpr int kYieldsBeforeSleep = 1024;
+  constexpr int kPauses = 64, kYieldsBeforeSleep = 1024;
   if (policy_ == WaitPolicy::kSpin) {
     for (int i = 0; i < kPauses && now() == old; ++i) SpinPause();
   } else if (policy_ == WaitPolicy::kYield || step < kYieldsBeforeSleep) {
@@ -81,20 +79,15 @@ void Generation::WaitWhile(unsigned old) {
   for (int step = 0; now() == old; ++step) Pause(old, step);
 }
 
-std::optional<unsigned> SpinBarrier::ArriveAndSpin() {
-  if (threads_ == 1) return std::nullopt;
+void SpinBarrier::Wait() {
+  if (threads_ == 1) return;
   const unsigned generation = generation_.now();
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.Advance();
-    return std::nullopt;
+  } else {
+    generation_.WaitWhile(generation);
   }
-  if (generation_.SpinWhile(generation)) return std::nullopt;
-  return generation;
-}
-
-void SpinBarrier::Wait() {
-  if (const auto generation = ArriveAndSpin()) WaitWhile(*generation);
 }
 
 void ThrowTooFewThreads(int granted, int wanted) {

@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <atomic>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,10 +33,12 @@ class Generation {
   void Advance();
   // Until it is no longer `old`.
   void WaitWhile(unsigned old);
-  // The same for a moment, whatever the policy; whether it is no longer `old`.
-  bool SpinWhile(unsigned old);
+  // The same for so many pauses, whatever the policy; whether it is no longer `old`.
+  bool SpinWhile(unsigned old, int pauses = kPausesBeforeYield) const;
 
  private:
+  static constexpr int kPausesBeforeYield = 1 << 14;
+
   // One step of waiting, the `step`-th; those of spinning are many pauses.
   void Pause(unsigned old, int step);
 
@@ -52,10 +53,6 @@ class SpinBarrier {
   explicit SpinBarrier(int threads, WaitPolicy policy = WaitPolicy::kSleep)
       : threads_(threads), generation_(policy) {}
   void Wait();
-  // The same in two parts. Arrives and waits a moment, as threads that compute wait for each other; what is
-  // left to wait for, if that was not enough, is then for WaitWhile.
-  std::optional<unsigned> ArriveAndSpin();
-  void WaitWhile(unsigned generation) { generation_.WaitWhile(generation); }
 
  private:
   const int threads_;

@@ -1,42 +1,60 @@
-// Whether a stream's runs are faster by all of its threads or by one alone.
+// How a stream's runs are dealt to its threads: whichever way is fastest just now.
 //
-// Threads that share each step wait for each other at its end. Where other programs want the cores, too, the
-// system takes one away for milliseconds, and all wait for it, step after step: with two compilers beside it
-// a network may take ten times as long by two threads as by one, which no one waits for. So a team that
-// waited for much of some runs lets one thread try alone, and whoever was faster goes on; while one is alone,
-// the team is tried again now and then. On a quiet machine nobody is late and nothing is tried.
+// Threads that share each step wait for each other at its end. Even shares are best where all threads are as
+// fast: they keep what they wrote. Where one is slower (a smaller core, two threads on one core, another
+// program on its core now and then) the others wait for it, step after step, and had better take some of its
+// work: shares in pieces (task_dealer.h). Where other programs want the cores all the time, the system takes
+// one away for milliseconds, and all wait for the task that its thread has in hand: with two compilers beside
+// it a network may take ten times as long by two threads as by one. So a team that waited for much of some
+// runs tries the other ways, and goes on with the fastest; while that is not even shares, those are tried
+// again now and then. On a quiet machine nobody waits for long and nothing is tried.
 #pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "templates/cpu_device/task_dealer.h"
 
 namespace tilesmith {
 
+enum class TeamWay { kShares, kPieces, kAlone };
+
 class TeamPace {
  public:
-  // Whether one thread shall do the next run.
-  bool alone() const { return mode_ == Mode::kAlone; }
-  // What the run that was just done took, and how much of that its first thread waited for others that
-  // were late.
-  void Took(double seconds, double late_seconds);
+  // Of the next run.
+  TeamWay way() const { return way_; }
+  // What the run that was just done took, and what the thread that waited most waited in it.
+  void Took(double seconds, const TeamWaits& waits);
 
  private:
-  enum class Mode { kTeam, kAlone, kTeamAgain };
-  // Some recent runs of one kind.
+  enum class Phase { kWatching, kTrying, kStaying };
+  // Some recent runs of one way.
   class Mean {
    public:
     void Add(double seconds);
     double seconds() const { return seconds_; }
-    void Clear() { *this = {}; }
 
    private:
     double seconds_ = 0;
     int count_ = 0;
   };
-  void Try(Mode mode, int runs);
 
-  Mode mode_ = Mode::kTeam;
-  int runs_left_ = 0;        // in this mode; of kTeam: before anyone may try alone
-  int late_runs_ = 0;        // of the team, one behind the other
-  int stay_ = 0, rest_ = 0;  // runs alone, and of the team, before the other is tried again
-  Mean team_, alone_;
+  Mean& mean(TeamWay way) { return means_[static_cast<size_t>(way)]; }
+  bool tried(TeamWay way) const { return tried_[static_cast<size_t>(way)]; }
+  void Watch(int rest);
+  // The ways but the present one, whose seconds are known.
+  void TryOthers(bool alone_too);
+  void TryNext();
+  void Choose();
+
+  TeamWay way_ = TeamWay::kShares, stayed_ = TeamWay::kShares;
+  Phase phase_ = Phase::kWatching;
+  int runs_left_ = 0;                    // of this way; of kWatching: before others may be tried
+  int waited_runs_ = 0, late_runs_ = 0;  // one behind the other
+  bool alone_too_ = false;
+  int stay_ = 0, rest_ = 0;  // runs of another way, and of even shares, before others are tried again
+  std::array<Mean, 3> means_;
+  std::array<bool, 3> tried_ = {};
 };
 
 }  // namespace tilesmith

@@ -1,5 +1,6 @@
 #include "templates/cpu_device/team_stream.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "layouts/base/check.h"
@@ -7,60 +8,94 @@
 #include "layouts/measure/clock.h"
 
 namespace tilesmith {
+namespace {
+
+// Calls do_stage(launch, stage) for every stage of a program; `seconds`, when not empty, gets the duration of
+// each launch.
+template <typename DoStage>
+void ForEachStage(std::span<const Launch> program, std::span<double> seconds, const DoStage& do_stage) {
+  double before = seconds.empty() ? 0 : NowSeconds();
+  for (size_t i = 0; i < program.size(); ++i) {
+    const int stages = program[i].kernel->Stages();
+    for (int stage = 0; stage < stages; ++stage) do_stage(program[i], stage);
+    if (seconds.empty()) continue;
+    const double after = NowSeconds();
+    seconds[i] = after - before;
+    before = after;
+  }
+}
+
+void RunTasks(const Launch& launch, int stage, TaskRange range, const StopFlag* stop) {
+  ThrowIfStopped(stop);
+  launch.kernel->Run({launch.inputs, launch.output, launch.scratch}, stage, range);
+}
+
+}  // namespace
+
 TeamStream::TeamStream(int threads, WaitPolicy wait, const StopFlag* stop)
-    : threads_(threads), stop_(stop), barrier_(threads, wait) {
+    : threads_(threads), stop_(stop), dealer_(threads, wait), waits_(static_cast<size_t>(threads)) {
   std::atomic<int> started{0};
   RunOnTeam(threads, [&](int) { ++started; });
   TILESMITH_CHECK(started == threads, "{} of {} threads", started.load(), threads);
 }
 
 void TeamStream::Run(std::span<const Launch> program, std::span<double> seconds) {
-  if (threads_ == 1 || !seconds.empty()) {
-    RunBy(threads_, program, seconds);
+  if (threads_ == 1) return RunAlone(program, seconds);
+  if (!seconds.empty()) {
+    RunDealt(TaskDealer::Dealing::kShares, program, seconds);
     return;
   }
   const double begin = NowSeconds();
-  const double late_seconds = RunBy(pace_.alone() ? 1 : threads_, program, {});
-  pace_.Took(NowSeconds() - begin, late_seconds);
+  TeamWaits waits;
+  if (pace_.way() == TeamWay::kAlone) {
+    RunAlone(program, {});
+  } else {
+    const bool pieces = pace_.way() == TeamWay::kPieces;
+    waits = RunDealt(pieces ? TaskDealer::Dealing::kPieces : TaskDealer::Dealing::kShares, program, {});
+  }
+  pace_.Took(NowSeconds() - begin, waits);
 }
 
-double TeamStream::RunBy(int threads, std::span<const Launch> program, std::span<double> seconds) {
-  FirstError error;
-  double late_seconds = 0;
-  RunOnTeam(threads, [&](int thread) {
-    const bool timed = thread == 0 && !seconds.empty();
-    double before = timed ? NowSeconds() : 0;
-    for (size_t i = 0; i < program.size(); ++i) {
-      const Launch& step = program[i];
-      const KernelArgs args{step.inputs, step.output, step.scratch};
-      const int stages = step.kernel->Stages();
-      for (int stage = 0; stage < stages; ++stage) {
-        const Share share(step.kernel->Grid(stage), step.split, thread, threads);
-        share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) {
-          if (error.raised()) return;
-          try {
-            ThrowIfStopped(stop_);
-            step.kernel->Run(args, stage, range);
-          } catch (...) {
-            error.Capture();  // the others still expect this thread at every barrier
-          }
-        });
-        if (threads == 1) continue;
-        if (const auto generation = barrier_.ArriveAndSpin()) {
-          const double late = NowSeconds();
-          barrier_.WaitWhile(*generation);
-          if (thread == 0) late_seconds += NowSeconds() - late;
-        }
-      }
-      if (timed) {
-        const double after = NowSeconds();
-        seconds[i] = after - before;
-        before = after;
-      }
-    }
+void TeamStream::RunByAll(std::span<const Launch> program) {
+  if (threads_ == 1) return RunAlone(program, {});
+  RunDealt(TaskDealer::Dealing::kShares, program, {});
+}
+
+void TeamStream::RunAlone(std::span<const Launch> program, std::span<double> seconds) const {
+  ForEachStage(program, seconds, [&](const Launch& launch, int stage) {
+    const Share share(launch.kernel->Grid(stage), launch.split, 0, 1);
+    share.ForEachRange(0, share.tasks(), 0, [&](TaskRange range) { RunTasks(launch, stage, range, stop_); });
   });
+}
+
+TeamWaits TeamStream::RunDealt(TaskDealer::Dealing dealing, std::span<const Launch> program,
+                               std::span<double> seconds) {
+  FirstError error;
+  TaskDealer::Seat last;
+  RunOnTeam(threads_, [&](int thread) {
+    TaskDealer::Seat seat = dealer_.Begin(thread);
+    const auto own_seconds = thread == 0 ? seconds : std::span<double>();
+    ForEachStage(program, own_seconds, [&](const Launch& launch, int stage) {
+      dealer_.DoStage(launch.kernel->Grid(stage), launch.split, dealing, seat, [&](TaskRange range) {
+        if (error.raised()) return;
+        try {
+          RunTasks(launch, stage, range, stop_);
+        } catch (...) {
+          error.Capture();  // the others still count on the tasks being done with
+        }
+      });
+    });
+    waits_[static_cast<size_t>(thread)].waits = seat.waits;
+    if (thread == 0) last = seat;
+  });
+  dealer_.End(last);
   error.Rethrow();
-  return late_seconds;
+  TeamWaits most;
+  for (const auto& [waits] : waits_) {
+    most.seconds = std::max(most.seconds, waits.seconds);
+    most.late_seconds = std::max(most.late_seconds, waits.late_seconds);
+  }
+  return most;
 }
 
 }  // namespace tilesmith

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "layouts/base/stop_flag.h"
-#include "layouts/base/thread_team.h"
+#include "templates/cpu_device/task_dealer.h"
 #include "templates/cpu_device/team_pace.h"
 #include "templates/device/device.h"
 
@@ -16,18 +17,25 @@ class TeamStream final : public Stream {
   TeamStream(int threads, WaitPolicy wait, const StopFlag* stop);
 
   // Every launch in one parallel region, its stages one after the other; durations are as thread 0 sees them.
-  // Runs whose durations nobody asks for are one thread's where the team's would take longer (team_pace.h).
+  // Runs whose durations nobody asks for are dealt in whatever way is fastest just now (team_pace.h).
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
-  void RunByAll(std::span<const Launch> program) override { RunBy(threads_, program, {}); }
+  // In even shares.
+  void RunByAll(std::span<const Launch> program) override;
 
  private:
-  // Seconds that thread 0 waited for others that were late.
-  double RunBy(int threads, std::span<const Launch> program, std::span<double> seconds);
+  // What the thread that waited most waited.
+  TeamWaits RunDealt(TaskDealer::Dealing dealing, std::span<const Launch> program, std::span<double> seconds);
+  void RunAlone(std::span<const Launch> program, std::span<double> seconds) const;
+
+  struct alignas(64) ThreadWaits {
+    TeamWaits waits;
+  };
 
   const int threads_;
   const StopFlag* const stop_;
-  SpinBarrier barrier_;
+  TaskDealer dealer_;
   TeamPace pace_;
+  std::vector<ThreadWaits> waits_;
 };
 
 }  // namespace tilesmith

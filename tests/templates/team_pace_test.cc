@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -12,50 +13,73 @@
 namespace tilesmith {
 namespace {
 
-// A machine on which a run takes so long by either, and on which the team is late or not.
+// A machine on which a run takes so long by each way, and what a team in even shares waits there.
 struct Weather {
-  double team = 1, alone = 2;
-  double late = 0;  // of the team's seconds
+  double shares = 1, pieces = 1, alone = 2;
+  double waited = 0, late = 0;
 };
 
-// How many of `runs` runs are one thread's.
-int AloneRuns(TeamPace& pace, const Weather& weather, int runs) {
-  int alone = 0;
+// How many of `runs` runs were done by each way.
+std::map<TeamWay, int> Runs(TeamPace& pace, const Weather& weather, int runs) {
+  std::map<TeamWay, int> by_way;
   for (int i = 0; i < runs; ++i) {
-    alone += pace.alone();
-    pace.Took(pace.alone() ? weather.alone : weather.team, pace.alone() ? 0 : weather.late);
+    const TeamWay way = pace.way();
+    ++by_way[way];
+    if (way == TeamWay::kShares) pace.Took(weather.shares, {weather.waited, weather.late});
+    if (way == TeamWay::kPieces)
+      pace.Took(weather.pieces, {0, weather.pieces * weather.late / weather.shares});
+    if (way == TeamWay::kAlone) pace.Took(weather.alone, {});
   }
-  return alone;
+  return by_way;
 }
 
-TEST(TeamPace, ATeamThatIsNotLateIsNeverLeft) {
+TEST(TeamPace, ATeamThatDoesNotWaitIsNeverLeft) {
   TeamPace pace;
-  EXPECT_EQ(AloneRuns(pace, {.team = 5, .alone = 1, .late = 0}, 1000), 0);
+  EXPECT_EQ(Runs(pace, {.shares = 5, .pieces = 1, .alone = 1}, 1000)[TeamWay::kShares], 1000);
   // Little waits are no reason, nor is a single long one.
-  EXPECT_EQ(AloneRuns(pace, {.team = 1, .alone = 0.5, .late = 0.2}, 1000), 0);
-  pace.Took(10, 9);
-  EXPECT_EQ(AloneRuns(pace, {.team = 1, .alone = 0.5, .late = 0}, 1000), 0);
+  const Weather little{.shares = 1, .pieces = 0.5, .alone = 0.5, .waited = 0.05, .late = 0.05};
+  EXPECT_EQ(Runs(pace, little, 1000)[TeamWay::kShares], 1000);
+  pace.Took(10, {9, 9});
+  EXPECT_EQ(Runs(pace, {.shares = 1, .pieces = 0.5, .alone = 0.5}, 1000)[TeamWay::kShares], 1000);
 }
 
-TEST(TeamPace, OneThreadGoesOnWhereItIsFaster) {
+TEST(TeamPace, OneThreadGoesOnWhereItIsFastest) {
   TeamPace pace;
-  const int alone = AloneRuns(pace, {.team = 10, .alone = 2, .late = 8}, 1000);
-  EXPECT_GT(alone, 600);
-  EXPECT_LT(alone, 1000) << "the team is tried again now and then";
+  auto runs = Runs(pace, {.shares = 10, .pieces = 9, .alone = 2, .waited = 9, .late = 8}, 1000);
+  EXPECT_GT(runs[TeamWay::kAlone], 600);
+  EXPECT_GT(runs[TeamWay::kShares], 0) << "the team is tried again now and then";
+  EXPECT_GT(runs[TeamWay::kPieces], 0);
   TeamPace short_runs;
-  EXPECT_GT(AloneRuns(short_runs, {.team = 0.01, .alone = 0.002, .late = 0.008}, 1000), 930);
+  runs = Runs(short_runs, {.shares = 0.01, .pieces = 0.01, .alone = 0.002, .waited = 0.009, .late = 0.008},
+              1000);
+  EXPECT_GT(runs[TeamWay::kAlone], 870);
 }
 
-TEST(TeamPace, TheTeamComesBackWhenItsMachineIsQuiet) {
-  TeamPace pace;
-  AloneRuns(pace, {.team = 10, .alone = 2, .late = 8}, 1000);
-  EXPECT_LE(AloneRuns(pace, {.team = 1, .alone = 2, .late = 0}, 100), 64);
-  EXPECT_EQ(AloneRuns(pace, {.team = 1, .alone = 2, .late = 0}, 1000), 0);
+TEST(TeamPace, PiecesGoOnWhereTheyAreFastest) {
+  TeamPace slow_core;
+  auto runs = Runs(slow_core, {.shares = 0.01, .pieces = 0.007, .alone = 0.012, .waited = 0.004}, 1000);
+  EXPECT_GT(runs[TeamWay::kPieces], 850);
+  EXPECT_EQ(runs[TeamWay::kAlone], 0) << "nobody was late";
+  TeamPace busy;
+  runs = Runs(busy, {.shares = 0.01, .pieces = 0.005, .alone = 0.006, .waited = 0.009, .late = 0.008}, 1000);
+  EXPECT_GT(runs[TeamWay::kPieces], 800);
+  EXPECT_GT(runs[TeamWay::kAlone], 0);
 }
 
-TEST(TeamPace, WhereBeingAloneIsNoHelpItIsSeldomTried) {
+TEST(TeamPace, EvenSharesComeBackWhenTheirMachineIsQuiet) {
+  for (const Weather& busy : {Weather{.shares = 10, .pieces = 9, .alone = 2, .waited = 9, .late = 8},
+                              Weather{.shares = 10, .pieces = 5, .alone = 12, .waited = 5}}) {
+    TeamPace pace;
+    Runs(pace, busy, 1000);
+    EXPECT_GE(Runs(pace, {.shares = 1, .pieces = 1.1, .alone = 2}, 100)[TeamWay::kShares], 30);
+    EXPECT_EQ(Runs(pace, {.shares = 1, .pieces = 1.1, .alone = 2}, 1000)[TeamWay::kShares], 1000);
+  }
+}
+
+TEST(TeamPace, WhereOtherWaysAreNoHelpTheyAreSeldomTried) {
   TeamPace pace;
-  EXPECT_LT(AloneRuns(pace, {.team = 2, .alone = 4, .late = 1}, 10000), 100);
+  const Weather weather{.shares = 2, .pieces = 3, .alone = 4, .waited = 1, .late = 1};
+  EXPECT_GT(Runs(pace, weather, 10000)[TeamWay::kShares], 9850);
 }
 
 // Twice its input, and which threads did it.
@@ -77,11 +101,11 @@ class Doubles final : public Kernel {
   }
 };
 
-TEST(TeamStream, ARunAloneComputesTheSame) {
+TEST(TeamStream, EveryWayComputesTheSame) {
   std::vector<float> in(64), out(64);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
   Doubles kernel;
-  kernel.sleeps = true;  // so that thread 0 waits, and soon goes on alone
+  kernel.sleeps = true;  // so that thread 0 waits, and soon other ways are tried
   TeamStream stream(2, WaitPolicy::kSleep, nullptr);
   const std::vector<Launch> program(
       3, Launch{.kernel = &kernel, .inputs = {{in.data(), 0}}, .output = {out.data(), 0}});
