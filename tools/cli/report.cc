@@ -156,6 +156,7 @@ std::string Table::ToText(size_t width) const {
   const std::vector<ColumnText> texts = ColumnTexts(width);
   const std::vector<size_t> shown = ShownColumns(texts, width);
   std::vector<size_t> widths;
+  widths.reserve(texts.size());
   for (const ColumnText& text : texts) widths.push_back(text.widest);
   // The widest of those that can wrap gives way first, then the first column.
   while (width > 0 && TotalWidth(shown, widths) > width) {

@@ -20,6 +20,7 @@ Tensor EntryFor(const std::string& name, const std::string& argument, std::vecto
   if (named != entries.end()) return std::move(named->second);
   if (entries.size() == 1) return std::move(entries.front().second);
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const auto& [entry, tensor] : entries) names.push_back(entry);
   throw Error(ErrorCode::kUsage, fmt::format("--input {}: the file has no entry \"{}\" (it has: {})",
                                              argument, name, fmt::join(names, ", ")));
