@@ -6,6 +6,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/measure/clock.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/api/tilesmith.h"
@@ -69,6 +70,25 @@ TEST(OptimizeTest, ASignalKeepsTheBestPlanSoFar) {
     EXPECT_THAT(result.err, testing::HasSubstr("interrupted; the best plan so far is in " + plan));
     EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
   }
+}
+
+TEST(OptimizeTest, Bf16IsTunedAndItsErrorSaid) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl"), log = directory.File("log.jsonl");
+  const ProgramResult result = Tilesmith(OnSmallNetwork(
+      "optimize", {"--precision", "bf16", "--for", "4s", "-o", plan, "--log", log, "--no-db", "--json"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  // Where f32 is faster the plan may have kept to it.
+  EXPECT_GE(json["output_error"], 0);
+  EXPECT_LT(json["output_error"], 0.1);
+  EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
+  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
+  const bool has_bf16 = std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
+    return conv_template->Supports(any, DetectCpu()).ok;
+  });
+  if (has_bf16) EXPECT_THAT(ReadFile(log), testing::HasSubstr("bf16"));
+  ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "-o", plan}), 2, "mixed");
 }
 
 TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {

@@ -227,7 +227,7 @@ class GraphTuneCommand : public Command {
         measured > 0 && prediction > 0
             ? Cell{measured / prediction - 1, fmt::format("{:+.1f}%", (measured / prediction - 1) * 100)}
             : NoCell());
-    AddOutputError(report, tuned, request_.arguments.model.calibration.paths.empty());
+    AddErrors(report, tuned, request_.arguments.model.calibration.paths.empty());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
                 {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
@@ -243,14 +243,10 @@ class GraphTuneCommand : public Command {
                 fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
   }
 
-  static void AddOutputError(Report& report, const GraphTunedModel& tuned, bool random) {
-    const auto cell = [](double error) { return Cell{error, fmt::format("{:.2g}", error)}; };
-    if (tuned.output_error)
-      report.Fact("output_error",
-                  random ? "output error, random inputs" : "output error, calibration's inputs",
-                  cell(*tuned.output_error));
+  static void AddErrors(Report& report, const GraphTunedModel& tuned, bool random) {
+    if (tuned.output_error) AddOutputError(report, *tuned.output_error, random);
     if (tuned.predicted_output_error)
-      report.Fact("predicted_output_error", "  predicted", cell(*tuned.predicted_output_error));
+      report.Fact("predicted_output_error", "  predicted", ErrorCell(*tuned.predicted_output_error));
   }
 
   // Where the predicted figures come from.

@@ -33,8 +33,9 @@ class OptimizeCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     DeclarePlanning(args, &request_.arguments);
-    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "int8"},
-                "int8: the network is quantised first (default f32)");
+    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "bf16", "int8"},
+                "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
+                "quantised first (default f32)");
     DeclareCalibration(args, &request_.arguments.model);
     args.Group("Search");
     args.Duration("--for", &request_.seconds,
@@ -95,6 +96,9 @@ class OptimizeCommand : public Command {
     if (!optimized.plans.empty()) AddCalibration(report, optimized.plans.front().plan.quantization.get());
     AddTuningTable(report, optimized.rows);
     for (const OptimizedPlan& plan : optimized.plans) AddPlan(report, plan);
+    const bool random = request_.arguments.model.calibration.paths.empty();
+    for (const OutputDifference& difference : optimized.differences)
+      AddOutputError(report, difference.error, random);
     report.Fact("plan", "plan", TextCell(request_.plan_path));
     report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
     report.Fact("first_plan_seconds", "the first after",

@@ -101,6 +101,14 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
   return runs;
 }
 
+void AddOutputError(Report& report, double error, bool random_inputs) {
+  report.Fact("output_error",
+              random_inputs ? "output error, random inputs" : "output error, calibration's inputs",
+              ErrorCell(error));
+}
+
+Cell ErrorCell(double error) { return {error, fmt::format("{:.2g}", error)}; }
+
 Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
   Table table(
       "types",
@@ -125,8 +133,7 @@ Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
                   beside ? gain(run.ratio.median) : NoCell(),
                   beside ? gain(run.ratio.low) : NoCell(),
                   beside ? gain(run.ratio.high) : NoCell(),
-                  run.difference ? Cell{run.difference->error, fmt::format("{:.2g}", run.difference->error)}
-                                 : NoCell(),
+                  run.difference ? ErrorCell(run.difference->error) : NoCell(),
                   classifies ? PercentCell(static_cast<double>(run.difference->agreeing) /
                                            static_cast<double>(run.difference->rows))
                              : NoCell(),

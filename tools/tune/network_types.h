@@ -40,6 +40,10 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
                               double seconds);
 
+// The fact "output_error".
+void AddOutputError(Report& report, double error, bool random_inputs);
+Cell ErrorCell(double error);
+
 Table TypesTable(std::span<const TypeRun> runs, bool random_inputs);
 
 }  // namespace tilesmith

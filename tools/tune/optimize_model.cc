@@ -13,6 +13,7 @@
 #include "tools/cli/report.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
+#include "tools/tune/network_types.h"
 #include "tools/tune/tuning_tasks.h"
 #include "tuner/measure/process_measurer.h"
 
@@ -42,6 +43,7 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   tuning.accuracy = request.arguments.tuning.accuracy;
   tuning.conditions = request.conditions;
   tuning.fusion = !request.arguments.no_fusion;
+  tuning.precision = ParsePrecision(request.arguments.machine.precision);
   tuning.suggest_shipped = request.shipped;
   tuning.use_database = request.use_database;
   tuning.database_path = request.database_path;
@@ -77,6 +79,7 @@ class ModelOptimizer {
     tuning_.watch().Skip();
     OptimizedNetwork optimized = OptimizeNetwork(work);
     Write(std::move(optimized.plans));
+    if (!optimized.stopped) CompareOutputs();
     tuning_.Finish(tuner.Result());
     optimized_.rows = std::move(tuning_.rows());
     optimized_.database_path = tuning_.database_path();
@@ -172,6 +175,15 @@ class ModelOptimizer {
     optimized_.plans = std::move(plans);
   }
 
+  void CompareOutputs() {
+    if (tuning_request_.precision == Precision::kF32 || machine_->target().device != kCpuDevice) return;
+    Tell("what the types do to the outputs");
+    const std::vector<ModelOptions> sizes = SizesOf(request_.arguments.model);
+    for (size_t i = 0; i < sizes.size(); ++i)
+      optimized_.differences.push_back(
+          OpenFloats(sizes[i], machine_).errors.Of(tuning_.graphs()[i], best_[i]));
+  }
+
   void Show(const NetworkProgress& at) {
     tuning_.rows()[at.task].disturbance += tuning_.watch().EndInterval(measurer_.worker_pid());
     progress_.tuning = at;
@@ -234,8 +246,13 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   OptimizeModelRequest complete = request;
   if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
   GraphTuningArguments& arguments = complete.arguments;
+  const Precision precision = ParsePrecision(arguments.machine.precision);
+  if (precision == Precision::kMixed) {
+    throw Error(ErrorCode::kUsage,
+                "optimize has the precisions f32, bf16 and int8; for mixed tune, then graph-tune");
+  }
   DevicePtr machine = OpenMachine(arguments.machine);
-  QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
+  QuantizeInPlace(precision, machine, sinks, &arguments.model);
   return ModelOptimizer(complete, std::move(machine), sinks, on_progress).Run();
 }
 

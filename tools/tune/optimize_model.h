@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/refine/optimize_network.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
@@ -57,6 +58,8 @@ using ShowOptimizing = std::function<void(std::span<const TuneRow>, const Optimi
 struct OptimizedModel {
   std::vector<TuneRow> rows;
   std::vector<OptimizedPlan> plans;  // for each size of the inputs (SizesOf)
+  // Of each plan, with another precision than f32, on the CPU and unless it was stopped.
+  std::vector<OutputDifference> differences;
   int plans_written = 0;
   double first_plan_seconds = 0;  // from `begin` on
   double elapsed_seconds = 0;
@@ -65,8 +68,8 @@ struct OptimizedModel {
   bool stopped = false;  // the best plan until then is in the file
 };
 
-// Nothing else may run in the process meanwhile. Throws as TuneModel and GraphTuneModel do; once the first
-// plan is written a stop is no error.
+// Nothing else may run in the process meanwhile. Precisions are f32, bf16 and int8. Throws as TuneModel and
+// GraphTuneModel do, and Error(kUsage) for mixed; once the first plan is written a stop is no error.
 OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress = {});
 
