@@ -13,11 +13,11 @@ import time
 import numpy
 
 
-def run_by_tilesmith(model, inputs, threads, plan, folder):
+def run_by_tilesmith(model, inputs, threads, plan, folder, input_shapes=()):
     sys.path.insert(0, folder)
     import tilesmith  # pylint: disable=import-error,import-outside-toplevel
 
-    session = tilesmith.load(model, plan=plan, threads=threads).session()
+    session = tilesmith.load(model, plan=plan, threads=threads, input_shapes=input_shapes).session()
     return tilesmith.__version__, lambda: session.run(**inputs)
 
 
