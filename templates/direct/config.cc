@@ -79,6 +79,8 @@ std::vector<int64_t> RowCounts(int64_t most) {
 std::string WhyTypesInvalid(const ConvWorkload& w, const DirectConfig& c) {
   if (c.broadcast == Broadcast::kEmbedded && w.ic / w.g % c.step_channels() != 0)
     return "embedded broadcast needs whole pairs of channels";
+  if (c.broadcast == Broadcast::kMixed && c.weight_type != DataType::kF32)
+    return "mixed broadcast multiplies weights in memory, which have to be f32";
   if (c.ic_pass > 0 && c.out_type != DataType::kF32)
     return "passes keep their sums in the output, which has to be f32";
   if (Prepares(w, c) && !c.oc_inner) return "prepared rows are for neighbouring tasks: oc_inner has to be 1";
@@ -161,6 +163,7 @@ DirectConfig ReadConfig(const Config& config, const Target& cpu) {
     const StoredTypes types = ReadTypes(config);
     c.in_type = types.in;
     c.out_type = types.out;
+    if (const auto type = config.Find("weight_type")) c.weight_type = static_cast<DataType>(*type);
   }
   return c;
 }
@@ -197,6 +200,8 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
   const bool types = factors == Factors::kBf16;
   if (types) {
     for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
+    if (FactorsOn(cpu, factors) == Factors::kF32)
+      knobs.push_back(TypeKnob("weight_type", "how weights are packed, which are multiplied in f32"));
   }
   return ConfigSpace(std::move(knobs), [w, cpu, types](const Config& config) -> std::string {
     const DirectConfig c = ReadConfig(config, cpu);

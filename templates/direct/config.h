@@ -43,20 +43,28 @@ struct DirectConfig {
   int64_t prefetch = 0;    // weight vectors fetched this far ahead; 0 is none
   Factors factors = Factors::kF32;
   DataType in_type = DataType::kF32, out_type = DataType::kF32;  // as stored
+  DataType weight_type = DataType::kF32;                         // as packed, of factors in f32
 
   // Input channels that one multiplication takes, and channels as so many multiplications.
   int64_t step_channels() const { return factors == Factors::kBf16 ? 2 : 1; }
   int64_t Steps(int64_t channels) const { return (channels + step_channels() - 1) / step_channels(); }
   bool has_types() const {
-    return factors == Factors::kBf16 || in_type != DataType::kF32 || out_type != DataType::kF32;
+    return factors == Factors::kBf16 || in_type != DataType::kF32 || out_type != DataType::kF32 ||
+           weight_type != DataType::kF32;
   }
   DataType factor_type() const { return factors == Factors::kBf16 ? DataType::kBf16 : DataType::kF32; }
+  // Bytes of what a multiplication takes of an output channel's weights, and of one weight.
+  int64_t weight_word_bytes() const { return step_channels() * weight_bytes(); }
+  int64_t weight_bytes() const {
+    return ElementBytes(factors == Factors::kBf16 ? DataType::kBf16 : weight_type);
+  }
   // Bytes of an input element as it is multiplied.
   int64_t in_bytes() const { return ElementBytes(factor_type()); }
   int64_t out_bytes() const { return ElementBytes(out_type); }
 };
 
-// Configs of the template of bf16 have the knobs in_type and out_type; others have none of them.
+// Configs of the template of bf16 have the knobs in_type and out_type, and weight_type where its factors are
+// f32; others have none of them.
 DirectConfig ReadConfig(const Config& config, const Target& cpu);
 // Only the knobs of the register tile and of the loop over channels inside it.
 DirectConfig ReadTile(const Config& config);

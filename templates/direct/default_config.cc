@@ -46,6 +46,8 @@ Config ToConfig(const DirectConfig& c) {
   config.Set("flat_width", c.flat_width);
   config.Set("prefetch", c.prefetch);
   if (c.has_types()) SetTypes({c.in_type, c.out_type}, config);
+  if (c.has_types() && c.factors == Factors::kF32)
+    config.Set("weight_type", static_cast<int64_t>(c.weight_type));
   return config;
 }
 
@@ -87,7 +89,7 @@ int64_t DefaultPass(const ConvWorkload& w, const DirectConfig& c, const Target& 
                     const std::vector<int64_t>& passes) {
   const int64_t channels = w.ic / w.g;
   if (c.out_type != DataType::kF32) return 0;
-  const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * c.in_bytes();
+  const int64_t channel_bytes = c.oc_vectors * cpu.vector_floats() * w.kh * w.kw * c.weight_bytes();
   const int64_t room = std::max<int64_t>(cpu.l2_bytes / 8 / channel_bytes, 1);
   const int64_t even = CeilDiv(channels, CeilDiv(channels, room));
   int64_t largest = 0;
@@ -188,6 +190,10 @@ std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const 
                                                  : w.ic < vector   ? 8
                                                                    : vector);
   c.oc_block = Pick(ValuesOf(space, "oc_block"), rows_stay ? 0 : vector);
+  // Of few pixels the time is that of reading the weights.
+  constexpr int64_t kFewPixels = 4;
+  const bool reads_weights = w.mb * w.oh * w.ow <= kFewPixels && factors == Factors::kBf16;
+  if (reads_weights && c.factors == Factors::kF32) c.weight_type = DataType::kBf16;
   c.oc_inner = Prepares(w, c);
   if (w.ih == 1 && w.g == 1 && CanFlatten(w) && !c.oc_inner)
     if (const auto tile = WithRowsTile(w, cpu, space, c)) return ToConfig(*tile);

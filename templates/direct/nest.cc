@@ -67,7 +67,8 @@ void SetTileBytes(const Schedule& g, LoopNest& nest) {
   const int64_t columns = std::min(g.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
   const auto in_bytes = static_cast<double>(g.config.in_bytes());
   nest.tile_input_bytes = static_cast<double>(columns * w.kh * channels) * in_bytes;
-  nest.tile_weight_bytes = static_cast<double>(lanes * w.kh * w.kw * channels) * in_bytes;
+  nest.tile_weight_bytes =
+      static_cast<double>(lanes * w.kh * w.kw * channels) * static_cast<double>(g.config.weight_bytes());
   nest.tile_output_bytes = static_cast<double>(lanes * width) * static_cast<double>(g.config.out_bytes());
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "layouts/transform_moves.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::direct {
 namespace {
@@ -24,24 +25,28 @@ struct Lanes {
 
 // One vector of words of each lane: of a channel's weights, or of those and the next channel's, which may be
 // null.
-void StoreWords(Factors factors, const float* first, const float* second, int64_t lanes, uint32_t* to) {
-  if (factors == Factors::kF32) {
+void StoreWords(const DirectConfig& config, const float* first, const float* second, int64_t lanes,
+                std::byte* to) {
+  if (config.factors == Factors::kBf16) {
+    auto* const pairs = reinterpret_cast<uint32_t*>(to);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const uint32_t high = second != nullptr ? Bf16Bits(second[lane]) : 0;
+      pairs[lane] = Bf16Bits(first[lane]) | high << 16;
+    }
+  } else if (config.weight_type == DataType::kBf16) {
+    std::transform(first, first + lanes, reinterpret_cast<uint16_t*>(to), Bf16Bits);
+  } else {
     std::memcpy(to, first, lanes * sizeof(float));
-    return;
-  }
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    const uint32_t high = second != nullptr ? Bf16Bits(second[lane]) : 0;
-    to[lane] = Bf16Bits(first[lane]) | high << 16;
   }
 }
 
 // Packs one block of `channels` channels, `lanes.from` its first. As many of them as stay in the first-level
 // cache are laid side by side at a time.
-void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channels, uint32_t* to) {
+void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channels, std::byte* to) {
   constexpr int64_t kColumns = 64;
   const ConvWorkload& w = g.workload;
   const int64_t taps = w.kh * w.kw, step_channels = g.config.step_channels();
-  if (taps == 1 && g.config.factors == Factors::kF32)
+  if (taps == 1 && g.config.weight_bytes() == kFloatBytes)
     return lanes.Interleave(cpu, channels, reinterpret_cast<float*>(to));
   const int64_t steps = g.config.Steps(channels), unroll = std::min(g.config.ic_unroll, steps);
   const int64_t row_words = steps * w.kw * lanes.padded;
@@ -59,11 +64,11 @@ void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channe
     for (int64_t s = 0; s < std::min(at_once, steps - done); s += unroll) {
       const int64_t together = std::min(unroll, steps - done - s);
       for (int64_t tap = 0; tap < taps; ++tap) {
-        uint32_t* const row = to + tap / w.kw * row_words + (done + s) * w.kw * lanes.padded;
+        const int64_t row = tap / w.kw * row_words + (done + s) * w.kw * lanes.padded;
         for (int64_t i = 0; i < together; ++i) {
           const int64_t channel = (s + i) * step_channels;
-          StoreWords(g.config.factors, weights(channel, tap), weights(channel + 1, tap), lanes.padded,
-                     row + (tap % w.kw * together + i) * lanes.padded);
+          StoreWords(g.config, weights(channel, tap), weights(channel + 1, tap), lanes.padded,
+                     to + (row + (tap % w.kw * together + i) * lanes.padded) * g.config.weight_word_bytes());
         }
       }
     }
@@ -93,9 +98,10 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
       words += PassWeights(g, chunk, pass);
     }
   }
-  AlignedBuffer packed_words(words * sizeof(uint32_t), NewMemory::kAnything);
+  const int64_t word_bytes = g.config.weight_word_bytes();
+  AlignedBuffer packed_words(static_cast<size_t>(words * word_bytes), NewMemory::kAnything);
   packed.bias = AlignedBuffer(bias_floats * sizeof(float));
-  auto* to = static_cast<uint32_t*>(packed_words.data());
+  auto* to = static_cast<std::byte*>(packed_words.data());
   const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
   for (size_t i = 0; i < g.chunks.size(); ++i) {
     const Chunk& chunk = g.chunks[i];
@@ -108,7 +114,7 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
         if (channels == 0) continue;
         const int64_t first = pass.first_channel + block * pass.block_channels;
         PackBlock(g, cpu, {outputs + first * taps, output_stride, real, padded}, channels, to);
-        to += w.kh * RowWeights(g, chunk, channels);
+        to += w.kh * RowWeights(g, chunk, channels) * word_bytes;
       }
     }
     if (weights.bias == nullptr) continue;

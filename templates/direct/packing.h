@@ -3,9 +3,9 @@
 //   for chunk, pass, block, kernel row, group of ic_unroll channels, kernel column, channel:  `vectors`
 //   vectors
 //
-// In bf16 a channel is a pair of them, and the second of an odd one's pair is zero. Output channels past the
-// last are zero. The order is a single stream per (chunk, pass) but for skipped
-// kernel rows.
+// Of factors in bf16 a channel is a pair of them, and the second of an odd one's pair is zero. Output
+// channels past the last are zero. The order is a single stream per (chunk, pass) but for skipped kernel
+// rows.
 #pragma once
 
 #include "layouts/shared_buffer.h"
@@ -15,7 +15,7 @@
 
 namespace tilesmith::direct {
 
-// Words of 4 bytes, floats or pairs of bf16, of one (chunk, pass), and of one kernel row of a block of
+// Words (DirectConfig::weight_word_bytes) of one (chunk, pass), and of one kernel row of a block of
 // `channels` channels.
 int64_t PassWeights(const Schedule& schedule, const Chunk& chunk, const Pass& pass);
 int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channels);

@@ -101,7 +101,8 @@ double BusiestCoreCycles(const ConvWorkload& w, const DirectConfig& c, double ro
   const auto chunk = static_cast<double>(c.oc_vectors * cpu.vector_floats());
   const auto in_bytes = static_cast<double>(c.in_bytes()), out_bytes = static_cast<double>(c.out_bytes());
   const double input = static_cast<double>(InputRowsOfTask(w, c)) * width * channels * in_bytes;
-  const double weights = chunk * in_bytes * channels * static_cast<double>(w.kh * w.kw);
+  const double weights =
+      chunk * static_cast<double>(c.weight_bytes()) * channels * static_cast<double>(w.kh * w.kw);
   const double output = rows * width / static_cast<double>(w.sw) * chunk * out_bytes;
   const double shared = c.oc_inner ? input : weights, other = c.oc_inner ? weights : input;
   const double neighbours = c.oc_inner ? chunks : blocks;
@@ -188,6 +189,7 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
   const auto in_bytes = static_cast<double>(c.in_bytes()), out_bytes = static_cast<double>(c.out_bytes());
+  const auto weight_bytes = static_cast<double>(c.weight_bytes());
   const double input_share = in_bytes / static_cast<double>(kFloatBytes);
   const int64_t taps = w.ic / w.g * w.kh * w.kw;
   int64_t vectors = 0;
@@ -203,11 +205,11 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.fma_per_load = tile / loads;
   f.accumulators = tile;
   f.code_bytes = static_cast<double>(EstimateCodeBytes(w, c, g.vector_floats));
-  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * in_bytes;
+  f.weight_bytes = static_cast<double>(vectors * g.vector_floats * taps) * weight_bytes;
   f.tasks = static_cast<double>(w.mb * static_cast<int64_t>(g.chunks.size()) * g.row_blocks());
   f.task_input_bytes = c.flat_width > 0 ? static_cast<double>(c.rows * g.iw * w.ic) * in_bytes
                                         : InputBytes(w, c.rows, w.ic / w.g) * input_share;
-  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * in_bytes;
+  f.task_weight_bytes = chunk_lanes * static_cast<double>(taps) * weight_bytes;
   f.task_output_bytes = chunk_lanes * static_cast<double>(c.rows * g.ow) * out_bytes;
   f.output_passes = static_cast<double>(g.passes.size());
   if (g.prepares()) f.scratch_bytes = static_cast<double>(PreparedBytes(w, c));
@@ -224,11 +226,11 @@ int64_t EstimateCodeBytes(const ConvWorkload& w, const DirectConfig& config, int
   const int64_t tail = config.Steps(w.ic / w.g % block);
   const int64_t channels = unroll + in_block % unroll + std::min(tail, unroll) + tail % unroll;
   const int64_t fma_bytes = vector_floats == 16 ? 7 : 6;
-  const int64_t load_bytes = 8;
+  const int64_t load_bytes = 8, widening_bytes = config.weight_type == DataType::kF32 ? 0 : 5;
   int64_t bytes = 0;
   ForEachRun(w, {iw, ow, config.width_tile, config.balance_tiles}, [&](const TileRun& run) {
-    const int64_t body =
-        run.width * (config.oc_vectors * fma_bytes + load_bytes) + config.oc_vectors * load_bytes;
+    const int64_t body = run.width * (config.oc_vectors * fma_bytes + load_bytes) +
+                         config.oc_vectors * (load_bytes + widening_bytes);
     bytes += body * channels * w.kw + run.width * config.oc_vectors * 32;
   });
   return bytes;

@@ -61,6 +61,16 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("must be f32, bf16 or int8, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--turns", "0"}).err,
               testing::HasSubstr("must be above 0, got 0"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--types", "fp8"}).err,
+              testing::HasSubstr("must be of f32, bf16, int8, mixed, got fp8"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--inputs", "0"}).err,
+              testing::HasSubstr("must be a number above 0, got 0"));
+}
+
+TEST(ScriptsTest, AccuracyIsMeasuredRight) {
+  if (RunProgram({"python3", "-c", "import numpy"}).exit_code != 0) GTEST_SKIP() << "numpy is missing";
+  const ProgramResult result = RunProgram({"python3", Script("tests/tools/accuracy_test.py")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 // No daemon is at hand to build it, but what it runs and copies can be looked at.

@@ -11,6 +11,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/quantize/in_place.h"
+#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"

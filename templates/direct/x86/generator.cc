@@ -33,8 +33,7 @@ const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), 
 // register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
 constexpr int64_t kUnit = 1024;
 
-// What a step of input channels takes of the input, and of the weights for each output channel: a float or a
-// pair of bf16.
+// What a step of input channels takes of the input: a float or a pair of bf16.
 constexpr int64_t kStepBytes = 4;
 
 }  // namespace
@@ -176,7 +175,7 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
   const int64_t unroll = std::min(config.ic_unroll, steps);
   const int64_t times = (steps - half) / unroll, rest = steps - times * unroll;
   const bool advances = times > 1 || (times == 1 && rest > 0);
-  const int64_t weights_per_step = w.kw * variant_->chunk.vectors * vector_bytes();
+  const int64_t weights_per_step = w.kw * variant_->chunk.vectors * WeightVectorBytes();
   Xbyak::Label next_row, next_unroll;
   if (w.kh > 1) {
     mov(kRowsLeft, kKernelRows);
@@ -227,14 +226,17 @@ void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
 void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
   const ConvWorkload& w = schedule_.workload;
   const int vectors = variant_->chunk.vectors;
-  const int64_t ahead = schedule_.config.prefetch;
+  const int64_t ahead = schedule_.config.prefetch, stored = WeightVectorBytes();
   for (int64_t column = 0; column < w.kw; ++column) {
     for (int64_t step = 0; step < steps; ++step) {
-      const int64_t base = (column * steps + step) * vectors * vector_bytes();
-      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * vector_bytes())]; };
-      for (int v = 0; v < plan_.weights; ++v) vmovups(Vector(plan_.first_weight + v), weights_at(v));
+      const int64_t base = (column * steps + step) * vectors * stored;
+      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * stored)]; };
+      for (int v = 0; v < plan_.weights; ++v) {
+        const Xmm weights = Vector(plan_.first_weight + v);
+        LoadStored(schedule_.config.weight_type, weights, weights_at(v), false, weights);
+      }
       for (int v = 0; ahead > 0 && v < vectors; ++v) {
-        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * vector_bytes())]);
+        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * stored)]);
       }
       for (int position = 0; position < positions_; ++position) {
         const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);

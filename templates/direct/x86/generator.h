@@ -14,6 +14,7 @@
 
 #include <vector>
 
+#include "templates/base/image_strides.h"
 #include "templates/direct/register_plan.h"
 #include "templates/direct/schedule.h"
 #include "templates/x86/vector_code.h"
@@ -53,6 +54,10 @@ class RowGenerator : public x86::VectorCode {
   void Finish() { EmitConstants(); }
 
  private:
+  // Of a vector of packed weights.
+  int64_t WeightVectorBytes() const {
+    return vector_bytes() / kFloatBytes * schedule_.config.weight_word_bytes();
+  }
   Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
   bool IsPartial(int v) const {
     return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;

@@ -101,9 +101,10 @@ class DirectKernel : public ConvKernel {
     row_args.source = BytesPast(rows.data, in_channel / block * rows.block_bytes +
                                                in_channel % block * schedule_.config.in_bytes() +
                                                (in_row - rows.first_row) * schedule_.in_row_bytes);
-    row_args.weights = packed_.weights.floats() +
-                       packed_.offsets[task.chunk * schedule_.passes.size() + pass_index] +
-                       first * (pass.blocks > 0 ? row_weights : tail_row_weights);
+    const int64_t words = packed_.offsets[task.chunk * schedule_.passes.size() + pass_index] +
+                          first * (pass.blocks > 0 ? row_weights : tail_row_weights);
+    const int64_t word_bytes = schedule_.config.weight_word_bytes();
+    row_args.weights = BytesPast(packed_.weights.floats(), words * word_bytes);
     row_args.output = BytesPast(args.output.image<float>(task.image), out_offset);
     if (w.post.sum) {
       row_args.residual = BytesPast(args.inputs[1].image<float>(task.image), out_offset);
@@ -111,8 +112,8 @@ class DirectKernel : public ConvKernel {
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;
     row_args.next_block = rows.block_bytes - (last - first) * (w.dh + 1) * schedule_.in_row_bytes;
-    row_args.skipped_weights = (w.kh - (last - first)) * row_weights * kFloatBytes;
-    row_args.tail_weights = first * (tail_row_weights - row_weights) * kFloatBytes;
+    row_args.skipped_weights = (w.kh - (last - first)) * row_weights * word_bytes;
+    row_args.tail_weights = first * (tail_row_weights - row_weights) * word_bytes;
     kernels_.At(task.chunk, pass_index)(&row_args);
   }
 

@@ -1,7 +1,6 @@
 """How far a network's outputs are from those expected, by their values and by what they mean."""
 
 import numpy
-import scipy.ndimage
 
 
 def load(path):
@@ -18,7 +17,7 @@ def overlaps(box, boxes):
 
 
 def kept(labels, scores, boxes, threshold, most_overlap):
-    """(label, score, box) of those above the threshold that overlap none of the same label and a higher score by more."""
+    """(label, score, box) of those above the threshold that overlap none of their label with a higher score by more."""
     found = []
     for i in numpy.argsort(-scores, kind="stable"):
         if scores[i] <= threshold:
@@ -46,7 +45,8 @@ def yolov8(outputs):
     value = value.T.astype(float)  # of each place: centre, size, a score for each class
     scores = value[:, 4:].max(axis=1)
     likely = numpy.flatnonzero(scores > 0.25)
-    return kept(value[likely, 4:].argmax(axis=1), scores[likely], corners(value[likely, :2], value[likely, 2:4]), 0.25, 0.45)
+    boxes = corners(value[likely, :2], value[likely, 2:4])
+    return kept(value[likely, 4:].argmax(axis=1), scores[likely], boxes, 0.25, 0.45)
 
 
 def yolox(outputs):
@@ -64,6 +64,8 @@ def yolox(outputs):
 
 def text_boxes(outputs):
     """PP-OCR's detector: a map of how likely each pixel is text; the boxes around its connected parts."""
+    import scipy.ndimage  # pylint: disable=import-outside-toplevel
+
     (value,) = outputs.values()
     parts, _ = scipy.ndimage.label(value[0] > 0.3)
     boxes = [numpy.array([x.start, y.start, x.stop, y.stop], float) for y, x in scipy.ndimage.find_objects(parts)]
@@ -89,8 +91,9 @@ def matches(expected, found):
 
 class Difference:
     """error: norm of the difference / norm of what is expected, over all samples, of several outputs the largest; worst:
-    the largest norm of a single sample's, relative to the root mean square of those expected. agreement: how often the largest class is the same, None where there are none.
-    boxes: how many are expected; boxes_match: pairs / mean number of boxes."""
+    the largest norm of a single sample's, relative to the root mean square of those expected. agreement: how often the
+    largest class is the same, None where there are none. boxes: how many are expected; boxes_match: pairs / mean number
+    of boxes."""
 
     def __init__(self, known, expected, found):
         self.error = self.worst = 0.0
