@@ -46,12 +46,17 @@ OneDnnSide SideOf(const Twin& twin) {
   return {twin.algorithm, twin.conv->ImplName(), twin.conv->LayoutsText(), 0, {}};
 }
 
-// What oneDNN multiplies and stores beside it: bf16 where ours does either.
-DataType TypeOf(const ConvWorkload& workload, const Schedule& schedule) {
+// Whether ours multiplies or stores bf16.
+bool IsNarrow(const ConvWorkload& workload, const Schedule& schedule) {
   const ConvTemplate& conv_template = FindConvTemplate(schedule.template_name);
   const LayoutPair layouts = conv_template.Layouts(workload, schedule.config);
   const DataType types[] = {conv_template.FactorType(), layouts.in.type(), layouts.out.type()};
-  return std::ranges::count(types, DataType::kBf16) > 0 ? DataType::kBf16 : DataType::kF32;
+  return std::ranges::count(types, DataType::kBf16) > 0;
+}
+
+// What oneDNN multiplies and stores beside it.
+DataType TwinType(const ConvWorkload& workload, const Schedule& schedule, const Target& cpu) {
+  return cpu.bf16 && IsNarrow(workload, schedule) ? DataType::kBf16 : DataType::kF32;
 }
 
 void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
@@ -62,7 +67,7 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
     twin.conv->Run();
     const double difference = RelativeDifference(answer, twin.conv->GetOutput());
     if (data.residual) twin.conv->SetResidual(*data.residual);
-    const bool narrow = TypeOf(bench.workload, bench.schedule) != DataType::kF32;
+    const bool narrow = IsNarrow(bench.workload, bench.schedule);
     const double allowed = narrow                                                      ? 3e-2
                            : plain_sum && twin.algorithm != OneDnnAlgorithm::kWinograd ? 1e-4
                                                                                        : 1e-3;
@@ -100,7 +105,7 @@ void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvB
 void MeasureErrors(ConvBench& bench, const Target& cpu) {
   bench.error = MeasureConvError(FindConvTemplate(bench.schedule.template_name), bench.workload,
                                  bench.schedule.config, cpu);
-  if (TypeOf(bench.workload, bench.schedule) != DataType::kF32) return;
+  if (IsNarrow(bench.workload, bench.schedule)) return;
   for (OneDnnSide& side : bench.sides) {
     const OneDnnSide& first = bench.sides.front();
     side.error = side.implementation == first.implementation && first.error
@@ -130,7 +135,8 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
   const ConvData& data = both.floats;
   OurConv ours(workload, schedule, both.operands(), machine);
   ConvBench bench{workload, schedule, ours.layouts(), 0, {}, {}, {}, 0, {}};
-  std::vector<Twin> twins = MakeTwins(workload, both, TypeOf(workload, schedule), &bench.refusals);
+  std::vector<Twin> twins =
+      MakeTwins(workload, both, TwinType(workload, schedule, machine->target()), &bench.refusals);
   const Tensor answer = ours.Answer();
   if (!workload.bytes)
     CheckAgreement(answer, twins, bench, data);

@@ -41,8 +41,8 @@ struct ConvBench {
 
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
 // 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger; 3e-2
-// in bf16, which oneDNN then computes and stores, too). `separate`, for fused workloads only, takes part too
-// when it is given.
+// in bf16, which oneDNN then computes and stores, too, where the CPU has instructions for it, else it is in
+// f32). `separate`, for fused workloads only, takes part too when it is given.
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                     const DuelOptions& options, const SeparateSchedules* separate = nullptr);
 

@@ -194,9 +194,12 @@ BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks
 
 void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machine) {
   report.Fact("threads", "threads", CountCell(machine->threads()));
-  report.Fact("peak_flops", bench.type == DataType::kBf16 ? "bf16 peak" : "FMA peak",
+  const bool bf16 = bench.type == DataType::kBf16;
+  report.Fact("peak_flops", bf16 && machine->target().bf16 ? "bf16 peak" : "FMA peak",
               {bench.peak_flops, fmt::format("{:.0f} GFLOP/s", bench.peak_flops * 1e-9)});
   report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
+  if (bf16 && !machine->target().bf16)
+    report.Fact("onednn_type", "  computes in", TextCell("f32: its bf16 wants AVX-512 BF16"));
   if (!bench.suites.empty()) {
     AddSuites(report, bench.suites);
   } else {
