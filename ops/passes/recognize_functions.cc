@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "ops/base/broadcast.h"
@@ -9,6 +10,7 @@
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
+#include "ops/movement/indexing.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 #include "ops/reduce/normalization.h"
@@ -160,22 +162,20 @@ std::optional<RecognizedCall> CallAt(const Graph& graph, NodeId id) {
   return std::nullopt;
 }
 
-// The mean over the last axes, which stay as 1, of what node.
-struct MeanOverLast {
+// What a node is reduced from over the last axes, which stay as 1.
+struct ReducedOverLast {
   NodeId of = 0;
   std::vector<int64_t> axes;
 };
-std::optional<MeanOverLast> MeanAt(const Graph& graph, NodeId id) {
+std::optional<ReducedOverLast> ReducedAt(const Graph& graph, NodeId id, ReduceKind kind) {
   const ReduceOp* op = OpAs<ReduceOp>(graph, id);
-  if (op == nullptr || op->kind() != ReduceKind::kMean || !op->keep_dims() || op->axes().empty()) {
-    return std::nullopt;
-  }
+  if (op == nullptr || op->kind() != kind || !op->keep_dims() || op->axes().empty()) return std::nullopt;
   const NodeId of = graph.Inputs(id)[0];
   const auto rank = static_cast<int64_t>(graph.node(of).shape.size());
   for (size_t i = 0; i < op->axes().size(); ++i) {
     if (op->axes()[i] != rank - static_cast<int64_t>(op->axes().size() - i)) return std::nullopt;
   }
-  return MeanOverLast{of, op->axes()};
+  return ReducedOverLast{of, op->axes()};
 }
 
 // A normalization over the last axes, written out.
@@ -190,12 +190,12 @@ std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId i
   const NodeId centered = graph.Inputs(id)[0], root = graph.Inputs(id)[1];
   if (!IsBinary(graph, centered, BinaryKind::kSub)) return std::nullopt;
   const NodeId x = graph.Inputs(centered)[0];
-  const auto mean = MeanAt(graph, graph.Inputs(centered)[1]);
+  const auto mean = ReducedAt(graph, graph.Inputs(centered)[1], ReduceKind::kMean);
   if (!mean || mean->of != x || !IsFunction(graph, root, FunctionKind::kSqrt)) return std::nullopt;
   const NodeId sum = graph.Inputs(root)[0];
   const auto affine = UniformAt(graph, sum);
   if (!affine || affine->scale != 1 || affine->shift < 0) return std::nullopt;
-  const auto variance = MeanAt(graph, graph.Inputs(sum)[0]);
+  const auto variance = ReducedAt(graph, graph.Inputs(sum)[0], ReduceKind::kMean);
   if (!variance || variance->axes != mean->axes || !IsBinary(graph, variance->of, BinaryKind::kMul)) {
     return std::nullopt;
   }
@@ -209,6 +209,30 @@ std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId i
   normalization.epsilon = static_cast<float>(affine->shift);
   normalization.axes = mean->axes;
   return WrittenNormalization{x, std::move(normalization)};
+}
+
+// x / max(norm, epsilon), the quotient's second operand expanded to x's shape or left to broadcasting.
+std::optional<WrittenNormalization> DivisionByNormAt(const Graph& graph, NodeId id) {
+  if (!IsBinary(graph, id, BinaryKind::kDiv)) return std::nullopt;
+  const NodeId x = graph.Inputs(id)[0];
+  NodeId norm = graph.Inputs(id)[1];
+  if (graph.node(x).shape != graph.node(id).shape) return std::nullopt;
+  if (OpAs<ExpandOp>(graph, norm) != nullptr) norm = graph.Inputs(norm)[0];
+  const ActivationOp* clip = OpAs<ActivationOp>(graph, norm);
+  if (clip == nullptr || clip->activation().kind != ActivationKind::kClip) return std::nullopt;
+  const auto [least, most] = std::pair(clip->activation().alpha, clip->activation().beta);
+  if (!(least > 0) || most < std::numeric_limits<float>::max()) return std::nullopt;
+  for (const auto& [kind, spread] :
+       {std::pair(ReduceKind::kL2, Spread::kL2), std::pair(ReduceKind::kL1, Spread::kL1)}) {
+    const auto reduced = ReducedAt(graph, graph.Inputs(norm)[0], kind);
+    if (!reduced || reduced->of != x) continue;
+    Normalization normalization;
+    normalization.spread = spread;
+    normalization.epsilon = least;
+    normalization.axes = reduced->axes;
+    return WrittenNormalization{x, std::move(normalization)};
+  }
+  return std::nullopt;
 }
 
 // The constant operand of a product or sum, as one value for each element of the last dimensions `together`;
@@ -269,6 +293,10 @@ Graph RecognizeFunctions(const Graph& graph) {
         if (auto layer = NormalizationBehind(graph, id)) {
           auto op = std::make_shared<NormalizationOp>("LayerNormalization", std::move(layer->normalization));
           return result.Add(name, std::move(op), {mapped[layer->source]});
+        }
+        if (auto division = DivisionByNormAt(graph, id)) {
+          auto op = std::make_shared<NormalizationOp>("LpNormalization", std::move(division->normalization));
+          return result.Add(name, std::move(op), {mapped[division->source]});
         }
         const auto call = CallAt(graph, id);
         if (!call) return std::nullopt;

@@ -206,9 +206,11 @@ double NormalizationFactor(const Normalization& normalization, double sum, doubl
     case Spread::kDeviation:
       return 1 / (std::sqrt(sum / count) + normalization.epsilon);
     case Spread::kL1:
-      return sum == 0 ? 0 : 1 / sum;
-    case Spread::kL2:
-      return sum == 0 ? 0 : 1 / std::sqrt(sum);
+    case Spread::kL2: {
+      const double norm = normalization.spread == Spread::kL1 ? sum : std::sqrt(sum);
+      const double least = std::max(norm, static_cast<double>(normalization.epsilon));  // NaN stays
+      return least == 0 ? 0 : 1 / least;
+    }
   }
   return 1;
 }

@@ -5,7 +5,7 @@
 // The axes from some one on are normalized together (LayerNormalization; RMSNormalization, without a mean),
 // or all but images and channels (InstanceNormalization), or also some channels together
 // (GroupNormalization), or any set of axes (MeanVarianceNormalization), or a single one, without a mean and
-// divided by its norm (LpNormalization).
+// divided by its norm, which may have a least value (LpNormalization).
 #pragma once
 
 #include <vector>
@@ -18,8 +18,8 @@ enum class Spread {
   kVariance,    // sqrt(variance + epsilon)
   kDeviation,   // sqrt(variance) + epsilon
   kMeanSquare,  // sqrt(mean of squares + epsilon), the mean left as it is
-  kL1,          // the sum of |x|, and likewise; a group of zeros stays one
-  kL2,          // the square root of the sum of x^2, and likewise
+  kL1,          // max(sum of |x|, epsilon), likewise; a group of zeros stays one
+  kL2,          // max(square root of the sum of x^2, epsilon), likewise
 };
 
 struct Normalization {

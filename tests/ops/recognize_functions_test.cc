@@ -5,6 +5,7 @@
 
 #include "ops/base/op_registry.h"
 #include "ops/passes/passes.h"
+#include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "tests/ops/test_net.h"
 #include "tests/ops/test_node.h"
@@ -132,6 +133,42 @@ TEST(RecognizeFunctions, LayerNormalization) {
   const Id w = WrittenOutLayer(varied, varied.Input({2, 3, 5}), true);
   EXPECT_THAT(varied.Optimized(varied.Node("Mul", {w, varied.Constant(*RandomTensor({3, 5}, 1))})),
               ElementsAre("Input", testing::_, testing::_, "Mul"));
+}
+
+// As torch.nn.functional.normalize is exported, and shorter.
+TEST(RecognizeFunctions, DivisionByANorm) {
+  for (const char* norm : {"ReduceL2", "ReduceL1"}) {
+    for (const bool expanded : {true, false}) {
+      WrittenModel m;
+      const Id x = m.Input({2, 3, 4, 5});
+      const Id reduced = m.Node(norm, {x}, {{"axes", std::vector<int64_t>{-1}}});
+      Id least = m.Node("Clip", {reduced, m.Scalar(0.25)});
+      if (expanded) least = m.Node("Expand", {least, m.Constant(Ints({4}, {2, 3, 4, 5}))});
+      EXPECT_THAT(m.Optimized(m.Node("Div", {x, least})), ElementsAre("Input", "LpNormalization"));
+    }
+  }
+  WrittenModel unbounded;  // 0 / 0 is no number
+  const Id x = unbounded.Input({2, 3, 5});
+  const Id bare = unbounded.Node("ReduceL2", {x}, {{"axes", std::vector<int64_t>{2}}});
+  EXPECT_THAT(unbounded.Optimized(unbounded.Node("Div", {x, bare})), ElementsAre("Input", "ReduceL2", "Div"));
+  WrittenModel other;  // along an axis that is not the last
+  const Id z = other.Input({2, 3, 5});
+  const Id first = other.Node("ReduceL2", {z}, {{"axes", std::vector<int64_t>{1}}});
+  EXPECT_THAT(other.Optimized(other.Node("Div", {z, other.Node("Clip", {first, other.Scalar(0.25)})})),
+              ElementsAre("Input", "ReduceL2", testing::_, "Div"));
+}
+
+TEST(RecognizeFunctions, ANormHasALeastValue) {
+  Normalization normalization;
+  normalization.spread = Spread::kL2;
+  normalization.epsilon = 2;
+  normalization.axes = {1};
+  const NormalizationOp op("LpNormalization", normalization);
+  const Tensor in = Floats({3, 2}, {0, 0, 0.6f, 0.8f, 30, 40});
+  const Tensor* inputs[] = {&in};
+  const Tensor out = op.Reference(inputs);
+  EXPECT_THAT(std::vector<float>(out.floats(), out.floats() + 6),
+              testing::Pointwise(testing::FloatEq(), {0.0f, 0.0f, 0.3f, 0.4f, 0.6f, 0.8f}));
 }
 
 }  // namespace
