@@ -261,7 +261,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(const TsArgs a) 
   const float epsilon = __uint_as_float(s.epsilon);
   float factor = 1 / sqrtf(sum / s.count + epsilon);
   if (s.spread == 1) factor = 1 / (sqrtf(sum / s.count) + epsilon);
-  if (s.spread >= 3) factor = sum == 0 ? 0 : 1 / (s.spread == 3 ? sum : sqrtf(sum));
+  if (s.spread >= 3) {
+    const float norm = s.spread == 3 ? sum : sqrtf(sum), least = norm < epsilon ? epsilon : norm;
+    factor = least == 0 ? 0 : 1 / least;
+  }
   const float* const scale = a.weights + NORMALIZE_INTS;
   float* const out = a.out + n * a.out_stride + first;
   for (int i = own.lane; i < s.count && inside; i += own.lanes) {
