@@ -52,8 +52,8 @@ Graph FoldSpaceToDepth(const Graph& graph);
 Graph FoldPad(const Graph& graph);
 
 // Formulas written out, in the orders that exporters have, become one op: x (1 + erf(x / sqrt(2))) / 2 and
-// its approximation by tanh a Gelu, x tanh(softplus(x)) a Mish, (x - mean) / sqrt(variance + epsilon) over the
-// last axes a LayerNormalization, with the product and sum behind it where those are with constants, and
+// its approximation by tanh a Gelu, x tanh(softplus(x)) a Mish, (x - mean) / sqrt(variance + epsilon) over
+// the last axes a LayerNormalization, with the product and sum behind it where those are with constants, and
 // x / max(norm of x, epsilon) over the last axes an LpNormalization.
 Graph RecognizeFunctions(const Graph& graph);
 
