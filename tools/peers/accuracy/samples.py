@@ -1,12 +1,12 @@
 """Samples of a network's input: pieces of photographs, at random places and sizes, some mirrored."""
 
 import glob
-import pathlib
 
 import numpy
 import onnxruntime
 from PIL import Image
 
+import known_networks
 import measures
 
 NATURAL = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png", "retina.jpg",
@@ -22,29 +22,36 @@ def photographs(environment, kind):
     return [Image.open(path).convert("RGB") for path in paths[kind]]
 
 
-def faces_in(image, models):
+def as_input(image, known):
+    values = numpy.asarray(image.convert("L" if known.channels == 1 else "RGB"), numpy.float32)
+    values = values.reshape(known.height, known.width, known.channels)
+    return ((values - numpy.float32(known.mean)) * numpy.float32(known.scale)).transpose(2, 0, 1)
+
+
+def faces_in(image, session):
     """Boxes (left, top, right, bottom) in pixels, by fr_detect, of the whole and of overlapping parts of it."""
-    session = onnxruntime.InferenceSession(str(models / "fr_detect.onnx"), providers=["CPUExecutionProvider"])
-    found = []
+    detector, found = known_networks.BY_NAME["fr_detect"], []
     for parts in (1, 2, 3):
         width, height = 2 * image.width // (parts + 1), 2 * image.height // (parts + 1)
         for i in range(parts):
             for j in range(parts):
                 left, top = i * width // 2, j * height // 2
-                part = image.crop((left, top, left + width, top + height)).resize((320, 240))
-                values = (numpy.asarray(part, numpy.float32).transpose(2, 0, 1)[None] - 127) / 128
-                outputs = dict(zip(("scores", "boxes"), session.run(["scores", "boxes"], {"input": values})))
+                part = image.crop((left, top, left + width, top + height)).resize((detector.width, detector.height))
+                values = {detector.input_name: as_input(part, detector)[None]}
+                outputs = dict(zip(("scores", "boxes"), session.run(["scores", "boxes"], values)))
                 for _, score, box in measures.faces(outputs):
                     if score > 0.9:
                         found.append(box * [width, height, width, height] + [left, top, left, top])
     return found
 
 
-def regions(images, kind, models):
-    """(image, box) pairs that samples are cut from, and how much of a box's size they take."""
+def regions(kind, environment, models):
+    """(image, box) pairs that samples are cut from."""
+    images = photographs(environment, kind)
     if kind != "faces":
         return [(image, numpy.array([0, 0, image.width, image.height], float)) for image in images]
-    found = [(image, box) for image in images for box in faces_in(image, models)]
+    session = onnxruntime.InferenceSession(str(models / "fr_detect.onnx"), providers=["CPUExecutionProvider"])
+    found = [(image, box) for image in images for box in faces_in(image, session)]
     if not found:
         raise RuntimeError("fr_detect finds no face in the photographs")
     return found
@@ -66,13 +73,10 @@ def piece(image, box, known, random):
     part = part.resize((known.width, known.height), Image.Resampling.BILINEAR)
     if known.photos != "text" and random.random() < 0.5:
         part = part.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    values = numpy.asarray(part.convert("L" if known.channels == 1 else "RGB"), numpy.float32)
-    values = values.reshape(known.height, known.width, known.channels)
-    return ((values - numpy.float32(known.mean)) * numpy.float32(known.scale)).transpose(2, 0, 1)
+    return as_input(part, known)
 
 
-def write(known, environment, models, path, count, seed):
+def write(known, places, path, count, seed):
     random = numpy.random.default_rng(seed)
-    places = regions(photographs(environment, known.photos), known.photos, pathlib.Path(models))
     chosen = [places[random.integers(len(places))] for _ in range(count)]
     numpy.savez(path, **{known.input_name: numpy.stack([piece(*place, known, random) for place in chosen])})

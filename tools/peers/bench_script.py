@@ -1,0 +1,66 @@
+"""What the scripts share that set networks beside other libraries."""
+
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY", ROOT / "build" / "tilesmith"))
+PYTHON_PACKAGE = BINARY.parent / "python"
+ONNX_RUNTIME = "onnxruntime==1.32.0"
+NUMPY = "numpy==2.3.4"
+
+
+class BenchScript:
+    """`usage` is printed by --help; libraries are fetched into `environment`, once."""
+
+    def __init__(self, name, usage, environment):
+        self.name, self.usage, self.environment = name, usage, environment
+        self.python = environment / "bin" / "python3"
+
+    def fail(self, message, code=2):
+        print(f"{self.name}: {message}", file=sys.stderr)
+        sys.exit(code)
+
+    def parse(self, arguments, options):
+        """Takes the options, each with a value, into `options`, which has defaults; returns the other arguments."""
+        others, rest = [], list(arguments)
+        while rest:
+            argument = rest.pop(0)
+            if argument in ("-h", "--help"):
+                print(self.usage)
+                sys.exit(0)
+            if not argument.startswith("-"):
+                others.append(argument)
+            elif argument.removeprefix("--") not in options:
+                self.fail(f"unknown argument {argument}\n{self.usage}")
+            elif not rest:
+                self.fail(f"{argument} needs a value")
+            else:
+                options[argument.removeprefix("--")] = rest.pop(0)
+        return others
+
+    def require_build(self):
+        if not BINARY.exists() or not (PYTHON_PACKAGE / "tilesmith").exists():
+            self.fail(f"{BINARY} or the Python package beside it is missing; tools/check builds them")
+
+    def fetch(self, packages, *further, failed):
+        """A virtual environment with these packages, and what further commands bring; exits with `failed` and 7."""
+        if (self.environment / "done").exists():
+            return
+        for command in ([sys.executable, "-m", "venv", "--clear", self.environment], self.pip(*packages), *further):
+            if subprocess.run(command, check=False).returncode != 0:
+                self.fail(failed, 7)
+        (self.environment / "done").touch()
+
+    def pip(self, *arguments):
+        return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+
+    def tilesmith(self, *arguments):
+        command = list(map(str, arguments))
+        result = subprocess.run([BINARY, *command], stdout=subprocess.PIPE, text=True, check=False)
+        if result.returncode != 0:
+            self.fail(f"{shlex.join(command)} exited with {result.returncode}", 1)
+        return result.stdout
