@@ -11,6 +11,13 @@ std::string OpUseText(const OpUse& use) {
 }
 
 double OpCosts::Seconds(const OpUse& use) {
+  std::map<Use, double>& uses = known_[use.op];
+  const Use key = {use.inputs, use.output, use.layout, use.input_types, use.output_type};
+  if (const auto known = uses.find(key); known != uses.end()) return known->second;
+  return uses[key] = FromFile(use);
+}
+
+double OpCosts::FromFile(const OpUse& use) {
   const CostKey key{{"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}};
   if (const auto known = file_.Find(key)) return *known;
   const double seconds = measure_(use);

@@ -2,7 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/costs/costs_file.h"
@@ -23,8 +27,14 @@ class OpCosts {
   double Seconds(const OpUse& use);
 
  private:
+  // All of an OpUse but the op.
+  using Use = std::tuple<std::vector<Shape>, Shape, Layout, std::vector<DataType>, DataType>;
+
+  double FromFile(const OpUse& use);
+
   CostFile& file_;
   Measure measure_;
+  std::map<std::weak_ptr<const Op>, std::map<Use, double>, std::owner_less<>> known_;
 };
 
 // Measures the op's own kernel on `threads` threads; ops without a fast one are run once.

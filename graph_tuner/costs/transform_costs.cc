@@ -56,12 +56,14 @@ std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
 
 double TransformCosts::Seconds(const Shape& shape, const Layout& from, const Layout& to) {
   if (from == to || SameMemory(shape, from, to)) return 0;
-  return Cached(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to));
+  const std::tuple key = {shape, from, to};
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  return known_[key] = FromFile(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to));
 }
 
 double TransformCosts::CopySeconds(const Shape& shape, const Layout& layout) {
   const Layout canonical = CanonicalLayout(shape, layout);
-  return Cached(FourSizes(shape), canonical, canonical);
+  return FromFile(FourSizes(shape), canonical, canonical);
 }
 
 bool TransformCosts::IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const {
@@ -94,7 +96,7 @@ std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layo
   return below->seconds + share * (above->seconds - below->seconds);
 }
 
-double TransformCosts::Cached(const Shape& shape, const Layout& from, const Layout& to) {
+double TransformCosts::FromFile(const Shape& shape, const Layout& from, const Layout& to) {
   const CostKey key = KeyOf(shape, from, to);
   if (const auto known = file_.Find(key)) return *known;
   if (const auto estimated = estimates_.find(key); estimated != estimates_.end()) return estimated->second;

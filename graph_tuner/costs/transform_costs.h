@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "graph_tuner/costs/costs_file.h"
 #include "layouts/layout.h"
@@ -33,13 +34,14 @@ class TransformCosts {
   static constexpr double kInterpolationSpan = 8;
 
  private:
-  double Cached(const Shape& shape, const Layout& from, const Layout& to);
+  double FromFile(const Shape& shape, const Layout& from, const Layout& to);
   std::optional<double> Interpolate(const Shape& shape, const Layout& from, const Layout& to) const;
 
   CostFile& file_;
   Measure measure_;
   bool interpolate_;
   std::map<CostKey, double> estimates_;  // once given they stay, whatever is measured later
+  std::map<std::tuple<Shape, Layout, Layout>, double> known_;
 };
 
 // Measures the kernel that the executor runs, on `threads` threads.

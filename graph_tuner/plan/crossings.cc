@@ -113,19 +113,28 @@ Crossings::Crossings(const Graph& graph, CostSource& costs, const Target& cpu, i
       even_only_(even_only),
       priced_(threads > 1 && costs.CrossingSeconds(Crossing::kRead, 1 << 20) > 0) {}
 
-Deal Crossings::DealOf(const TaskGrid& grid, Split split) const {
+Crossings::GridDeals& Crossings::DealsKnownOf(const TaskGrid& grid) {
+  return deals_[{grid.images, grid.channels, grid.rows, grid.channels_inner, grid.height, grid.row_units,
+                 grid.part_units}];
+}
+
+Deal Crossings::DealOf(const TaskGrid& grid, Split split) {
   if (!priced_) return {{Owner::kCaller, split}, 1};
-  if (split == Split::kEven || !grid.Can(split)) return {{OwnerOfEven(grid, threads_), split}, 1};
-  return {{OwnerBy(split), split},
-          BusiestTasks(grid, split, threads_) / std::max(1.0, BusiestTasks(grid, Split::kEven, threads_))};
+  const auto [known, is_new] = DealsKnownOf(grid).by_split.try_emplace(split);
+  Deal& deal = known->second;
+  if (!is_new) return deal;
+  if (split == Split::kEven || !grid.Can(split))
+    deal = {{OwnerOfEven(grid, threads_), split}, 1};
+  else
+    deal = {{OwnerBy(split), split},
+            BusiestTasks(grid, split, threads_) / std::max(1.0, BusiestTasks(grid, Split::kEven, threads_))};
+  return deal;
 }
 
 const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
   constexpr double kMaxBalance = 1.5;
-  const auto [known, is_new] = deals_.try_emplace({grid.images, grid.channels, grid.rows, grid.channels_inner,
-                                                   grid.height, grid.row_units, grid.part_units});
-  std::vector<Deal>& deals = known->second;
-  if (!is_new) return deals;
+  std::vector<Deal>& deals = DealsKnownOf(grid).considered;
+  if (!deals.empty()) return deals;
   const Deal even = DealOf(grid, Split::kEven);
   bool replaced = false;
   for (const Split split : kAlongAxes) {

@@ -72,7 +72,11 @@ struct TensorRead {
 class Crossings {
  public:
   // Graph and costs outlive it. With even_only, nodes have no other split.
-  Crossings(const Graph& graph, CostSource& costs, const Target& cpu, int threads, bool even_only = false);
+  Crossings(const Graph& graph, CostSource& costs, const Target& cpu = {}, int threads = 1,
+            bool even_only = false);
+
+  const Graph& graph() const { return graph_; }
+  CostSource& costs() { return costs_; }
 
   // Whether anything is charged: there are several threads, and crossing has a price. Else nodes have one
   // deal, which is nobody's.
@@ -96,7 +100,14 @@ class Crossings {
   double WriteSeconds(Graph::NodeId id, const Layout& layout, const Ownership& ownership);
 
  private:
-  Deal DealOf(const TaskGrid& grid, Split split) const;
+  // What is worked out of a grid: records and tensors share a few.
+  struct GridDeals {
+    std::map<Split, Deal> by_split;
+    std::vector<Deal> considered;
+  };
+
+  GridDeals& DealsKnownOf(const TaskGrid& grid);
+  Deal DealOf(const TaskGrid& grid, Split split);
   const std::vector<Deal>& DealsOf(const TaskGrid& grid);
   double CrossedShare(const TensorRead& read, Owner written) const;
 
@@ -106,7 +117,7 @@ class Crossings {
   const int threads_;
   const bool even_only_;
   const bool priced_;
-  std::map<std::array<int64_t, 7>, std::vector<Deal>> deals_;  // by grid: records share a few
+  std::map<std::array<int64_t, 7>, GridDeals> deals_;
 };
 
 }  // namespace tilesmith

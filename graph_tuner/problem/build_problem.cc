@@ -54,18 +54,18 @@ std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantL
 
 class Builder {
  public:
-  Builder(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts, CostSource& costs,
-          const Corrections& corrections, const ConvPrice& price, const OwningTeam& team)
-      : graph_(graph),
+  Builder(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
+          const Corrections& corrections, const ConvPrice& price)
+      : graph_(crossings.graph()),
         candidates_(candidates),
         layouts_(layouts),
-        costs_(costs),
+        costs_(crossings.costs()),
+        crossings_(crossings),
         corrections_(corrections),
         price_(price),
-        slices_(ConcatSlices(graph)),
-        crossings_(graph, costs, team.cpu, team.threads, team.even_only) {
-    built_.nodes.resize(graph.size());
-    op_scales_.resize(graph.size());
+        slices_(ConcatSlices(graph_)) {
+    built_.nodes.resize(graph_.size());
+    op_scales_.resize(graph_.size());
     FindFusions();
   }
 
@@ -377,10 +377,10 @@ class Builder {
   const Candidates& candidates_;
   const TolerantLayouts& layouts_;
   CostSource& costs_;
+  Crossings& crossings_;
   const Corrections& corrections_;
   const ConvPrice& price_;
   const Slices slices_;
-  Crossings crossings_;
   std::vector<Fusion> fusions_;
   // By node without records and option that is not fused: how crossings are charged, relative to their price.
   std::vector<std::vector<double>> op_scales_;
@@ -389,10 +389,9 @@ class Builder {
 
 }  // namespace
 
-BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections, const ConvPrice& price,
-                          const OwningTeam& team) {
-  return Builder(graph, candidates, layouts, costs, corrections, price, team).Build();
+BuiltProblem BuildProblem(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
+                          const Corrections& corrections, const ConvPrice& price) {
+  return Builder(candidates, layouts, crossings, corrections, price).Build();
 }
 
 }  // namespace tilesmith

@@ -73,18 +73,10 @@ struct ConvPrice {
   double Of(const std::string& conv, const Record& record) const;  // in seconds
 };
 
-// The team whose threads own parts of tensors.
-struct OwningTeam {
-  Target cpu;
-  int threads = 1;
-  bool even_only = false;  // every node's tasks are dealt in even shares
-};
-
-// Precondition: every conv has candidates. Fused workloads need none. Costs are the corrected ones, those of
-// convs with their price.
-BuiltProblem BuildProblem(const Graph& graph, const Candidates& candidates, const TolerantLayouts& layouts,
-                          CostSource& costs, const Corrections& corrections = {}, const ConvPrice& price = {},
-                          const OwningTeam& team = {});
+// The problem of the graph, with the costs and the team, that `crossings` is of. Precondition: every conv has
+// candidates. Fused workloads need none. Costs are the corrected ones, those of convs with their price.
+BuiltProblem BuildProblem(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
+                          const Corrections& corrections = {}, const ConvPrice& price = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -114,9 +114,14 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
   if (restriction_.fastest_records)
     for (auto& [workload, list] : candidates_) list = {Fastest(list)};
 
+  const auto crossings_at = [&](CostSource& source) {
+    const bool even_only = restriction_.even_shares || options_.even_shares;
+    return std::make_unique<Crossings>(graph, source, options_.cpu, options_.threads, even_only);
+  };
   CostQuestions questions;
-  BuildProblem(*graph_, candidates_, layouts_, questions, {}, {}, Team());
-  questions.Ask(*costs_, options_.progress);
+  BuildProblem(candidates_, layouts_, *crossings_at(questions));
+  questions.Ask(costs, options_.progress);
+  crossings_ = crossings_at(costs);
 }
 
 NetworkProblem NetworkProblem::Restricted(const Restriction& restriction) const {
@@ -133,8 +138,7 @@ PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& p
   const ConvPrice price{.weights = {prices.seconds_per_weight_byte, options_.cpu},
                         .seconds_per_square = prices.seconds_per_error_square,
                         .errors = &options_.errors};
-  return {BuildProblem(*graph_, candidates_, layouts_, *costs_, corrections, price, Team()), corrections,
-          prices};
+  return {BuildProblem(candidates_, layouts_, *crossings_, corrections, price), corrections, prices};
 }
 
 Solution NetworkProblem::Solve(const LayoutProblem& problem) const {

@@ -74,7 +74,7 @@ struct SolvedProblem {
 };
 
 // Graph and costs outlive it. Moved, never copied: what is built of it points to its candidates, which moving
-// leaves where they are. As thread-safe as the cost source.
+// leaves where they are. Not thread-safe.
 class NetworkProblem {
  public:
   // `graph` is the network after all passes, `records` a tuning log's. `costs` is asked everything it will
@@ -119,9 +119,6 @@ class NetworkProblem {
   static std::shared_ptr<const Usable> MakeUsable(const Graph& graph, Candidates candidates,
                                                   const GraphTuneOptions& options);
   std::string Certificate(const std::string& solved) const;
-  OwningTeam Team() const {
-    return {options_.cpu, options_.threads, restriction_.even_shares || options_.even_shares};
-  }
 
   const Graph* graph_;
   CostSource* costs_;
@@ -130,6 +127,7 @@ class NetworkProblem {
   Restriction restriction_;
   Candidates candidates_;
   TolerantLayouts layouts_;
+  std::unique_ptr<Crossings> crossings_;  // what no correction or price changes is worked out once
 };
 
 }  // namespace tilesmith

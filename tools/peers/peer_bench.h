@@ -29,12 +29,14 @@ struct PeerBench {
   double ratio = 0;                             // peer / ours, median over the pairs of processes
   std::vector<double> pair_ratios;              // of each pair, ascending
   int64_t peak_bytes = 0, peer_peak_bytes = 0;  // of the whole processes, once they have run
-  double difference = 0;  // of outputs, largest of all, relative to the output's largest value
+  double difference = 0;      // of outputs, largest of all, relative to the output's largest value
+  bool may_saturate = false;  // its sums, on this CPU (MaySaturate): ours were checked layer by layer instead
 };
 
 // While it measures, this process only waits. The calling thread is unpinned. Throws Error(kEnvironment) when
 // one of the processes fails, whose own message is on stderr; Error(kWrongAnswer) when the outputs differ by
-// more than 1e-3 of the largest and than the network makes of roundings; Error(kInterrupted) when it is
+// more than 1e-3 of the largest and than the network makes of roundings, or, where the peer's sums may
+// saturate, when ours are not those of the reference; Error(kInterrupted) when it is
 // stopped.
 PeerBench BenchPeer(const PeerRequest& request);
 

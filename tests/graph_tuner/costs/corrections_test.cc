@@ -142,11 +142,12 @@ TEST(Corrections, TheProblemAndThePricesAgree) {
       best = std::min(best, plan.predicted_seconds);
     }
     const TolerantLayouts layouts = LayoutsOf(graph, candidates);
-    const BuiltProblem built = BuildProblem(graph, candidates, layouts, costs, corrections);
+    Crossings crossings(graph, costs);
+    const BuiltProblem built = BuildProblem(candidates, layouts, crossings, corrections);
     const Solution solution = FindSolver("dp").solve(built.problem, {});
     ASSERT_TRUE(solution.solved());
     EXPECT_NEAR(solution.cost, best, 1e-9 * best);
-    const BuiltProblem plain = BuildProblem(graph, candidates, layouts, costs);
+    const BuiltProblem plain = BuildProblem(candidates, layouts, crossings);
     changed += FindSolver("dp").solve(plain.problem, {}).assignment != solution.assignment;
     ++compared;
   }

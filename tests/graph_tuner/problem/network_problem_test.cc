@@ -143,7 +143,8 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
     EXPECT_EQ(dp.plan.certificate, "optimal");
 
     const Candidates candidates = FindCandidates(graph, log, options.cpu, options.threads);
-    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
+    Crossings crossings(graph, costs);
+    const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
     if (PlansOf(built) <= 2000) {
       ++brute_forced;
       EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
@@ -173,7 +174,8 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
     SyntheticCosts costs(seed);
     Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
     AddFusedCandidates(graph, blocks, seed, candidates);
-    const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
+    Crossings crossings(graph, costs);
+    const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
     const Solution dp = FindSolver("dp").solve(built.problem, {});
     const Solution exhaustive = FindSolver("exhaustive").solve(built.problem, {});
     ASSERT_TRUE(dp.solved() && exhaustive.solved());
@@ -400,7 +402,8 @@ TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
   const auto log = SyntheticLog(graph, {8}, 1);
   const Candidates candidates = FindCandidates(graph, log, SyntheticCpu(), 2);
   SyntheticCosts costs(1);
-  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
+  Crossings crossings(graph, costs);
+  const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
   const std::vector<std::optional<Layout>> plain = {Layout::Nchw()};
   EXPECT_EQ(built.nodes[flat].in_layouts, plain);
   EXPECT_EQ(built.nodes[relu].in_layouts, plain);

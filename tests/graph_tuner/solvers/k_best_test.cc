@@ -106,7 +106,8 @@ TEST(SolveKBest, FindsTheBestPlansOfDensenet) {
   const Candidates candidates =
       FindCandidates(graph, SyntheticLog(graph, {1, 8, 16, 0}, 1), SyntheticCpu(), 2);
   SyntheticCosts costs(2);
-  const BuiltProblem built = BuildProblem(graph, candidates, LayoutsOf(graph, candidates), costs);
+  Crossings crossings(graph, costs);
+  const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
   std::vector<bool> matters(built.problem.size(), false);
   for (const NodeVariables& vars : built.nodes) {
     if (!vars.in) continue;
