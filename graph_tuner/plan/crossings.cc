@@ -54,11 +54,16 @@ double VolumeInBoth(const Box& a, const Box& b) {
 // Whose the results of even shares are, if nearly all of every share lies in the thread's part.
 Owner OwnerOfEven(const TaskGrid& grid, int threads) {
   constexpr double kNearly = 0.1;
+  if (grid.height == 0) return Owner::kMixed;
+  std::vector<std::vector<Box>> shares;
+  shares.reserve(static_cast<size_t>(threads));
+  for (int thread = 0; thread < threads; ++thread)
+    shares.push_back(BoxesOf(grid, Split::kEven, thread, threads));
   for (const Split split : kAlongAxes) {
-    double outside = grid.height > 0 ? 0 : 1;
+    double outside = 0;
     for (int thread = 0; thread < threads && outside <= kNearly; ++thread) {
       const Box part = *PartOfThread(OwnerBy(split), thread, threads);
-      outside += VolumeOutside(BoxesOf(grid, Split::kEven, thread, threads), {&part, 1});
+      outside += VolumeOutside(shares[static_cast<size_t>(thread)], {&part, 1});
     }
     if (outside <= kNearly) return OwnerBy(split);
   }
@@ -227,14 +232,16 @@ double Crossings::CrossedShare(const TensorRead& read, Owner written) const {
   return most > kRounding ? most : 0;
 }
 
-double Crossings::ReadSeconds(const TensorRead& read) {
-  if (!priced_ || graph_.node(read.reader).op->IsView()) return 0;
+Owner Crossings::OwnerRead(const TensorRead& read) {
   const Shape& shape = graph_.node(read.tensor).shape;
-  Owner written = read.written.owner;
-  if (read.moved || !SameForm(shape, read.from, read.to))
-    written = DealOf(GridInMemory(shape, read.to), read.written.split).ownership.owner;
-  if (written == Owner::kCaller) return 0;
-  return costs_.CrossingSeconds(Crossing::kRead, CrossedShare(read, written) * PaddedSizeOf(shape, read.to));
+  if (!read.moved && SameForm(shape, read.from, read.to)) return read.written.owner;
+  return DealOf(GridInMemory(shape, read.to), read.written.split).ownership.owner;
+}
+
+double Crossings::ReadSeconds(const TensorRead& read, Owner written) {
+  if (!priced_ || written == Owner::kCaller || graph_.node(read.reader).op->IsView()) return 0;
+  const double bytes = PaddedSizeOf(graph_.node(read.tensor).shape, read.to);
+  return costs_.CrossingSeconds(Crossing::kRead, CrossedShare(read, written) * bytes);
 }
 
 double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership& ownership) {

@@ -37,6 +37,7 @@ enum class Owner : uint8_t {
   kOne,    // all is thread 0's
   kMixed,  // each has an equal share, no plan can say of what
 };
+inline constexpr size_t kOwners = 6;
 
 // How a node's tasks are dealt, and whose its result is then.
 struct Ownership {
@@ -96,7 +97,10 @@ class Crossings {
   };
   OpCost CostOf(Graph::NodeId id, const Layout& layout, const Deal& deal);
 
-  double ReadSeconds(const TensorRead& read);
+  // Whose the parts of the tensor are in the layout that is read; and what the reader waits for if they are.
+  Owner OwnerRead(const TensorRead& read);
+  double ReadSeconds(const TensorRead& read, Owner written);
+  double ReadSeconds(const TensorRead& read) { return ReadSeconds(read, OwnerRead(read)); }
   double WriteSeconds(Graph::NodeId id, const Layout& layout, const Ownership& ownership);
 
  private:

@@ -1,6 +1,7 @@
 #include "graph_tuner/problem/build_problem.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
@@ -54,7 +55,7 @@ std::vector<Layout> LayoutsOfNode(const Graph& graph, NodeId id, const TolerantL
 
 class Builder {
  public:
-  Builder(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
+  Builder(const DealtCandidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
           const Corrections& corrections, const ConvPrice& price)
       : graph_(crossings.graph()),
         candidates_(candidates),
@@ -91,19 +92,12 @@ class Builder {
     for (FusablePair& pair : FusablePairs(graph_)) {
       const auto found = candidates_.find(WorkloadToString(pair.workload));
       if (found == candidates_.end() || found->second.empty()) continue;
-      Fusion fusion{pair, Dealt(found->second), {}};
+      Fusion fusion{pair, found->second, {}};
       for (const DealtRecord& dealt : fusion.records)
         IndexOfForm(fusion.forms, pair.workload.input_shape(),
                     {dealt.record->layouts.in, dealt.deal.ownership});
       fusions_.push_back(std::move(fusion));
     }
-  }
-
-  std::vector<DealtRecord> Dealt(const std::vector<Record>& records) {
-    std::vector<DealtRecord> dealt;
-    for (const Record& record : records)
-      for (const Deal& deal : crossings_.DealsOf(record)) dealt.push_back({&record, deal});
-    return dealt;
   }
 
   // The fusion of a node with what follows it, and of a conv with what comes before it; null for none.
@@ -132,7 +126,7 @@ class Builder {
     const auto index_of_out = [&](const DealtRecord& dealt) {
       return IndexOfForm(outs, workload.output_shape(), {dealt.record->layouts.out, dealt.deal.ownership});
     };
-    for (const DealtRecord& dealt : Dealt(records)) {
+    for (const DealtRecord& dealt : records) {
       const Form read = {dealt.record->layouts.in, dealt.deal.ownership};
       choices.push_back({IndexOfForm(ins, workload.input_shape(), read), index_of_out(dealt), dealt});
     }
@@ -270,12 +264,16 @@ class Builder {
     }
     CostMatrix convert(static_cast<int>(vars.out_layouts.size()), static_cast<int>(forms.size()));
     for (int i = 0; i < convert.rows; ++i) {
+      const auto from = vars.out_layouts.begin() + i;
+      const auto alike = std::find(vars.out_layouts.begin(), from, *from);  // another owner's
       for (int j = 0; j < convert.cols; ++j) {
-        const std::optional<Layout>& from = vars.out_layouts[static_cast<size_t>(i)];
         const Layout& to = forms[static_cast<size_t>(j)];
-        if (!from || SameForm(shape, *from, to)) continue;
-        convert.at(i, j) = corrections_.ConversionSeconds(graph_.node(id), *from, to,
-                                                          costs_.TransformSeconds(shape, *from, to));
+        if (alike != from) {
+          convert.at(i, j) = convert.at(static_cast<int>(alike - vars.out_layouts.begin()), j);
+        } else if (*from && !SameForm(shape, **from, to)) {
+          convert.at(i, j) = corrections_.ConversionSeconds(graph_.node(id), **from, to,
+                                                            costs_.TransformSeconds(shape, **from, to));
+        }
       }
     }
     AddConversions(built_.problem, *vars.out, convert, uses);
@@ -341,11 +339,15 @@ class Builder {
       const double scale = ReadingScale(input, j, read);
       read.to = TensorLayout(graph_.node(id),
                              InputOrder(graph_.node(input.consumer), *layouts[static_cast<size_t>(j)]));
+      std::array<std::optional<double>, kOwners> by_owner;
       for (int i = 0; i < seconds.rows && scale > 0; ++i) {
         if (!from.out_layouts[static_cast<size_t>(i)]) continue;
         read.from = *from.out_layouts[static_cast<size_t>(i)];
         read.written = from.out_owners[static_cast<size_t>(i)];
-        seconds.at(i, j) = scale * crossings_.ReadSeconds(read);
+        const Owner owner = crossings_.OwnerRead(read);
+        std::optional<double>& known = by_owner[static_cast<size_t>(owner)];
+        if (!known) known = scale * crossings_.ReadSeconds(read, owner);
+        seconds.at(i, j) = *known;
       }
     }
     built_.problem.AddPairwise(*from.out, ReadingVariable(input), seconds);
@@ -374,7 +376,7 @@ class Builder {
   }
 
   const Graph& graph_;
-  const Candidates& candidates_;
+  const DealtCandidates& candidates_;
   const TolerantLayouts& layouts_;
   CostSource& costs_;
   Crossings& crossings_;
@@ -389,8 +391,18 @@ class Builder {
 
 }  // namespace
 
-BuiltProblem BuildProblem(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
-                          const Corrections& corrections, const ConvPrice& price) {
+DealtCandidates DealAll(const Candidates& candidates, Crossings& crossings) {
+  DealtCandidates dealt;
+  for (const auto& [workload, records] : candidates) {
+    std::vector<DealtRecord>& of_workload = dealt[workload];
+    for (const Record& record : records)
+      for (const Deal& deal : crossings.DealsOf(record)) of_workload.push_back({&record, deal});
+  }
+  return dealt;
+}
+
+BuiltProblem BuildProblem(const DealtCandidates& candidates, const TolerantLayouts& layouts,
+                          Crossings& crossings, const Corrections& corrections, const ConvPrice& price) {
   return Builder(candidates, layouts, crossings, corrections, price).Build();
 }
 

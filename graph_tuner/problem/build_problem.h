@@ -73,10 +73,21 @@ struct ConvPrice {
   double Of(const std::string& conv, const Record& record) const;  // in seconds
 };
 
-// The problem of the graph, with the costs and the team, that `crossings` is of. Precondition: every conv has
-// candidates. Fused workloads need none. Costs are the corrected ones, those of convs with their price.
-BuiltProblem BuildProblem(const Candidates& candidates, const TolerantLayouts& layouts, Crossings& crossings,
-                          const Corrections& corrections = {}, const ConvPrice& price = {});
+// A record with one way to deal its tasks.
+struct DealtRecord {
+  const Record* record = nullptr;
+  Deal deal;
+};
+// WorkloadToString(workload) -> its candidates in each split worth considering. They point into `candidates`.
+using DealtCandidates = std::map<std::string, std::vector<DealtRecord>>;
+DealtCandidates DealAll(const Candidates& candidates, Crossings& crossings);
+
+// The problem of the graph, with the costs and the team, that `crossings` is of, by which the
+// candidates are dealt. Precondition: every conv has candidates. Fused workloads need none. Costs are the
+// corrected ones, those of convs with their price.
+BuiltProblem BuildProblem(const DealtCandidates& candidates, const TolerantLayouts& layouts,
+                          Crossings& crossings, const Corrections& corrections = {},
+                          const ConvPrice& price = {});
 
 // The chosen layouts and records, in graph order, without any price (PricePlan, price_plan.h, adds them).
 std::vector<NodePlan> ChosenNodes(const Graph& graph, const BuiltProblem& built,

@@ -7,8 +7,8 @@
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/crossings.h"
+#include "graph_tuner/problem/build_problem.h"
 #include "ops/conv/fusion.h"
-#include "tuner/records/record.h"
 
 namespace tilesmith {
 
@@ -38,12 +38,6 @@ int IndexOfForm(std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& 
   if (index == std::ssize(forms)) forms.push_back(form);
   return index;
 }
-
-// A record with one way to deal its tasks.
-struct DealtRecord {
-  const Record* record = nullptr;
-  Deal deal;
-};
 
 // A pair of nodes that there are fused candidates for.
 struct Fusion {

@@ -119,9 +119,11 @@ NetworkProblem::NetworkProblem(const Graph& graph, std::shared_ptr<const Usable>
     return std::make_unique<Crossings>(graph, source, options_.cpu, options_.threads, even_only);
   };
   CostQuestions questions;
-  BuildProblem(candidates_, layouts_, *crossings_at(questions));
+  const std::unique_ptr<Crossings> asking = crossings_at(questions);
+  BuildProblem(DealAll(candidates_, *asking), layouts_, *asking);
   questions.Ask(costs, options_.progress);
   crossings_ = crossings_at(costs);
+  dealt_ = DealAll(candidates_, *crossings_);
 }
 
 NetworkProblem NetworkProblem::Restricted(const Restriction& restriction) const {
@@ -138,7 +140,7 @@ PricedProblem NetworkProblem::At(const Corrections& corrections, const Prices& p
   const ConvPrice price{.weights = {prices.seconds_per_weight_byte, options_.cpu},
                         .seconds_per_square = prices.seconds_per_error_square,
                         .errors = &options_.errors};
-  return {BuildProblem(candidates_, layouts_, *crossings_, corrections, price), corrections, prices};
+  return {BuildProblem(dealt_, layouts_, *crossings_, corrections, price), corrections, prices};
 }
 
 Solution NetworkProblem::Solve(const LayoutProblem& problem) const {

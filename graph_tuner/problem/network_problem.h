@@ -127,7 +127,9 @@ class NetworkProblem {
   Restriction restriction_;
   Candidates candidates_;
   TolerantLayouts layouts_;
-  std::unique_ptr<Crossings> crossings_;  // what no correction or price changes is worked out once
+  // What no correction or price changes is worked out once.
+  std::unique_ptr<Crossings> crossings_;
+  DealtCandidates dealt_;
 };
 
 }  // namespace tilesmith

@@ -41,6 +41,7 @@ void Append(const Box& box, std::vector<Box>& boxes) {
 // Where boxes begin and end along one axis, ascending.
 std::vector<double> Cuts(std::span<const Box> a, std::span<const Box> b, AxisPart Box::*axis) {
   std::vector<double> cuts;
+  cuts.reserve(2 * (a.size() + b.size()));
   for (const std::span<const Box>& boxes : {a, b}) {
     for (const Box& box : boxes) {
       cuts.push_back((box.*axis).begin);

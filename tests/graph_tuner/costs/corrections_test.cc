@@ -143,11 +143,11 @@ TEST(Corrections, TheProblemAndThePricesAgree) {
     }
     const TolerantLayouts layouts = LayoutsOf(graph, candidates);
     Crossings crossings(graph, costs);
-    const BuiltProblem built = BuildProblem(candidates, layouts, crossings, corrections);
+    const BuiltProblem built = BuildProblem(DealAll(candidates, crossings), layouts, crossings, corrections);
     const Solution solution = FindSolver("dp").solve(built.problem, {});
     ASSERT_TRUE(solution.solved());
     EXPECT_NEAR(solution.cost, best, 1e-9 * best);
-    const BuiltProblem plain = BuildProblem(candidates, layouts, crossings);
+    const BuiltProblem plain = BuildProblem(DealAll(candidates, crossings), layouts, crossings);
     changed += FindSolver("dp").solve(plain.problem, {}).assignment != solution.assignment;
     ++compared;
   }

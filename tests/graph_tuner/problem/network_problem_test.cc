@@ -144,7 +144,8 @@ TEST(GraphTune, DpEqualsExhaustiveSearchAndBruteForceOnRandomNetworks) {
 
     const Candidates candidates = FindCandidates(graph, log, options.cpu, options.threads);
     Crossings crossings(graph, costs);
-    const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
+    const BuiltProblem built =
+        BuildProblem(DealAll(candidates, crossings), LayoutsOf(graph, candidates), crossings);
     if (PlansOf(built) <= 2000) {
       ++brute_forced;
       EXPECT_NEAR(dp.plan.predicted_seconds, BruteForce(graph, candidates, costs, options.ends),
@@ -175,7 +176,8 @@ TEST(GraphTune, ChoosesFusedPairsAsExhaustiveSearchAndBruteForceDo) {
     Candidates candidates = FindCandidates(graph, SyntheticLog(graph, blocks, seed), SyntheticCpu(), 2);
     AddFusedCandidates(graph, blocks, seed, candidates);
     Crossings crossings(graph, costs);
-    const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
+    const BuiltProblem built =
+        BuildProblem(DealAll(candidates, crossings), LayoutsOf(graph, candidates), crossings);
     const Solution dp = FindSolver("dp").solve(built.problem, {});
     const Solution exhaustive = FindSolver("exhaustive").solve(built.problem, {});
     ASSERT_TRUE(dp.solved() && exhaustive.solved());
@@ -403,7 +405,8 @@ TEST(BuildProblem, ViewsAndFlatTensorsArePlain) {
   const Candidates candidates = FindCandidates(graph, log, SyntheticCpu(), 2);
   SyntheticCosts costs(1);
   Crossings crossings(graph, costs);
-  const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
+  const BuiltProblem built =
+      BuildProblem(DealAll(candidates, crossings), LayoutsOf(graph, candidates), crossings);
   const std::vector<std::optional<Layout>> plain = {Layout::Nchw()};
   EXPECT_EQ(built.nodes[flat].in_layouts, plain);
   EXPECT_EQ(built.nodes[relu].in_layouts, plain);

@@ -107,7 +107,8 @@ TEST(SolveKBest, FindsTheBestPlansOfDensenet) {
       FindCandidates(graph, SyntheticLog(graph, {1, 8, 16, 0}, 1), SyntheticCpu(), 2);
   SyntheticCosts costs(2);
   Crossings crossings(graph, costs);
-  const BuiltProblem built = BuildProblem(candidates, LayoutsOf(graph, candidates), crossings);
+  const BuiltProblem built =
+      BuildProblem(DealAll(candidates, crossings), LayoutsOf(graph, candidates), crossings);
   std::vector<bool> matters(built.problem.size(), false);
   for (const NodeVariables& vars : built.nodes) {
     if (!vars.in) continue;
