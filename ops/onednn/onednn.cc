@@ -131,8 +131,8 @@ std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
 void RunGuest(Impl& impl) {
   Impl::Guest& guest = *impl.guest;
   for (size_t i = 0; i < guest.inputs.size(); ++i)
-    guest.inputs[i].data = impl.sources[i].buffer.storage->floats();
-  guest.output.data = impl.destination->storage->floats();
+    guest.inputs[i].data = impl.sources[i].buffer.storage->data();
+  guest.output.data = impl.destination->storage->data();
   RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.data()}, guest.threads);
 }
 
@@ -153,15 +153,18 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
   TILESMITH_CHECK(index >= 0 && index < static_cast<int>(impl_->sources.size()), "input {}", index);
   Impl::Source& source = impl_->sources[index];
   Buffer produced = *producer.impl_->destination;
+  const memory::data_type type = produced.mem.get_desc().data_type();
+  TILESMITH_CHECK(type == source.buffer.mem.get_desc().data_type(), "another type than \"{}\" gives",
+                  producer.impl_->name);
   if (produced.dims != source.buffer.dims) {
     TILESMITH_CHECK(ElementCount(produced.dims) == ElementCount(source.buffer.dims), "{} for {}",
                     ShapeToString(produced.dims), ShapeToString(source.buffer.dims));
-    if (produced.mem.get_desc() != PlainDesc(produced.dims)) {
-      const Buffer plain(PlainDesc(produced.dims), produced.dims);
+    if (produced.mem.get_desc() != PlainDesc(produced.dims, type)) {
+      const Buffer plain(PlainDesc(produced.dims, type), produced.dims);
       impl_->AddCopy(produced, plain);
       produced = plain;
     }
-    produced = Buffer(PlainDesc(source.buffer.dims), source.buffer.dims, produced.storage);
+    produced = Buffer(PlainDesc(source.buffer.dims, type), source.buffer.dims, produced.storage);
   }
   if (produced.mem.get_desc() != source.buffer.mem.get_desc()) {
     impl_->AddCopy(produced, source.buffer);

@@ -32,7 +32,8 @@ class OneDnnPrimitive {
   // for.
   void SetInput(int index, const Tensor& plain);
   // From now on source `index` is what `producer` computes: its very memory where both use the same layout,
-  // otherwise a reorder at the start of each Run. The shapes may differ when both are plain.
+  // otherwise a reorder at the start of each Run. The shapes may differ when both are plain; the types are
+  // the same.
   void Connect(int index, const OneDnnPrimitive& producer);
   void Run();
   // Whether it is none of oneDNN's, but a guest.
@@ -102,7 +103,8 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnView(const Shape& in, const Layout& i
                                                 const Layout& out_layout);
 
 // The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
-// dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot.
+// dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot. Pools and
+// concats may be of bytes, all others are of floats.
 
 // Padding at the bottom and right follows from the output's size.
 struct OneDnnPool {
@@ -157,9 +159,8 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnGate(const Shape& shape, int gate_slo
                                                 std::string* refusal = nullptr);
 
 // Not oneDNN's at all: a kernel of ours among the twins, for what oneDNN has no primitive for and who chains
-// primitives writes by hand. All tensors in `layout`, as the kernel expects them.
-std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::span<const Shape> inputs,
-                                           const Shape& output, const Layout& layout,
+// primitives writes by hand. `request` is what the kernel was made for.
+std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
                                            std::string* refusal = nullptr);
 
 // Keeps oneDNN from using instructions beyond `isa` (kPortable: SSE4.1, its least) in this process. Throws

@@ -136,11 +136,12 @@ struct Refusal {
 };
 
 inline memory::desc LayoutDesc(const Shape& shape, const Layout& layout) {
-  if (layout.is_nchw()) return PlainDesc(shape);
+  const memory::data_type type = TypeOf(layout.type());
+  if (layout.is_nchw()) return PlainDesc(shape, type);
   TILESMITH_CHECK(shape.size() == 4, "shape {}", ShapeToString(shape));
-  const std::string name = layout.ToString();
+  const std::string name = layout.WithType(DataType::kF32).ToString();
   for (const NamedTag& known : kActivationTags) {
-    if (name == known.name) return {shape, kFloat, known.tag};
+    if (name == known.name) return {shape, type, known.tag};
   }
   throw Refusal{fmt::format("oneDNN has no layout {}", name)};
 }

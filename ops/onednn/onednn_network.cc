@@ -7,13 +7,14 @@
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "ops/onednn/onednn_twin.h"
+#include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith {
 namespace {
 
 using Twin = std::unique_ptr<OneDnnPrimitive>;
 
-// The layout in which a layout-tolerant node gets its first input.
+// The order in which a layout-tolerant node gets its first input.
 Layout ArrivingLayout(const OneDnnPrimitive& producer) {
   const std::string name = producer.OutputLayoutName();
   return name == "plain" || name == "other" ? Layout::Nchw() : Layout::Parse(name);
@@ -28,9 +29,9 @@ class Assembler {
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
     const auto inputs = graph_.Inputs(id);
-    if (const DataType type = graph_.node(id).type; type != DataType::kF32) {
-      *refusal = fmt::format("no oneDNN twin of {}, which is of {} and not of floats", op.Signature(),
-                             DataTypeName(type));
+    if (const DataType type = graph_.node(id).type; type != DataType::kF32 && !IsByte(type)) {
+      *refusal = fmt::format("no oneDNN twin of {}, which is of {} and not of floats or bytes",
+                             op.Signature(), DataTypeName(type));
       return nullptr;
     }
     if (dynamic_cast<const InputOp*>(&op) != nullptr)
@@ -38,6 +39,8 @@ class Assembler {
     if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) return MakeConstant(*constant, refusal);
     if (op.IsView()) return MakeView(id);
     if (const auto* conv = dynamic_cast<const ConvOp*>(&op)) return MakeConv(*conv, id, refusal);
+    if (const auto* conv = dynamic_cast<const QuantizedConvOp*>(&op))
+      if (auto twin = OneDnnConv::Create(*conv, refusal)) return Connected(std::move(twin), id);
     return MakeOther(op, id, refusal);
   }
 
@@ -45,7 +48,8 @@ class Assembler {
   Twin MakeView(Graph::NodeId id) const {
     const Graph::NodeId input = graph_.Inputs(id)[0];
     const ViewLayouts layouts = graph_.node(id).op->LayoutsOfView();
-    Twin twin = MakeOneDnnView(graph_.node(input).shape, layouts.in, graph_.node(id).shape, layouts.out);
+    Twin twin = MakeOneDnnView(graph_.node(input).shape, TensorLayout(graph_.node(input), layouts.in),
+                               graph_.node(id).shape, TensorLayout(graph_.node(id), layouts.out));
     twin->Connect(0, *nodes_[input].twin);
     return twin;
   }
@@ -68,9 +72,13 @@ class Assembler {
     auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal);
     if (conv == nullptr) conv = OneDnnConv::Create(workload, OneDnnAlgorithm::kDirect, params, refusal);
     if (conv == nullptr) return nullptr;
+    return Connected(std::move(conv), id);
+  }
+
+  Twin Connected(std::unique_ptr<OneDnnConv> conv, Graph::NodeId id) const {
     const auto inputs = graph_.Inputs(id);
     conv->Connect(0, *nodes_[inputs[0]].twin);
-    if (workload.post.sum) conv->ConnectResidual(*nodes_[inputs[1]].twin, IsLastUse(inputs[1], id));
+    if (inputs.size() > 1) conv->ConnectResidual(*nodes_[inputs[1]].twin, IsLastUse(inputs[1], id));
     return conv;
   }
 
@@ -80,7 +88,7 @@ class Assembler {
       *refusal = fmt::format("no oneDNN buffer for a constant of shape {}", ShapeToString(value.shape()));
       return nullptr;
     }
-    Twin twin = MakeOneDnnBuffer(value.shape());
+    Twin twin = MakeOneDnnBuffer(value.shape(), Layout::Nchw(value.type()));
     twin->SetInput(0, value);
     return twin;
   }
@@ -93,10 +101,9 @@ class Assembler {
       *refusal = fmt::format("no oneDNN twin of {}", op.Signature());
       return nullptr;
     }
-    const std::vector<Shape> shapes = graph_.InputShapes(id);
     const Layout arriving = ArrivingLayout(*nodes_[inputs[0]].twin);
-    Twin twin = MakeOneDnnTwin(op, shapes, arriving, refusal);
-    if (twin == nullptr) twin = MakeOneDnnTwin(op, shapes, Layout::Nchw(), refusal);
+    Twin twin = MakeTwinOf(id, arriving, refusal);
+    if (twin == nullptr) twin = MakeTwinOf(id, Layout::Nchw(), refusal);
     if (twin == nullptr) twin = MakeGuestOf(id, arriving, refusal);
     if (twin == nullptr) twin = MakeGuestOf(id, Layout::Nchw(), refusal);
     if (twin == nullptr) return nullptr;
@@ -106,14 +113,26 @@ class Assembler {
     return twin;
   }
 
-  Twin MakeGuestOf(Graph::NodeId id, const Layout& layout, std::string* refusal) const {
+  // oneDNN's twins have one type for all that they read and write.
+  Twin MakeTwinOf(Graph::NodeId id, const Layout& order, std::string* refusal) const {
+    const Node& node = graph_.node(id);
+    const std::vector<DataType> types = graph_.InputTypes(id);
+    if (std::ranges::any_of(types, [&](DataType type) { return type != node.type; })) {
+      *refusal = fmt::format("no oneDNN twin of {}, which changes types", node.op->Signature());
+      return nullptr;
+    }
+    return MakeOneDnnTwin(*node.op, graph_.InputShapes(id), TensorLayout(node, order), refusal);
+  }
+
+  Twin MakeGuestOf(Graph::NodeId id, const Layout& order, std::string* refusal) const {
     const Node& node = graph_.node(id);
     const std::vector<Shape> shapes = graph_.InputShapes(id);
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
-    if (!layout.is_nchw() && !(all_4d && node.op->RunsIn(layout, shapes))) return nullptr;
-    return MakeGuest(MakeOpKernel(*node.op, {shapes, node.shape, layout, cpu_}), shapes, node.shape, layout,
-                     refusal);
+    if (!order.is_nchw() && !(all_4d && NodeRunsIn(graph_, id, order))) return nullptr;
+    const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_,
+                                   graph_.InputTypes(id)};
+    return MakeGuest(MakeOpKernel(*node.op, request), request, refusal);
   }
 
   // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or

@@ -171,23 +171,25 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnGate(const Shape& shape, int gate_slo
   });
 }
 
-std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, std::span<const Shape> inputs,
-                                           const Shape& output, const Layout& layout, std::string* refusal) {
+std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
+                                           std::string* refusal) {
   return Make(refusal, [&](Impl& impl) {
+    const Layout& layout = request.layout;
     const auto fits = [&](const Shape& shape) {
       return layout.is_nchw() ? !shape.empty() && shape.size() <= 5 : shape.size() == 4;
     };
-    if (!fits(output) || !std::ranges::all_of(inputs, fits))
-      throw Refusal{fmt::format("{} in {}", ShapeToString(output), layout.ToString())};
+    if (!fits(request.output) || !std::ranges::all_of(request.inputs, fits))
+      throw Refusal{fmt::format("{} in {}", ShapeToString(request.output), layout.ToString())};
     impl.name = "ours";
     Impl::Guest& guest = impl.guest.emplace(Impl::Guest{});
-    for (const Shape& input : inputs) {
-      impl.AddSource(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(guest.inputs.size()), LayoutDesc(input, layout),
-                     input);
-      guest.inputs.push_back({nullptr, BatchBytes(input, layout)});
+    for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
+      const Shape& input = request.inputs[slot];
+      const Layout stored = layout.WithType(request.InputType(slot));
+      impl.AddSource(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(slot), LayoutDesc(input, stored), input);
+      guest.inputs.push_back({nullptr, BatchBytes(input, stored)});
     }
-    impl.SetDestination(LayoutDesc(output, layout), output);
-    guest.output.batch_stride = BatchBytes(output, layout);
+    impl.SetDestination(LayoutDesc(request.output, layout), request.output);
+    guest.output.batch_stride = BatchBytes(request.output, layout);
     guest.threads = omp_get_max_threads();
     guest.scratch = AlignedBuffer(kernel->ScratchBytes(guest.threads));
     guest.kernel = std::move(kernel);

@@ -10,6 +10,7 @@
 #include "ops/elementwise/binary.h"
 #include "ops/movement/concat.h"
 #include "ops/pool/pool.h"
+#include "ops/pool/quantized_max_pool.h"
 
 namespace tilesmith {
 namespace {
@@ -21,14 +22,13 @@ Twin Refuse(std::string* refusal, std::string reason) {
   return nullptr;
 }
 
-Twin MakePool(const PoolOp& op, std::span<const Shape> inputs, const Layout& layout, std::string* refusal) {
-  const PoolWindow& w = op.window();
-  const Shape output = op.InferShape(inputs);
+Twin MakePool(const PoolWindow& w, const Shape& input, const Shape& output, const Layout& layout,
+              std::string* refusal) {
   const bool padded = w.top != 0 || w.left != 0 || w.bottom != 0 || w.right != 0;
   if (w.kind == PoolKind::kAverage && w.count_include_pad && w.ceil_mode && padded) {
     return Refuse(refusal, "oneDNN counts the padding that rounding up adds, ONNX does not");
   }
-  OneDnnPool pool{.input = inputs[0], .output = output};
+  OneDnnPool pool{.input = input, .output = output};
   pool.max = w.kind == PoolKind::kMax;
   pool.count_include_pad = w.count_include_pad && padded;
   pool.kh = w.kh;
@@ -79,12 +79,17 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
   if (input.size() != 4 && !layout.is_nchw()) {
     return Refuse(refusal, fmt::format("rank {} has no {}", input.size(), layout.ToString()));
   }
-  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return MakePool(*pool, inputs, layout, refusal);
-  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) {
-    return MakeGlobalPool(*pool, input, layout, refusal);
-  }
+  if (const auto* pool = dynamic_cast<const QuantizedMaxPoolOp*>(&op))
+    return MakePool(pool->window(), input, pool->InferShape(inputs), layout, refusal);
   if (const auto* concat = dynamic_cast<const ConcatOp*>(&op); concat != nullptr && concat->axis() == 1) {
     return MakeOneDnnConcat(inputs, layout, refusal);
+  }
+  if (layout.type() != DataType::kF32)
+    return Refuse(refusal, fmt::format("no oneDNN twin of {} in {}", op.Signature(), layout.ToString()));
+  if (const auto* pool = dynamic_cast<const PoolOp*>(&op))
+    return MakePool(pool->window(), input, pool->InferShape(inputs), layout, refusal);
+  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) {
+    return MakeGlobalPool(*pool, input, layout, refusal);
   }
   if (const auto* activation = dynamic_cast<const ActivationOp*>(&op)) {
     return MakeOneDnnActivation(input, activation->activation(), layout, refusal);

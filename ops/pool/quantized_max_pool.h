@@ -11,6 +11,7 @@ class QuantizedMaxPoolOp : public Op {
  public:
   // Precondition: window.kind is kMax.
   explicit QuantizedMaxPoolOp(const PoolWindow& window);
+  const PoolWindow& window() const { return pool_.window(); }
 
   std::string_view Type() const override { return "QuantizedMaxPool"; }
   std::string Signature() const override;

@@ -5,8 +5,16 @@
 #include <cmath>
 
 #include "layouts/data_type.h"
-#include "ops/onednn/onednn.h"
+#include "ops/graph/reference_run.h"
+#include "ops/movement/concat.h"
+#include "ops/movement/view.h"
+#include "ops/networks/networks.h"
+#include "ops/onednn/onednn_network.h"
+#include "ops/passes/passes.h"
+#include "ops/quantize/byte_sums.h"
 #include "ops/quantize/quantized_data.h"
+#include "tests/support/ops/quantized_net.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -59,6 +67,63 @@ INSTANTIATE_TEST_SUITE_P(
                     "ic32ih8oc16oh8kh1+bias+sum:u8:i8:u8", "ic3ih12oc8oh6kh3sh2ph1+bias:u8:i8:i8",
                     "ic16ih6oc16oh6kh1+bias:u8:i8:f32", "ic16ih6oc16oh6kh1+bias:i8:i8:i8",
                     "g32ic32ih9oc32oh9kh3ph1+bias:u8:i8:u8", "mb2g2ic32ih5oc32oh5kh3ph1:u8:i8:u8"));
+
+// Convs, a sum in one and one beside them, pools, a concat and a dense layer: the chain computes the network,
+// but for the steps in which roundings differ.
+TEST(OneDnnBytes, AChainComputesTheNetwork) {
+  QuantizedNet net;
+  net.largest_weight = 63;
+  const Shape shape = {2, 16, 9, 7};
+  auto x = net.Stored(net.Input(shape));
+  x = net.Stored(net.Relu(net.Conv(x, 16, 3)));
+  x = net.Stored(net.MaxPool(x));
+  const auto left = net.Stored(net.Conv(x, 16, 1));
+  const auto right = net.Stored(net.Conv(x, 16, 3, net.activations, 16));
+  x = net.Stored(net.Relu(net.Add(left, right)));
+  const auto both = net.graph.Add("both", std::make_shared<ConcatOp>(1), {x, left});
+  x = net.Stored(net.Conv(net.Stored(both), 24, 1));
+  x = net.Stored(net.GlobalAveragePool(net.Stored(net.AveragePool(x))));
+  x = net.graph.Add("flat", std::make_shared<ViewOp>("Flatten", Shape{2, 24}), {x});
+  net.graph.MarkOutput(net.Stored(net.Dense(x, 10)));
+  TestRandom random(3);
+  Tensor input(shape);
+  for (int64_t i = 0; i < input.size(); ++i) input.floats()[i] = random.Uniform(-2.f, 2.f);
+  const Tensor* const inputs[] = {&input};
+  const Tensor expected = RunReference(net.graph, inputs)[0];
+  const Graph graph = OptimizeGraph(std::move(net.graph));
+  ASSERT_TRUE(AddsBytes(graph));
+  std::string refusal;
+  const auto choice = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
+  const auto chain = OneDnnNetwork::Create(graph, choice, TestCpu(), {}, &refusal);
+  ASSERT_NE(chain, nullptr) << refusal;
+  for (int run = 0; run < 2; ++run) {
+    chain->SetInput(0, input);
+    chain->Run();
+    const Tensor output = chain->GetOutput(0);
+    ASSERT_EQ(output.shape(), expected.shape());
+    double largest = 0;
+    for (int64_t i = 0; i < output.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(expected.floats()[i])));
+      EXPECT_NEAR(output.floats()[i], expected.floats()[i], 3 * net.activations.scales[0]) << i;
+    }
+    EXPECT_GT(largest, 0.5);
+  }
+  const std::vector<std::string> guests = chain->GuestTypes();
+  EXPECT_EQ(std::ranges::count(guests, "QuantizedConv") + std::ranges::count(guests, "QuantizedMaxPool") +
+                std::ranges::count(guests, "Concat"),
+            0)
+      << testing::PrintToString(guests);
+}
+
+TEST(OneDnnBytes, OnlySumsOfBytesWithoutVnniMaySaturate) {
+  const Graph floats = BuildNetwork("squeezenet1_1", {.height = 48, .width = 48});
+  const Graph bytes = OptimizeGraph(QuantizedBlock(16));
+  Target without = DetectCpu(), with = without;
+  without.vnni = false, with.vnni = true;
+  EXPECT_TRUE(MaySaturate(bytes, without));
+  EXPECT_FALSE(MaySaturate(bytes, with));
+  EXPECT_FALSE(MaySaturate(floats, without));
+}
 
 TEST(OneDnnBytes, RefusesZeroPointsOfWeights) {
   const QuantizedData data = MakeQuantizedData(ParseWorkload("ic16ih9oc24oh9kh3ph1:u8:u8:u8"), 1);

@@ -8,10 +8,7 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
-#include "ops/passes/passes.h"
-#include "tests/support/ops/quantized_net.h"
 #include "tools/network/outputs.h"
-#include "tools/peers/onnx_runtime.h"
 
 namespace tilesmith {
 namespace {
@@ -29,16 +26,6 @@ TEST(OutputCheck, PlansBesideTheReference) {
   EXPECT_EQ(check.allowed[0], kAllowedOutputDifference);
   EXPECT_EQ(check.wrong[0], "");
   EXPECT_NO_THROW(RequireAlike(plans, check));
-}
-
-TEST(OutputCheck, OnlySumsOfBytesWithoutVnniMaySaturate) {
-  const Graph floats = LoadModel({.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}});
-  const Graph bytes = OptimizeGraph(QuantizedBlock(16));
-  Target without = DetectCpu(), with = without;
-  without.vnni = false, with.vnni = true;
-  EXPECT_TRUE(MaySaturate(bytes, without));
-  EXPECT_FALSE(MaySaturate(bytes, with));
-  EXPECT_FALSE(MaySaturate(floats, without));
 }
 
 TEST(OutputCheck, MoreIsAllowedWhereTheNetworkAmplifiesRounding) {

@@ -16,9 +16,11 @@ struct NetworkBench {
   double seconds = 0;         // ours
   double onednn_seconds = 0;  // of its faster variant; 0 when there is none
   std::string onednn_variant;
-  PairedRatio ratio;           // its seconds / ours
-  double untuned_seconds = 0;  // ours without tuning; 0 when it was not run
-  PairedRatio untuned_ratio;   // those seconds / ours
+  double onednn_difference = 0;      // of its outputs, largest of all, relative to the output's largest value
+  bool onednn_may_saturate = false;  // its sums, on this CPU (MaySaturate)
+  PairedRatio ratio;                 // its seconds / ours
+  double untuned_seconds = 0;        // ours without tuning; 0 when it was not run
+  PairedRatio untuned_ratio;         // those seconds / ours
   // Per run, of each turn in their order.
   std::vector<double> sample_seconds, onednn_sample_seconds;
   std::vector<std::string> guests;  // types of the ops in its chain that kernels of ours compute

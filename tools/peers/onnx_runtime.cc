@@ -11,8 +11,6 @@
 #include "layouts/base/shared_library.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/onnx_type.h"
-#include "ops/dense/product_task.h"
-#include "ops/quantize/integer_products.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -226,16 +224,6 @@ std::vector<NamedTensor> OnnxRuntimeModel::Outputs() const {
   return result;
 }
 const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
-
-bool MaySaturate(const Graph& graph, const Target& cpu) {
-  if (cpu.vnni) return false;
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const std::optional<ConvWorkload> task = TaskOf(graph, id);
-    const Op& op = *graph.node(id).op;
-    if ((task && task->bytes) || dynamic_cast<const IntegerProductOp*>(&op)) return true;
-  }
-  return false;
-}
 
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
   if (!model.quantization && std::filesystem::exists(model.model)) return model.model;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "layouts/base/target.h"
 #include "ops/graph/graph.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npz.h"
@@ -45,10 +44,6 @@ class OnnxRuntimeModel {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Whether its own outputs of this network may be wrong on such a CPU: without VNNI it adds products of bytes
-// in pairs of 16 bits, which saturate. Source: its documentation, "Quantize ONNX models", on S8S8 and U8U8.
-bool MaySaturate(const Graph& graph, const Target& cpu);
 
 // A model as a file for it: itself, or a built-in network, which is written to `path`.
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path);

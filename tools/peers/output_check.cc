@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "layouts/base/error.h"
+#include "ops/quantize/byte_sums.h"
 #include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"

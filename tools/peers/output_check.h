@@ -25,7 +25,7 @@ struct OutputCheck {
 };
 
 // Runs every plan once, with seeded inputs. Without a library, or where its sums may saturate on this CPU
-// (onnx_runtime.h), the reference executor says what is right. A plan whose outputs differ by more than
+// (byte_sums.h), the reference executor says what is right. A plan whose outputs differ by more than
 // kAllowedOutputDifference is checked layer by layer, and held to what its network makes of rounding
 // (network_check.h). Throws as OnnxRuntimeModel does, and Error(kInterrupted) when it is stopped.
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,

@@ -19,6 +19,7 @@ struct QuantizedNet {
   Graph graph{"quantized"};
   uint64_t seed = 1;
   Quantization activations{DataType::kU8, 0, {0.02f}, {119}};
+  int32_t largest_weight = 127;
 
   Id Input(const Shape& shape) { return graph.Add("input", std::make_shared<InputOp>(shape), {}); }
   // x through the integers of `q` and back.
@@ -41,7 +42,7 @@ struct QuantizedNet {
     }
     weights.quantization.zero_points = bias.quantization.zero_points =
         std::vector<int32_t>(static_cast<size_t>(channels), 0);
-    weights.stored = Random<int8_t>(w.weights_shape(), 127, random);
+    weights.stored = Random<int8_t>(w.weights_shape(), largest_weight, random);
     bias.stored = Random<int32_t>({channels}, 3000, random);
     const auto reals = [](const QuantizedTensor& tensor) {
       return std::make_shared<const Tensor>(Dequantized(*tensor.stored, tensor.quantization));
@@ -57,7 +58,8 @@ struct QuantizedNet {
   Id Dense(Id x, int64_t columns) {
     TestRandom random(seed++);
     const int64_t terms = graph.node(x).shape.back();
-    QuantizedTensor weights{Random<int8_t>({columns, terms}, 127, random), {DataType::kI8, 0, {}, {}}};
+    QuantizedTensor weights{Random<int8_t>({columns, terms}, largest_weight, random),
+                            {DataType::kI8, 0, {}, {}}};
     QuantizedTensor bias{Random<int32_t>({columns}, 3000, random), {DataType::kI32, 0, {}, {}}};
     for (int64_t o = 0; o < columns; ++o) {
       weights.quantization.scales.push_back(random.Uniform(0.002f, 0.01f));
