@@ -1,5 +1,7 @@
 #include "templates/portable/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "templates/portable/schedule.h"

@@ -65,6 +65,30 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("must be of f32, bf16, int8, mixed, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--inputs", "0"}).err,
               testing::HasSubstr("must be a number above 0, got 0"));
+  EXPECT_THAT(RunProgram({Script("tools/soak"), "--for", "0s", "squeezenet1_1"}).err,
+              testing::HasSubstr("must be a time as 90s, 10m or 1h, got 0s"));
+}
+
+TEST(ScriptsTest, SoakFindsOutputsAndMemoryAsTheyWere) {
+  const std::string binary = TILESMITH_BINARY;
+  const std::string package = std::filesystem::path(binary).parent_path() / "python" / "tilesmith";
+  if (!std::filesystem::exists(package) ||
+      RunProgram({"/usr/bin/python3", "-c", "import numpy"}).exit_code != 0)
+    GTEST_SKIP() << "the Python package or numpy is missing";
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("small.onnx"), out = directory.File("out");
+  ASSERT_EQ(RunProgram({binary, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o", model})
+                .exit_code,
+            0);
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const ProgramResult result = RunProgram({Script("tools/soak"), "--for", "2s", "--workers", "2", "--threads",
+                                           "1", "--busy", "1", "--seed", "7", "--csv", out, model});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out,
+              testing::ContainsRegex("\n\\| small.onnx \\| 1 \\| [0-9]+ \\| [0-9]+ \\| [1-9][0-9]* \\| 0 "));
+  EXPECT_THAT(result.out,
+              testing::HasSubstr("2 workers beside 1 busy processes, 2 s, seed 7; resident memory "));
+  EXPECT_THAT(ReadFile(out + "/soak.csv"), testing::HasSubstr("\nsmall.onnx,1,"));
 }
 
 TEST(ScriptsTest, AccuracyIsMeasuredRight) {

@@ -1,5 +1,6 @@
 // The rules of the source tree, checked on the source itself: includes go one way, third-party code stays
 // where it belongs, files stay small.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,11 +14,11 @@ NUMPY = "numpy==2.3.4"
 
 
 class BenchScript:
-    """`usage` is printed by --help; libraries are fetched into `environment`, once."""
+    """`usage` is printed by --help; libraries, if any, are fetched into `environment`, once."""
 
-    def __init__(self, name, usage, environment):
+    def __init__(self, name, usage, environment=None):
         self.name, self.usage, self.environment = name, usage, environment
-        self.python = environment / "bin" / "python3"
+        self.python = environment and environment / "bin" / "python3"
 
     def fail(self, message, code=2):
         print(f"{self.name}: {message}", file=sys.stderr)

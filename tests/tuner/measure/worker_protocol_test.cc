@@ -1,4 +1,5 @@
 // Both sides of the protocol without a process between them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
