@@ -25,9 +25,11 @@ double Total(std::span<const StepProfile> steps) {
 
 Cell KilobytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes * 1e-3)}; }
 
+// By a template, or of bytes by the op's own kernel.
 bool IsConv(const StepProfile& step) {
   const auto templates = AllConvTemplates();
-  return std::any_of(templates.begin(), templates.end(),
+  return step.kind == "QuantizedConv" ||
+         std::any_of(templates.begin(), templates.end(),
                      [&](const ConvTemplate* conv) { return conv->Name() == step.kind; });
 }
 
