@@ -1,5 +1,6 @@
 #include "graph_tuner/plan/plan_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <sstream>
@@ -240,18 +241,9 @@ void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workl
                            WorkloadToString(plan.record->workload), WorkloadToString(*workload)));
 }
 
-}  // namespace
-
-void WritePlan(const std::string& path, const Plan& plan) { WritePlans(path, std::span(&plan, 1)); }
-
-void WritePlans(const std::string& path, std::span<const Plan> plans) {
-  std::string text;
-  for (const Plan& plan : plans) text += TextOf(plan);
-  WriteTextFile(path, text);
-}
-
-std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* skipped) {
-  std::istringstream in(ReadTextFile(path));
+// `path` is for messages.
+std::vector<Plan> PlansIn(std::string text, const std::string& path, std::vector<std::string>* skipped) {
+  std::istringstream in(std::move(text));
   std::vector<Plan> plans;
   LineKind kind = LineKind::kHeader;
   std::string line;
@@ -276,6 +268,26 @@ std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* s
   }
   if (plans.empty()) throw Error(ErrorCode::kUsage, fmt::format("{}: the plan is empty", path));
   return plans;
+}
+
+}  // namespace
+
+void WritePlan(const std::string& path, const Plan& plan) { WritePlans(path, std::span(&plan, 1)); }
+
+void WritePlans(const std::string& path, std::span<const Plan> plans) {
+  std::string text;
+  for (const Plan& plan : plans) text += TextOf(plan);
+  WriteTextFile(path, text);
+}
+
+std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* skipped) {
+  return PlansIn(ReadTextFile(path), path, skipped);
+}
+
+Plan ReadPlanHeader(const std::string& path) {
+  std::string text = ReadTextFile(path);
+  text.resize(std::min(text.size(), text.find('\n', text.find_first_not_of('\n'))));
+  return std::move(PlansIn(std::move(text), path, nullptr).front());
 }
 
 Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped) {

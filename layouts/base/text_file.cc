@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -90,12 +91,18 @@ void WriteTextFile(const std::string& path, std::string_view text) {
 }
 
 std::string ReadTextFile(const std::string& path) {
-  constexpr size_t kPieceBytes = size_t{1} << 20;
+  constexpr uintmax_t kMinPieceBytes = 1 << 12;  // files of /proc say that they are empty
+  constexpr uintmax_t kMaxPieceBytes = 1 << 20;
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) ThrowErrno("read", path);
   std::error_code unknown;
   const bool endless = !std::filesystem::is_regular_file(path, unknown);
+  // A byte more than the file has, so that one read sees its end.
+  const auto piece_bytes =
+      static_cast<size_t>(std::clamp(endless ? kMaxPieceBytes : std::filesystem::file_size(path, unknown),
+                                     kMinPieceBytes - 1, kMaxPieceBytes - 1) +
+                          1);
   errno = 0;
   std::string text;
   while (file) {
@@ -105,8 +112,8 @@ std::string ReadTextFile(const std::string& path) {
                   fmt::format("cannot read {}: it is no file, and gives more than {} MiB", path,
                               kMaxStreamBytes >> 20));
     }
-    text.resize(before + kPieceBytes);
-    file.read(text.data() + before, kPieceBytes);
+    text.resize(before + piece_bytes);
+    file.read(text.data() + before, piece_bytes);
     text.resize(before + static_cast<size_t>(file.gcount()));
   }
   if (file.bad()) ThrowErrno("read", path);

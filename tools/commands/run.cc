@@ -86,7 +86,7 @@ class RunNetworkCommand : public Command {
 
   void RunNetwork(Report& report) {
     if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
-        ReadPlans(plan_path_).front().target.tf32)
+        ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = "tf32";
     const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();

@@ -105,7 +105,7 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
 }
 
 void TakeQuantization(const std::string& path, ModelOptions* model) {
-  if (!path.empty() && !model->quantization) model->quantization = ReadPlans(path).front().quantization;
+  if (!path.empty() && !model->quantization) model->quantization = ReadPlanHeader(path).quantization;
 }
 
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,

@@ -64,7 +64,7 @@ class NetworkRun {
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
 // Has LoadModel give the model that the plans at `path` are for: quantised where they were made with
-// --precision int8. "": the model as it is. Throws as ReadPlans does.
+// --precision int8. "": the model as it is. Throws as ReadPlanHeader does.
 void TakeQuantization(const std::string& path, ModelOptions* model);
 
 struct PlanLoading {

@@ -97,10 +97,14 @@ TEST_F(PlanFileTest, HoldsPlansForSeveralSizes) {
   ASSERT_EQ(read.size(), 2u);
   ExpectSame(first, read[0]);
   ExpectSame(second, read[1]);
+  const Plan header = ReadPlanHeader(path_);
+  EXPECT_EQ(header.graph_hash, first.graph_hash);
+  EXPECT_TRUE(header.nodes.empty() && header.transforms.empty());
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlan(path_); }), HasSubstr("plans for 2 sizes"));
   const std::string text = ReadFile(path_);
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlans(Write(text.substr(text.find('\n') + 1))); }),
               HasSubstr(":1: "));
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ReadPlanHeader(Write("\n")); }), HasSubstr("empty"));
 }
 
 TEST_F(PlanFileTest, RoundTripsAndLeavesNoTemporaryFile) {
