@@ -17,9 +17,10 @@ Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, const OpMach
   }
   request.output = op.InferShape(request.inputs);
   request.layout = Layout::Nchw(op.OutputType(request.input_types));
-  Tensor output(request.output, request.layout);
+  Tensor output(request.output, request.layout, NewMemory::kAnything);
   const auto kernel = MakeOpKernel(op, request);
-  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(machine.threads)));
+  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(machine.threads)),
+                              NewMemory::kAnything);
   RunKernel(*kernel, {views, output.output_view(), scratch.data()}, machine.threads);
   return output;
 }

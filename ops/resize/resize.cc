@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
+#include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
@@ -300,6 +301,9 @@ void SetCrop(const NodeSpec& spec, ResizeParams& params) {
 
 BuiltOp Built(const NodeSpec& spec, ResizeParams params) {
   if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  bool keeps_all = true;
+  for (size_t axis = 0; axis < params.input.size(); ++axis) keeps_all = keeps_all && KeepsAxis(params, axis);
+  if (keeps_all) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
   return BuiltWithInputs(std::make_shared<ResizeOp>(std::move(params)), 1);
 }
 

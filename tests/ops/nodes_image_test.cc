@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "tests/ops/test_node.h"
 #include "tests/support/random.h"
@@ -188,6 +189,23 @@ TEST(ResizeNode, ByHand) {
                            .Evaluate();
   EXPECT_EQ(sized.shape(), (Shape{1, 1, 1, 2}));
   EXPECT_THAT(F(sized), ElementsAre(1, 3)) << "0.5 and 2.5, rounded down";
+}
+
+// Weights of 0 beside an infinity would make it a NaN.
+TEST(ResizeNode, OfTheSameSizeChangesNothing) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {
+      EXPECT_THAT(F(ResizeNode(mode, coordinates)
+                        .Input(Floats({1, 1, 2, 2}, {1, inf, -inf, 4}))
+                        .Absent()
+                        .Absent()
+                        .Const(Ints({4}, {1, 1, 2, 2}))
+                        .Evaluate()),
+                  ElementsAre(1, inf, -inf, 4))
+          << mode << " " << coordinates;
+    }
+  }
 }
 
 TEST(ResizeNode, OfOldOpsets) {

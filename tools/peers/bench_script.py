@@ -11,6 +11,10 @@ BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY", ROOT / "build" / "tiles
 PYTHON_PACKAGE = BINARY.parent / "python"
 ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
+# Of networks of tools/fetch-models that leave sizes of their inputs open.
+OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
+               "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
+               "nms-yolov8": "detection=1x84x8400"}
 
 
 class BenchScript:
