@@ -180,6 +180,7 @@ std::optional<ReducedOverLast> ReducedAt(const Graph& graph, NodeId id, ReduceKi
 
 // A normalization over the last axes, written out.
 struct WrittenNormalization {
+  const char* type = nullptr;  // ONNX's name
   NodeId source = 0;
   Normalization normalization;
 };
@@ -208,7 +209,7 @@ std::optional<WrittenNormalization> NormalizationAt(const Graph& graph, NodeId i
   Normalization normalization;
   normalization.epsilon = static_cast<float>(affine->shift);
   normalization.axes = mean->axes;
-  return WrittenNormalization{x, std::move(normalization)};
+  return WrittenNormalization{"LayerNormalization", x, std::move(normalization)};
 }
 
 // x / max(norm, epsilon), the quotient's second operand expanded to x's shape or left to broadcasting.
@@ -230,7 +231,7 @@ std::optional<WrittenNormalization> DivisionByNormAt(const Graph& graph, NodeId 
     normalization.spread = spread;
     normalization.epsilon = least;
     normalization.axes = reduced->axes;
-    return WrittenNormalization{x, std::move(normalization)};
+    return WrittenNormalization{"LpNormalization", x, std::move(normalization)};
   }
   return std::nullopt;
 }
@@ -290,13 +291,11 @@ Graph RecognizeFunctions(const Graph& graph) {
         const std::vector<NodeId> sources = graph.Inputs(id);
         for (size_t slot = 0; slot < sources.size(); ++slot) mapped[sources[slot]] = inputs[slot];
         const std::string& name = graph.node(id).name;
-        if (auto layer = NormalizationBehind(graph, id)) {
-          auto op = std::make_shared<NormalizationOp>("LayerNormalization", std::move(layer->normalization));
-          return result.Add(name, std::move(op), {mapped[layer->source]});
-        }
-        if (auto division = DivisionByNormAt(graph, id)) {
-          auto op = std::make_shared<NormalizationOp>("LpNormalization", std::move(division->normalization));
-          return result.Add(name, std::move(op), {mapped[division->source]});
+        std::optional<WrittenNormalization> written = NormalizationBehind(graph, id);
+        if (!written) written = DivisionByNormAt(graph, id);
+        if (written) {
+          auto op = std::make_shared<NormalizationOp>(written->type, std::move(written->normalization));
+          return result.Add(name, std::move(op), {mapped[written->source]});
         }
         const auto call = CallAt(graph, id);
         if (!call) return std::nullopt;

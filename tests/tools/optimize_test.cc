@@ -6,11 +6,11 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/measure/clock.h"
-#include "templates/base/conv_template.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
+#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {
@@ -83,11 +83,8 @@ TEST(OptimizeTest, Bf16IsTunedAndItsErrorSaid) {
   EXPECT_GE(json["output_error"], 0);
   EXPECT_LT(json["output_error"], 0.1);
   EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
-  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
-  const bool has_bf16 = std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
-    return conv_template->Supports(any, DetectCpu()).ok;
-  });
-  EXPECT_THAT(ReadFile(log), has_bf16 ? testing::HasSubstr("bf16") : testing::HasSubstr("direct"));
+  EXPECT_THAT(ReadFile(log),
+              HasBf16(DetectCpu()) ? testing::HasSubstr("bf16") : testing::HasSubstr("direct"));
   ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "-o", plan}), 2, "mixed");
 }
 

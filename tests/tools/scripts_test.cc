@@ -54,17 +54,17 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, testing::HasSubstr("cannot read no/such/model.onnx"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "--threads", "two"}).err,
-              testing::HasSubstr("got two"));
+              testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
               testing::HasSubstr("resnet51 is neither a built-in network"));
   EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--precision", "fp8"}).err,
               testing::HasSubstr("must be f32, bf16 or int8, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--turns", "0"}).err,
-              testing::HasSubstr("must be above 0, got 0"));
+              testing::HasSubstr("--turns must be a number from 1 on, got 0"));
   EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--types", "fp8"}).err,
               testing::HasSubstr("must be of f32, bf16, int8, mixed, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--inputs", "0"}).err,
-              testing::HasSubstr("must be a number above 0, got 0"));
+              testing::HasSubstr("--inputs must be a number from 1 on, got 0"));
   EXPECT_THAT(RunProgram({Script("tools/soak"), "--for", "0s", "squeezenet1_1"}).err,
               testing::HasSubstr("must be a time as 90s, 10m or 1h, got 0s"));
 }

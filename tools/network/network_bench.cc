@@ -133,6 +133,11 @@ NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const One
   return bench;
 }
 
+Cell DifferenceCell(double difference, bool may_saturate) {
+  return {difference, fmt::format("{:.1e}{}", difference,
+                                  may_saturate ? ": its sums of bytes may saturate on this CPU" : "")};
+}
+
 void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench) {
   double profiled = 0;
   for (const StepProfile& step : bench.steps) profiled += step.seconds;
@@ -143,11 +148,8 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
     report.Fact("network_onednn_variant", "  its algorithms", TextCell(bench.onednn_variant));
     if (!bench.guests.empty())
       report.Fact("network_onednn_guests", "  kernels of ours in it", TextCell(Counted(bench.guests)));
-    report.Fact(
-        "network_onednn_difference", "  difference of outputs",
-        {bench.onednn_difference,
-         fmt::format("{:.1e}{}", bench.onednn_difference,
-                     bench.onednn_may_saturate ? ": its sums of bytes may saturate on this CPU" : "")});
+    report.Fact("network_onednn_difference", "  difference of outputs",
+                DifferenceCell(bench.onednn_difference, bench.onednn_may_saturate));
     report.Fact("network_ratio", "  ratio",
                 {bench.ratio.median, fmt::format("{:.2f} ({:.2f} to {:.2f})", bench.ratio.median,
                                                  bench.ratio.p10, bench.ratio.p90)});

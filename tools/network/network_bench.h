@@ -43,6 +43,9 @@ struct OurNetworks {
 NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
                           const Target& cpu, const DuelOptions& options);
 
+// How far another library's outputs are from ours, and whether its sums may be why (MaySaturate).
+Cell DifferenceCell(double difference, bool may_saturate);
+
 // The network's lines of the report, the share of its other layers than convs among them.
 void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench);
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -29,22 +30,37 @@ class BenchScript:
         sys.exit(code)
 
     def parse(self, arguments, options):
-        """Takes the options, each with a value, into `options`, which has defaults; returns the other arguments."""
+        """Takes options into `options`, which has defaults; returns the other arguments. Those that default to False have
+        no value, those that default to a list may be repeated."""
         others, rest = [], list(arguments)
         while rest:
             argument = rest.pop(0)
             if argument in ("-h", "--help"):
                 print(self.usage)
                 sys.exit(0)
+            name = argument.removeprefix("--")
             if not argument.startswith("-"):
                 others.append(argument)
-            elif argument.removeprefix("--") not in options:
+            elif name == argument or name not in options:
                 self.fail(f"unknown argument {argument}\n{self.usage}")
+            elif isinstance(options[name], bool):
+                options[name] = True
             elif not rest:
                 self.fail(f"{argument} needs a value")
+            elif isinstance(options[name], list):
+                options[name] = [*options[name], rest.pop(0)]
             else:
-                options[argument.removeprefix("--")] = rest.pop(0)
+                options[name] = rest.pop(0)
         return others
+
+    def to_counts(self, options, **least):
+        """Makes numbers of the named options, each no less than its least; None stays."""
+        for name, smallest in least.items():
+            if options[name] is None:
+                continue
+            if not re.fullmatch("[0-9]+", options[name]) or int(options[name]) < smallest:
+                self.fail(f"--{name} must be a number from {smallest} on, got {options[name]}")
+            options[name] = int(options[name])
 
     def require_build(self):
         if not BINARY.exists() or not (PYTHON_PACKAGE / "tilesmith").exists():

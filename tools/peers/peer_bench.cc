@@ -13,6 +13,7 @@
 #include "layouts/measure/quantile.h"
 #include "ops/quantize/byte_sums.h"
 #include "tools/cli/npz.h"
+#include "tools/network/network_bench.h"
 #include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
 #include "tools/network/stream_runs.h"
@@ -177,9 +178,7 @@ void AddPeerBench(Report& report, const PeerBench& bench) {
   report.Fact("onnxruntime_peak_bytes", "  its peak MiB", megabytes(bench.peer_peak_bytes));
   report.Fact("onnxruntime_ours_peak_bytes", "  our peak MiB", megabytes(bench.peak_bytes));
   report.Fact("onnxruntime_difference", "  difference of outputs",
-              {bench.difference,
-               fmt::format("{:.1e}{}", bench.difference,
-                           bench.may_saturate ? ": its sums of bytes may saturate on this CPU" : "")});
+              DifferenceCell(bench.difference, bench.may_saturate));
 }
 
 }  // namespace tilesmith

@@ -15,13 +15,6 @@ namespace {
 
 constexpr int64_t kSamples = 32;
 
-bool HasBf16(const Target& cpu) {
-  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
-  return std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
-    return conv_template->Supports(any, cpu).ok;
-  });
-}
-
 bool SameOutputs(const Graph& a, const Graph& b) {
   return std::ranges::equal(a.outputs(), b.outputs(), [&](Graph::NodeId in_a, Graph::NodeId in_b) {
     return a.node(in_a).shape == b.node(in_b).shape && a.node(in_a).type == b.node(in_b).type;
@@ -39,6 +32,13 @@ std::string UntunedText(const Plan& plan) {
 }
 
 }  // namespace
+
+bool HasBf16(const Target& cpu) {
+  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
+  return std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
+    return conv_template->Supports(any, cpu).ok;
+  });
+}
 
 FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
   ModelOptions floats = model;

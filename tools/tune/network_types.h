@@ -12,6 +12,9 @@
 
 namespace tilesmith {
 
+// Whether a template multiplies in bf16 on this CPU.
+bool HasBf16(const Target& cpu);
+
 struct TypedPlan {
   std::string name;
   const Graph* graph;        // lives as long
