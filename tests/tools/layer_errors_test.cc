@@ -100,7 +100,8 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
   for (NodePlan& node : float_plan.nodes) node.predicted_seconds = node.op_type == "Conv" ? 2e-3 : 1e-6;
   for (NodePlan& node : byte_plan.nodes)
     node.predicted_seconds = node.op_type == "QuantizedConv" ? 1e-3 : 1e-6;
-  const TypedNetworks networks = {graph, float_plan, bytes, byte_plan, quantized};
+  const ErrorSquares no_squares;
+  const TypedNetworks networks = {graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized};
   double sum = 0, least = 1;
   for (const QuantizedLayerError& layer : quantized.layers) {
     sum += layer.square;
@@ -122,6 +123,38 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
     if (node.op_type.ends_with("QuantizeLinear") || node.op_type == "DequantizeLinear")
       node.predicted_seconds = 1;
   EXPECT_EQ(ChooseTypes(networks, 1).quantized, 0u);
+}
+
+// Bytes take a third of the time, bf16 half of it, and a hundredth of the squares of bytes.
+TEST_F(LayerErrorsTest, Bf16StandsBesideBytes) {
+  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  ModelOptions floats = model_;
+  floats.quantization.reset();
+  const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
+  const auto planned = [&](const Graph& of, double seconds) {
+    Plan plan = HeuristicPlan(of, machine_->target(), 1);
+    for (NodePlan& node : plan.nodes) {
+      const bool conv = node.op_type == "Conv" || node.op_type == "QuantizedConv";
+      node.predicted_seconds = conv ? seconds : 1e-6;
+    }
+    return plan;
+  };
+  const Plan f32 = planned(graph, 3e-3), bf16 = planned(graph, 1.5e-3), byte_plan = planned(bytes, 1e-3);
+  ErrorSquares squares;
+  for (const QuantizedLayerError& layer : quantized.layers)
+    if (layer.weighted) squares[layer.layer] = layer.square / 100;
+  const auto choose = [&](const Plan* bf16_plan, double most) {
+    return ChooseTypes({graph, f32, bf16_plan, squares, bytes, byte_plan, quantized}, most);
+  };
+  const double all = choose(nullptr, 1).square;
+  for (const double share : {0.02, 0.1, 0.3}) {
+    const TypeChoice two = choose(nullptr, share * all), three = choose(&bf16, share * all);
+    for (const TypeChoice& choice : {two, three}) EXPECT_LE(choice.square, share * all);
+    EXPECT_EQ(two.square, two.byte_square);
+    EXPECT_GT(three.square, three.byte_square) << share;
+    EXPECT_LT(three.seconds, two.seconds) << share;
+  }
+  EXPECT_EQ(choose(&bf16, 0).square, 0);
 }
 
 }  // namespace

@@ -26,10 +26,13 @@ constexpr int64_t kInjectedSamples = 2;
 
 class GraphTuner {
  public:
-  GraphTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes)
+  GraphTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes,
+             const KnownErrors* known)
       : request_(request),
         sinks_(sinks),
         writes_(writes),
+        known_(known),
+        errors_(known != nullptr ? &known->of : nullptr),
         limit_{sinks.stop, request.begin + request.time_budget},
         stages_(sinks, request.seconds, limit_) {}
 
@@ -73,8 +76,8 @@ class GraphTuner {
     const ModelOptions& model = request_.arguments.model;
     const bool narrow = options_.precision == Precision::kBf16 || options_.precision == Precision::kMixed;
     if (narrow && !model.quantization) {
-      errors_.emplace(tuned_.graph, tuned_.machine,
-                      SamplesOf(tuned_.graph, model.calibration, kInjectedSamples));
+      errors_ = &own_errors_.emplace(tuned_.graph, tuned_.machine,
+                                     SamplesOf(tuned_.graph, model.calibration, kInjectedSamples));
     }
     if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
     const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
@@ -122,44 +125,58 @@ class GraphTuner {
   // that the sum of squares is more, the budget is cut by as much.
   void KeepErrorsWithin(double most) {
     constexpr int kAttempts = 5;
-    constexpr double kMargin = 0.95;
-    options_.errors.squares = errors_->OfConvs(kInjectedSamples, [this](size_t done, size_t total) {
-      ThrowIfStopped(sinks_.stop);
-      sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
-    });
-    options_.errors.most = most * most;
+    if (known_ != nullptr) {
+      options_.errors.squares = known_->squares;
+    } else {
+      options_.errors.squares = errors_->OfConvs(kInjectedSamples, [this](size_t done, size_t total) {
+        ThrowIfStopped(sinks_.stop);
+        sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
+      });
+    }
+    tuned_.bf16_squares = options_.errors.squares;
+    options_.errors.most = std::max(0.0, most * most - OfBytes());
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
-      const double seen = errors_->Of(GraphTune(problem, {}, request_.max_weight_bytes).plan).error;
+      const double seen = ErrorOf(GraphTune(problem, {}, request_.max_weight_bytes).plan);
       if (seen <= most) return;
-      options_.errors.most *= kMargin * (most / seen) * (most / seen);
+      TightenBudget(most, seen);
     }
   }
 
   // What was learned since may have led to another plan than the one whose error was seen.
   void CheckError() {
-    if (!errors_) return;
+    if (errors_ == nullptr) return;
     constexpr int kAttempts = 5;
-    constexpr double kMargin = 0.95;
     RefinedPlan& refined = tuned_.refined;
-    tuned_.output_error = errors_->Of(refined.plan).error;
+    tuned_.output_error = ErrorOf(refined.plan);
     if (!request_.max_output_error) return;
     const double most = *request_.max_output_error;
-    for (int attempt = 0; attempt<kAttempts&& * tuned_.output_error> most; ++attempt) {
-      options_.errors.most *= kMargin * std::pow(most / *tuned_.output_error, 2);
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (*tuned_.output_error <= most) break;
+      TightenBudget(most, *tuned_.output_error);
       const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
       refined.plan.corrections = learned;
       refined.check = MeasurePlans(Where(), {&refined.plan}, request_.seconds, best_).front();
-      tuned_.output_error = errors_->Of(refined.plan).error;
+      tuned_.output_error = ErrorOf(refined.plan);
     }
-    tuned_.predicted_output_error = std::sqrt(options_.errors.Of(refined.plan));
+    tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
     if (*tuned_.output_error <= most) return;
     throw Error(ErrorCode::kNoCandidate,
                 fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g}", tuned_.graph.name(),
                             *tuned_.output_error, most));
   }
+
+  // By how much more the outputs are off than the squares add up to. Precondition: seen > most.
+  void TightenBudget(double most, double seen) {
+    constexpr double kMargin = 0.95;
+    const double allowed = std::max(0.0, most * most - OfBytes());
+    options_.errors.most *= kMargin * allowed / (seen * seen - std::min(OfBytes(), most * most));
+  }
+
+  double ErrorOf(const Plan& plan) const { return errors_->Of(tuned_.graph, plan).error; }
+  double OfBytes() const { return known_ != nullptr ? known_->of_bytes : 0; }
 
   void Write(const Plan& plan) const {
     if (!writes_) return;
@@ -213,20 +230,23 @@ class GraphTuner {
   const GraphTuneModelRequest& request_;
   const WorkSinks& sinks_;
   const bool writes_;
+  const KnownErrors* const known_;
+  const OutputErrors* errors_;  // where other types than f32 are allowed
   const WorkLimit limit_;
   StageProgress stages_;
   std::vector<Record> log_;
   std::unique_ptr<CostSource> costs_;
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
-  std::optional<OutputErrors> errors_;  // where other types than f32 are allowed
-  CorePlacement best_;                  // that a measurement has seen
+  std::optional<OutputErrors> own_errors_;
+  CorePlacement best_;  // that a measurement has seen
 };
 
 }  // namespace
 
-GraphTunedModel GraphTuneForm(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes) {
-  return GraphTuner(request, sinks, writes).Run();
+GraphTunedModel GraphTuneForm(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes,
+                              const KnownErrors* known) {
+  return GraphTuner(request, sinks, writes, known).Run();
 }
 
 }  // namespace tilesmith

@@ -53,6 +53,7 @@ struct GraphTunedModel {
   int64_t candidates = 0;  // records that could be chosen
   // Where other types than f32 were allowed: the plan's, measured, and predicted where there was a limit.
   std::optional<double> output_error = {}, predicted_output_error = {};
+  ErrorSquares bf16_squares = {};  // where there was a limit
   // Where other types than f32 were allowed, as far as there was time.
   std::vector<TypeRun> types = {};
   std::vector<StepDifference> steps;

@@ -10,6 +10,7 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/plan/price_plan.h"
 #include "layouts/base/error.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
@@ -24,9 +25,9 @@ namespace {
 constexpr int64_t kLayerSamples = 2;
 constexpr double kErrorMargin = 0.95;
 
-bool HasNarrow(const Plan& plan) {
-  return std::ranges::any_of(plan.nodes,
-                             [](const NodePlan& node) { return node.record && IsNarrow(*node.record); });
+int64_t NarrowNodes(const Plan& plan) {
+  return std::ranges::count_if(plan.nodes,
+                               [](const NodePlan& node) { return node.record && IsNarrow(*node.record); });
 }
 
 // For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
@@ -56,6 +57,10 @@ class MixedTuner {
       return std::move(*floats_);
     }
     errors_.emplace(OpenFloats(quantized, machine_));
+    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
+    log_ = LoadTuningLog(request_.arguments, machine_);
+    f32_ = Uniform(Precision::kF32);
+    bf16_ = Uniform(Precision::kBf16);
     bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
     TuneMixed(quantized);
     return Choose();
@@ -93,16 +98,36 @@ class MixedTuner {
     }
   }
 
+  TypedPlan Uniform(Precision precision) const {
+    TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, log_, *costs_, sinks_);
+    uniform.may_be_chosen = false;  // it has been a baseline of the floats
+    return uniform;
+  }
+
+  // By what rounds have taught, if both forms had some: else what one learned would not compare.
+  Plan Priced(const GraphTunedModel& form, Plan plan) const {
+    const auto corrections = [](const GraphTunedModel& of) -> const Corrections& {
+      return of.refined.plan.corrections;
+    };
+    const bool learned = !corrections(*floats_).empty() && !corrections(*bytes_).empty();
+    PricePlan(form.graph, *costs_, plan, learned ? corrections(form) : Corrections());
+    return plan;
+  }
+
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
     constexpr int kAttempts = 4;
-    const QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
-    const TypedNetworks networks = {floats_->graph, floats_->refined.plan, bytes_->graph,
-                                    bytes_->refined.plan, layers};
+    QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
+    // Without a limit floats are what is fastest of f32 and bf16 together.
+    const Plan floats = Priced(*floats_, HasLimit() ? *f32_.plan : floats_->refined.plan),
+               bytes = Priced(*bytes_, bytes_->refined.plan);
+    std::optional<Plan> bf16;
+    if (HasLimit() && bf16_.plan) bf16 = Priced(*floats_, *bf16_.plan);
+    const TypedNetworks networks = {
+        floats_->graph, floats, bf16 ? &*bf16 : nullptr, floats_->bf16_squares, bytes_->graph, bytes, layers};
     const std::shared_ptr<const ModelQuantization> all = model.quantization;
-    double most = MostError() * MostError();
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const TypeChoice choice = ChooseTypes(networks, most);
+      const TypeChoice choice = ChooseTypes(networks, MostError() * MostError());
       predicted_error_ = std::sqrt(choice.square);
       if (choice.quantized == 0 || choice.keep.empty()) {
         note_ = choice.quantized == 0 ? "no layer pays in int8" : "every layer pays in int8";
@@ -112,18 +137,35 @@ class MixedTuner {
       some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
       model.quantization = std::move(some);
       // Error is a matter of types far more than of schedules: it is known before the loop runs.
-      if (HasLimit() && attempt + 1 < kAttempts) {
-        const double seen = ErrorOfDefault(model);
-        if (seen > MostError()) {
-          most = std::min(most, choice.square) * kErrorMargin * std::pow(MostError() / seen, 2);
-          continue;
-        }
+      const double seen = HasLimit() ? ErrorOfDefault(model) : 0;
+      if (seen > MostError() && attempt + 1 < kAttempts) {
+        const double more = seen * seen / (kErrorMargin * choice.byte_square);
+        for (QuantizedLayerError& layer : layers.layers) layer.square *= more;
+        continue;
       }
-      mixed_ = GraphTuneForm(ByteForm(model, 1, HasLimit() ? "int8" : "mixed"), sinks_, false);
+      mixed_ = TuneChosen(model, seen);
       note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.quantized + choice.keep.size());
+      const int64_t narrow = NarrowNodes(mixed_->refined.plan);
+      if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
       return;
     }
     note_ = "no mixture within the limit was found";
+  }
+
+  // What is not in bytes may be in bf16 as far as the limit leaves room.
+  GraphTunedModel TuneChosen(const ModelOptions& model, double error_of_bytes) const {
+    if (!HasLimit()) return GraphTuneForm(ByteForm(model, 1, "mixed"), sinks_, false);
+    if (bf16_.plan && error_of_bytes < MostError()) {
+      GraphTuneModelRequest form = ByteForm(model, 1, "mixed");
+      form.max_output_error = request_.max_output_error;
+      const KnownErrors known = {errors_->errors, floats_->bf16_squares, error_of_bytes * error_of_bytes};
+      try {
+        return GraphTuneForm(form, sinks_, false, &known);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kNoCandidate) throw;
+      }
+    }
+    return GraphTuneForm(ByteForm(model, 1, "int8"), sinks_, false);
   }
 
   double ErrorOfDefault(const ModelOptions& model) const {
@@ -144,17 +186,10 @@ class MixedTuner {
       plans.push_back(std::move(plan));
       forms.push_back(form);
     };
-    const bool narrow = HasNarrow(floats_->refined.plan);
-    const std::unique_ptr<CostSource> costs = OpenCosts(request_.arguments, machine_, sinks_);
-    const std::vector<Record> log = LoadTuningLog(request_.arguments, machine_);
-    const auto add_uniform = [&](Precision precision) {
-      TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, log, *costs, sinks_);
-      uniform.may_be_chosen = false;  // it has been a baseline of the floats
-      add(std::move(uniform), nullptr);
-    };
-    if (narrow) add_uniform(Precision::kF32);
+    const bool narrow = NarrowNodes(floats_->refined.plan) > 0;
+    if (narrow) add(f32_, nullptr);
     add({narrow ? "f32 and bf16" : "f32", &floats_->graph, floats_->refined.plan}, &*floats_);
-    add_uniform(Precision::kBf16);
+    add(bf16_, nullptr);
     add({"int8", &bytes_->graph, bytes_->refined.plan}, &*bytes_);
     if (mixed_)
       add({"mixed", &mixed_->graph, mixed_->refined.plan, note_}, &*mixed_);
@@ -169,7 +204,7 @@ class MixedTuner {
         static_cast<size_t>(std::ranges::find(runs, true, &TypeRun::is_plan) - runs.begin());
     GraphTunedModel tuned = std::move(*forms[chosen]);
     if (runs[chosen].difference) tuned.output_error = runs[chosen].difference->error;
-    if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr))
+    if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr) && !tuned.predicted_output_error)
       tuned.predicted_output_error = predicted_error_;
     tuned.types = std::move(runs);
     std::vector<Plan> written = request_.others;
@@ -184,6 +219,9 @@ class MixedTuner {
   const double end_;  // on the clock of NowSeconds
   std::optional<GraphTunedModel> floats_, bytes_, mixed_;
   std::optional<FloatNetwork> errors_;
+  std::unique_ptr<CostSource> costs_;
+  std::vector<Record> log_;
+  TypedPlan f32_, bf16_;  // of the floats
   double predicted_error_ = 0;
   std::string note_;  // about the mixture
 };

@@ -17,8 +17,8 @@ bool HasBf16(const Target& cpu);
 
 struct TypedPlan {
   std::string name;
-  const Graph* graph;        // lives as long
-  std::optional<Plan> plan;  // none where `note` says why
+  const Graph* graph = nullptr;   // lives as long
+  std::optional<Plan> plan = {};  // none where `note` says why
   std::string note = {};
   bool may_be_chosen = true;
 };

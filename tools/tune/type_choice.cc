@@ -13,7 +13,9 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-enum Type { kFloat, kBytes, kTypes };
+enum Type { kFloat, kBf16, kBytes, kTypes };
+
+const std::string& SameName(const std::string& name) { return name; }
 
 // A plan's seconds by node, what a tensor's conversions of layout take counted with the node that makes it.
 template <typename NameOf>
@@ -25,19 +27,42 @@ std::map<std::string, double> SecondsByNode(const Plan& plan, const NameOf& name
   return seconds;
 }
 
-// The mean of all conversions that are nodes of their own; what reading memory takes where there are none.
-double SecondsPerElement(const Graph& graph, const Plan& plan, std::string_view type) {
-  constexpr double kGuessed = 0.2e-9;
-  double seconds = 0;
-  int64_t elements = 0;
-  for (const NodePlan& node : plan.nodes) {
-    if (node.op_type != type) continue;
-    const std::optional<NodeId> id = graph.Find(node.node);
-    if (!id) continue;
-    seconds += node.predicted_seconds;
-    elements += ElementCount(graph.node(*id).shape);
+// The mean of a plan's conversions; what reading memory takes where there are none.
+class SecondsPerElement {
+ public:
+  explicit SecondsPerElement(const Graph& graph) : graph_(graph) {}
+  void Add(const std::string& tensor, double seconds) {
+    const std::optional<NodeId> id = graph_.Find(tensor);
+    if (!id) return;
+    seconds_ += seconds;
+    elements_ += ElementCount(graph_.node(*id).shape);
   }
-  return elements > 0 ? seconds / static_cast<double>(elements) : kGuessed;
+  double mean() const {
+    constexpr double kGuessed = 0.2e-9;
+    return elements_ > 0 ? seconds_ / static_cast<double>(elements_) : kGuessed;
+  }
+
+ private:
+  const Graph& graph_;
+  double seconds_ = 0;
+  int64_t elements_ = 0;
+};
+
+// Of conversions that are nodes of their own.
+double ByNodes(const Graph& graph, const Plan& plan, std::string_view type) {
+  SecondsPerElement seconds(graph);
+  for (const NodePlan& node : plan.nodes)
+    if (node.op_type == type) seconds.Add(node.node, node.predicted_seconds);
+  return seconds.mean();
+}
+
+// Of conversions between f32 and bf16.
+double ByTransforms(const Graph& graph, const Plan& plan) {
+  SecondsPerElement seconds(graph);
+  for (const TransformPlan& transform : plan.transforms)
+    if (transform.from.type() != transform.to.type())
+      seconds.Add(transform.tensor, transform.predicted_seconds);
+  return seconds.mean();
 }
 
 class TypeProblem {
@@ -45,24 +70,18 @@ class TypeProblem {
   explicit TypeProblem(const TypedNetworks& networks) : networks_(networks) {
     for (NodeId id = 0; id < networks.bytes.size(); ++id)
       in_bytes_.emplace(NameInFloats(networks.bytes.node(id).name), id);
-    const auto [in_floats, in_bytes] = Seconds();
-    const Graph& graph = networks.floats;
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      const Node& node = graph.node(id);
-      const auto floats = in_floats.find(node.name), bytes = in_bytes.find(node.name);
-      const double float_seconds = floats == in_floats.end() ? 0 : floats->second;
-      const double byte_seconds = bytes == in_bytes.end() ? 0 : bytes->second;
-      problem_.AddVariable(node.name, {float_seconds, ReadsFloats(node) ? kForbidden : byte_seconds});
-    }
+    AddNodes();
     AddTensors();
     for (const QuantizedLayerError& layer : networks.layers.layers) {
-      const std::optional<NodeId> node = graph.Find(layer.layer);
-      layers_.push_back(node ? node : graph.Find(layer.output));
+      const std::optional<NodeId> node = networks.floats.Find(layer.layer);
+      layers_.push_back(node ? node : networks.floats.Find(layer.output));
     }
   }
 
   TypeChoice Solve(double price) const {
     LayoutProblem priced = problem_;
+    const Graph& graph = networks_.floats;
+    for (NodeId id = 0; id < graph.size(); ++id) priced.AddUnary(id, kBf16, price * Bf16Square(id));
     for (size_t i = 0; i < layers_.size(); ++i)
       if (layers_[i]) priced.AddUnary(*layers_[i], kBytes, price * networks_.layers.layers[i].square);
     const Solution solution = FindSolver("dp").solve(priced, {});
@@ -72,24 +91,51 @@ class TypeProblem {
     choice.seconds = Evaluate(problem_, found.assignment);
     for (size_t i = 0; i < layers_.size(); ++i) {
       const QuantizedLayerError& layer = networks_.layers.layers[i];
-      const bool is_float = layers_[i] && found.assignment[*layers_[i]] == kFloat;
-      if (!is_float) choice.square += layer.square;
+      const bool stays = layers_[i] && found.assignment[*layers_[i]] != kBytes;
+      if (!stays) choice.byte_square += layer.square;
       if (!layer.weighted) continue;
-      if (is_float)
+      if (stays)
         choice.keep.push_back(layer.layer);
       else
         ++choice.quantized;
     }
+    choice.square = choice.byte_square;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (found.assignment[id] == kBf16) choice.square += Bf16Square(id);
     return choice;
   }
 
  private:
+  void AddNodes() {
+    const auto [in_floats, in_bytes] = Seconds();
+    const std::map<std::string, double> in_bf16 = networks_.bf16_plan != nullptr
+                                                      ? SecondsByNode(*networks_.bf16_plan, SameName)
+                                                      : std::map<std::string, double>();
+    const auto seconds = [](const std::map<std::string, double>& of, const Node& node) {
+      const auto found = of.find(node.name);
+      return found == of.end() ? 0 : found->second;
+    };
+    const Graph& graph = networks_.floats;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph.node(id);
+      const bool given = node.op->Type() == "Input" || node.op->Type() == "Constant";
+      problem_.AddVariable(node.name,
+                           {seconds(in_floats, node),
+                            given || networks_.bf16_plan == nullptr ? kForbidden : seconds(in_bf16, node),
+                            given || ReadsFloats(node) ? kForbidden : seconds(in_bytes, node)});
+    }
+  }
+
+  double Bf16Square(NodeId id) const {
+    const auto found = networks_.bf16_squares.find(networks_.floats.node(id).name);
+    return found == networks_.bf16_squares.end() ? 0 : found->second;
+  }
+
   // Nodes that only the quantised network has, conversions aside, are what its layers need: they count with
   // the node they read.
   std::pair<std::map<std::string, double>, std::map<std::string, double>> Seconds() const {
-    const auto same = [](const std::string& name) { return name; };
     const auto in_floats = [&](const std::string& name) { return NameInFloats(name); };
-    std::map<std::string, double> floats = SecondsByNode(networks_.float_plan, same),
+    std::map<std::string, double> floats = SecondsByNode(networks_.float_plan, SameName),
                                   bytes = SecondsByNode(networks_.byte_plan, in_floats);
     const Graph& graph = networks_.bytes;
     for (NodeId id = graph.size(); id-- > 0;) {
@@ -128,7 +174,6 @@ class TypeProblem {
 
   // What the quantised network computes in floats, too.
   bool ReadsFloats(const Node& node) const {
-    if (node.op->Type() == "Input" || node.op->Type() == "Constant") return true;
     const Graph& graph = networks_.bytes;
     const auto found = in_bytes_.find(node.name);
     return found != in_bytes_.end() && std::ranges::all_of(graph.Inputs(found->second), [&](NodeId input) {
@@ -138,19 +183,21 @@ class TypeProblem {
 
   void AddTensors() {
     const Graph& graph = networks_.floats;
-    const double to_bytes = SecondsPerElement(networks_.bytes, networks_.byte_plan, "QuantizeLinear"),
-                 to_floats = SecondsPerElement(networks_.bytes, networks_.byte_plan, "DequantizeLinear");
+    const double to_bytes = ByNodes(networks_.bytes, networks_.byte_plan, "QuantizeLinear"),
+                 from_bytes = ByNodes(networks_.bytes, networks_.byte_plan, "DequantizeLinear"),
+                 bf16 = networks_.bf16_plan != nullptr ? ByTransforms(graph, *networks_.bf16_plan) : 0;
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (graph.node(id).op->Type() == "Constant") continue;
       const auto elements = static_cast<double>(ElementCount(graph.node(id).shape));
       CostMatrix convert(kTypes, kTypes);
-      convert.at(kFloat, kBytes) = to_bytes * elements;
-      convert.at(kBytes, kFloat) = to_floats * elements;
+      convert.at(kFloat, kBf16) = convert.at(kBf16, kFloat) = bf16 * elements;
+      convert.at(kFloat, kBytes) = convert.at(kBf16, kBytes) = to_bytes * elements;
+      convert.at(kBytes, kFloat) = convert.at(kBytes, kBf16) = from_bytes * elements;
       std::vector<TensorUse> uses;
-      for (const NodeId consumer : graph.Consumers(id)) uses.push_back({consumer, {kFloat, kBytes}});
+      for (const NodeId consumer : graph.Consumers(id)) uses.push_back({consumer, {kFloat, kBf16, kBytes}});
       if (!uses.empty()) AddConversions(problem_, id, convert, uses);
-      if (std::ranges::find(graph.outputs(), id) != graph.outputs().end())
-        problem_.AddUnary(id, kBytes, convert.at(kBytes, kFloat));
+      if (std::ranges::find(graph.outputs(), id) == graph.outputs().end()) continue;
+      for (const Type type : {kBf16, kBytes}) problem_.AddUnary(id, type, convert.at(type, kFloat));
     }
   }
 
