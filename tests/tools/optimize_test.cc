@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/measure/clock.h"
@@ -85,7 +87,31 @@ TEST(OptimizeTest, Bf16IsTunedAndItsErrorSaid) {
   EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
   EXPECT_THAT(ReadFile(log),
               HasBf16(DetectCpu()) ? testing::HasSubstr("bf16") : testing::HasSubstr("direct"));
-  ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "-o", plan}), 2, "mixed");
+  ExpectRefusal(OnSmallNetwork("optimize", {"--max-output-error", "0.1", "-o", plan}), 2, "mixed");
+  ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "--max-output-error", "0", "-o", plan}),
+                2, "--max-output-error is 0");
+}
+
+TEST(OptimizeTest, MixesTypesWithinALimit) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  const std::vector<std::string> asked = {
+      "--precision", "mixed", "--max-output-error", "0.05", "--for", "6s", "--no-db", "--json", "-o", plan};
+  for (const bool again : {false, true}) {
+    std::vector<std::string> arguments = asked;
+    if (again) arguments.emplace_back("--resume");
+    const ProgramResult result = Tilesmith(OnSmallNetwork("optimize", arguments));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_LE(json["output_error"], 0.05);
+    std::set<std::string> types;
+    for (const auto& type : json["types"]) types.insert(type["type"]);
+    EXPECT_THAT(types, testing::IsSupersetOf({"int8", "mixed"})) << result.out;
+    EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
+    // No type leaves a plan of its own behind.
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
+      EXPECT_EQ(entry.path().string().find(".partial"), std::string::npos) << entry.path();
+  }
 }
 
 TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {

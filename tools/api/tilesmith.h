@@ -166,7 +166,7 @@ struct TuneSettings {
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu";
   // "f32"; "int8": the model is quantised as Quantize would, and the plan says how, so that Model::Load takes
-  // the same model with it; "bf16"; "mixed" (Tune, GraphTune); "tf32": a GPU may round what it multiplies.
+  // the same model with it; "bf16"; "mixed": layer by layer; "tf32": a GPU may round what it multiplies.
   std::string precision = "f32";
   std::vector<std::string> calibrate = {};  // for int8, as QuantizeSettings'
   // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "layouts/base/error.h"
@@ -34,9 +36,12 @@ class OptimizeCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     DeclarePlanning(args, &request_.arguments);
-    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "bf16", "int8"},
+    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "bf16", "int8", "mixed"},
                 "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
-                "quantised first (default f32)");
+                "quantised first; mixed: layer by layer what is fastest (default f32)");
+    args.Real("--max-output-error", &max_output_error_,
+              "With --precision mixed: how far the outputs may be off, relative to f32's (default: as far as "
+              "it goes)");
     DeclareCalibration(args, &request_.arguments.model);
     args.Group("Search");
     args.Duration("--for", &request_.seconds,
@@ -71,6 +76,11 @@ class OptimizeCommand : public Command {
     CheckAccuracyLimits(request_.arguments.tuning.accuracy);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
+    if (!(max_output_error_ > 0)) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
+    }
+    if (std::isfinite(max_output_error_)) request_.max_output_error = max_output_error_;
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     request_.use_database = !no_database_;
     request_.shipped = !no_shipped_;
@@ -100,6 +110,8 @@ class OptimizeCommand : public Command {
     const bool random = request_.arguments.model.calibration.paths.empty();
     for (const OutputDifference& difference : optimized.differences)
       AddOutputError(report, difference.error, random);
+    for (const std::vector<TypeRun>& types : optimized.types)
+      if (!types.empty()) report.AddTable(TypesTable(types, random));
     report.Fact("plan", "plan", TextCell(request_.plan_path));
     report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
     report.Fact("first_plan_seconds", "the first after",
@@ -132,6 +144,7 @@ class OptimizeCommand : public Command {
 
   OptimizeModelRequest request_;
   std::string save_path_;
+  double max_output_error_ = std::numeric_limits<double>::infinity();
   int64_t max_weights_ = 0, seed_ = 1;
   bool resume_ = false, overwrite_ = false, no_database_ = false, no_shipped_ = false, json_ = false;
 };

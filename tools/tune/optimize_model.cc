@@ -228,6 +228,109 @@ class ModelOptimizer {
   OptimizedModel optimized_;
 };
 
+OptimizedModel OptimizeInOneType(OptimizeModelRequest request, const WorkSinks& sinks,
+                                 const ShowOptimizing& on_progress) {
+  GraphTuningArguments& arguments = request.arguments;
+  DevicePtr machine = OpenMachine(arguments.machine);
+  QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
+  return ModelOptimizer(request, std::move(machine), sinks, on_progress).Run();
+}
+
+// Each type by itself, and then what they found together.
+class MixedOptimizer {
+ public:
+  MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
+                 const ShowOptimizing& on_progress)
+      : request_(request), sinks_(sinks), on_progress_(on_progress) {}
+
+  OptimizedModel Run() {
+    const Target cpu = ChosenTarget(request_.arguments.machine);
+    std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
+    if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
+    for (size_t i = 0; i < types.size() && !optimized_.stopped; ++i) Tune(types[i], types.size() - i);
+    if (!optimized_.stopped) Mix();
+    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
+    return std::move(optimized_);
+  }
+
+ private:
+  static constexpr double kForMixing = 0.4;
+
+  // The first of `left` types gets its share of what tuning has left.
+  void Tune(Precision precision, size_t left) {
+    const bool is_first = precision == Precision::kF32;
+    OptimizeModelRequest one = request_;
+    one.arguments.machine.precision = PrecisionName(precision);
+    one.begin = NowSeconds();
+    one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
+                  static_cast<double>(left);
+    if (!is_first) one.existing_log = ExistingLog::kResume;
+    // A plan that may have been mixed stays until there is another.
+    const bool aside = !is_first || std::filesystem::exists(request_.plan_path);
+    const std::string path = aside
+                                 ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
+                                 : request_.plan_path;
+    one.plan_path = path;
+    OptimizedModel of_type;
+    try {
+      of_type = OptimizeInOneType(std::move(one), sinks_, on_progress_);
+    } catch (const Error& error) {
+      if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
+      return;  // what cannot be quantised; GraphTuneModel says so
+    }
+    if (aside) std::filesystem::remove(path);
+    optimized_.stopped = of_type.stopped;
+    optimized_.disturbance += of_type.disturbance;
+    optimized_.database_path = of_type.database_path;
+    optimized_.rows.insert(optimized_.rows.end(), std::make_move_iterator(of_type.rows.begin()),
+                           std::make_move_iterator(of_type.rows.end()));
+    if (!is_first) return;
+    optimized_.plans = std::move(of_type.plans);
+    if (aside) return;
+    optimized_.plans_written = of_type.plans_written;
+    optimized_.first_plan_seconds = of_type.first_plan_seconds;
+  }
+
+  void Mix() {
+    GraphTuneModelRequest mixing;
+    mixing.arguments = request_.arguments;
+    mixing.arguments.tuning.allow_defaults = true;
+    // Measuring the costs of three forms could take longer than all the rest.
+    mixing.arguments.interpolate_costs = true;
+    mixing.plan_path = request_.plan_path;
+    mixing.begin = NowSeconds();
+    mixing.time_budget = std::max(0.0, request_.begin + request_.seconds - mixing.begin);
+    mixing.max_weight_bytes = request_.max_weight_bytes;
+    mixing.max_output_error = request_.max_output_error;
+    size_t size = 0;
+    try {
+      GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
+        Take(optimized_.plans.at(size++), tuned);
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted) throw;
+      optimized_.stopped = true;
+    }
+  }
+
+  // In place of the plan in f32.
+  void Take(OptimizedPlan& plan, const GraphTunedModel& tuned) {
+    plan.plan = tuned.refined.plan;
+    plan.measurement = tuned.refined.check;
+    plan.solutions = static_cast<int>(tuned.refined.rounds.size());
+    const bool both_ran = plan.measurement.seconds > 0 && plan.untuned.seconds > 0;
+    plan.seconds_saved = both_ran ? plan.untuned.seconds - plan.measurement.seconds : 0;
+    if (tuned.output_error) optimized_.differences.push_back({.error = *tuned.output_error});
+    optimized_.types.push_back(tuned.types);
+    if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
+  }
+
+  const OptimizeModelRequest& request_;
+  const WorkSinks& sinks_;
+  const ShowOptimizing& on_progress_;
+  OptimizedModel optimized_;
+};
+
 }  // namespace
 
 std::string LogPathBeside(const std::string& plan_path) { return plan_path + ".log.jsonl"; }
@@ -245,15 +348,13 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   RequireWritable(request.plan_path);
   OptimizeModelRequest complete = request;
   if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
-  GraphTuningArguments& arguments = complete.arguments;
-  const Precision precision = ParsePrecision(arguments.machine.precision);
-  if (precision == Precision::kMixed) {
-    throw Error(ErrorCode::kUsage,
-                "optimize has the precisions f32, bf16 and int8; for mixed tune, then graph-tune");
-  }
-  DevicePtr machine = OpenMachine(arguments.machine);
-  QuantizeInPlace(precision, machine, sinks, &arguments.model);
-  return ModelOptimizer(complete, std::move(machine), sinks, on_progress).Run();
+  const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
+  if (!mixes && request.max_output_error)
+    throw Error(ErrorCode::kUsage, "a limit on errors of outputs is for the precision mixed");
+  if (!mixes) return OptimizeInOneType(std::move(complete), sinks, on_progress);
+  if (request.arguments.machine.target != kCpuDevice)
+    throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");
+  return MixedOptimizer(complete, sinks, on_progress).Run();
 }
 
 }  // namespace tilesmith

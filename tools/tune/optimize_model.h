@@ -14,6 +14,7 @@
 #include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/doctor/machine_watch.h"
+#include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
 #include "tools/tune/tune_row.h"
 
@@ -30,8 +31,9 @@ struct OptimizeModelRequest {
   // one.
   ExistingLog existing_log = ExistingLog::kRefuse;
   std::optional<int64_t> max_weight_bytes = {};
-  bool baselines = false;  // oneDNN is timed, for the table
-  bool shipped = true;     // the records that come with tilesmith are tried first
+  std::optional<double> max_output_error = {};  // as GraphTuneModelRequest's; for mixed
+  bool baselines = false;                       // oneDNN is timed, for the table
+  bool shipped = true;                          // the records that come with tilesmith are tried first
   bool use_database = true;
   std::string database_path = {};   // "": the user's
   std::string conditions = "auto";  // ColdWeights
@@ -60,6 +62,7 @@ struct OptimizedModel {
   std::vector<OptimizedPlan> plans;  // for each size of the inputs (SizesOf)
   // Of each plan, with another precision than f32, on the CPU and unless it was stopped.
   std::vector<OutputDifference> differences;
+  std::vector<std::vector<TypeRun>> types;  // of each plan, for mixed, as far as there was time
   int plans_written = 0;
   double first_plan_seconds = 0;  // from `begin` on
   double elapsed_seconds = 0;
@@ -68,8 +71,10 @@ struct OptimizedModel {
   bool stopped = false;  // the best plan until then is in the file
 };
 
-// Nothing else may run in the process meanwhile. Precisions are f32, bf16 and int8. Throws as TuneModel and
-// GraphTuneModel do, and Error(kUsage) for mixed; once the first plan is written a stop is no error.
+// Nothing else may run in the process meanwhile. For mixed, on a CPU, the network is tuned in each type for a
+// share of the time, and what they found is mixed by GraphTuneModel: the file has a plan in f32 until then,
+// or the one that it had. Throws as TuneModel and GraphTuneModel do; once the first plan is written a stop is
+// no error.
 OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress = {});
 
