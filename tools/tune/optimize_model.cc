@@ -265,8 +265,9 @@ class MixedOptimizer {
     one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
                   static_cast<double>(left);
     if (!is_first) one.existing_log = ExistingLog::kResume;
-    // A plan that may have been mixed stays until there is another.
-    const bool aside = !is_first || std::filesystem::exists(request_.plan_path);
+    // What an earlier run has mixed stays until there is another.
+    const std::string kept = is_first ? NetworkOfKeptPlan() : "";
+    const bool aside = !is_first || !kept.empty();
     const std::string path = aside
                                  ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
                                  : request_.plan_path;
@@ -275,10 +276,15 @@ class MixedOptimizer {
     try {
       of_type = OptimizeInOneType(std::move(one), sinks_, on_progress_);
     } catch (const Error& error) {
+      if (aside) std::filesystem::remove(path);
       if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
       return;  // what cannot be quantised; GraphTuneModel says so
     }
-    if (aside) std::filesystem::remove(path);
+    const bool replaces = is_first && aside && of_type.plans.front().plan.network != kept;
+    if (replaces)
+      std::filesystem::rename(path, request_.plan_path);
+    else if (aside)
+      std::filesystem::remove(path);
     optimized_.stopped = of_type.stopped;
     optimized_.disturbance += of_type.disturbance;
     optimized_.database_path = of_type.database_path;
@@ -286,9 +292,16 @@ class MixedOptimizer {
                            std::make_move_iterator(of_type.rows.end()));
     if (!is_first) return;
     optimized_.plans = std::move(of_type.plans);
-    if (aside) return;
+    if (aside && !replaces) return;
     optimized_.plans_written = of_type.plans_written;
     optimized_.first_plan_seconds = of_type.first_plan_seconds;
+  }
+
+  // "" where none is gone on with.
+  std::string NetworkOfKeptPlan() const {
+    const bool kept =
+        request_.existing_log == ExistingLog::kResume && std::filesystem::exists(request_.plan_path);
+    return kept ? ReadPlanHeader(request_.plan_path).network : "";
   }
 
   void Mix() {
