@@ -15,7 +15,7 @@ using NodeId = Graph::NodeId;
 
 enum Type { kFloat, kBf16, kBytes, kTypes };
 
-const std::string& SameName(const std::string& name) { return name; }
+std::string SameName(const std::string& name) { return name; }
 
 // A plan's seconds by node, what a tensor's conversions of layout take counted with the node that makes it.
 template <typename NameOf>
