@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -80,7 +79,9 @@ class GraphTuneCommand : public Command {
     RequireWritable(report_path_);
     request_.baselines = !no_baselines_;
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
-    if (std::isfinite(max_output_error_)) request_.max_output_error = MaxOutputError();
+    request_.max_output_error = OutputErrorLimit(max_output_error_);
+    if (request_.max_output_error && ParsePrecision(request_.arguments.machine.precision) == Precision::kF32)
+      throw Error(ErrorCode::kUsage, "--max-output-error is for --precision bf16 and mixed");
     CatchInterrupts();
     ProgressLine progress;
     if (SizesOf(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
@@ -233,14 +234,6 @@ class GraphTuneCommand : public Command {
                 {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
     report.Fact("plan", "plan", TextCell(plan_shown_.empty() ? request_.plan_path : plan_shown_));
     AddDisturbance(report, tuned.watch.total());
-  }
-
-  double MaxOutputError() const {
-    if (ParsePrecision(request_.arguments.machine.precision) == Precision::kF32)
-      throw Error(ErrorCode::kUsage, "--max-output-error is for --precision bf16 and mixed");
-    if (max_output_error_ > 0) return max_output_error_;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
   }
 
   static void AddErrors(Report& report, const GraphTunedModel& tuned, bool random) {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -76,11 +75,7 @@ class OptimizeCommand : public Command {
     CheckAccuracyLimits(request_.arguments.tuning.accuracy);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
-    if (!(max_output_error_ > 0)) {
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("--max-output-error is {} (allowed: above 0)", max_output_error_));
-    }
-    if (std::isfinite(max_output_error_)) request_.max_output_error = max_output_error_;
+    request_.max_output_error = OutputErrorLimit(max_output_error_);
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     request_.use_database = !no_database_;
     request_.shipped = !no_shipped_;

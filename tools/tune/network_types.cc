@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/check.h"
@@ -32,6 +33,12 @@ std::string UntunedText(const Plan& plan) {
 }
 
 }  // namespace
+
+std::optional<double> OutputErrorLimit(double given) {
+  if (!(given > 0))
+    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is {} (allowed: above 0)", given));
+  return std::isfinite(given) ? std::optional(given) : std::nullopt;
+}
 
 bool HasBf16(const Target& cpu) {
   const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");

@@ -12,6 +12,9 @@
 
 namespace tilesmith {
 
+// What --max-output-error says, infinity being none. Throws Error(kUsage) where it is not above 0.
+std::optional<double> OutputErrorLimit(double given);
+
 // Whether a template multiplies in bf16 on this CPU.
 bool HasBf16(const Target& cpu);
 
