@@ -43,10 +43,10 @@ void WritePlans(const std::string& path, std::span<const Plan> plans);
 // plan runs without its corrections, so one of them that is torn or makes no sense costs that line:
 // `skipped`, if given, gets a "plan.jsonl:9: skipped: ..." for each.
 std::vector<Plan> ReadPlans(const std::string& path, std::vector<std::string>* skipped = nullptr);
-// The first plan without its nodes, transforms and corrections. Throws as ReadPlans does.
-Plan ReadPlanHeader(const std::string& path);
 // Likewise, of a file that holds one plan.
 Plan ReadPlan(const std::string& path, std::vector<std::string>* skipped = nullptr);
+// The first plan without its nodes, transforms and corrections. Throws as ReadPlans does.
+Plan ReadPlanHeader(const std::string& path);
 
 // Throws Error(kUsage) with the reason when the plan does not belong to this network, machine, version of
 // tilesmith and thread count, or lacks a node, or has another op or workload for it. With `force` the
