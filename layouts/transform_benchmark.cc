@@ -45,9 +45,10 @@ class Sampler {
     const double begin = NowSeconds();
     bool done = false;
     SpinBarrier barrier(threads);
+    FirstError error;
     RunOnTeam(threads, [&](int thread) {
       while (!done) {
-        const auto transform = [&] { RunShare(kernel_, Args(), thread, threads, barrier); };
+        const auto transform = [&] { RunShare(kernel_, Args(), thread, threads, barrier, error); };
         const auto copy = [&] { CopyShare(thread, threads); };
         Prepare(thread, threads);
         const double transform_seconds = Time(barrier, transform);
@@ -56,11 +57,12 @@ class Sampler {
         if (thread == 0) {
           samples_.transform.push_back(transform_seconds);
           samples_.copy.push_back(copy_seconds);
-          done = !kSampling.WantsMore(samples_.copy.size(), NowSeconds() - begin);
+          done = error.raised() || !kSampling.WantsMore(samples_.copy.size(), NowSeconds() - begin);
         }
         barrier.Wait();
       }
     });
+    error.Rethrow();
     return samples_;
   }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "layouts/measure/core_placement.h"
 
@@ -35,7 +37,7 @@ CrossingMeasure CrossingMeasureOf(const Device& device) {
 
 const CrossingCosts::Points& CrossingCosts::PointsOf(Crossing crossing) {
   if (!points_) {
-    points_.emplace();
+    std::map<Crossing, Points> found;
     const std::string distance = measure_.distance();
     for (const int64_t bytes : kMeasuredBytes) {
       const auto known = [&](Crossing one) { return file_.Find(CrossingKey(one, bytes, distance)); };
@@ -45,10 +47,11 @@ const CrossingCosts::Points& CrossingCosts::PointsOf(Crossing crossing) {
       }
       // More bytes take no less time; where they seemed to, noise did.
       for (const Crossing one : kCrossings) {
-        Points& points = (*points_)[one];
+        Points& points = found[one];
         points[bytes] = std::max(*known(one), points.empty() ? 0 : points.rbegin()->second);
       }
     }
+    points_ = std::move(found);
   }
   return points_->at(crossing);
 }

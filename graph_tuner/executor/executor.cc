@@ -241,7 +241,7 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (size_t i = 0; i < count; ++i) {
       const auto step = std::span(steps).subspan(i, 1);
-      stream->Run(step, {});
+      stream->RunByAll(step);
       if (is_in_place(step[0])) continue;
       stream->Run(step, std::span(seconds).subspan(repeat * count + i, 1));
     }
@@ -312,7 +312,7 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
   return bound;
 }
 
-void Executor::RunStep(size_t index) { impl_->stream->Run(std::span(impl_->steps).subspan(index, 1), {}); }
+void Executor::RunStep(size_t index) { impl_->stream->RunByAll(std::span(impl_->steps).subspan(index, 1)); }
 
 void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
 

@@ -8,6 +8,7 @@
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/sizes.h"
+#include "ops/graph/end_layouts.h"
 #include "templates/base/task_places.h"
 
 namespace tilesmith {
@@ -77,8 +78,9 @@ double BusiestTasks(const TaskGrid& grid, Split split, int threads) {
   return static_cast<double>(most);
 }
 
-double PaddedSizeOf(const Shape& shape, const Layout& layout) {
-  return static_cast<double>(PaddedBytes(shape, layout));
+// Of a node's tensor, in its own type.
+double SizeOf(const Node& node, const Layout& layout) {
+  return static_cast<double>(PaddedBytes(node.shape, TensorLayout(node, layout)));
 }
 
 }  // namespace
@@ -193,11 +195,10 @@ Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal&
   const double measured = TolerantSeconds(graph_, id, layout, costs_);
   if (!priced_) return {measured, 0};
   if (measured == 0) return {0, ConcatIsSliceable(graph_, id, layout) ? 1.0 : 0.0};
-  double all =
-      costs_.CrossingSeconds(Crossing::kWrite, PaddedSizeOf(graph_.node(id).shape, layout) / threads_);
+  double all = costs_.CrossingSeconds(Crossing::kWrite, SizeOf(graph_.node(id), layout) / threads_);
   for (const NodeId input : graph_.Inputs(id)) {
     if (graph_.node(input).op->Type() == "Constant") continue;
-    all += costs_.CrossingSeconds(Crossing::kRead, PaddedSizeOf(graph_.node(input).shape, layout) / threads_);
+    all += costs_.CrossingSeconds(Crossing::kRead, SizeOf(graph_.node(input), layout) / threads_);
   }
   const double told = std::min(all, kMaxTold * measured);
   return {(measured - told) * deal.balance, all > 0 ? told / all : 0};
@@ -240,7 +241,7 @@ Owner Crossings::OwnerRead(const TensorRead& read) {
 
 double Crossings::ReadSeconds(const TensorRead& read, Owner written) {
   if (!priced_ || written == Owner::kCaller || graph_.node(read.reader).op->IsView()) return 0;
-  const double bytes = PaddedSizeOf(graph_.node(read.tensor).shape, read.to);
+  const double bytes = SizeOf(graph_.node(read.tensor), read.to);
   return costs_.CrossingSeconds(Crossing::kRead, CrossedShare(read, written) * bytes);
 }
 
@@ -252,7 +253,7 @@ double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership&
   const TaskGrid grid = GridInMemory(shape, layout);
   const Owner along = grid.images > 1 ? Owner::kImages : grid.channels > 1 ? Owner::kChannels : Owner::kRows;
   if (owner == along) return 0;
-  const double share = PaddedSizeOf(shape, layout) / threads_;
+  const double share = SizeOf(graph_.node(id), layout) / threads_;
   return costs_.CrossingSeconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
 }
 

@@ -57,8 +57,9 @@ bool IsAllowed(const NetworkProblem& problem, const Plan& plan, std::optional<in
   const bool accurate = std::ranges::all_of(plan.nodes, [&](const NodePlan& node) {
     return !node.record || Accepts(options.accuracy, *node.record);
   });
-  return accurate && (!max_weight_bytes ||
-                      PackedWeightBytes(plan, options.cpu) <= static_cast<double>(*max_weight_bytes));
+  return accurate && options.errors.Of(plan) <= options.errors.most &&
+         (!max_weight_bytes ||
+          PackedWeightBytes(plan, options.cpu) <= static_cast<double>(*max_weight_bytes));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace tilesmith {
 // cpu.cfs_quota_us. None where nothing limits it. `process_file` says which group that is, as
 // /proc/self/cgroup does, `mount` is where groups are seen, as /sys/fs/cgroup. A file that is missing or
 // makes no sense limits nothing. Source: kernel.org, cgroup-v2.rst and sched-bwc.rst.
-std::optional<double> CpuQuota(const std::string& process_file, const std::string& mount);
+std::optional<double> CpuQuota(const std::string& process_file = "/proc/self/cgroup",
+                               const std::string& mount = "/sys/fs/cgroup");
 
 }  // namespace tilesmith

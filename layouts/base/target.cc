@@ -1,7 +1,6 @@
 #include "layouts/base/target.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #ifdef TILESMITH_X86
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 
 #include "layouts/base/cpu_quota.h"
 #include "layouts/base/error.h"
+#include "layouts/base/thread_team.h"
 
 namespace tilesmith {
 namespace {
@@ -39,11 +39,9 @@ std::string ReadModelName() {
 
 int UsableCores() {
   auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
+  if (!ProcessCores().empty()) cores = static_cast<int>(ProcessCores().size());
   // A thread more than the quota has cores is stopped for a part of every period, and the others wait for it.
-  if (const auto quota = CpuQuota("/proc/self/cgroup", "/sys/fs/cgroup"); quota && *quota < cores)
-    cores = std::max(1, static_cast<int>(*quota));
+  if (const auto quota = CpuQuota(); quota && *quota < cores) cores = std::max(1, static_cast<int>(*quota));
   return cores;
 }
 

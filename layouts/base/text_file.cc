@@ -60,9 +60,13 @@ void NewFile::Finish() {
 
 void NewFile::Fail() const { ThrowErrno("write", path_); }
 
-void RequireWritable(const std::string& path) {
+void RequireWritable(const std::string& path, const std::vector<std::string>& read) {
   if (path.empty()) return;
   std::error_code error;
+  for (const std::string& input : read) {
+    if (std::filesystem::is_regular_file(path, error) && std::filesystem::equivalent(input, path, error))
+      throw Error(ErrorCode::kUsage, fmt::format("{} is both an input and the output", path));
+  }
   const std::filesystem::file_type type = std::filesystem::status(path, error).type();
   const bool direct = type != std::filesystem::file_type::regular && std::filesystem::exists(path, error);
   if (!direct) {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilesmith {
 
@@ -30,8 +31,9 @@ class NewFile {
 };
 
 // Before long work whose result a NewFile at the path is to hold: throws as writing it would, and changes
-// nothing. For no path, "", it does nothing.
-void RequireWritable(const std::string& path);
+// nothing; and with Error(kUsage) where that is one of the files, by whatever name, that the work reads. For
+// no path, "", it does nothing.
+void RequireWritable(const std::string& path, const std::vector<std::string>& read = {});
 // The same for files in a directory, which is made when it is missing.
 void RequireWritableDirectory(const std::string& path);
 

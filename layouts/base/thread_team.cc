@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "layouts/base/error.h"
-#include "layouts/base/first_error.h"
 
 #ifdef TILESMITH_X86
 #include <immintrin.h>
@@ -96,33 +95,13 @@ void ThrowTooFewThreads(int granted, int wanted) {
                           wanted));
 }
 
-namespace {
-
-// One thread's part of every stage.
-template <typename Run>
-void ForEachShare(const Kernel& kernel, int thread, int threads, SpinBarrier& barrier, Split split,
-                  const Run& run) {
+void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
+              FirstError& error, Split split) {
   const int stages = kernel.Stages();
   for (int stage = 0; stage < stages; ++stage) {
     if (stage > 0) barrier.Wait();
     const Share share(kernel.Grid(stage), split, thread, threads);
-    share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) { run(stage, range); });
-  }
-}
-
-}  // namespace
-
-void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
-              Split split) {
-  ForEachShare(kernel, thread, threads, barrier, split,
-               [&](int stage, TaskRange range) { kernel.Run(args, stage, range); });
-}
-
-void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split) {
-  SpinBarrier barrier(threads);
-  FirstError error;
-  RunOnTeam(threads, [&](int thread) {
-    ForEachShare(kernel, thread, threads, barrier, split, [&](int stage, TaskRange range) {
+    share.ForEachRange(0, share.tasks(), thread, [&](TaskRange range) {
       if (error.raised()) return;
       try {
         kernel.Run(args, stage, range);
@@ -130,7 +109,13 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split 
         error.Capture();  // the others still expect this thread at every barrier
       }
     });
-  });
+  }
+}
+
+void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split) {
+  SpinBarrier barrier(threads);
+  FirstError error;
+  RunOnTeam(threads, [&](int thread) { RunShare(kernel, args, thread, threads, barrier, error, split); });
   error.Rethrow();
 }
 

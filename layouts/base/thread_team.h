@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layouts/base/first_error.h"
 #include "layouts/base/kernel.h"
 
 namespace tilesmith {
@@ -88,9 +89,10 @@ void RunOnTeam(int threads, const Body& body) {
 // all threads are done; the tasks behind it are left out.
 void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split split = Split::kEven);
 
-// Runs one thread's share of every stage; every thread of the team calls it with the same arguments.
+// Runs one thread's share of every stage; every thread of the team calls it with the same arguments. What a
+// task throws is captured, and the tasks behind it are left out.
 void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
-              Split split = Split::kEven);
+              FirstError& error, Split split = Split::kEven);
 
 // The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
 const std::vector<int>& ProcessCores();

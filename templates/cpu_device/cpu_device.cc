@@ -32,14 +32,16 @@ class RunAfterProducers {
     const KernelArgs args{inputs_, output_, scratch_.data()};
     double seconds = 0;
     SpinBarrier barrier(threads_);
+    FirstError error;
     RunOnTeam(threads_, [&](int thread) {
       for (Tensor* tensor : tensors_) WriteAsProducer(tensor->raw(), tensor->bytes(), thread, threads_);
       barrier.Wait();
       const double begin = NowSeconds();
-      RunShare(kernel_, args, thread, threads_, barrier);
+      RunShare(kernel_, args, thread, threads_, barrier, error);
       barrier.Wait();
       if (thread == 0) seconds = NowSeconds() - begin;
     });
+    error.Rethrow();
     return seconds;
   }
 

@@ -24,6 +24,7 @@ void TeamPace::Mean::Add(double seconds) {
 void TeamPace::Watch(int rest) {
   phase_ = Phase::kWatching;
   way_ = TeamWay::kShares;
+  waited_runs_ = late_runs_ = 0;
   runs_left_ = rest_ = rest;
 }
 

@@ -35,6 +35,19 @@ TEST(RequireWritable, ChangesNothing) {
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "something was left behind";
 }
 
+TEST(RequireWritable, KeepsWhatIsReadFromBeingReplaced) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.File("file"), other = directory.File("other");
+  WriteFile(file, "contents");
+  WriteFile(other, "others");
+  RequireWritable(file, {"", other, directory.File("missing")});
+  RequireWritable("/dev/null", {"/dev/null"});
+  std::filesystem::create_hard_link(file, directory.File("same"));
+  const auto replace = [&] { RequireWritable(file, {other, directory.File("same")}); };
+  EXPECT_THAT(replace,
+              testing::ThrowsMessage<Error>(testing::HasSubstr("file is both an input and the output")));
+}
+
 TEST(RequireWritable, NamesWhatCannotBeWritten) {
   const TemporaryDirectory directory;
   const std::string nowhere = directory.File("no/such/folder/file");

@@ -189,11 +189,12 @@ TEST(ApiTest, BadArgumentsAreNamed) {
   EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.plan = "no/such.plan"}); }), HasSubstr("no/such.plan"));
   EXPECT_THAT(ErrorOf([] { LoadSmall(1000000); }), HasSubstr("1000000"));
   const Model model = LoadSmall();
-  EXPECT_THAT(ErrorOf([&] {
-                model.NewSession({.cores = {0, 1}});
-              }),
-              HasSubstr("2 cores given for 1 threads"));
-  EXPECT_THAT(ErrorOf([&] { model.NewSession({.cores = {100000}}); }), HasSubstr("core 100000"));
+  const auto refusal = [](int threads, const std::vector<int>& cores) {
+    return ErrorOf([&] { LoadSmall(threads).NewSession({.cores = cores}); });
+  };
+  EXPECT_THAT(refusal(1, {0, 1}), HasSubstr("2 cores given for 1 threads"));
+  EXPECT_THAT(refusal(1, {100000}), HasSubstr("core 100000"));
+  EXPECT_THAT(refusal(2, {0, 0}), HasSubstr("core 0 is given more than once"));
   Session session = model.NewSession();
   std::vector<float> memory(4096 * 3);
   float* const tensor = memory.data();

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -72,12 +73,36 @@ class PackageTest(unittest.TestCase):
         wide[..., ::2] = x
         np.testing.assert_array_equal(self.scores(wide[..., ::2]), scores)
         self.assertFalse(np.array_equal(self.scores(image(2)), scores))
+        np.testing.assert_array_equal(self.scores({"input": x}), scores)
+
+    def test_ends_with_channels_last(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan = os.path.join(folder, "last.plan.jsonl")
+            subprocess.run(
+                [tilesmith.find_program(), "graph-tune", NETWORK, "--input-shape", SHAPE, "--default-schedules",
+                 "--rounds", "0", "--threads", "1", "--input-layout", "NHWC", "--interpolate-costs", "-o", plan],
+                check=True, capture_output=True,
+            )
+            model = tilesmith.load(NETWORK, plan=plan, threads=1, input_shapes=SHAPE)
+            (info,) = model.inputs
+            self.assertEqual((info.layout, info.elements, info.bytes), ("NHWC", 3 * 64 * 64, 4 * 3 * 64 * 64))
+            x = image()
+            (array,) = model.run(np.moveaxis(x, 1, 3)).values()
+            np.testing.assert_allclose(array, self.scores(x), atol=1e-3 * abs(self.scores(x)).max())
+            with self.assertRaisesRegex(ValueError, "expected \\(1, 64, 64, 3\\)"):
+                model.run(x)
 
     def test_what_does_not_fit_is_named(self):
         with self.assertRaisesRegex(ValueError, r"input \"input\" has shape \(3, 64, 64\), expected \(1, 3, 64, 64\)"):
             self.model.run(image()[0])
         with self.assertRaisesRegex(ValueError, "unknown: \\['data'\\], missing: \\['input'\\]"):
             self.model.run(data=image())
+        with self.assertRaisesRegex(ValueError, "unknown: \\['data'\\], missing: \\['input'\\]"):
+            self.model.run({"data": image()})
+        with self.assertRaisesRegex(RuntimeError, 'precision is "int8" \\(known: f32, tf32'):
+            tilesmith.load(NETWORK, precision="int8")
+        with self.assertRaisesRegex(RuntimeError, "got --input-shape input=3$"):
+            tilesmith.load(NETWORK, input_shapes="input=3")
         with self.assertRaisesRegex(ValueError, "2 inputs given, expected 1"):
             self.model.run(image(), image())
         with self.assertRaisesRegex(RuntimeError, "resnet51"):

@@ -72,21 +72,45 @@ TEST_F(ErrorsTest, FilesAreNotReplacedOrMadeSilently) {
   EXPECT_THAT(Tilesmith({"export", "squeezenet1_1", "-o", path}).err,
               testing::HasSubstr("net.onnx existed and was replaced"));
   ExpectRefusal({"run", "squeezenet1_1", "--output", Missing("out.txt")}, kUsage, "FILE.npz or a directory");
+  const char* const both = "is both an input and the output";
+  const std::string log = File("log.jsonl", "");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", log, "-o", log}, kUsage, both);
+  ExpectRefusal({"optimize", "squeezenet1_1", "--log", log, "-o", log}, kUsage, both);
+  ExpectRefusal({"optimize", path, "-o", path}, kUsage, both);
+  ExpectRefusal({"quantize", path, "-o", path}, kUsage, both);
+  ExpectRefusal({"report", log, path, "-o", log}, kUsage, both);
+}
+
+TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
+  ExpectRefusal({"bench", "squeezenet1_1", "--sweep", "threads", "--log", Missing("l")}, kUsage,
+                "--log is not for --sweep and --streams");
+  ExpectRefusal({"bench", "squeezenet1_1", "--duration", "1s", "--fail-below", "2"}, kUsage,
+                "--fail-below is not for --sweep and --streams");
+  ExpectRefusal({"run", "squeezenet1_1", "--warmup", "1s", "--check"}, kUsage, "are about times of streams");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", Missing("p"), "--precision",
+                 "int8", "--max-output-error", "0.1"},
+                kUsage, "a limit on errors of outputs is for the precisions bf16 and mixed, not int8");
+  const ProgramResult peer =
+      Tilesmith({"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "--time", "1ms",
+                 "--network-time", "1ms", "--onnxruntime", File("libonnxruntime.so", "")});
+  EXPECT_EQ(peer.exit_code, kEnvironment);
+  EXPECT_THAT(peer.err, testing::HasSubstr("libonnxruntime.so cannot be used as ONNX Runtime"));
 }
 
 TEST_F(ErrorsTest, Numbers) {
   const std::string log = Missing("log.jsonl");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "-3"}, kUsage,
-                "--trials must be a positive number, got -3");
+                "--trials must be a whole number from 1 on, got -3");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials=-3"}, kUsage,
-                "--trials must be a positive number, got -3");
+                "--trials must be a whole number from 1 on, got -3");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "0"}, kUsage, "got 0");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "12x"}, kUsage, "got 12x");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "99999999999999999999"}, kUsage, "--trials");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials"}, kUsage, "--trials needs a value");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--time-budget", "8 minutes"}, kUsage,
                 "--time-budget must be a duration");
-  ExpectRefusal({"tasks", "resnet18", "--batch", "-1"}, kUsage, "--batch must be a positive number, got -1");
+  ExpectRefusal({"tasks", "resnet18", "--batch", "-1"}, kUsage,
+                "--batch must be a whole number from 1 on, got -1");
   ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
                 "--fail-below must be a number, got fast");
   ExpectRefusal({"run", "resnet18", "--threads", "4096"}, kUsage, "--threads must be at most");

@@ -18,22 +18,23 @@
 namespace tilesmith {
 namespace {
 
+void AddConv(OnnxModel& model, const std::string& from, const std::string& to, int64_t in, int64_t out,
+             uint64_t seed) {
+  std::vector<float> weights(static_cast<size_t>(in * out * 9));
+  FillUniform(weights, seed);
+  model.Floats(to + "_w", {out, in, 3, 3}, weights);
+  SetInts(model.Node("Conv", {from, to + "_w"}, {to}, to + "_node"), "pads", {1, 1, 1, 1});
+}
+
 // Two branches of convolutions that meet, each followed by a Relu; a dense layer; one convolution's output is
 // an output of the network's, too.
 std::string BranchesBytes() {
   OnnxModel model;
-  const auto add_conv = [&](const std::string& from, const std::string& to, int64_t in, int64_t out,
-                            uint64_t seed) {
-    std::vector<float> weights(static_cast<size_t>(in * out * 9));
-    FillUniform(weights, seed);
-    model.Floats(to + "_w", {out, in, 3, 3}, weights);
-    SetInts(model.Node("Conv", {from, to + "_w"}, {to}, to + "_node"), "pads", {1, 1, 1, 1});
-  };
   model.Input("x", {1, 4, 10, 10});
-  add_conv("x", "a", 4, 8, 1);
+  AddConv(model, "x", "a", 4, 8, 1);
   model.Node("Relu", {"a"}, {"ra"});
-  add_conv("ra", "b", 8, 8, 2);
-  add_conv("ra", "c", 8, 8, 3);
+  AddConv(model, "ra", "b", 8, 8, 2);
+  AddConv(model, "ra", "c", 8, 8, 3);
   model.Node("Relu", {"b"}, {"rb"});
   model.Node("Add", {"rb", "c"}, {"sum"}, "add");
   model.Node("GlobalAveragePool", {"sum"}, {"pool"});
@@ -123,6 +124,47 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
     if (node.op_type.ends_with("QuantizeLinear") || node.op_type == "DequantizeLinear")
       node.predicted_seconds = 1;
   EXPECT_EQ(ChooseTypes(networks, 1).quantized, 0u);
+}
+
+// A convolution's output is added to what comes behind it, which takes the sum along: in bytes the first is
+// worth it, and the second is not.
+TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
+  OnnxModel model;
+  model.Input("x", {1, 4, 10, 10});
+  AddConv(model, "x", "a", 4, 8, 1);
+  AddConv(model, "a", "b", 8, 8, 2);
+  AddConv(model, "b", "c", 8, 8, 3);
+  model.Node("Add", {"b", "c"}, {"sum"}, "add");
+  AddConv(model, "sum", "d", 8, 8, 4);
+  model.Output("d");
+  WriteTextFile(model_.model, model.Bytes());
+  model_.quantization.reset();
+  CalibrateInPlace(machine_, {}, &model_);
+  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  ModelOptions floats = model_;
+  floats.quantization.reset();
+  const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
+  const std::string suffix(kByteNodeSuffix);
+  ASSERT_TRUE(bytes.Find("b" + suffix) && bytes.Find("sum" + suffix) && !bytes.Find("c" + suffix));
+  const auto planned = [&](const Graph& of, const std::map<std::string, double>& seconds) {
+    Plan plan = HeuristicPlan(of, machine_->target(), 1);
+    for (NodePlan& node : plan.nodes) {
+      const auto found = seconds.find(node.node);
+      node.predicted_seconds = found == seconds.end() ? 1e-9 : found->second;
+    }
+    return plan;
+  };
+  const Plan float_plan = planned(graph, {{"a_node", 1}, {"b_node", 6}, {"c_node", 1}, {"d", 1}});
+  const Plan byte_plan =
+      planned(bytes, {{"a" + suffix, .5}, {"b" + suffix, 5}, {"sum" + suffix, 2}, {"d" + suffix, .5}});
+  const ErrorSquares no_squares;
+  const TypeChoice choice =
+      ChooseTypes({graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized}, 1e9);
+  EXPECT_THAT(choice.keep, testing::ElementsAre("c_node"));
+  EXPECT_NEAR(choice.seconds, 7, 1e-3);
+  // In floats nothing counts as an error, the sum neither.
+  EXPECT_EQ(ChooseTypes({graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized}, 0).byte_square,
+            0);
 }
 
 // Bytes take a third of the time, bf16 half of it, and a hundredth of the squares of bytes.

@@ -40,6 +40,9 @@ int Guard(const Body& body) {
   } catch (const tilesmith::Error& error) {
     LastError() = error.what();
     return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    LastError() = "out of memory";
+    return static_cast<int>(tilesmith::ErrorCode::kEnvironment);
   } catch (const std::exception& error) {
     LastError() = error.what();
     return static_cast<int>(tilesmith::ErrorCode::kInternal);

@@ -101,6 +101,8 @@ void CheckCores(const std::vector<int>& cores, int threads) {
     throw Error(ErrorCode::kUsage, fmt::format("{} cores given for {} threads", cores.size(), threads));
   const std::vector<int>& usable = ProcessCores();
   for (const int core : cores) {
+    if (std::ranges::count(cores, core) > 1)
+      throw Error(ErrorCode::kUsage, fmt::format("core {} is given more than once", core));
     if (std::ranges::find(usable, core) != usable.end()) continue;
     throw Error(ErrorCode::kUsage, fmt::format("core {} is none of those this process may use: {}", core,
                                                fmt::join(usable, ", ")));
@@ -365,6 +367,11 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
                                     {"max_elements", options.max_elements},
                                     {"max_memory", options.max_memory}}) {
     if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+  }
+  if (options.precision != "f32" && options.precision != "tf32") {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
   }
   const DevicePtr machine = OpenMachine({.threads = options.threads,
                                          .wait = options.wait,

@@ -2,6 +2,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/api/tilesmith.h"
+#include "tools/cli/results_file.h"
 #include "tools/quantize/quantize_model.h"
 
 namespace tilesmith {
@@ -30,6 +31,7 @@ std::string Quantize(const std::string& model, const std::string& output, const 
       request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
   Report report;
   AddQuantization(report, request, quantized);
+  AddOrigin(report.details(), OpenMachine(request.machine)->target());
   return report.ToJson();
 }
 

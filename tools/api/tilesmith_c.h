@@ -126,8 +126,9 @@ TILESMITH_C_API int tilesmith_tune(const char* model_name, const char* plan,
  * all of it, rounds and graph_seconds do not count. 130: it was cancelled. */
 TILESMITH_C_API int tilesmith_optimize(const char* model_name, const char* plan,
                                        const tilesmith_tune_settings* settings);
-/* tilesmith::GraphTune: chooses by `log`, NULL for default schedules. 130: it was cancelled; the best plan so
- * far is in the file, if there is one. */
+/* tilesmith::GraphTune: chooses by `log`, NULL for default schedules, within settings->graph_seconds;
+ * seconds, log, program and no_database do not count. 130: it was cancelled; the best plan so far is in the
+ * file, if there is one. */
 TILESMITH_C_API int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
                                          const tilesmith_tune_settings* settings);
 

@@ -17,16 +17,15 @@ namespace tilesmith {
 namespace {
 
 [[noreturn]] void Reject(const std::string& name, const std::string& wanted, const std::string& got) {
-  throw Error(ErrorCode::kUsage, fmt::format("{} must be {}, got {}", name, wanted, got));
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} must be {}, got {}", name, wanted, got.empty() ? "nothing" : got));
 }
 
 int64_t ParseInteger(const std::string& name, const std::string& text, int64_t minimum) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || value < minimum) {
-    Reject(name, minimum > 0 ? "a positive number" : "a number of at least 0", text);
-  }
+  if (!whole || value < minimum) Reject(name, fmt::format("a whole number from {} on", minimum), text);
   return value;
 }
 

@@ -3,8 +3,10 @@
 namespace tilesmith {
 
 void DeclareConditions(Args& args, std::string* conditions) {
-  args.Choice("--conditions", conditions, {"auto", "warm", "cold"},
-              "Weights warm in cache or from memory; auto: cold for networks larger than the cache");
+  args.Choice(
+      "--conditions", conditions, {"auto", "warm", "cold"},
+      "Weights warm in cache or from memory; auto: cold for networks whose weights take more than half of "
+      "the last-level cache");
 }
 
 bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tasks, bool is_network,
@@ -14,7 +16,8 @@ bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tas
   int64_t bytes = 0;
   for (const ConvTask& task : tasks) {
     if (task.workload.product) continue;
-    bytes += task.count * ElementCount(task.workload.weights_shape()) * static_cast<int64_t>(sizeof(float));
+    const DataType type = task.workload.bytes ? DataType::kI8 : DataType::kF32;
+    bytes += task.count * ElementCount(task.workload.weights_shape()) * ElementBytes(type);
   }
   return bytes > cpu.l3_bytes / 2;
 }

@@ -65,6 +65,13 @@ std::vector<std::string> WrappedLines(const std::string& text, size_t width) {
   return lines;
 }
 
+// Of at most `width` where that is not 0, all of them `indent` from the left, where the first one stands
+// already.
+std::string InLines(const std::string& text, size_t width, size_t indent) {
+  if (width <= indent + kMinWrapped || indent + text.size() <= width) return text;
+  return Wrapped(text, width, indent);
+}
+
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
   std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
@@ -87,6 +94,10 @@ Cell MillisecondsCell(double seconds) {
   return {seconds, fmt::format("{:.{}f}", ms, decimals)};
 }
 Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
+
+Cell MebibytesCell(int64_t bytes) {
+  return {bytes, fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(1 << 20))};
+}
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
 Cell NoCell() { return {std::monostate(), "-"}; }
@@ -187,7 +198,7 @@ std::string Table::ToText(size_t width) const {
     }
     return out;
   };
-  std::string out = title_.empty() ? "" : title_ + "\n";
+  std::string out = title_.empty() ? "" : InLines(title_, width, 0) + "\n";
   out += row_text([&](size_t c) { return columns_[c].title; });
   for (const auto& row : rows_) out += row_text([&](size_t c) { return row[c].text; });
   return out;
@@ -234,7 +245,8 @@ std::string Report::ToText(size_t width) const {
   std::string out;
   for (const auto& item : items_) {
     if (const auto* fact = std::get_if<FactItem>(&item)) {
-      out += fmt::format("{:<{}}  {}\n", fact->label, label_width, fact->value.text);
+      out += fmt::format("{:<{}}  {}\n", fact->label, label_width,
+                         InLines(fact->value.text, width, label_width + 2));
     } else if (const auto* table = std::get_if<Table>(&item)) {
       out += (out.empty() || out.ends_with("\n\n") ? "" : "\n") + table->ToText(width) + "\n";
     } else {

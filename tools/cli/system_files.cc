@@ -41,13 +41,6 @@ double LoadAverage() {
   return load;
 }
 
-std::optional<double> CgroupCpuQuota() {
-  std::istringstream line(FirstLine("/sys/fs/cgroup/cpu.max"));  // "200000 100000", or "max 100000"
-  double quota = 0, period = 0;
-  if (!(line >> quota >> period) || period <= 0) return std::nullopt;
-  return quota / period;
-}
-
 int CoresSharedBy(const cpu_set_t& usable) {
   int shared = 0;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {

@@ -13,8 +13,6 @@ namespace tilesmith {
 std::string CpuGovernor();           // "performance"; "" when not visible
 std::string TransparentHugePages();  // "always", "madvise", "never"; ""
 double LoadAverage();                // of the last minute; 0 when unknown
-// CPUs' worth of time per second that the control group grants; nullopt when it sets no limit.
-std::optional<double> CgroupCpuQuota();
 // How many of the CPUs share their core with another of them that has a lower number.
 int CoresSharedBy(const cpu_set_t& usable);
 

@@ -49,8 +49,9 @@ class BenchCommand : public Command {
     args.Text("--sweep", &sweep_,
               "Throughput and latency of a MODEL in all settings of these, instead: threads,batch,streams");
     DeclareStreams(args, &streams_);
-    args.Text("--onnxruntime", &request_.onnxruntime,
-              "ONNX Runtime's library, to run the MODEL beside (default: what tools/fetch-peers fetched)");
+    args.Text(
+        "--onnxruntime", &request_.onnxruntime,
+        "ONNX Runtime's library, to run the MODEL beside, or none (default: what tools/fetch-peers fetched)");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
@@ -76,7 +77,7 @@ class BenchCommand : public Command {
     ProgressLine progress;
     TakeQuantization(request_.plan_path, &request_.targets.model);
     QuantizeInPlace(request_.precision, request_.machine, SinksOf(progress), &request_.targets.model);
-    if (!sweep_.empty() || streams_.streams > 0) return RunSweep();
+    if (!sweep_.empty() || streams_.asked()) return RunSweep();
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();
     Report report;
@@ -108,7 +109,7 @@ class BenchCommand : public Command {
   void RefuseOnGpu() const {
     const std::pair<bool, const char*> options[] = {{transforms_, "--transforms"},
                                                     {!sweep_.empty(), "--sweep"},
-                                                    {streams_.streams > 0, "--streams"},
+                                                    {streams_.asked(), "--streams"},
                                                     {!request_.against.empty(), "--against"},
                                                     {!request_.onnxruntime.empty(), "--onnxruntime"}};
     for (const auto& [given, name] : options)
@@ -131,18 +132,25 @@ class BenchCommand : public Command {
     report.AddTable(table);
     PrintResults(report, json_, request_.machine->target());
     WriteCsv(table, "Layout transforms beside memcpy", 0);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     return 0;
   }
 
   int RunSweep() const {
-    if (!request_.targets.suite.empty())
-      throw Error(ErrorCode::kUsage, "--sweep and --streams take a MODEL, no --suite");
-    StreamOptions each = streams_;
-    each.streams = std::max<int64_t>(each.streams, 1);
+    const std::pair<bool, std::string_view> others[] = {
+        {!request_.targets.suite.empty(), "--suite"},
+        {!request_.log_path.empty(), "--log"},
+        {!request_.against.empty(), "--against"},
+        {fail_below_ > 0, "--fail-below"},
+        {request_.precision == Precision::kBf16, "--precision bf16"}};
+    for (const auto& [given, name] : others)
+      if (given)
+        throw Error(ErrorCode::kUsage,
+                    fmt::format("{} is not for --sweep and --streams, which take a MODEL", name));
     SweepRequest sweep = {.model = request_.targets.model,
                           .machine = machine_options_,
                           .plan_path = request_.plan_path,
-                          .each = each,
+                          .each = streams_.WithDefaults(),
                           .onnxruntime = FindOnnxRuntime(request_.onnxruntime)};
     ParseSweep(sweep_, &sweep);
     ProgressLine progress;
@@ -169,7 +177,7 @@ class BenchCommand : public Command {
 
   BenchModelRequest request_;
   MachineOptions machine_options_;
-  StreamOptions streams_ = {.streams = 0};  // 0: none are asked for
+  StreamOptions streams_ = kNoStreams;
   std::string csv_path_, save_path_, sweep_;
   double fail_below_ = 0;
   bool transforms_ = false, json_ = false;

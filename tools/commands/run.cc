@@ -64,10 +64,14 @@ class RunNetworkCommand : public Command {
   }
 
   int Run() override {
-    const bool wants_more =
-        check_ || profile_ || !output_path_.empty() || !csv_path_.empty() || !trace_path_.empty();
-    if (WantsStreams() && wants_more)
-      throw Error(ErrorCode::kUsage, "--streams is about times: neither outputs nor a profile");
+    const bool wants_more = check_ || profile_ || perf_map_ || !output_path_.empty() || !csv_path_.empty() ||
+                            !trace_path_.empty() || !dump_directory_.empty();
+    if (WantsStreams() && wants_more) {
+      throw Error(
+          ErrorCode::kUsage,
+          "--streams, --duration, --warmup, --percentile and --latency-csv are about times of streams: "
+          "neither outputs, nor a profile, nor code");
+    }
     RequireWritableFiles();
     Report report;
     PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
@@ -136,16 +140,13 @@ class RunNetworkCommand : public Command {
     if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
   }
 
-  bool WantsStreams() const {
-    return streams_.streams > 0 || !percentiles_.empty() || !latency_path_.empty();
-  }
+  bool WantsStreams() const { return streams_.asked() || !percentiles_.empty() || !latency_path_.empty(); }
 
   void RunInStreams(Report& report, const Graph& graph, const Plan& plan, const DevicePtr& machine,
                     const std::vector<Tensor>& inputs) {
     const std::vector<double> percentiles = ParsePercentiles(percentiles_);
-    StreamOptions options = streams_;
-    options.streams = std::max<int64_t>(options.streams, 1);
-    const StreamTimes times = RunStreams(graph, plan, machine, inputs, options, &InterruptFlag());
+    const StreamTimes times =
+        RunStreams(graph, plan, machine, inputs, streams_.WithDefaults(), &InterruptFlag());
     report.Fact("network", "network", TextCell(plan.network));
     AddCalibration(report, model_.quantization.get());
     report.Fact("schedule", "schedule", TextCell(plan.solver));
@@ -166,13 +167,11 @@ class RunNetworkCommand : public Command {
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
     report.details().Fact("sample_seconds", "", ListCell(times.seconds));
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(plan)));
-    report.Fact("activation_bytes", "activations MB",
-                {static_cast<int64_t>(executor.ArenaBytes()), Megabytes(executor.ArenaBytes())});
-    report.Fact(
-        "weight_bytes", "weights MB",
-        {static_cast<int64_t>(executor.PackedWeightBytes()), Megabytes(executor.PackedWeightBytes())});
-    const int64_t peak = PeakResidentBytes();
-    report.Fact("peak_bytes", "process's peak MB", {peak, Megabytes(static_cast<size_t>(peak))});
+    report.Fact("activation_bytes", "activations MiB",
+                MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
+    report.Fact("weight_bytes", "weights MiB",
+                MebibytesCell(static_cast<int64_t>(executor.PackedWeightBytes())));
+    report.Fact("peak_bytes", "process's peak MiB", MebibytesCell(PeakResidentBytes()));
   }
 
   static void AddCheck(Report& report, const NetworkCheck& check) {
@@ -194,10 +193,6 @@ class RunNetworkCommand : public Command {
     }
   }
 
-  static std::string Megabytes(size_t bytes) {
-    return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6);
-  }
-
   void AddProfile(Report& report, NetworkRun& run, double median_seconds, int threads) {
     const std::vector<StepProfile> steps =
         run.ProfileRepeated(static_cast<int>(std::min<int64_t>(runs_, 1000)));
@@ -215,7 +210,7 @@ class RunNetworkCommand : public Command {
   MachineOptions machine_options_;
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
   std::vector<std::string> inputs_, percentiles_;
-  StreamOptions streams_ = {.streams = 0};  // 0: none are asked for
+  StreamOptions streams_ = kNoStreams;
   std::string latency_path_, precision_ = "f32";
   int64_t runs_ = 20, seed_ = 1;
   bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "layouts/base/cpu_quota.h"
 #include "layouts/measure/crossing.h"
 #include "layouts/measure/quantile.h"
 #include "ops/onednn/onednn.h"
@@ -56,7 +57,7 @@ Finding CheckThreads(const DevicePtr& machine, const cpu_set_t& usable) {
     finding.advice = fmt::format(
         "{} usable CPUs are hyper-threads of another usable one: run on one per core (taskset -c)", siblings);
   }
-  if (const auto quota = CgroupCpuQuota(); quota && *quota < machine->threads()) {
+  if (const auto quota = CpuQuota(); quota && *quota < machine->threads()) {
     finding.advice = fmt::format("the control group grants {:.2f} CPUs: use --threads {}", *quota,
                                  std::max(1, static_cast<int>(*quota)));
   }

@@ -68,11 +68,7 @@ std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& w
 
 void CheckOutput(const std::string& output, const std::vector<std::string>& inputs) {
   if (output.empty()) throw Error(ErrorCode::kUsage, "-o OUT is required");
-  for (const std::string& input : inputs) {
-    std::error_code missing;
-    if (input == output || std::filesystem::equivalent(input, output, missing))
-      throw Error(ErrorCode::kUsage, fmt::format("{} is both an input and the output", output));
-  }
+  RequireWritable(output, inputs);
 }
 
 }  // namespace tilesmith

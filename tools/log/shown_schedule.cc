@@ -44,7 +44,7 @@ void AddRow(const Footprint& f, const Target& cpu, Table& table) {
 void AddFootprints(const ShownSchedule& s, const LoopNest& nest, const LoopFeatures& features,
                    const LayoutPair& layouts, Report& report) {
   const auto bytes = [](const Shape& shape, const Layout& layout) {
-    return static_cast<double>(PaddedElementCount(shape, layout)) * static_cast<double>(sizeof(float));
+    return static_cast<double>(PaddedBytes(shape, layout));
   };
   Table& table = report.AddTable({"bytes",
                                   "",

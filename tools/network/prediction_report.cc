@@ -20,12 +20,6 @@ Cell GapCell(double measured, double expected) {
   return {measured / expected - 1, fmt::format("{:+.1f}%", (measured / expected - 1) * 100)};
 }
 
-// "-" of a plan that was not made ready.
-Cell MebibytesCell(int64_t bytes) {
-  if (bytes == 0) return NoCell();
-  return {bytes, fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(1 << 20))};
-}
-
 }  // namespace
 
 Table RoundsTable(const RefinedPlan& refined) {
@@ -46,7 +40,7 @@ Table RoundsTable(const RefinedPlan& refined) {
                   KnownMillisecondsCell(round.predicted_seconds),
                   KnownMillisecondsCell(round.measured_seconds),
                   GapCell(round.measured_seconds, round.predicted_seconds),
-                  MebibytesCell(round.bytes),
+                  round.bytes > 0 ? MebibytesCell(round.bytes) : NoCell(),  // it was made ready
                   {chosen, chosen ? "yes" : ""},
                   CountCell(static_cast<int64_t>(round.changed.size())),
                   TextCell(SomeNames(round.changed, kNamesShown)),

@@ -23,7 +23,7 @@ double Total(std::span<const StepProfile> steps) {
   return total;
 }
 
-Cell KilobytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes * 1e-3)}; }
+Cell KibibytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes / 1024)}; }
 
 // By a template, or of bytes by the op's own kernel.
 bool IsConv(const StepProfile& step) {
@@ -44,7 +44,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                {"predicted_seconds", "predicted ms"},
                {"repeated_seconds", "repeated ms"},
                {"lost_seconds", "lost ms"},
-               {"crossed_bytes", "crossed KB"},
+               {"crossed_bytes", "crossed KiB"},
                {"share", "share"},
                {"node", ""},
                {"converts", ""}});
@@ -57,7 +57,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                   MillisecondsCell(step.predicted_seconds),
                   MillisecondsCell(step.repeated_seconds),
                   MillisecondsCell(Lost(step)),
-                  KilobytesCell(step.crossed_bytes),
+                  KibibytesCell(step.crossed_bytes),
                   PercentCell(total > 0 ? step.seconds / total : 0),
                   TextCell(step.node),
                   {step.conversion.has_value(), ""}});
@@ -86,12 +86,12 @@ Table KindTable(std::span<const StepProfile> steps) {
                {"steps", "steps"},
                {"seconds", "ms"},
                {"lost_seconds", "lost ms"},
-               {"crossed_bytes", "crossed KB"},
+               {"crossed_bytes", "crossed KiB"},
                {"share", "share"}});
   const double total = Total(steps);
   for (const auto& [kind, sum] : ordered) {
     table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
-                  MillisecondsCell(sum.lost), KilobytesCell(sum.crossed_bytes),
+                  MillisecondsCell(sum.lost), KibibytesCell(sum.crossed_bytes),
                   PercentCell(total > 0 ? sum.seconds / total : 0)});
   }
   return table;

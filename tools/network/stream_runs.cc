@@ -67,6 +67,13 @@ StreamTimes SumOf(const std::vector<Counted>& streams, int64_t threads, double d
 
 }  // namespace
 
+StreamOptions StreamOptions::WithDefaults() const {
+  const StreamOptions defaults;
+  return {.streams = streams > 0 ? streams : defaults.streams,
+          .seconds = seconds >= 0 ? seconds : defaults.seconds,
+          .warmup_seconds = warmup_seconds >= 0 ? warmup_seconds : defaults.warmup_seconds};
+}
+
 void DeclareStreams(Args& args, StreamOptions* options) {
   args.Positive("--streams", &options->streams,
                 "Sessions at the same time, each with its --threads on cores of its own");

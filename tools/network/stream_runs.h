@@ -23,7 +23,12 @@ struct StreamOptions {
   int64_t streams = 1;
   double seconds = 2;           // that runs are counted for
   double warmup_seconds = 0.5;  // before
+
+  // Of kNoStreams, what became of it: whether anything was given, and the defaults where it was not.
+  bool asked() const { return streams > 0 || seconds >= 0 || warmup_seconds >= 0; }
+  StreamOptions WithDefaults() const;
 };
+inline constexpr StreamOptions kNoStreams = {.streams = 0, .seconds = -1, .warmup_seconds = -1};
 // --streams, --duration, --warmup.
 void DeclareStreams(Args& args, StreamOptions* options);
 

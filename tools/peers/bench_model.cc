@@ -172,7 +172,7 @@ class ModelBench {
                                .seconds = request_.network_seconds,
                                .stop = sinks_.stop});
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kEnvironment) throw;
+      if (error.code() != ErrorCode::kEnvironment || !request_.onnxruntime.empty()) throw;
       bench_.peer_refusal = error.what();
     }
   }

@@ -12,6 +12,8 @@ BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY", ROOT / "build" / "tiles
 PYTHON_PACKAGE = BINARY.parent / "python"
 ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
+BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 resnet18 resnet34 resnet50 resnet101"
+            " vgg16 vgg19 unet").split()
 # Of networks of tools/fetch-models that leave sizes of their inputs open.
 OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
@@ -53,6 +55,12 @@ class BenchScript:
                 options[name] = rest.pop(0)
         return others
 
+    def require_models(self, models):
+        """Each must be a built-in network or a file."""
+        for model in models:
+            if model not in BUILT_IN and not pathlib.Path(model).is_file():
+                self.fail(f"{model} is neither a built-in network ({', '.join(BUILT_IN)}) nor a file")
+
     def to_counts(self, options, **least):
         """Makes numbers of the named options, each no less than its least; None stays."""
         for name, smallest in least.items():
@@ -68,12 +76,14 @@ class BenchScript:
 
     def fetch(self, packages, *further, failed):
         """A virtual environment with these packages, and what further commands bring; exits with `failed` and 7."""
-        if (self.environment / "done").exists():
+        done = self.environment / "done"
+        brought = "\n".join([*packages, *(shlex.join(map(str, command[1:])) for command in further)])
+        if done.exists() and done.read_text() == brought:
             return
         for command in ([sys.executable, "-m", "venv", "--clear", self.environment], self.pip(*packages), *further):
             if subprocess.run(command, check=False).returncode != 0:
                 self.fail(failed, 7)
-        (self.environment / "done").touch()
+        done.write_text(brought)
 
     def pip(self, *arguments):
         return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]

@@ -95,7 +95,7 @@ class OnnxRuntimeLibrary {
 
 std::string FindOnnxRuntime(const std::string& given) {
   namespace fs = std::filesystem;
-  if (!given.empty()) return given;
+  if (!given.empty()) return given == "none" ? "" : given;
   if (const char* variable = std::getenv("TILESMITH_ONNXRUNTIME"); variable != nullptr) return variable;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

@@ -13,9 +13,9 @@
 
 namespace tilesmith {
 
-// Where its library is: `given` if that is not empty, else $TILESMITH_ONNXRUNTIME, else where
-// tools/fetch-peers puts it (peers/ in the working directory, or beside the build folder). "" when there is
-// none.
+// Where its library is: `given` if that is not empty, "none" being none, else $TILESMITH_ONNXRUNTIME, else
+// where tools/fetch-peers puts it (peers/ in the working directory, or beside the build folder). "" when
+// there is none.
 std::string FindOnnxRuntime(const std::string& given);
 
 struct OutputInfo {

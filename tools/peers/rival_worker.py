@@ -6,6 +6,7 @@ Prints one JSON line when it is ready, {"version": ..., "outputs": FILE.npz}, an
 input: the seconds of its runs. Ends with its input."""
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -49,21 +50,66 @@ def run_by_openvino(model, inputs, threads, precision):
     return openvino.__version__.split("-")[0], run
 
 
+def run_by_ncnn(model, inputs, threads):
+    """Batch 1, which its tensors do not have; the converter calls inputs and outputs by their places."""
+    import ncnn  # pylint: disable=import-error,import-outside-toplevel
+
+    net = ncnn.Net()
+    net.opt.num_threads = threads
+    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+    if net.load_param(model) or net.load_model(model.removesuffix(".param") + ".bin"):
+        raise RuntimeError(f"ncnn does not load {model}")
+    tensors = {f"in{i}": ncnn.Mat(numpy.ascontiguousarray(value[0])).clone() for i, value in enumerate(inputs.values())}
+    names = net.output_names()
+
+    def run():
+        with net.create_extractor() as extractor:
+            for name, value in tensors.items():
+                extractor.input(name, value)
+            return {name: numpy.array(extractor.extract(name)[1]) for name in names}
+
+    return ncnn.__version__, run
+
+
+def run_by_mnn(model, inputs, threads):
+    import MNN  # pylint: disable=import-error,import-outside-toplevel
+
+    net = MNN.Interpreter(model)
+    session = net.createSession({"backend": "CPU", "numThread": threads, "precision": "high"})
+    kind, order = MNN.Halide_Type_Float, MNN.Tensor_DimensionType_Caffe
+    given = [(net.getSessionInput(session, name), MNN.Tensor(value.shape, kind, value, order))
+             for name, value in inputs.items()]
+    results = {name: (tensor, MNN.Tensor(tensor.getShape(), kind, numpy.zeros(tensor.getShape(), numpy.float32), order))
+               for name, tensor in net.getSessionOutputAll(session).items()}
+
+    def run():
+        for tensor, value in given:
+            tensor.copyFrom(value)
+        net.runSession(session)
+        for tensor, host in results.values():
+            tensor.copyToHostTensor(host)
+        return {name: host.getNumpyData() for name, (_, host) in results.items()}
+
+    return MNN.version(), run
+
+
+LIBRARIES = {"tilesmith": run_by_tilesmith, "onnxruntime": run_by_onnxruntime, "openvino": run_by_openvino,
+             "ncnn": run_by_ncnn, "mnn": run_by_mnn}
+
+
 def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # where libraries print what they like
     library, model, inputs_path, threads, precision, *rest = sys.argv[1:]
     with numpy.load(inputs_path) as file:
         inputs = dict(file)
-    arguments = (model, inputs, int(threads))
-    if library == "tilesmith":
-        version, run = run_by_tilesmith(*arguments, *rest)
-    elif library == "onnxruntime":
-        version, run = run_by_onnxruntime(*arguments)
-    else:
-        version, run = run_by_openvino(*arguments, precision)
+    if library == "openvino":
+        rest = [precision]
+    version, run = LIBRARIES[library](model, inputs, int(threads), *rest)
     outputs = run()
     with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as file:
         numpy.savez(file, **{name: numpy.array(value) for name, value in outputs.items()})
-    print(json.dumps({"version": version, "outputs": file.name}), flush=True)
+    print(json.dumps({"version": version, "outputs": file.name}), file=answers, flush=True)
     for line in sys.stdin:
         end = time.perf_counter() + float(line.split()[1])
         seconds = []
@@ -71,7 +117,7 @@ def main():
             begin = time.perf_counter()
             run()
             seconds.append(time.perf_counter() - begin)
-        print(json.dumps(seconds), flush=True)
+        print(json.dumps(seconds), file=answers, flush=True)
 
 
 if __name__ == "__main__":

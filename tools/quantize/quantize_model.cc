@@ -276,6 +276,9 @@ QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSink
     throw Error(ErrorCode::kUsage,
                 fmt::format("--percentile must be more than 50 and at most 100, got {}", percentile));
   }
+  std::vector<std::string> read = request.source.paths;
+  read.push_back(request.model.model);
+  RequireWritable(request.output_path, read);
   const DevicePtr machine = OpenMachine(request.machine);
   RequireCpu(machine, "quantize");
   return ModelQuantizer(request, machine, sinks).Quantize();

@@ -40,7 +40,7 @@ Table LayersTable(const QuantizedModel& quantized) {
       cells.insert(cells.end(), {NumberCell(tensor.range.low), NumberCell(tensor.range.high),
                                  NumberCell(tensor.quantizer.scale), CountCell(tensor.quantizer.zero_point)});
     } else {
-      cells.insert(cells.end(), {NoCell(), NoCell(), TextCell("float"), NoCell()});
+      cells.insert(cells.end(), {NoCell(), NoCell(), Cell{{}, "float"}, NoCell()});
     }
     const bool weighted = layer.channels > 0;
     cells.push_back(weighted ? CountCell(layer.channels) : NoCell());
@@ -93,10 +93,6 @@ Table OutputsTable(const QuantizedModel& quantized) {
   return table;
 }
 
-Cell MegabyteCell(size_t bytes) {
-  return {static_cast<int64_t>(bytes), fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6)};
-}
-
 }  // namespace
 
 void AddQuantization(Report& report, const QuantizeModelRequest& request, const QuantizedModel& quantized) {
@@ -110,8 +106,8 @@ void AddQuantization(Report& report, const QuantizeModelRequest& request, const 
   report.Fact("quantized_layers", "quantised nodes", CountCell(std::ssize(quantized.layers)));
   report.Fact("quantized_tensors", "quantised tensors", CountCell(std::ssize(quantized.tensors)));
   report.Fact("kept_nodes", "nodes that stay float", CountCell(std::ssize(quantized.kept)));
-  report.Fact("float_bytes", "MB before", MegabyteCell(quantized.bytes_before));
-  report.Fact("bytes", "MB now", MegabyteCell(quantized.bytes_after));
+  report.Fact("float_bytes", "MiB before", MebibytesCell(static_cast<int64_t>(quantized.bytes_before)));
+  report.Fact("bytes", "MiB now", MebibytesCell(static_cast<int64_t>(quantized.bytes_after)));
   report.AddTable(LayersTable(quantized));
   if (!quantized.kept.empty()) {
     Table& kept = report.AddTable(Table("kept", "Nodes that stay float",

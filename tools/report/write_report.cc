@@ -51,7 +51,10 @@ nlohmann::json ReadTrace(const std::string& path) {
 }  // namespace
 
 WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) {
-  RequireWritable(request.output_path);
+  std::vector<std::string> read = request.result_paths;
+  read.insert(read.end(), {request.log_path, request.plan_path, request.trace_path, request.costs_path,
+                           request.model.model});
+  RequireWritable(request.output_path, read);
   std::vector<std::string> skipped;
   const Plan plan = ReadPlan(request.plan_path, &skipped);
   for (const std::string& line : skipped) sinks.Warn(line);

@@ -44,7 +44,7 @@ class FarmGraphTuner {
 
   FarmGraphTuned Run() {
     const GraphTuningArguments& arguments = request_.arguments;
-    RequireWritable(request_.plan_path);
+    RequireWritable(request_.plan_path, {request_.arguments.log_path, request_.arguments.model.model});
     CheckGraphTuning(arguments);
     if (request_.farm.class_name == "all") throw Error(ErrorCode::kUsage, "--class all is for tune");
     const FarmClass chosen = ChosenClasses(request_.farm).front();

@@ -13,6 +13,7 @@
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/split_rivals.h"
+#include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/network/plan_runs.h"
@@ -37,7 +38,8 @@ class GraphTuner {
         stages_(sinks, request.seconds, limit_) {}
 
   GraphTunedModel Run() {
-    RequireWritable(request_.plan_path);
+    const GraphTuningArguments& arguments = request_.arguments;
+    RequireWritable(request_.plan_path, {arguments.log_path, arguments.costs_path, arguments.model.model});
     CheckGraphTuning(request_.arguments);
     tuned_.machine = request_.machine;
     tuned_.graph = LoadModel(request_.arguments.model);
@@ -87,7 +89,10 @@ class GraphTuner {
     PredictionLoop loop;
     loop.rounds = static_cast<int>(request_.rounds);
     loop.max_weight_bytes = request_.max_weight_bytes;
-    if (loop.rounds > 0) loop.rivals = SplitRivals(problem, *costs_, request_.max_weight_bytes);
+    if (loop.rounds > 0) {
+      loop.rivals = SplitRivals(problem, *costs_, request_.max_weight_bytes);
+      AddKnown(&loop.rivals);
+    }
     ExpectRuns(kTemplateRivals + static_cast<int>(loop.rivals.size()) +
                (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
     loop.baselines = request_.baselines;
@@ -121,10 +126,20 @@ class GraphTuner {
     CheckError();
   }
 
+  void AddKnown(std::vector<RivalPlan>* rivals) const {
+    const std::string hash = GraphHash(tuned_.graph);
+    for (const Plan& known : request_.known) {
+      if (known.graph_hash != hash || options_.errors.Of(known) > options_.errors.most) continue;
+      rivals->push_back({"found before", known});
+      PricePlan(tuned_.graph, *costs_, rivals->back().plan);
+    }
+  }
+
   // Sets the budget of errors: what each conv does by itself is measured, and where a plan's outputs show
   // that the sum of squares is more, the budget is cut by as much.
   void KeepErrorsWithin(double most) {
     constexpr int kAttempts = 5;
+    TILESMITH_CHECK(errors_ != nullptr);
     if (known_ != nullptr) {
       options_.errors.squares = known_->squares;
     } else {
@@ -158,7 +173,9 @@ class GraphTuner {
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
       refined.plan.corrections = learned;
-      refined.check = MeasurePlans(Where(), {&refined.plan}, request_.seconds, best_).front();
+      PlanRuns where = Where();
+      where.limit = {sinks_.stop};  // no plan keeps to the limit before this one, whatever the time
+      refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds, best_).front();
       tuned_.output_error = ErrorOf(refined.plan);
     }
     tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));

@@ -1,5 +1,7 @@
 #include "tools/tune/graph_tune_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +17,12 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
   GraphTuningArguments& arguments = complete.arguments;
   if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
   const Precision precision = ParsePrecision(arguments.machine.precision);
+  if (request.max_output_error && precision != Precision::kBf16 && precision != Precision::kMixed) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("a limit on errors of outputs is for the precisions bf16 and mixed, "
+                            "not {}",
+                            PrecisionName(precision)));
+  }
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
       return GraphTuneMixed(complete, sinks);
@@ -41,6 +49,12 @@ void GraphTuneSizes(
     auto quantization = i > 0 ? each.others.front().quantization : request.arguments.model.quantization;
     each.arguments.model = sizes[i];
     each.arguments.model.quantization = std::move(quantization);
+    if (i > 0 && each.arguments.model.quantization && each.max_output_error) {
+      sinks.Warn(
+          "the limit on errors of outputs was held to in the first size of the inputs, whose types the "
+          "others have");
+      each.max_output_error.reset();
+    }
     const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
     each.machine = tuned.machine;
     if (on_tuned) on_tuned(each, tuned);

@@ -34,6 +34,9 @@ struct GraphTuneModelRequest {
   bool baselines = true;
   bool variants = false;          // the log's next fastest configs are tried in the network, too
   std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
+  // That were found before, of the network in any type: run beside the solutions of the form that they are
+  // of.
+  std::vector<Plan> known = {};
 };
 
 // The network in some types, run by turns with the plan.

@@ -31,9 +31,9 @@ int64_t NarrowNodes(const Plan& plan) {
 }
 
 // For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
-double SecondsEach(const GraphTuneModelRequest& request, double end, size_t plans) {
+double SecondsEach(const GraphTuneModelRequest& request, double end, size_t plans, double share = 1) {
   constexpr double kMin = 0.03;
-  const double left = std::max(0.0, end - NowSeconds());
+  const double left = share * std::max(0.0, end - NowSeconds());
   return std::clamp(left / static_cast<double>(kPlanDuels * plans + 1), std::min(kMin, request.seconds),
                     request.seconds);
 }
@@ -51,17 +51,18 @@ class MixedTuner {
     const bool is_quantized = Calibrate(&quantized);
     // Floats first: the file has a plan from then on.
     const int forms = is_quantized ? 3 : 1;
-    floats_ = GraphTuneForm(Form(request_.arguments.model, forms, "mixed"), sinks_);
+    ModelOptions floats = quantized;
+    floats.quantization.reset();
+    floats_ = GraphTuneForm(Form(floats, forms, "mixed"), sinks_);
     if (!is_quantized) {
       CompareTypes(request_, sinks_, &*floats_);
       return std::move(*floats_);
     }
     errors_.emplace(OpenFloats(quantized, machine_));
-    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
-    log_ = LoadTuningLog(request_.arguments, machine_);
-    f32_ = Uniform(Precision::kF32);
-    bf16_ = Uniform(Precision::kBf16);
     bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
+    log_ = LoadTuningLog(request_.arguments, machine_);
+    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
+    PlanUniform();
     TuneMixed(quantized);
     return Choose();
   }
@@ -98,33 +99,93 @@ class MixedTuner {
     }
   }
 
-  TypedPlan Uniform(Precision precision) const {
-    TypedPlan uniform = PlanFloats(request_, floats_->graph, precision, log_, *costs_, sinks_);
-    uniform.may_be_chosen = false;  // it has been a baseline of the floats
-    return uniform;
+  // Of the floats in one type.
+  void PlanUniform() {
+    const PinnedTeam team(machine_);
+    f32_ = Floats(request_, Precision::kF32);
+    bf16_ = Floats(request_, Precision::kBf16);
+    f32_.may_be_chosen = bf16_.may_be_chosen = false;  // they have been baselines of the floats
   }
 
-  // By what rounds have taught, if both forms had some: else what one learned would not compare.
-  Plan Priced(const GraphTunedModel& form, Plan plan) const {
-    const auto corrections = [](const GraphTunedModel& of) -> const Corrections& {
-      return of.refined.plan.corrections;
+  TypedPlan Floats(const GraphTuneModelRequest& request, Precision precision) const {
+    return PlanFloats(request, floats_->graph, precision, log_, *costs_, sinks_, Learned(*floats_));
+  }
+
+  // What rounds have taught, if both forms had some: else what one learned would not compare.
+  const Corrections& Learned(const GraphTunedModel& form) const {
+    static const Corrections kNone;
+    const bool both = !floats_->refined.plan.corrections.empty() && !bytes_->refined.plan.corrections.empty();
+    return both ? form.refined.plan.corrections : kNone;
+  }
+
+  // What layers take in each type. Layers are not fused in pairs: a pair has one time, and its layers may get
+  // two types.
+  struct TypePlans {
+    Plan floats, bytes;
+    std::optional<Plan> bf16;
+  };
+
+  TypePlans PlansToChooseBy() const {
+    const PinnedTeam team(machine_);
+    GraphTuneModelRequest apart = request_;
+    apart.arguments.no_fusion = true;
+    // Without a limit floats are what is fastest of f32 and bf16 together.
+    TypePlans plans = {*Floats(apart, HasLimit() ? Precision::kF32 : Precision::kMixed).plan,
+                       bytes_->refined.plan, std::nullopt};
+    if (HasLimit() && bf16_.plan) plans.bf16 = *Floats(apart, Precision::kBf16).plan;
+    std::vector<GraphPlan> run;
+    std::vector<Plan*> priced;
+    const auto price = [&](const GraphTunedModel& form, Plan& plan) {
+      PricePlan(form.graph, *costs_, plan, Learned(form));
+      run.push_back({&form.graph, &plan});
+      priced.push_back(&plan);
     };
-    const bool learned = !corrections(*floats_).empty() && !corrections(*bytes_).empty();
-    PricePlan(form.graph, *costs_, plan, learned ? corrections(form) : Corrections());
-    return plan;
+    price(*floats_, plans.floats);
+    price(*bytes_, plans.bytes);
+    if (plans.bf16) price(*floats_, *plans.bf16);
+    if (request_.rounds == 0) return plans;
+    // Each form has learned in a session of its own, and machines do not stay as fast as they were.
+    constexpr double kShare = 0.1;  // of the time that is left
+    sinks_.Stage("comparing types");
+    const DuelRounds rounds = ComparePlans({floats_->graph, machine_, {sinks_.stop}}, run,
+                                           SecondsEach(request_, end_, run.size(), kShare))
+                                  .rounds;
+    for (size_t i = 0; i < priced.size(); ++i) ScaleTo(DuelSeconds(rounds, i), priced[i]);
+    return plans;
+  }
+
+  // As if the plan were predicted to take so long.
+  static void ScaleTo(double seconds, Plan* plan) {
+    if (plan->predicted_seconds <= 0) return;
+    const double ratio = seconds / plan->predicted_seconds;
+    for (NodePlan& node : plan->nodes) node.predicted_seconds *= ratio;
+    for (TransformPlan& transform : plan->transforms) transform.predicted_seconds *= ratio;
+    plan->predicted_seconds = seconds;
+  }
+
+  // What layers do by themselves counts what is between two of them twice, and is taken to be independent: of
+  // all together it is known.
+  void MatchErrorOfAll(QuantizedLayers* layers) const {
+    double sum = 0;
+    for (const QuantizedLayerError& layer : layers->layers) sum += layer.square;
+    const double seen = errors_->errors.Of(bytes_->graph, bytes_->refined.plan).error;
+    if (!(sum > 0) || !std::isfinite(seen)) return;
+    for (QuantizedLayerError& layer : layers->layers) layer.square *= seen * seen / sum;
   }
 
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
     constexpr int kAttempts = 4;
     QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
-    // Without a limit floats are what is fastest of f32 and bf16 together.
-    const Plan floats = Priced(*floats_, HasLimit() ? *f32_.plan : floats_->refined.plan),
-               bytes = Priced(*bytes_, bytes_->refined.plan);
-    std::optional<Plan> bf16;
-    if (HasLimit() && bf16_.plan) bf16 = Priced(*floats_, *bf16_.plan);
-    const TypedNetworks networks = {
-        floats_->graph, floats, bf16 ? &*bf16 : nullptr, floats_->bf16_squares, bytes_->graph, bytes, layers};
+    if (HasLimit()) MatchErrorOfAll(&layers);
+    const TypePlans plans = PlansToChooseBy();
+    const TypedNetworks networks = {floats_->graph,
+                                    plans.floats,
+                                    plans.bf16 ? &*plans.bf16 : nullptr,
+                                    floats_->bf16_squares,
+                                    bytes_->graph,
+                                    plans.bytes,
+                                    layers};
     const std::shared_ptr<const ModelQuantization> all = model.quantization;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       const TypeChoice choice = ChooseTypes(networks, MostError() * MostError());
@@ -138,7 +199,7 @@ class MixedTuner {
       model.quantization = std::move(some);
       // Error is a matter of types far more than of schedules: it is known before the loop runs.
       const double seen = HasLimit() ? ErrorOfDefault(model) : 0;
-      if (seen > MostError() && attempt + 1 < kAttempts) {
+      if (seen > MostError()) {
         const double more = seen * seen / (kErrorMargin * choice.byte_square);
         for (QuantizedLayerError& layer : layers.layers) layer.square *= more;
         continue;
@@ -147,16 +208,22 @@ class MixedTuner {
       note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.quantized + choice.keep.size());
       const int64_t narrow = NarrowNodes(mixed_->refined.plan);
       if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
+      note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);
+      if (const std::string untuned = UntunedText(mixed_->refined.plan); !untuned.empty())
+        note_ += ", " + untuned;
       return;
     }
     note_ = "no mixture within the limit was found";
   }
 
   // What is not in bytes may be in bf16 as far as the limit leaves room.
+  // A layer between types may be another convolution than in one type, with a sum of its own, which the log
+  // need not know.
   GraphTunedModel TuneChosen(const ModelOptions& model, double error_of_bytes) const {
-    if (!HasLimit()) return GraphTuneForm(ByteForm(model, 1, "mixed"), sinks_, false);
+    GraphTuneModelRequest form = ByteForm(model, 1, "mixed");
+    form.arguments.tuning.allow_defaults = true;
+    if (!HasLimit()) return GraphTuneForm(form, sinks_, false);
     if (bf16_.plan && error_of_bytes < MostError()) {
-      GraphTuneModelRequest form = ByteForm(model, 1, "mixed");
       form.max_output_error = request_.max_output_error;
       const KnownErrors known = {errors_->errors, floats_->bf16_squares, error_of_bytes * error_of_bytes};
       try {
@@ -164,8 +231,10 @@ class MixedTuner {
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kNoCandidate) throw;
       }
+      form.max_output_error.reset();
     }
-    return GraphTuneForm(ByteForm(model, 1, "int8"), sinks_, false);
+    form.arguments.machine.precision = "int8";
+    return GraphTuneForm(form, sinks_, false);
   }
 
   double ErrorOfDefault(const ModelOptions& model) const {

@@ -22,16 +22,6 @@ bool SameOutputs(const Graph& a, const Graph& b) {
   });
 }
 
-// "7 of 20 convolutions untuned"
-std::string UntunedText(const Plan& plan) {
-  int convs = 0, untuned = 0;
-  for (const NodePlan& node : plan.nodes) {
-    convs += node.record.has_value();
-    untuned += node.record && node.record->seconds == 0;
-  }
-  return untuned == 0 ? "" : fmt::format("{} of {} convolutions untuned", untuned, convs);
-}
-
 }  // namespace
 
 std::optional<double> OutputErrorLimit(double given) {
@@ -56,7 +46,8 @@ FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
 }
 
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks) {
+                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks,
+                     const Corrections& learned) {
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
   const DevicePtr& machine = request.machine;
   if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
@@ -71,9 +62,24 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
     typed.note = "the log has no records in it";
     return typed;
   }
-  typed.plan = GraphTune(NetworkProblem(*typed.graph, log, costs, std::move(options))).plan;
+  const NetworkProblem problem(*typed.graph, log, costs, std::move(options));
+  try {
+    typed.plan = GraphTune(problem, learned, request.max_weight_bytes).plan;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNoCandidate || !request.max_weight_bytes) throw;
+    typed.plan = GraphTune(problem, learned).plan;
+  }
   typed.note = UntunedText(*typed.plan);
   return typed;
+}
+
+std::string UntunedText(const Plan& plan) {
+  int convs = 0, untuned = 0;
+  for (const NodePlan& node : plan.nodes) {
+    convs += node.record.has_value();
+    untuned += node.record && node.record->seconds == 0;
+  }
+  return untuned == 0 ? "" : fmt::format("{} of {} convolutions untuned", untuned, convs);
 }
 
 std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
@@ -102,7 +108,9 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
     if (chosen ? places[i] == *chosen : fits(i) && (!winner || RatioOf(rounds, *winner, i).median < 1))
       winner = i;
   }
-  TILESMITH_CHECK(winner.has_value());
+  if (!winner)
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("no plan's output error is at most {:.2g}, which is allowed", most));
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
   runs[places[*winner]].is_plan = true;
   return runs;

@@ -34,14 +34,18 @@ struct FloatNetwork {
 // On at most 32 samples of the options' calibration. Precondition: the machine is a CPU.
 FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
 
-// A plan of the network in f32, or bf16, by the request's log: default schedules where that has none.
-// Precondition: request.machine.
+// A plan of the network in f32, bf16 or both, by the request's log: default schedules where that has none,
+// and the weights' limit where that can be kept. Precondition: request.machine.
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks);
+                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks,
+                     const Corrections& learned = {});
+
+// "7 of 20 convolutions untuned", or nothing.
+std::string UntunedText(const Plan& plan);
 
 // All of them by turns, about `seconds` each, and their outputs. `chosen` is the plan among them; without one
-// (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Precondition:
-// there is one.
+// (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Throws
+// Error(kNoCandidate) where there is none.
 std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
                               double seconds);

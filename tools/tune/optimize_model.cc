@@ -285,6 +285,7 @@ class MixedOptimizer {
       std::filesystem::rename(path, request_.plan_path);
     else if (aside)
       std::filesystem::remove(path);
+    for (const OptimizedPlan& plan : of_type.plans) found_.push_back(plan.plan);
     optimized_.stopped = of_type.stopped;
     optimized_.disturbance += of_type.disturbance;
     optimized_.database_path = of_type.database_path;
@@ -315,6 +316,7 @@ class MixedOptimizer {
     mixing.time_budget = std::max(0.0, request_.begin + request_.seconds - mixing.begin);
     mixing.max_weight_bytes = request_.max_weight_bytes;
     mixing.max_output_error = request_.max_output_error;
+    mixing.known = found_;
     size_t size = 0;
     try {
       GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
@@ -341,6 +343,7 @@ class MixedOptimizer {
   const OptimizeModelRequest& request_;
   const WorkSinks& sinks_;
   const ShowOptimizing& on_progress_;
+  std::vector<Plan> found_;  // of each type
   OptimizedModel optimized_;
 };
 
@@ -358,9 +361,11 @@ std::string ProgressText(const OptimizeProgress& at) {
 
 OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress) {
-  RequireWritable(request.plan_path);
   OptimizeModelRequest complete = request;
-  if (complete.arguments.log_path.empty()) complete.arguments.log_path = LogPathBeside(request.plan_path);
+  GraphTuningArguments& arguments = complete.arguments;
+  if (arguments.log_path.empty()) arguments.log_path = LogPathBeside(request.plan_path);
+  RequireWritable(request.plan_path, {arguments.log_path, arguments.costs_path, arguments.model.model});
+  RequireWritable(arguments.log_path, {arguments.model.model});
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage, "a limit on errors of outputs is for the precision mixed");

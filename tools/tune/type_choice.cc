@@ -7,6 +7,7 @@
 
 #include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
+#include "layouts/base/visible.h"
 
 namespace tilesmith {
 namespace {
@@ -68,13 +69,18 @@ double ByTransforms(const Graph& graph, const Plan& plan) {
 class TypeProblem {
  public:
   explicit TypeProblem(const TypedNetworks& networks) : networks_(networks) {
+    for (const auto& [tensor, title] : networks.layers.titles)
+      titles_.emplace(VisibleLine(tensor), VisibleLine(title));
     for (NodeId id = 0; id < networks.bytes.size(); ++id)
       in_bytes_.emplace(NameInFloats(networks.bytes.node(id).name), id);
     AddNodes();
     AddTensors();
     for (const QuantizedLayerError& layer : networks.layers.layers) {
-      const std::optional<NodeId> node = networks.floats.Find(layer.layer);
-      layers_.push_back(node ? node : networks.floats.Find(layer.output));
+      const std::string output = VisibleLine(layer.output);
+      std::optional<NodeId> node = networks.floats.Find(VisibleLine(layer.layer));
+      if (!node) node = networks.floats.Find(output);
+      if (!node) node = networks.floats.Find(NameInFloats(output + std::string(kByteNodeSuffix)));
+      layers_.push_back(node);
     }
   }
 
@@ -154,19 +160,20 @@ class TypeProblem {
   std::string NameInFloats(const std::string& name) const {
     if (!name.ends_with(kByteNodeSuffix)) return name;
     std::string tensor = name.substr(0, name.size() - kByteNodeSuffix.size());
-    const std::map<std::string, std::string>& titles = networks_.layers.titles;
     const auto has = [&](const std::string& of) {
-      const auto title = titles.find(of);
-      return title != titles.end() && networks_.floats.Find(title->second);
+      const auto title = titles_.find(of);
+      return title != titles_.end() && networks_.floats.Find(title->second);
     };
-    if (has(tensor)) return titles.at(tensor);
-    // A sum that the convolution in front of it takes along, there as here.
+    if (has(tensor)) return titles_.at(tensor);
+    // A sum that the convolution in front of it takes along, there as here: the one that has no node without
+    // it.
     for (const QuantizedLayerError& layer : networks_.layers.layers) {
-      if (layer.weighted || layer.output != tensor) continue;
+      if (layer.weighted || VisibleLine(layer.output) != tensor) continue;
       for (const QuantizedLayerError& front : networks_.layers.layers) {
-        if (front.weighted && has(front.output) &&
+        const std::string output = VisibleLine(front.output);
+        if (front.weighted && has(output) && !networks_.bytes.Find(output + std::string(kByteNodeSuffix)) &&
             std::ranges::find(layer.inputs, front.output) != layer.inputs.end())
-          return front.layer;
+          return VisibleLine(front.layer);
       }
     }
     return tensor;
@@ -191,8 +198,11 @@ class TypeProblem {
       const auto elements = static_cast<double>(ElementCount(graph.node(id).shape));
       CostMatrix convert(kTypes, kTypes);
       convert.at(kFloat, kBf16) = convert.at(kBf16, kFloat) = bf16 * elements;
-      convert.at(kFloat, kBytes) = convert.at(kBf16, kBytes) = to_bytes * elements;
-      convert.at(kBytes, kFloat) = convert.at(kBytes, kBf16) = from_bytes * elements;
+      // Bytes are made of f32 and become f32.
+      convert.at(kFloat, kBytes) = to_bytes * elements;
+      convert.at(kBf16, kBytes) = (bf16 + to_bytes) * elements;
+      convert.at(kBytes, kFloat) = from_bytes * elements;
+      convert.at(kBytes, kBf16) = (from_bytes + bf16) * elements;
       std::vector<TensorUse> uses;
       for (const NodeId consumer : graph.Consumers(id)) uses.push_back({consumer, {kFloat, kBf16, kBytes}});
       if (!uses.empty()) AddConversions(problem_, id, convert, uses);
@@ -202,6 +212,7 @@ class TypeProblem {
   }
 
   const TypedNetworks& networks_;
+  std::map<std::string, std::string> titles_;  // as QuantizedLayers has them, as graphs call nodes
   std::map<std::string, NodeId> in_bytes_;  // nodes of the quantised network by their names in the float one
   LayoutProblem problem_;                   // a variable for each node of the float network, with its id
   std::vector<std::optional<NodeId>> layers_;

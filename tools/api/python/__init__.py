@@ -4,8 +4,8 @@
     model = tilesmith.load("resnet50.onnx", plan=plan)
     scores = model.run(image)["fc"]  # outputs by their names in the model
 
-Arrays have the model's shapes and types; what is given for a float32 input is converted, other inputs must be
-given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
+Arrays have the model's shapes and types, sizes in the order NHWC where a plan has an end in it, and are flat
+where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
 thing, the value and what was allowed.
 """
 
@@ -41,6 +41,10 @@ def _paths(paths):
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
+def _texts(texts):
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
 class Session:
     """Runs one model; has activations of its own. Threads that share one take turns."""
 
@@ -49,8 +53,8 @@ class Session:
         self._model = model
         self._session = _Session(model._model, list(cores), model._other_sizes)
 
-    def run(self, *inputs, **named):
-        """Inputs in the model's order or by name; returns a dict from output names to arrays.
+    def run(self, /, *inputs, **named):
+        """Inputs in the model's order, by name or as a dict; returns a dict from output names to arrays.
 
         Outputs have their true sizes. Inputs may have other sizes than the model's where it was loaded with
         `sizes` > 1 or several input_shapes; a new one is prepared first.
@@ -58,7 +62,7 @@ class Session:
         outputs = self._session.run(self._in_order(inputs, named))
         return {info.name: array for info, array in zip(self._model.outputs, outputs)}
 
-    def profile(self, *inputs, runs=20, **named):
+    def profile(self, /, *inputs, runs=20, **named):
         """Returns a StepTime for every step, in order of execution: a low quantile over the runs."""
         return self._session.profile(self._in_order(inputs, named), runs)
 
@@ -68,6 +72,8 @@ class Session:
 
     def _in_order(self, inputs, named):
         names = [info.name for info in self._model.inputs]
+        if len(inputs) == 1 and isinstance(inputs[0], dict) and not named:
+            inputs, named = (), inputs[0]
         if inputs and named:
             raise ValueError("give all inputs in order or all by name")
         if not named:
@@ -111,11 +117,11 @@ class Model:
     def session(self, cores=()):
         return Session(self, cores)
 
-    def run(self, *inputs, **named):
+    def run(self, /, *inputs, **named):
         """Session.run of a session that the model keeps for itself."""
         return self._default().run(*inputs, **named)
 
-    def profile(self, *inputs, runs=20, **named):
+    def profile(self, /, *inputs, runs=20, **named):
         return self._default().profile(*inputs, runs=runs, **named)
 
     def _default(self):
@@ -139,7 +145,7 @@ def load(
     `precision` "tf32" it may round what it multiplies.
     """
     paths = os.fspath(model), os.fspath(plan)
-    shapes = list(input_shapes)
+    shapes = _texts(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = sizes > 1 or len(set(names)) < len(names)
     loaded = _Model.load(
@@ -151,6 +157,7 @@ def load(
 def tune(
     model,
     plan,
+    *,
     log=None,
     time_budget="4m",
     graph_time_budget="90s",
@@ -186,7 +193,7 @@ def tune(
         rounds,
         threads,
         batch,
-        list(input_shapes),
+        _texts(input_shapes),
         database,
         target,
         precision,
@@ -200,6 +207,7 @@ def tune(
 def optimize(
     model,
     plan,
+    *,
     log=None,
     seconds=60,
     threads=0,
@@ -220,7 +228,7 @@ def optimize(
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
     log = os.fspath(log) if log else ""
-    shapes = list(input_shapes)
+    shapes = _texts(input_shapes)
     model = os.fspath(model)
     _optimize(
         model, plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
@@ -230,7 +238,7 @@ def optimize(
 
 
 def graph_tune(
-    model, plan, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), target="cpu",
+    model, plan, *, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), target="cpu",
     precision="f32", calibrate=(), progress=None,
 ):
     """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
@@ -239,7 +247,7 @@ def graph_tune(
     """
     plan = os.fspath(plan)
     log = os.fspath(log) if log else ""
-    shapes = list(input_shapes)
+    shapes = _texts(input_shapes)
     _graph_tune(
         os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, target, precision,
         _paths(calibrate), progress,
@@ -281,14 +289,14 @@ def quantize(
         "percentile": percentile,
         "activations": activations,
         "reduce_range": reduce_range,
-        "keep": list(keep),
+        "keep": _texts(keep),
         "keep_first": keep_first,
         "keep_last": keep_last,
-        "op_types": list(op_types),
+        "op_types": _texts(op_types),
         "check": check,
         "threads": threads,
         "batch": batch,
-        "input_shapes": list(input_shapes),
+        "input_shapes": _texts(input_shapes),
     }
     return json.loads(_quantize(os.fspath(model), os.fspath(output), options, progress))
 

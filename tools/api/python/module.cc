@@ -26,12 +26,15 @@ py::dtype DtypeOf(const std::string& type) {
   return py::dtype(fmt::format("{}{}", type[0], std::stoi(type.substr(1)) / 8));  // "f4", "u1"
 }
 
-// Tensors in plain layouts have the shape they are declared with, blocked ones are flat.
+// Tensors in plain layouts have the shape they are declared with, those with channels last that in the same
+// order, blocked ones are flat.
 bool IsPlain(const TensorInfo& info) { return info.layout == "NCHW" || info.shape.size() != 4; }
 
 std::vector<py::ssize_t> ArrayShape(const TensorInfo& info) {
-  if (!IsPlain(info)) return {static_cast<py::ssize_t>(info.elements)};
-  return {info.shape.begin(), info.shape.end()};
+  const auto& shape = info.shape;
+  if (IsPlain(info)) return {shape.begin(), shape.end()};
+  if (info.layout == "NHWC") return {shape[0], shape[2], shape[3], shape[1]};
+  return {static_cast<py::ssize_t>(info.elements)};
 }
 
 // The strides are given since the header files of pybind11 2.10 read the size of an element wrongly from
@@ -304,6 +307,8 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_readonly("shape", &TensorInfo::shape)
       .def_readonly("layout", &TensorInfo::layout)
       .def_readonly("type", &TensorInfo::type)
+      .def_readonly("elements", &TensorInfo::elements)
+      .def_readonly("bytes", &TensorInfo::bytes)
       .def("__repr__", [](const TensorInfo& info) {
         return py::str("<TensorInfo {} {} {} {}>").format(info.name, info.shape, info.layout, info.type);
       });
