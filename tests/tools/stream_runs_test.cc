@@ -123,7 +123,7 @@ TEST(StreamCommandsTest, TellThroughputAndLatency) {
   EXPECT_EQ(json["latencies"][0]["percentile"], 99.9);
   EXPECT_EQ(Lines(ReadFile(csv)), 1 + json["runs_counted"].get<int64_t>());
   run.emplace_back("--check");
-  ExpectRefusal(run, 2, "--streams is about times");
+  ExpectRefusal(run, 2, "are about times of streams");
 
   std::vector<std::string> bench = {"bench", "--sweep", "streams,threads", "--csv", csv};
   bench.insert(bench.end(), network.begin(), network.end());

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/machine.h"
 
 namespace tilesmith {
