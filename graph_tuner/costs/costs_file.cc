@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 
 #include "layouts/base/error.h"
@@ -43,7 +42,7 @@ std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
 
 CostFile::CostFile(std::string path, const Target& cpu, int threads)
     : path_(std::move(path)), target_(cpu), threads_(threads) {
-  if (path_.empty() || !std::filesystem::exists(path_)) return;
+  if (path_.empty() || !FileExists(path_)) return;
   constexpr int64_t kProblemsNamed = 10;
   int64_t problems = 0;
   std::istringstream in(ReadTextFile(path_));

@@ -8,8 +8,10 @@ Layout CanonicalLayout(const Shape& shape, const Layout& layout) {
   if (shape.size() > 4) return layout;
   const Dims4 dims = ToDims4(shape);
   const int64_t padded = layout.PaddedChannels(dims.c);
-  if (dims.h * dims.w == 1) return Layout::Blocked(padded == dims.c ? 1 : padded, layout.type());
-  return layout.is_nhwc() ? Layout::Blocked(dims.c, layout.type()) : layout;
+  const bool is_pixel = dims.h * dims.w == 1;
+  if (!is_pixel && !layout.is_nhwc()) return layout;
+  const int64_t block = !is_pixel ? dims.c : padded == dims.c ? 1 : padded;
+  return block >= 1 && block <= Layout::kMaxBlock ? Layout::Blocked(block, layout.type()) : layout;
 }
 
 bool SameForm(const Shape& shape, const Layout& a, const Layout& b) {

@@ -1,5 +1,7 @@
 #include "graph_tuner/costs/transform_costs.h"
 
+#include <fmt/format.h>
+
 #include <sstream>
 
 #include "graph_tuner/costs/costs_timing.h"
@@ -47,7 +49,7 @@ std::string FieldOf(const CostKey& key, const char* field) {
 // The layout's name but for the number of channels: canonical layouts spell NHWC as a block of all of them.
 std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
   const std::string_view order = std::string_view(canonical).substr(0, canonical.find(':'));
-  const bool all_channels = shape.size() == 4 && order == Layout::Blocked(shape[1]).ToString();
+  const bool all_channels = shape.size() == 4 && order == fmt::format("NCHW{}c", shape[1]);
   if (!all_channels || shape[1] == 1) return canonical;
   return Layout::Nhwc().ToString() + canonical.substr(order.size());
 }

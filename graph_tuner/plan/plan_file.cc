@@ -34,6 +34,18 @@ double OptionalSeconds(const json& object, const char* field) {
 
 double SecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
 
+// Of a network's ends, whose tensors are padded to whole blocks.
+Layout EndLayoutIn(const json& object, const char* field) {
+  constexpr int64_t kMaxBlock = 128;
+  const std::string text = JsonGetOr<std::string>(object, field, "NCHW");
+  const Layout layout = Layout::Parse(text);
+  if (layout.BlockFor(1) > kMaxBlock)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("field \"{}\" is \"{}\" (allowed: NCHW, NHWC, NCHW[x]c with x up to {})", field,
+                            text, kMaxBlock));
+  return layout;
+}
+
 json HeaderToJson(const Plan& plan) {
   json header = {{kPlanFormatField, kPlanFormat},   {"network", plan.network},
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
@@ -77,8 +89,7 @@ Plan HeaderFromJson(const json& object) {
   plan.predicted_seconds = SecondsOf(object);
   if (object.contains("barrier_seconds") && object.contains("arithmetic_seconds"))
     plan.placement = {SecondsIn(object, "barrier_seconds"), SecondsIn(object, "arithmetic_seconds")};
-  plan.ends.inputs = Layout::Parse(JsonGetOr<std::string>(object, "input_layout", "NCHW"));
-  plan.ends.outputs = Layout::Parse(JsonGetOr<std::string>(object, "output_layout", "NCHW"));
+  plan.ends = {EndLayoutIn(object, "input_layout"), EndLayoutIn(object, "output_layout")};
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
   if (!(plan.accuracy.max_error > 0)) {
     throw Error(ErrorCode::kUsage,

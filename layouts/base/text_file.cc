@@ -27,7 +27,7 @@ NewFile::NewFile(const std::string& path) : path_(path), target_(path) {
   const std::filesystem::path real = std::filesystem::canonical(path, missing);
   const bool exists = !missing;
   if (exists) target_ = real;  // not a link to it
-  direct_ = exists && !std::filesystem::is_regular_file(real);
+  direct_ = exists && !std::filesystem::is_regular_file(real, missing);
   temporary_ = direct_ ? target_ : target_ + ".XXXXXX";
   const int fd = direct_ ? -1 : mkstemp(temporary_.data());
   file_ = direct_ ? std::fopen(temporary_.c_str(), "wb") : fd < 0 ? nullptr : fdopen(fd, "wb");
@@ -60,13 +60,21 @@ void NewFile::Finish() {
 
 void NewFile::Fail() const { ThrowErrno("write", path_); }
 
-void RequireWritable(const std::string& path, const std::vector<std::string>& read) {
+void RequireOwnFile(const std::string& path, const std::vector<std::string>& others) {
   if (path.empty()) return;
   std::error_code error;
-  for (const std::string& input : read) {
-    if (std::filesystem::is_regular_file(path, error) && std::filesystem::equivalent(input, path, error))
+  const bool exists = std::filesystem::exists(path, error);
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  for (const std::string& other : others) {
+    if (exists ? regular && std::filesystem::equivalent(other, path, error) : other == path)
       throw Error(ErrorCode::kUsage, fmt::format("{} is both an input and the output", path));
   }
+}
+
+void RequireWritable(const std::string& path, const std::vector<std::string>& others) {
+  if (path.empty()) return;
+  RequireOwnFile(path, others);
+  std::error_code error;
   const std::filesystem::file_type type = std::filesystem::status(path, error).type();
   const bool direct = type != std::filesystem::file_type::regular && std::filesystem::exists(path, error);
   if (!direct) {
@@ -86,6 +94,11 @@ void RequireWritableDirectory(const std::string& path) {
     throw Error(ErrorCode::kEnvironment, fmt::format("cannot make directory {}: {}", path, error.message()));
   }
   if (access(path.c_str(), W_OK | X_OK) != 0) ThrowErrno("write to", path);
+}
+
+bool FileExists(const std::string& path) {
+  std::error_code hidden;
+  return std::filesystem::exists(path, hidden);
 }
 
 void WriteTextFile(const std::string& path, std::string_view text) {

@@ -30,12 +30,17 @@ class NewFile {
   bool direct_ = false, done_ = false;
 };
 
+// Throws Error(kUsage) where the file at the path, which is written, is one of the work's other files, by
+// whatever name. For no path, "", and for devices it does nothing.
+void RequireOwnFile(const std::string& path, const std::vector<std::string>& others);
 // Before long work whose result a NewFile at the path is to hold: throws as writing it would, and changes
-// nothing; and with Error(kUsage) where that is one of the files, by whatever name, that the work reads. For
-// no path, "", it does nothing.
-void RequireWritable(const std::string& path, const std::vector<std::string>& read = {});
+// nothing; and as RequireOwnFile does. For no path, "", it does nothing.
+void RequireWritable(const std::string& path, const std::vector<std::string>& others = {});
 // The same for files in a directory, which is made when it is missing.
 void RequireWritableDirectory(const std::string& path);
+
+// Whether there is something at the path, as far as that can be seen.
+bool FileExists(const std::string& path);
 
 // All of a NewFile at once. Throws as it does.
 void WriteTextFile(const std::string& path, std::string_view text);

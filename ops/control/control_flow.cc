@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <variant>
 
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
@@ -107,6 +109,28 @@ std::vector<int64_t> ListOf(const NodeSpec& spec, std::string_view name, size_t 
   return values;
 }
 
+// What every iteration of a body copies: nodes, those of bodies in it too, and elements of tensors in
+// attributes.
+struct BodySize {
+  double nodes = 0, elements = 0;
+};
+
+BodySize SizeOf(const NodeList& body) {
+  BodySize size;
+  for (const ModelNode& node : body.nodes) {
+    ++size.nodes;
+    for (const auto& [name, value] : node.attributes)
+      if (const auto* tensor = std::get_if<Tensor>(&value))
+        size.elements += static_cast<double>(tensor->size());
+    for (const auto& [name, inner] : node.bodies) {
+      const BodySize of_inner = SizeOf(*inner);
+      size.nodes += of_inner.nodes;
+      size.elements += of_inner.elements;
+    }
+  }
+  return size;
+}
+
 BuiltOp BuildScan(const NodeSpec& spec) {
   if (spec.opset < 9) Refuse(spec, fmt::format("its form in opset {} is not supported", spec.opset));
   const NodeList& body = BodyOf(spec, "body");
@@ -132,9 +156,12 @@ BuiltOp BuildScan(const NodeSpec& spec) {
   }
   if (steps < 1) Refuse(spec, "a scan of nothing");
   // Every iteration repeats the body: more of them than nodes may be written is said before they are.
-  constexpr int64_t kMaxNodes = 1 << 16;
-  const int64_t most = kMaxNodes / (std::ssize(body.nodes) + scanned + 1);
-  if (steps > most) Refuse(spec, fmt::format("{} iterations, at most {} are unrolled", steps, most));
+  constexpr double kMaxNodes = 1 << 16, kMaxElements = 1 << 26;
+  const BodySize size = SizeOf(body);
+  const double most = std::floor(std::min(kMaxNodes / (size.nodes + static_cast<double>(scanned) + 1),
+                                          kMaxElements / std::max(size.elements, 1.0)));
+  if (static_cast<double>(steps) > most)
+    Refuse(spec, fmt::format("{} iterations, at most {:.0f} are unrolled", steps, most));
   NodeWriter writer(spec);
   Names state(spec.input_names.begin(), spec.input_names.begin() + carried);
   std::vector<Names> parts(stacked);

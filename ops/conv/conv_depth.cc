@@ -90,7 +90,8 @@ BuiltOp BuildConvTransposeOfOtherRank(const NodeSpec& spec) {
   plain.attributes.erase("output_shape");
   const std::vector<AxisWindow> w = ImportAxisWindows(plain, SizesFrom(weights, 2), in);
   const Ints more = spec.Ints("output_padding", {0, 0, 0}), wanted = spec.Ints("output_shape", {});
-  if (more.size() != 3 || (!wanted.empty() && wanted.size() != 3))
+  const auto negative = [](int64_t size) { return size < 0; };
+  if (more.size() != 3 || (!wanted.empty() && wanted.size() != 3) || std::ranges::any_of(more, negative))
     Refuse(spec, "output_padding or output_shape");
   NodeWriter writer(spec);
   // Zeros between elements: {.., d, ..} as {.., d, 1, ..}, padded to {.., d, stride, ..}, and the end cut
@@ -104,9 +105,9 @@ BuiltOp BuildConvTransposeOfOtherRank(const NodeSpec& spec) {
     int64_t begin = along.begin, end = along.end, extra = more[axis - 2];
     const int64_t full = ((Checked(size) - 1) * along.stride + extent + 1 + extra).value();
     if (!wanted.empty()) {
-      const int64_t total = full - wanted[axis - 2];
-      if (wanted[axis - 2] < 1 || total < 0)
+      if (wanted[axis - 2] < 1 || wanted[axis - 2] > full)
         Refuse(spec, "output_shape is larger than what the input reaches");
+      const int64_t total = full - wanted[axis - 2];
       begin = total / 2;
       end = total - begin;
     }

@@ -254,7 +254,9 @@ Tensor BinaryOp::Reference(std::span<const Tensor* const> inputs) const {
   return out;
 }
 
-double BinaryOp::Flops(std::span<const Shape> inputs) const { return ElementCount(InferShape(inputs)); }
+double BinaryOp::Flops(std::span<const Shape> inputs) const {
+  return static_cast<double>(inputs.size() - 1) * static_cast<double>(ElementCount(InferShape(inputs)));
+}
 
 bool BinaryOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
   return BroadcastsIn(layout, inputs, InferShape(inputs));

@@ -14,7 +14,7 @@ class DepthToSpaceKernel : public Kernel {
       : params_(op.params()),
         in_(BlockDimsOf(request.inputs[0], request.layout)),
         out_(BlockDimsOf(request.output, request.layout)) {
-    for (int64_t i = 0; i < params_.bh; ++i) {
+    for (int64_t i = 0; i < params_.bh && out_.channels > 0; ++i) {
       for (int64_t j = 0; j < params_.bw; ++j) {
         runs_.push_back(LaneRuns(out_.channels, {in_.lanes, out_.lanes},
                                  [&](int64_t o) { return op.Channel(out_.channels, o, i, j); }));

@@ -274,7 +274,7 @@ NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Ten
 }
 
 void NodeImporter::Spend(double operations) {
-  if (operations > static_cast<double>(operations_left_)) {
+  if (!(operations <= static_cast<double>(operations_left_))) {  // NaN neither
     throw Error(
         ErrorCode::kBadModel,
         fmt::format("computing what depends on constants only takes {:.2g} operations more, {:.2g} are "

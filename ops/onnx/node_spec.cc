@@ -77,7 +77,11 @@ void TranslateBroadcast(NodeSpec& spec) {
   if (!spec.Has("axis")) return;
   const int64_t rank = static_cast<int64_t>(spec.inputs[0].shape.size());
   NodeInput& operand = spec.inputs[1];
-  const int64_t axis = spec.Int("axis", 0) + (spec.Int("axis", 0) < 0 ? rank : 0);
+  const int64_t given = spec.Int("axis", 0);
+  if (given < -rank || given > rank)
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("attribute \"axis\" is {} (allowed: {} to {})", given, -rank, rank));
+  const int64_t axis = given + (given < 0 ? rank : 0);
   const int64_t missing = rank - axis - static_cast<int64_t>(operand.shape.size());
   if (missing > 0 && operand.constant == nullptr) {
     throw Error(ErrorCode::kBadModel, fmt::format("broadcast along axis {} of a computed operand", axis));

@@ -111,6 +111,7 @@ BuiltOp BuildFromAxis(const NodeSpec& spec, Spread spread) {
     return BuildScaledByNodes(spec, together,
                               [](NodeWriter& writer, size_t index) { return writer.In(index); });
   }
+  NeedFoldable(spec, together);
   Normalization result{spread, spec.Float("epsilon", 1e-5f), AxesFrom(axis, shape.size()), 0, {}, {}, true};
   result.scale = Broadcast(spec, 1, together);
   result.shift.assign(result.scale.size(), 0.0f);

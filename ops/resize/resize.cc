@@ -96,11 +96,10 @@ float Rounded(ResizeRounding rounding, float position) {
   return position;
 }
 
-bool IsIdentity(const std::vector<ResizeTap>& taps, int64_t input) {
-  if (static_cast<int64_t>(taps.size()) != input) return false;
-  for (int64_t i = 0; i < input; ++i) {
-    if (taps[i].low != i || taps[i].weight != 0) return false;
-  }
+// Of an axis that keeps its size.
+bool IsIdentity(const std::vector<ResizeTap>& taps) {
+  for (size_t i = 0; i < taps.size(); ++i)
+    if (taps[i].low != static_cast<int64_t>(i) || taps[i].weight != 0) return false;
   return true;
 }
 
@@ -111,10 +110,11 @@ bool HasTaps(const ResizeParams& params) {
 }
 
 bool KeepsAxis(const ResizeParams& params, size_t axis) {
-  if (HasTaps(params)) return IsIdentity(ResizeTaps(params, axis), params.input[axis]);
+  if (params.input[axis] != params.output[axis]) return false;
+  if (HasTaps(params)) return IsIdentity(ResizeTaps(params, axis));
   const bool crops = params.coordinates == ResizeCoordinates::kCropAndResize &&
                      (params.begin[axis] != 0 || params.end[axis] != 1);
-  return !crops && params.input[axis] == params.output[axis] && params.scales[axis] == 1;
+  return !crops && params.scales[axis] == 1;
 }
 
 // What an element `distance` away from a position counts there, before all are made to sum up to 1.
@@ -301,6 +301,7 @@ void SetCrop(const NodeSpec& spec, ResizeParams& params) {
 
 BuiltOp Built(const NodeSpec& spec, ResizeParams params) {
   if (spec.inputs[0].type != DataType::kF32) Refuse(spec, "only float inputs are supported");
+  CheckShape(params.output, spec.limits);
   bool keeps_all = true;
   for (size_t axis = 0; axis < params.input.size(); ++axis) keeps_all = keeps_all && KeepsAxis(params, axis);
   if (keeps_all) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);

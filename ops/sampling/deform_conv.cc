@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ranges>
 
 #include "ops/base/import_util.h"
 
@@ -121,7 +122,8 @@ Tensor DeformConvOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 double DeformConvOp::Flops(std::span<const Shape> inputs) const {
-  const auto taps = static_cast<double>(ElementCount(inputs[1])) / static_cast<double>(inputs[1][0]);
+  double taps = 1;
+  for (const int64_t size : inputs[1] | std::views::drop(1)) taps *= static_cast<double>(size);
   return 2 * static_cast<double>(ElementCount(InferShape(inputs))) * taps;
 }
 

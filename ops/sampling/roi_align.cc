@@ -71,10 +71,13 @@ struct Tap {
   float weight = 0;
 };
 
-// The bins of a region: of each its taps, from begins[bin] to begins[bin + 1].
+// Bins of a region from `first` on: of each its taps, from begins[i] to begins[i + 1].
 struct RegionBins {
+  int64_t first = 0;
   std::vector<Tap> taps;
   std::vector<size_t> begins;
+
+  int64_t end() const { return first + static_cast<int64_t>(begins.size()) - 1; }
 };
 
 // Taps of one pixel become one, but for maxima.
@@ -90,7 +93,10 @@ void AddTaps(const Corners& corners, bool merge, size_t begin, std::vector<Tap>&
   }
 }
 
-void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, RegionBins& bins) {
+// From `first` on as many as have some room for their taps, which is most often all; at least one.
+void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, int64_t first,
+              RegionBins& bins) {
+  constexpr size_t kManyTaps = size_t{1} << 20;
   constexpr int64_t kMaxMerged = 16;  // samples; of more, finding those of a pixel takes longer than they do
   const float shift = p.half_pixel ? 0.5f : 0.0f;
   const float x0 = region[0] * p.scale - shift, y0 = region[1] * p.scale - shift;
@@ -101,9 +107,10 @@ void FindBins(const RoiAlignParams& p, const float* region, const Dims4& in, Reg
               bin_width = width / static_cast<float>(p.width);
   const bool merge = !p.max && rows * columns <= kMaxMerged;
   const float share = p.max ? 1 : 1 / static_cast<float>(std::max<int64_t>(rows * columns, 1));
+  bins.first = first;
   bins.taps.clear();
   bins.begins.assign(1, 0);
-  for (int64_t bin = 0; bin < p.height * p.width; ++bin) {
+  for (int64_t bin = first; bin < p.height * p.width && bins.taps.size() < kManyTaps; ++bin) {
     const float top = y0 + static_cast<float>(bin / p.width) * bin_height,
                 left = x0 + static_cast<float>(bin % p.width) * bin_width;
     for (int64_t i = 0; i < rows; ++i) {
@@ -132,17 +139,19 @@ float Pool(bool max, std::span<const Tap> taps, const float* plane) {
   return static_cast<float>(sum);
 }
 
-// All channels of a region.
+// All channels of a region; `bins` is memory for it.
 template <typename Sum>
-void AlignRegion(const RoiAlignParams& p, const RegionBins& bins, const Dims4& in, const float* image,
-                 float* out) {
+void AlignRegion(const RoiAlignParams& p, const float* region, const Dims4& in, const float* image,
+                 float* out, RegionBins& bins) {
   const int64_t count = p.height * p.width;
-  for (int64_t c = 0; c < in.c; ++c) {
-    const float* const plane = image + c * in.h * in.w;
-    for (int64_t bin = 0; bin < count; ++bin) {
-      const size_t begin = bins.begins[bin];
-      out[c * count + bin] =
-          Pool<Sum>(p.max, std::span(bins.taps).subspan(begin, bins.begins[bin + 1] - begin), plane);
+  for (int64_t first = 0; first < count; first = bins.end()) {
+    FindBins(p, region, in, first, bins);
+    for (int64_t c = 0; c < in.c; ++c) {
+      const float* const plane = image + c * in.h * in.w;
+      for (int64_t bin = first; bin < bins.end(); ++bin) {
+        const size_t begin = bins.begins[bin - first], end = bins.begins[bin - first + 1];
+        out[c * count + bin] = Pool<Sum>(p.max, std::span(bins.taps).subspan(begin, end - begin), plane);
+      }
     }
   }
 }
@@ -162,9 +171,9 @@ class RoiAlignKernel : public Kernel {
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     RegionBins bins;
     for (int64_t r = range.begin; r < range.end; ++r) {
-      FindBins(params_, args.inputs[1].image<float>(r), in_, bins);
       const int64_t image = CheckedImage(*args.inputs[2].image<int64_t>(r), r, in_.n);
-      AlignRegion<float>(params_, bins, in_, args.inputs[0].image<float>(image), args.output.image<float>(r));
+      AlignRegion<float>(params_, args.inputs[1].image<float>(r), in_, args.inputs[0].image<float>(image),
+                         args.output.image<float>(r), bins);
     }
   }
 
@@ -206,11 +215,17 @@ Tensor RoiAlignOp::Reference(std::span<const Tensor* const> inputs) const {
   const std::vector<int64_t> batches = ElementsAs<int64_t>(*inputs[2]);
   RegionBins found;
   for (int64_t r = 0; r < count; ++r) {
-    FindBins(p, regions.floats() + r * 4, in, found);
-    AlignRegion<double>(p, found, in, image.floats() + CheckedImage(batches[r], r, in.n) * in.c * in.h * in.w,
-                        out.floats() + r * in.c * bins);
+    AlignRegion<double>(p, regions.floats() + r * 4, in,
+                        image.floats() + CheckedImage(batches[r], r, in.n) * in.c * in.h * in.w,
+                        out.floats() + r * in.c * bins, found);
   }
   return out;
+}
+
+double RoiAlignOp::Flops(std::span<const Shape> inputs) const {
+  constexpr double kPerSample = 8;
+  const auto samples = static_cast<double>(std::max<int64_t>(params_.samples, 1));
+  return kPerSample * samples * samples * static_cast<double>(ElementCount(InferShape(inputs)));
 }
 
 std::unique_ptr<Kernel> RoiAlignOp::MakeKernel(const KernelRequest& request) const {

@@ -23,6 +23,7 @@ class RoiAlignOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "layouts/base/sizes.h"
 #include "ops/base/elements.h"
@@ -31,8 +32,9 @@ void NeedOperations(const NodeSpec& spec, double operations) {
 BuiltOp BuildNonZero(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   const Tensor& x = spec.Constant(0);
-  NeedOperations(spec, static_cast<double>(x.size()));
-  return Built(NonZeroIndices(x), static_cast<double>(x.size()));
+  const double operations = static_cast<double>(x.size()) * static_cast<double>(x.shape().size() + 1);
+  NeedOperations(spec, operations);
+  return Built(NonZeroIndices(x), operations);
 }
 
 BuiltOp BuildNms(const NodeSpec& spec) {
@@ -107,6 +109,10 @@ Distinct FindDistinct(const T* x, int64_t outer, int64_t size, int64_t inner, bo
   const auto compare = [&](int64_t a, int64_t b) {
     for (int64_t i = 0; i < outer * inner; ++i) {
       const T p = at(a, i), q = at(b, i);
+      if constexpr (std::is_floating_point_v<T>) {  // NaN is one value, the largest
+        if (std::isnan(p) && std::isnan(q)) continue;
+        if (std::isnan(p) || std::isnan(q)) return std::isnan(p) ? 1 : -1;
+      }
       if (p < q) return -1;
       if (q < p) return 1;
     }

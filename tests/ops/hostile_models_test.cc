@@ -72,6 +72,29 @@ TEST(HostileModels, ExpandToMoreThanMemory) {
   }
 }
 
+TEST(HostileModels, ResizeToMoreThanMemory) {
+  OnnxModel model;
+  model.Input("x", {1, 3, 8, 8});
+  model.Ints("sizes", {1, 3, int64_t{1} << 62, 1});
+  model.Node("Resize", {"x", "", "", "sizes"}, {"y"}, "resize");
+  model.Output("y");
+  EXPECT_THAT(RefusalOf(model), HasSubstr("4611686018427387904"));
+}
+
+TEST(HostileModels, LargestOfMoreThanCanBeCompared) {
+  OnnxModel model;
+  model.Input("x", {1});
+  model.Ints("sizes", {1 << 24});
+  model.Node("ConstantOfShape", {"sizes"}, {"large"}, "fill");
+  model.Floats("one", {1}, {1});
+  std::vector<std::string> many(60000, "one");
+  many.front() = "large";
+  model.Node("Max", many, {"largest"}, "max");
+  model.Node("Add", {"x", "largest"}, {"y"}, "add");
+  model.Output("y");
+  EXPECT_THAT(RefusalOf(model), HasSubstr("depends on constants only"));
+}
+
 TEST(HostileModels, InputsLargerThanTheLimit) {
   const OnnxModel model = OneNode("Relu", {1 << 16, 1 << 16, 1 << 16, 1 << 16});
   EXPECT_THAT(RefusalOf(model), HasSubstr("65536x65536x65536x65536"));

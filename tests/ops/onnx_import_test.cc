@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "layouts/base/error.h"
 #include "ops/base/onnx_type.h"
@@ -312,6 +313,10 @@ TEST(OnnxImport, TranslatesOpset6Broadcast) {
   SetInt(add, "axis", 1);
   model.Output("y");
   EXPECT_THAT(RunOn(model.Import(), {1, 2, 3, 4}), ElementsAre(11, 12, 23, 24));
+  for (const int64_t axis : {int64_t{-10'000'000'000}, std::numeric_limits<int64_t>::min(), int64_t{5}}) {
+    add.mutable_attribute(1)->set_i(axis);
+    EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { model.Import(); }), HasSubstr(fmt::format("{}", axis)));
+  }
 }
 
 TEST(OnnxFiles, EachBrokenFileHasItsReason) {

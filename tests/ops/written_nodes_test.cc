@@ -304,6 +304,11 @@ TEST(WrittenNodes, TiesAreBrokenByTheLowerIndex) {
               ElementsAre(0, 0, 2, 0, 0, 0, 0, 0, 1));
 }
 
+TEST(WrittenNodes, NotANumberIsOneValueOfThoseThatAreDistinct) {
+  EXPECT_THAT(F(TestNode("Unique").Const(Floats({5}, {2, kNan, 1, kNan, 2})).Evaluate()),
+              ElementsAre(1, 2, testing::IsNan()));
+}
+
 TEST(WrittenNodes, SuppressionKeepsTheBestOfWhatOverlaps) {
   const Tensor boxes = Floats({1, 3, 4}, {0, 0, 1, 1, 1, 0.9f, 0, 0, 5, 5, 6, 6});
   const Tensor scores = Floats({1, 1, 3}, {0.5f, 0.9f, 0.7f});

@@ -31,7 +31,7 @@ std::string Quantize(const std::string& model, const std::string& output, const 
       request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
   Report report;
   AddQuantization(report, request, quantized);
-  AddOrigin(report.details(), OpenMachine(request.machine)->target());
+  AddOrigin(report.details(), ChosenTarget(request.machine));
   return report.ToJson();
 }
 

@@ -64,6 +64,7 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
       .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
   ModelOptions options = ModelOf(model, settings);
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
+  RequireOwnFile(log, {model, plan});
 
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);

@@ -21,11 +21,14 @@ namespace {
               fmt::format("{} must be {}, got {}", name, wanted, got.empty() ? "nothing" : got));
 }
 
-int64_t ParseInteger(const std::string& name, const std::string& text, int64_t minimum) {
+int64_t ParseInteger(const std::string& name, const std::string& text, int64_t minimum, int64_t most) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || value < minimum) Reject(name, fmt::format("a whole number from {} on", minimum), text);
+  if (!whole || value < minimum || value > most) {
+    const std::string end = most == INT64_MAX ? "on" : fmt::format("to {}", most);
+    Reject(name, fmt::format("a whole number from {} {}", minimum, end), text);
+  }
   return value;
 }
 
@@ -159,15 +162,15 @@ void Args::Texts(const std::string& names, std::vector<std::string>* values, con
   option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
 }
 
-void Args::Positive(const std::string& names, int64_t* value, const std::string& help) {
-  impl_->Add(names, "N", help, [value, name = LongName(names)](const std::string& text) {
-    *value = ParseInteger(name, text, 1);
+void Args::Positive(const std::string& names, int64_t* value, const std::string& help, int64_t most) {
+  impl_->Add(names, "N", help, [value, most, name = LongName(names)](const std::string& text) {
+    *value = ParseInteger(name, text, 1, most);
   });
 }
 
-void Args::NonNegative(const std::string& names, int64_t* value, const std::string& help) {
-  impl_->Add(names, "N", help, [value, name = LongName(names)](const std::string& text) {
-    *value = ParseInteger(name, text, 0);
+void Args::NonNegative(const std::string& names, int64_t* value, const std::string& help, int64_t most) {
+  impl_->Add(names, "N", help, [value, most, name = LongName(names)](const std::string& text) {
+    *value = ParseInteger(name, text, 0, most);
   });
 }
 

@@ -40,9 +40,10 @@ class Args {
   // May be given several times.
   void Texts(const std::string& names, std::vector<std::string>* values, const std::string& help);
   // An integer of at least 1.
-  void Positive(const std::string& names, int64_t* value, const std::string& help);
+  void Positive(const std::string& names, int64_t* value, const std::string& help, int64_t most = INT64_MAX);
   // An integer of at least 0.
-  void NonNegative(const std::string& names, int64_t* value, const std::string& help);
+  void NonNegative(const std::string& names, int64_t* value, const std::string& help,
+                   int64_t most = INT64_MAX);
   void Real(const std::string& names, double* value, const std::string& help);
   // "90s", "8m", "1h30m", "500ms", or a bare number of seconds.
   void Duration(const std::string& names, double* seconds, const std::string& help);

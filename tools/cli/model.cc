@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "ops/networks/networks.h"
 #include "ops/onnx/onnx_export.h"
 #include "ops/onnx/onnx_import.h"
@@ -152,7 +152,7 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
 }
 
 bool LooksLikeModel(const std::string& text) {
-  return IsBuiltInNetwork(text) || text.ends_with(".onnx") || std::filesystem::exists(text);
+  return IsBuiltInNetwork(text) || text.ends_with(".onnx") || FileExists(text);
 }
 
 std::vector<ModelOptions> SizesOf(const ModelOptions& options) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "layouts/base/error.h"
@@ -11,7 +12,7 @@
 namespace tilesmith {
 namespace {
 
-constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 32;
+constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 32, kMaxBytes = uint64_t{1} << 33;
 
 [[noreturn]] void RejectArchive(const std::string& source, const std::string& reason) {
   throw Error(ErrorCode::kUsage, fmt::format("{}: {}", source, reason));
@@ -48,6 +49,12 @@ class Archive {
     std::vector<NamedTensor> tensors;
     const auto entries = static_cast<zip_uint64_t>(zip_get_num_entries(zip_, 0));
     tensors.reserve(entries);
+    zip_uint64_t bytes = 0;  // of all, as the directory says
+    for (zip_uint64_t i = 0; i < entries; ++i) {
+      zip_stat_t stat;
+      if (zip_stat_index(zip_, i, 0, &stat) == 0) bytes += std::min<zip_uint64_t>(stat.size, kMaxBytes);
+      if (bytes > kMaxBytes) RejectArchive(path_, fmt::format("has more than {} bytes in all", kMaxBytes));
+    }
     for (zip_uint64_t i = 0; i < entries; ++i) tensors.push_back(ReadEntry(i));
     return tensors;
   }

@@ -77,7 +77,9 @@ void WriteResults(const std::string& path, const Table& table, std::string_view 
 }
 
 void ReplaceFile(const std::string& path, const std::function<void()>& write) {
-  const bool existed = std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0;
+  std::error_code hidden;
+  const bool existed =
+      std::filesystem::is_regular_file(path, hidden) && std::filesystem::file_size(path, hidden) > 0;
   write();
   if (existed) PrintNote(fmt::format("{} existed and was replaced\n", path));
 }

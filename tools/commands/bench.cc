@@ -67,8 +67,10 @@ class BenchCommand : public Command {
   }
 
   int Run() override {
-    RequireWritable(csv_path_);
-    RequireWritable(save_path_);
+    const std::vector<std::string> read = {request_.plan_path, request_.log_path,
+                                           request_.targets.model.model};
+    RequireWritable(csv_path_, read);
+    RequireWritable(save_path_, read);
     request_.machine = OpenMachine(machine_options_);
     request_.precision = ParsePrecision(machine_options_.precision);
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
@@ -130,7 +132,8 @@ class BenchCommand : public Command {
     Report report;
     const Table table = TransformTable(request_.machine);
     report.AddTable(table);
-    PrintResults(report, json_, request_.machine->target());
+    AddOrigin(report.details(), request_.machine->target());
+    report.Print(json_);
     WriteCsv(table, "Layout transforms beside memcpy", 0);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     return 0;
@@ -145,8 +148,10 @@ class BenchCommand : public Command {
         {request_.precision == Precision::kBf16, "--precision bf16"}};
     for (const auto& [given, name] : others)
       if (given)
-        throw Error(ErrorCode::kUsage,
-                    fmt::format("{} is not for --sweep and --streams, which take a MODEL", name));
+        throw Error(
+            ErrorCode::kUsage,
+            fmt::format("{} is not for --sweep, --streams, --duration and --warmup, which take a MODEL",
+                        name));
     SweepRequest sweep = {.model = request_.targets.model,
                           .machine = machine_options_,
                           .plan_path = request_.plan_path,

@@ -48,7 +48,8 @@ class GraphTuneCommand : public Command {
                   "For all of it (default 90s); the best plan by then is kept");
     args.NonNegative(
         "--rounds", &request_.rounds,
-        "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)");
+        "Plans to run at most, learning from each (default 3; 0: costs stay as the log has them)",
+        kMaxRounds);
     args.Duration("--time", &request_.seconds,
                   "For each plan and each baseline that is run, at most (default 1s)");
     args.Positive("--max-weights", &max_weights_,
@@ -75,8 +76,9 @@ class GraphTuneCommand : public Command {
 
   int Run() override {
     if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
-    const std::vector<std::string> others = {request_.plan_path, request_.arguments.log_path,
-                                             request_.arguments.model.model};
+    const GraphTuningArguments& arguments = request_.arguments;
+    const std::vector<std::string> others = {request_.plan_path, arguments.log_path, arguments.costs_path,
+                                             arguments.model.model};
     RequireWritable(save_path_, others);
     RequireWritable(report_path_, others);
     request_.baselines = !no_baselines_;

@@ -71,7 +71,8 @@ class OptimizeCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     if (no_database_ && !request_.database_path.empty())
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
-    RequireWritable(save_path_);
+    RequireWritable(save_path_,
+                    {request_.plan_path, request_.arguments.log_path, request_.arguments.model.model});
     CheckAccuracyLimits(request_.arguments.tuning.accuracy);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;

@@ -54,7 +54,7 @@ class QuantizeCommand : public Command {
 
   int Run() override {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
-    RequireWritable(save_path_, {request_.model.model});
+    RequireWritable(save_path_, {request_.model.model, request_.output_path});
     request_.source.seed = static_cast<uint64_t>(seed_);
     request_.calibration.method = ParseCalibrationMethod(method_);
     request_.qdq.activations = ParseActivations(activations_);

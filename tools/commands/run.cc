@@ -85,7 +85,7 @@ class RunNetworkCommand : public Command {
     RequireWritable(trace_path_);
     RequireWritable(latency_path_);
     RequireWritableDirectory(dump_directory_);
-    if (!output_path_.empty()) RequireSavable(output_path_);
+    if (!output_path_.empty()) RequireSavable(output_path_, inputs_);
   }
 
   void RunNetwork(Report& report) {

@@ -31,6 +31,8 @@ struct Series {
   std::vector<std::vector<double>> curves;  // a seed each
 };
 
+constexpr int64_t kMaxSeeds = 100000, kMaxTrials = 1000000;
+
 class SimulateCommand : public Command {
  public:
   std::string_view Name() const override { return "simulate"; }
@@ -45,9 +47,9 @@ class SimulateCommand : public Command {
   void Declare(Args& args) override {
     args.Positionals("SPACE", &paths_, "Files of measure-space");
     args.Texts("--tuner", &tuners_, "Search strategy, several times for several (default all but grid)");
-    args.Positive("--seeds", &seeds_, "Replays of each (default 20)");
-    args.Positive("--trials", &trials_, "Of a replay (default 300)");
-    args.Positive("--batch", &batch_, "Configs chosen at a time (default 16)");
+    args.Positive("--seeds", &seeds_, "Replays of each (default 20)", kMaxSeeds);
+    args.Positive("--trials", &trials_, "Of a replay (default 300)", kMaxTrials);
+    args.Positive("--batch", &batch_, "Configs chosen at a time (default 16)", kMaxTrials);
     args.Texts("--history", &histories_, "Logs and measured spaces the models may learn from beforehand");
     args.Flag("--curve", &curve_, "Print the median regret after so many trials, too");
     args.Text("--csv", &csv_path_, "Write the regret curves here");

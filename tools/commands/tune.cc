@@ -82,6 +82,7 @@ class TuneCommand : public Command {
 
   int Run() override {
     if (request_.log_path.empty()) throw Error(ErrorCode::kUsage, "-o LOG is required");
+    RequireOwnFile(request_.log_path, {target_.model.model});
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
     request_.fusion = !no_fusion_;

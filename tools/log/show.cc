@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
@@ -53,7 +53,7 @@ class LogShowCommand : public Command {
 
  private:
   ShownSchedule FromSource() const {
-    if (std::filesystem::exists(source_) || !LooksLikeWorkload(source_)) {
+    if (FileExists(source_) || !LooksLikeWorkload(source_)) {
       if (!config_.empty() || !max_isa_.empty() || target_ != kCpuDevice)
         throw Error(ErrorCode::kUsage,
                     "--config, --max-isa and --target are for a WORKLOAD; a log's record has its own");

@@ -74,10 +74,16 @@ std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, u
   return inputs;
 }
 
-void RequireSavable(const std::string& path) {
-  if (path.ends_with(".npz")) return RequireWritable(path);
+void RequireSavable(const std::string& path, const std::vector<std::string>& inputs) {
+  if (path.ends_with(".npz")) {
+    std::vector<std::string> read;
+    read.reserve(inputs.size());
+    for (const std::string& argument : inputs) read.push_back(argument.substr(argument.find('=') + 1));
+    return RequireWritable(path, read);
+  }
   const std::filesystem::path as_path = path;
-  if (as_path.has_extension() && !std::filesystem::is_directory(as_path)) {
+  std::error_code hidden;
+  if (as_path.has_extension() && !std::filesystem::is_directory(as_path, hidden)) {
     throw Error(
         ErrorCode::kUsage,
         fmt::format("--output must be FILE.npz or a directory, got {} (with / at its end it is a directory)",

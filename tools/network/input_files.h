@@ -26,7 +26,8 @@ std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, u
 // FILE.npz, or a directory that gets one NAME.npy per output, characters unfit for file names replaced by
 // '_'.
 void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& outputs);
-// Before long work: throws as SaveOutputs would, and changes nothing but that it makes the directory.
-void RequireSavable(const std::string& path);
+// Before long work: throws as SaveOutputs would, and changes nothing but that it makes the directory; and
+// with Error(kUsage) where the file is one that `inputs`, as ReadInputs takes them, name.
+void RequireSavable(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace tilesmith

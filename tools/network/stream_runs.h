@@ -24,7 +24,7 @@ struct StreamOptions {
   double seconds = 2;           // that runs are counted for
   double warmup_seconds = 0.5;  // before
 
-  // Of kNoStreams, what became of it: whether anything was given, and the defaults where it was not.
+  // Of options that began as kNoStreams: whether any was given, and those that were not at their defaults.
   bool asked() const { return streams > 0 || seconds >= 0 || warmup_seconds >= 0; }
   StreamOptions WithDefaults() const;
 };

@@ -44,6 +44,9 @@ class ModelBench {
     if (targets.is_network() && type_ != DataType::kF32)
       throw Error(ErrorCode::kUsage,
                   "bench's --precision bf16 is for a WORKLOAD or --suite on this device, not for a MODEL");
+    const std::string& library = request_.onnxruntime;
+    if (targets.is_network() && !library.empty() && !FindOnnxRuntime(library).empty())
+      RequireOnnxRuntime(library);
     if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
@@ -160,7 +163,7 @@ class ModelBench {
   void BenchBesidePeer() {
     const std::string library = FindOnnxRuntime(request_.onnxruntime);
     if (library.empty()) {
-      bench_.peer_refusal = "not here (tools/fetch-peers)";
+      bench_.peer_refusal = request_.onnxruntime.empty() ? "not here (tools/fetch-peers)" : "left out";
       return;
     }
     sinks_.Stage("beside ONNX Runtime");
@@ -172,7 +175,7 @@ class ModelBench {
                                .seconds = request_.network_seconds,
                                .stop = sinks_.stop});
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kEnvironment || !request_.onnxruntime.empty()) throw;
+      if (error.code() != ErrorCode::kEnvironment) throw;
       bench_.peer_refusal = error.what();
     }
   }

@@ -106,6 +106,8 @@ std::string FindOnnxRuntime(const std::string& given) {
   return "";
 }
 
+void RequireOnnxRuntime(const std::string& library) { const OnnxRuntimeLibrary usable(library); }
+
 struct OnnxRuntimeModel::Impl {
   using Handle = std::unique_ptr<void, std::function<void(void*)>>;
 
@@ -226,7 +228,7 @@ std::vector<NamedTensor> OnnxRuntimeModel::Outputs() const {
 const std::string& OnnxRuntimeModel::version() const { return impl_->library.version(); }
 
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
-  if (!model.quantization && std::filesystem::exists(model.model)) return model.model;
+  if (!model.quantization && FileExists(model.model)) return model.model;
   WriteTextFile(path, model.quantization ? QuantizedFile(model).bytes : BuiltInAsOnnx(model));
   return path;
 }

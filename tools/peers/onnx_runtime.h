@@ -17,6 +17,8 @@ namespace tilesmith {
 // where tools/fetch-peers puts it (peers/ in the working directory, or beside the build folder). "" when
 // there is none.
 std::string FindOnnxRuntime(const std::string& given);
+// Throws Error(kEnvironment) where the library cannot be used, as OnnxRuntimeModel would.
+void RequireOnnxRuntime(const std::string& library);
 
 struct OutputInfo {
   std::string name;

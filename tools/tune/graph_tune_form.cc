@@ -18,6 +18,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/calibration_inputs.h"
+#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {
@@ -79,7 +80,7 @@ class GraphTuner {
     const bool narrow = options_.precision == Precision::kBf16 || options_.precision == Precision::kMixed;
     if (narrow && !model.quantization) {
       errors_ = &own_errors_.emplace(tuned_.graph, tuned_.machine,
-                                     SamplesOf(tuned_.graph, model.calibration, kInjectedSamples));
+                                     SamplesOf(tuned_.graph, model.calibration, kErrorSamples));
     }
     if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
     const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
@@ -128,9 +129,9 @@ class GraphTuner {
 
   void AddKnown(std::vector<RivalPlan>* rivals) const {
     const std::string hash = GraphHash(tuned_.graph);
-    for (const Plan& known : request_.known) {
-      if (known.graph_hash != hash || options_.errors.Of(known) > options_.errors.most) continue;
-      rivals->push_back({"found before", known});
+    for (const RivalPlan& known : request_.known) {
+      if (known.plan.graph_hash != hash || options_.errors.Of(known.plan) > options_.errors.most) continue;
+      rivals->push_back(known);
       PricePlan(tuned_.graph, *costs_, rivals->back().plan);
     }
   }

@@ -15,6 +15,9 @@ namespace tilesmith {
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
   GraphTuneModelRequest complete = request;
   GraphTuningArguments& arguments = complete.arguments;
+  if (request.rounds < 0 || request.rounds > kMaxRounds)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("rounds is {} (allowed: 0 to {})", request.rounds, kMaxRounds));
   if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
   const Precision precision = ParsePrecision(arguments.machine.precision);
   if (request.max_output_error && precision != Precision::kBf16 && precision != Precision::kMixed) {
@@ -54,6 +57,7 @@ void GraphTuneSizes(
           "the limit on errors of outputs was held to in the first size of the inputs, whose types the "
           "others have");
       each.max_output_error.reset();
+      each.arguments.machine.precision = PrecisionName(Precision::kInt8);  // what stays float is f32
     }
     const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
     each.machine = tuned.machine;

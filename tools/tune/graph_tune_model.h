@@ -18,6 +18,8 @@
 
 namespace tilesmith {
 
+inline constexpr int64_t kMaxRounds = 1000;  // that anybody would ask for
+
 struct GraphTuneModelRequest {
   GraphTuningArguments arguments;  // model, machine, log, and how to choose
   DevicePtr machine = {};          // null: opened as the arguments say
@@ -36,7 +38,7 @@ struct GraphTuneModelRequest {
   std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
   // That were found before, of the network in any type: run beside the solutions of the form that they are
   // of.
-  std::vector<Plan> known = {};
+  std::vector<RivalPlan> known = {};
 };
 
 // The network in some types, run by turns with the plan.

@@ -55,7 +55,9 @@ class MixedTuner {
     floats.quantization.reset();
     floats_ = GraphTuneForm(Form(floats, forms, "mixed"), sinks_);
     if (!is_quantized) {
-      CompareTypes(request_, sinks_, &*floats_);
+      GraphTuneModelRequest compared = request_;
+      compared.arguments.model = floats;
+      CompareTypes(compared, sinks_, &*floats_);
       return std::move(*floats_);
     }
     errors_.emplace(OpenFloats(quantized, machine_));
@@ -133,17 +135,14 @@ class MixedTuner {
     TypePlans plans = {*Floats(apart, HasLimit() ? Precision::kF32 : Precision::kMixed).plan,
                        bytes_->refined.plan, std::nullopt};
     if (HasLimit() && bf16_.plan) plans.bf16 = *Floats(apart, Precision::kBf16).plan;
-    std::vector<GraphPlan> run;
-    std::vector<Plan*> priced;
-    const auto price = [&](const GraphTunedModel& form, Plan& plan) {
-      PricePlan(form.graph, *costs_, plan, Learned(form));
-      run.push_back({&form.graph, &plan});
-      priced.push_back(&plan);
-    };
-    price(*floats_, plans.floats);
-    price(*bytes_, plans.bytes);
-    if (plans.bf16) price(*floats_, *plans.bf16);
-    if (request_.rounds == 0) return plans;
+    PricePlan(bytes_->graph, *costs_, plans.bytes, Learned(*bytes_));
+    if (request_.rounds == 0 || NowSeconds() >= end_) return plans;
+    std::vector<GraphPlan> run = {{&floats_->graph, &plans.floats}, {&bytes_->graph, &plans.bytes}};
+    std::vector<Plan*> priced = {&plans.floats, &plans.bytes};
+    if (plans.bf16) {
+      run.push_back({&floats_->graph, &*plans.bf16});
+      priced.push_back(&*plans.bf16);
+    }
     // Each form has learned in a session of its own, and machines do not stay as fast as they were.
     constexpr double kShare = 0.1;  // of the time that is left
     sinks_.Stage("comparing types");
@@ -154,9 +153,11 @@ class MixedTuner {
     return plans;
   }
 
-  // As if the plan were predicted to take so long.
+  // As if the plan were predicted to take so long. One with convolutions of which nothing is known stays as
+  // it is: what they take would be charged to the others.
   static void ScaleTo(double seconds, Plan* plan) {
-    if (plan->predicted_seconds <= 0) return;
+    const auto is_unknown = [](const NodePlan& node) { return node.record && node.predicted_seconds <= 0; };
+    if (plan->predicted_seconds <= 0 || std::ranges::any_of(plan->nodes, is_unknown)) return;
     const double ratio = seconds / plan->predicted_seconds;
     for (NodePlan& node : plan->nodes) node.predicted_seconds *= ratio;
     for (TransformPlan& transform : plan->transforms) transform.predicted_seconds *= ratio;
@@ -176,6 +177,10 @@ class MixedTuner {
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
     constexpr int kAttempts = 4;
+    if (HasLimit() && !SameOutputs(floats_->graph, bytes_->graph)) {
+      note_ = "its outputs are others than in floats";
+      return;
+    }
     QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
     if (HasLimit()) MatchErrorOfAll(&layers);
     const TypePlans plans = PlansToChooseBy();

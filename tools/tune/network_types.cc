@@ -12,18 +12,6 @@
 #include "tools/quantize/calibration_inputs.h"
 
 namespace tilesmith {
-namespace {
-
-constexpr int64_t kSamples = 32;
-
-bool SameOutputs(const Graph& a, const Graph& b) {
-  return std::ranges::equal(a.outputs(), b.outputs(), [&](Graph::NodeId in_a, Graph::NodeId in_b) {
-    return a.node(in_a).shape == b.node(in_b).shape && a.node(in_a).type == b.node(in_b).type;
-  });
-}
-
-}  // namespace
-
 std::optional<double> OutputErrorLimit(double given) {
   if (!(given > 0))
     throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is {} (allowed: above 0)", given));
@@ -42,7 +30,8 @@ FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
   floats.quantization.reset();
   auto graph = std::make_unique<const Graph>(LoadModel(floats));
   const Graph& loaded = *graph;
-  return {std::move(graph), OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, kSamples))};
+  return {std::move(graph),
+          OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, kErrorSamples))};
 }
 
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
@@ -73,6 +62,12 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
   return typed;
 }
 
+bool SameOutputs(const Graph& a, const Graph& b) {
+  return std::ranges::equal(a.outputs(), b.outputs(), [&](Graph::NodeId in_a, Graph::NodeId in_b) {
+    return a.node(in_a).shape == b.node(in_b).shape && a.node(in_a).type == b.node(in_b).type;
+  });
+}
+
 std::string UntunedText(const Plan& plan) {
   int convs = 0, untuned = 0;
   for (const NodePlan& node : plan.nodes) {
@@ -93,7 +88,6 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
     if (!typed.plan) continue;
     places.push_back(runs.size() - 1);
     contestants.push_back({typed.graph, &*typed.plan});
-    // Loops and branches may leave other outputs for the end.
     if (SameOutputs(*plans.front().graph, *typed.graph))
       runs.back().difference = errors.Of(*typed.graph, *typed.plan);
   }

@@ -18,6 +18,9 @@ std::optional<double> OutputErrorLimit(double given);
 // Whether a template multiplies in bf16 on this CPU.
 bool HasBf16(const Target& cpu);
 
+// What limits on errors are held against, at most.
+inline constexpr int64_t kErrorSamples = 32;
+
 struct TypedPlan {
   std::string name;
   const Graph* graph = nullptr;   // lives as long
@@ -31,7 +34,7 @@ struct FloatNetwork {
   std::unique_ptr<const Graph> graph;
   OutputErrors errors;
 };
-// On at most 32 samples of the options' calibration. Precondition: the machine is a CPU.
+// On at most kErrorSamples of the options' calibration. Precondition: the machine is a CPU.
 FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
 
 // A plan of the network in f32, bf16 or both, by the request's log: default schedules where that has none,
@@ -39,6 +42,9 @@ FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
                      const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks,
                      const Corrections& learned = {});
+
+// Whether errors of outputs can be told: loops and branches may leave other outputs for the end.
+bool SameOutputs(const Graph& a, const Graph& b);
 
 // "7 of 20 convolutions untuned", or nothing.
 std::string UntunedText(const Plan& plan);

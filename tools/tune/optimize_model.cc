@@ -116,8 +116,7 @@ class ModelOptimizer {
 
   // Those of the file that are for this machine and these threads.
   std::vector<Plan> KnownPlans() const {
-    if (request_.existing_log != ExistingLog::kResume || !std::filesystem::exists(request_.plan_path))
-      return {};
+    if (request_.existing_log != ExistingLog::kResume || !FileExists(request_.plan_path)) return {};
     std::vector<Plan> fitting;
     for (Plan& plan : ReadPlans(request_.plan_path)) {
       for (const Graph& graph : tuning_.graphs()) {
@@ -285,7 +284,8 @@ class MixedOptimizer {
       std::filesystem::rename(path, request_.plan_path);
     else if (aside)
       std::filesystem::remove(path);
-    for (const OptimizedPlan& plan : of_type.plans) found_.push_back(plan.plan);
+    for (const OptimizedPlan& found : of_type.plans)
+      found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
     optimized_.stopped = of_type.stopped;
     optimized_.disturbance += of_type.disturbance;
     optimized_.database_path = of_type.database_path;
@@ -300,8 +300,7 @@ class MixedOptimizer {
 
   // "" where none is gone on with.
   std::string NetworkOfKeptPlan() const {
-    const bool kept =
-        request_.existing_log == ExistingLog::kResume && std::filesystem::exists(request_.plan_path);
+    const bool kept = request_.existing_log == ExistingLog::kResume && FileExists(request_.plan_path);
     return kept ? ReadPlanHeader(request_.plan_path).network : "";
   }
 
@@ -343,7 +342,7 @@ class MixedOptimizer {
   const OptimizeModelRequest& request_;
   const WorkSinks& sinks_;
   const ShowOptimizing& on_progress_;
-  std::vector<Plan> found_;  // of each type
+  std::vector<RivalPlan> found_;
   OptimizedModel optimized_;
 };
 

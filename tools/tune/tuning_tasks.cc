@@ -114,7 +114,8 @@ void TuningTasks::MeasureBaselines() {
   WarnIfDisturbed(machine_, sinks_);
   if (!request_.baselines || machine_->target().device != kCpuDevice) return;  // oneDNN is the CPU's
   std::optional<BaselineCache> cache;
-  if (std::filesystem::is_regular_file(request_.log_path))
+  std::error_code hidden;
+  if (std::filesystem::is_regular_file(request_.log_path, hidden))
     cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
   std::vector<TuneRow*> missing;
   for (TuneRow& row : rows_) {

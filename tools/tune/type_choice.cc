@@ -75,13 +75,7 @@ class TypeProblem {
       in_bytes_.emplace(NameInFloats(networks.bytes.node(id).name), id);
     AddNodes();
     AddTensors();
-    for (const QuantizedLayerError& layer : networks.layers.layers) {
-      const std::string output = VisibleLine(layer.output);
-      std::optional<NodeId> node = networks.floats.Find(VisibleLine(layer.layer));
-      if (!node) node = networks.floats.Find(output);
-      if (!node) node = networks.floats.Find(NameInFloats(output + std::string(kByteNodeSuffix)));
-      layers_.push_back(node);
-    }
+    FindLayers();
   }
 
   TypeChoice Solve(double price) const {
@@ -129,6 +123,23 @@ class TypeProblem {
                            {seconds(in_floats, node),
                             given || networks_.bf16_plan == nullptr ? kForbidden : seconds(in_bf16, node),
                             given || ReadsFloats(node) ? kForbidden : seconds(in_bytes, node)});
+    }
+  }
+
+  // One that has no node was fused into what computes its input, of two the later one.
+  void FindLayers() {
+    std::map<std::string, size_t> writers;  // by the tensor: the layer
+    for (const QuantizedLayerError& layer : networks_.layers.layers) {
+      std::optional<NodeId> node = networks_.floats.Find(VisibleLine(layer.layer));
+      if (!node) node = networks_.floats.Find(VisibleLine(layer.output));
+      std::optional<size_t> latest;
+      for (const std::string& input : layer.inputs) {
+        const auto writer = writers.find(input);
+        if (writer != writers.end() && (!latest || writer->second > *latest)) latest = writer->second;
+      }
+      if (!node && latest) node = layers_[*latest];
+      writers[layer.output] = layers_.size();
+      layers_.push_back(node);
     }
   }
 

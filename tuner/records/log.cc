@@ -1,6 +1,7 @@
 #include "tuner/records/log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "layouts/base/error.h"
 #include "tuner/records/json_fields.h"
 #include "tuner/records/log_scan.h"
 
@@ -101,6 +103,7 @@ void LogWriter::AppendLocked(std::string line) {
 
 LogContents ReadLog(const std::string& path) {
   constexpr size_t kGuessFrom = 1024;  // records; their lines say how long the others will be
+  constexpr size_t kForeignLines = 1000;
   std::error_code unknown;
   const std::uintmax_t size = std::filesystem::file_size(path, unknown);
   const double bytes = unknown ? 0 : static_cast<double>(size);
@@ -109,7 +112,16 @@ LogContents ReadLog(const std::string& path) {
   std::vector<Record>& records = contents.records;
   ScanLog(path, [&](LogLine& line) {
     seen += static_cast<double>(line.text.size() + 1);
-    if (!line.problem.empty()) return contents.problems.push_back({line.number, std::move(line.problem)});
+    if (!line.problem.empty()) {
+      contents.problems.push_back({line.number, std::move(line.problem)});
+      if (records.empty() && contents.problems.size() >= kForeignLines) {
+        const LogProblem& first = contents.problems.front();
+        throw Error(ErrorCode::kUsage,
+                    fmt::format("{}: not a tuning log: {} lines and no record (line {}: {})", path,
+                                kForeignLines, first.line, first.message));
+      }
+      return;
+    }
     // Growing by doubling would move all records time and again.
     if (records.size() >= kGuessFrom && records.size() == records.capacity()) {
       const double guess = static_cast<double>(records.size()) * bytes / seen * 1.02;

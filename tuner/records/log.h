@@ -51,7 +51,8 @@ struct LogContents {
 };
 
 // Reads what can be read: a line that is torn, foreign, or of a newer format costs that line. Empty lines are
-// passed over. Throws Error(kEnvironment) naming the path when the file cannot be opened or read.
+// passed over. Throws Error(kEnvironment) naming the path when the file cannot be opened or read, and
+// Error(kUsage) when a thousand lines are none of a log.
 LogContents ReadLog(const std::string& path);
 
 }  // namespace tilesmith

@@ -26,6 +26,8 @@ constexpr size_t kBlockBytes = size_t{4} << 20;
 constexpr size_t kLongestLine = size_t{16} << 20;
 // Passing over more than that is no use: it may be a device that never ends.
 constexpr size_t kMaxPassedOver = size_t{1} << 30;
+// Lines of a block: each takes the memory of a record, though it be one character.
+constexpr int64_t kMaxLines = 1 << 14;
 // A reason quotes what it found, which may be most of such a line.
 constexpr size_t kLongestProblem = 400;
 
@@ -47,6 +49,7 @@ class BlockReader {
   bool Next(std::string& block) {
     block.assign(carry_);
     carry_.clear();
+    if (CutLines(block)) return true;
     while (!ended_) {
       const size_t known = block.size();
       Fill(block);
@@ -57,6 +60,7 @@ class BlockReader {
       if (newline != std::string::npos) {
         carry_.assign(block, newline + 1);
         block.resize(newline + 1);
+        CutLines(block);
         return true;
       }
       if (block.size() > kLongestLine) {
@@ -64,12 +68,26 @@ class BlockReader {
         return true;
       }
     }
+    CutLines(block);
     return !block.empty();
   }
 
   bool AtEnd() const { return ended_ && carry_.empty(); }
 
  private:
+  // What is behind kMaxLines is carried, in front of what is already; false where there are fewer.
+  bool CutLines(std::string& block) {
+    size_t end = 0;
+    for (int64_t line = 0; line < kMaxLines; ++line) {
+      end = block.find('\n', end);
+      if (end == std::string::npos) return false;
+      ++end;
+    }
+    carry_.insert(0, block, end);
+    block.resize(end);
+    return true;
+  }
+
   // The block is nothing but the beginning of a line. What follows the line is carried.
   void CutLine(std::string& block) {
     block.resize(kLongestLine);

@@ -238,6 +238,10 @@ TEST_F(CostsTest, CanonicalLayoutIsTheSameMemory) {
   EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8, DataType::kU8)), Layout::Nchw(DataType::kU8));
   EXPECT_EQ(CanonicalLayout({1, 16, 1, 1}, Layout::Blocked(8)), Layout::Nchw());
   EXPECT_EQ(CanonicalLayout({1, 10, 1, 1}, Layout::Blocked(8)), Layout::Blocked(16));
+  // Blocks are not so large.
+  EXPECT_EQ(CanonicalLayout({1, 70000, 3, 3}, Layout::Nhwc()), Layout::Nhwc());
+  EXPECT_EQ(CanonicalLayout({1, 70001, 1, 1}, Layout::Blocked(16)), Layout::Blocked(16));
+  EXPECT_EQ(CanonicalLayout({1, 0, 3, 3}, Layout::Nhwc()), Layout::Nhwc());
 }
 
 TEST_F(CostsTest, OpsAreMeasuredOncePerShapesAndLayout) {

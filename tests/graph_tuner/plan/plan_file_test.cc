@@ -253,6 +253,8 @@ TEST_F(PlanFileTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(with("\"threads\":2,\"tilesmith_plan\"", "\"threads\":4294967298,\"tilesmith_plan\""),
               HasSubstr(":1: field \"threads\" is 4294967298"));
   EXPECT_THAT(with("\"graph_hash\"", "\"max_error\":-1,\"graph_hash\""), HasSubstr("\"max_error\" is -1"));
+  EXPECT_THAT(with("\"graph_hash\"", "\"input_layout\":\"NCHW65536c\",\"graph_hash\""),
+              HasSubstr("\"input_layout\" is \"NCHW65536c\""));
 }
 
 TEST_F(PlanFileTest, HowTheModelIsQuantised) {

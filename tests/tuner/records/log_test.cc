@@ -89,6 +89,19 @@ TEST_F(LogTest, AGarbageFileHasNoRecordsOnlyProblems) {
   const LogContents contents = ReadLog(path_);
   EXPECT_TRUE(contents.records.empty());
   EXPECT_EQ(contents.problems.size(), 100u);
+  std::string many;
+  for (int i = 0; i < 40000; ++i) many += "x\n";
+  Write(many);
+  int64_t lines = 0;
+  ScanLog(path_, [&](const LogLine& line) { EXPECT_EQ(line.number, ++lines); });
+  EXPECT_EQ(lines, 40100);
+  try {
+    ReadLog(path_);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("not a tuning log: 1000 lines and no record"));
+  }
   Remove();
   Write("");
   EXPECT_TRUE(ReadLog(path_).problems.empty());

@@ -9,6 +9,7 @@ where it is blocked; what is given for a float32 input is converted, other input
 thing, the value and what was allowed.
 """
 
+import collections.abc
 import json
 import os
 import shutil
@@ -72,7 +73,7 @@ class Session:
 
     def _in_order(self, inputs, named):
         names = [info.name for info in self._model.inputs]
-        if len(inputs) == 1 and isinstance(inputs[0], dict) and not named:
+        if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping) and not named:
             inputs, named = (), inputs[0]
         if inputs and named:
             raise ValueError("give all inputs in order or all by name")
