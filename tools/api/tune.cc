@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
