@@ -22,13 +22,6 @@ std::string TransformText(std::string_view name, const Eigen::MatrixXd& matrix) 
   return text + "}";
 }
 
-// U = G g G^T of one filter and channel.
-Eigen::MatrixXd Transformed(const Eigen::MatrixXd& transform, const float* taps) {
-  Eigen::MatrixXd filter(3, 3);
-  for (int i = 0; i < 9; ++i) filter(i / 3, i % 3) = taps[i];
-  return transform * filter * transform.transpose();
-}
-
 void AddTransforms(cuda::ProgramText& text, const Schedule& s, int64_t bias_at) {
   text.Begin("transforms");
   AddConv(text, s.workload, s.in, s.out, bias_at);
@@ -125,20 +118,41 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   return f;
 }
 
-std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target&, const ConvWeights& given) {
+namespace {
+
+// G g G' of each filter and channel, as [point][channel][filter]: one product for each channel.
+std::vector<float> TransformedWeights(const Schedule& s, const float* weights) {
   const ConvWorkload& w = s.workload;
   const int64_t window = s.transforms->window, points = s.points();
+  const Eigen::MatrixXd& g = s.transforms->weights;
+  Eigen::MatrixXd of_taps(points, 9);
+  for (int64_t xi = 0; xi < points; ++xi)
+    for (int64_t tap = 0; tap < 9; ++tap)
+      of_taps(xi, tap) = g(xi / window, tap / 3) * g(xi % window, tap % 3);
   std::vector<float> transformed(static_cast<size_t>((Checked(points) * w.ic * w.oc).value()));
-  for (int64_t f = 0; f < w.oc; ++f) {
-    for (int64_t c = 0; c < w.ic; ++c) {
-      const Eigen::MatrixXd u = Transformed(s.transforms->weights, given.weights + (f * w.ic + c) * 9);
-      for (int64_t xi = 0; xi < points; ++xi)
-        transformed[(xi * w.ic + c) * w.oc + f] = static_cast<float>(u(xi / window, xi % window));
-    }
+  Eigen::MatrixXd taps(w.oc, 9), product(w.oc, points);
+  for (int64_t c = 0; c < w.ic; ++c) {
+    for (int64_t f = 0; f < w.oc; ++f)
+      for (int64_t tap = 0; tap < 9; ++tap) taps(f, tap) = weights[(f * w.ic + c) * 9 + tap];
+    product.noalias() = taps * of_taps.transpose();
+    for (int64_t xi = 0; xi < points; ++xi)
+      for (int64_t f = 0; f < w.oc; ++f)
+        transformed[static_cast<size_t>((xi * w.ic + c) * w.oc + f)] = static_cast<float>(product(f, xi));
   }
+  return transformed;
+}
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target&, const ConvWeights& given) {
+  const ConvWorkload& w = s.workload;
+  const std::vector<float> transformed = TransformedWeights(s, given.weights);
   CudaProgram program;
   PackWeights(
-      s.product, [&](int64_t xi, int64_t f, int64_t c) { return transformed[(xi * w.ic + c) * w.oc + f]; },
+      s.product,
+      [&](int64_t xi, int64_t f, int64_t c) {
+        return transformed[static_cast<size_t>((xi * w.ic + c) * w.oc + f)];
+      },
       program.weights);
   const auto bias_at = static_cast<int64_t>(program.weights.size());
   if (w.post.bias) program.weights.insert(program.weights.end(), given.bias, given.bias + w.oc);

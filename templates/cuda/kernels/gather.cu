@@ -6,19 +6,19 @@ constexpr int REAL = G * F_TILES, ALL = REAL + OUT_PADDING;
 constexpr int Y_TILES = (OH + TILE_Y - 1) / TILE_Y, X_TILES = (OW + TILE_X - 1) / TILE_X;
 
 // Inputs, without those that two windows share, of so many outputs and taps in a direction.
-constexpr long long inputs_along(long long outputs, long long taps, int stride, int dilation) {
-  const long long distance = (outputs - 1) * stride + (taps - 1) * dilation + 1;
-  return outputs * taps < distance ? outputs * taps : distance;
-}
+template <int OUTPUTS, int TAPS, int STRIDE, int DILATION>
+constexpr long long INPUTS_ALONG = 1LL * OUTPUTS * TAPS < (OUTPUTS - 1LL) * STRIDE + (TAPS - 1LL) * DILATION + 1
+                                       ? 1LL * OUTPUTS * TAPS
+                                       : (OUTPUTS - 1LL) * STRIDE + (TAPS - 1LL) * DILATION + 1;
 // What is read for so many rows and columns of the window. Where they are unrolled the compiler reads all of it
 // ahead, so that more than MAX_READS would not stay in registers.
-constexpr long long reads(long long rows, long long columns) {
-  return UNROLL * (rows * columns * TILE_F +
-                   inputs_along(TILE_Y, rows, SH, DH) * inputs_along(TILE_X, columns, SW, DW));
-}
+template <int ROWS, int COLUMNS>
+constexpr long long READS =
+    UNROLL * (1LL * ROWS * COLUMNS * TILE_F +
+              INPUTS_ALONG<TILE_Y, ROWS, SH, DH> * INPUTS_ALONG<TILE_X, COLUMNS, SW, DW>);
 constexpr int MAX_READS = 48;
-constexpr int ROWS_UNROLLED = reads(KH, KW) <= MAX_READS ? KH : 1;
-constexpr int COLUMNS_UNROLLED = reads(1, KW) <= MAX_READS ? KW : 1;
+constexpr int ROWS_UNROLLED = READS<KH, KW> <= MAX_READS ? KH : 1;
+constexpr int COLUMNS_UNROLLED = READS<1, KW> <= MAX_READS ? KW : 1;
 
 __device__ __forceinline__ void add_products(const TsArgs& a, int tile, int n, int y, int x,
                                              float (&sums)[TILE_F][TILE_Y][TILE_X]) {

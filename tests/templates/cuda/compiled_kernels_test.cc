@@ -1,5 +1,6 @@
 // What NVIDIA's compiler makes of kernels of all CUDA templates, for compute capabilities 8.0 and 9.0: it
-// takes them, and keeps in registers what validity says fits. Skipped where there is no nvcc.
+// takes them, and keeps in registers what validity says fits. Skipped where there is no nvcc. What runs on a
+// GPU is compiled by NVRTC, which refuses some of what nvcc takes: it is asked, too, where there is one.
 // TILESMITH_CUDA_CASES=N compiles N random configs of each template and workload, instead of 1.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,11 +8,15 @@
 
 #include <cstdlib>
 #include <memory>
+#include <regex>
 #include <sstream>
 
+#include "layouts/base/error.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/batch_norm.h"
 #include "templates/base/workload_data.h"
+#include "templates/cuda_device/compiler.h"
+#include "templates/cuda_device/driver.h"
 #include "templates/cuda_device/op_programs.h"
 #include "templates/cuda_gemm/template.h"
 #include "tests/support/cuda/cuda_targets.h"
@@ -110,10 +115,8 @@ std::string CompilerLog(const std::string& nvcc, const std::string& arch,
 
 class CompiledKernels : public testing::TestWithParam<const char*> {};
 
-TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
-  const std::string nvcc = Nvcc();
-  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
-  const int cases = CaseCount("TILESMITH_CUDA_CASES", 1);
+// Configs of all templates: their defaults, and `cases` random ones of each and workload.
+std::vector<Built> BuildSample(int cases) {
   std::vector<Built> built;
   for (const ConvTemplate* conv_template : CudaConvTemplates())
     for (const char* workload :
@@ -128,8 +131,19 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
     Add(built, CudaTensorBf16Template(), workload, cases);
   for (const char* workload : {"ic64ih56oc64kh1+bias:i8:i8:f32", "ic512ih7oc512kh3ph1+bias+sum:u8:i8:u8"})
     Add(built, CudaTensorInt8Template(), workload, cases);
+  return built;
+}
+
+const CudaProgram& ProgramOf(const Built& built) {
+  return dynamic_cast<const CudaConv&>(*built.kernel).program();
+}
+
+TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
+  const std::string nvcc = Nvcc();
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
+  const std::vector<Built> built = BuildSample(CaseCount("TILESMITH_CUDA_CASES", 1));
   std::vector<const CudaProgram*> programs;
-  for (const Built& b : built) programs.push_back(&dynamic_cast<const CudaConv&>(*b.kernel).program());
+  for (const Built& b : built) programs.push_back(&ProgramOf(b));
 
   const std::string said = CompilerLog(nvcc, GetParam(), programs);
   const std::vector<Compiled> functions_compiled = FunctionsIn(said);
@@ -143,20 +157,56 @@ TEST_P(CompiledKernels, FitRegistersAsValiditySays) {
   EXPECT_EQ(functions_compiled.size(), functions) << said.substr(0, 2000);
 }
 
-// Ops that read their shapes at run time have all their functions in one program.
+// Programs of ops that read their shapes at run time have all their functions in one text.
+std::vector<CudaProgram> OpPrograms() {
+  const Shape shape = {1, 2, 3, 4};
+  const ScaleShiftOp silu({1, 2}, {3, 4}, {ActivationKind::kSilu});
+  return {*cuda::TransformProgram(shape, Layout::Nchw(), Layout::Nhwc()),
+          *cuda::ProgramOf(silu, {{shape}, shape, Layout::Nhwc(), CudaTargetForTests(80)}),
+          *cuda::ProgramOf(SoftmaxOp(1, 1), {{shape}, shape, Layout::Nchw(), CudaTargetForTests(80)})};
+}
+
 TEST_P(CompiledKernels, OpsSpillNothing) {
   const std::string nvcc = Nvcc();
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc: only the emulation ran";
-  const Shape shape = {1, 2, 3, 4};
-  const ScaleShiftOp silu({1, 2}, {3, 4}, {ActivationKind::kSilu});
-  const auto move = cuda::TransformProgram(shape, Layout::Nchw(), Layout::Nhwc());
-  const auto map = cuda::ProgramOf(silu, {{shape}, shape, Layout::Nhwc(), CudaTargetForTests(80)});
-  const auto walk =
-      cuda::ProgramOf(SoftmaxOp(1, 1), {{shape}, shape, Layout::Nchw(), CudaTargetForTests(80)});
-  const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), {&*map, &*move, &*walk}));
+  const std::vector<CudaProgram> programs = OpPrograms();
+  std::vector<const CudaProgram*> pointers;
+  for (const CudaProgram& program : programs) pointers.push_back(&program);
+  const std::vector<Compiled> compiled = FunctionsIn(CompilerLog(nvcc, GetParam(), pointers));
   constexpr size_t kMapAndFourOps = 5, kWalks = 10;
   EXPECT_EQ(compiled.size(), kMapAndFourOps + kWalks);
   for (const Compiled& f : compiled) EXPECT_EQ(f.spilled_bytes, 0) << f.function;
+}
+
+// nvcc takes functions that are neither __device__ nor __global__ as the host's.
+TEST(CudaTexts, FunctionsAreTheDevices) {
+  const std::regex function(R"(^(?!struct|template|typedef|using|namespace|#|//|\s|\})[^=;]*\w\([^;]*\{$)");
+  std::vector<std::string> texts;
+  for (const Built& b : BuildSample(0)) texts.push_back(ProgramOf(b).text);
+  for (const CudaProgram& program : OpPrograms()) texts.push_back(program.text);
+  int seen = 0;
+  for (const std::string& text : texts) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (!std::regex_search(line, function)) continue;
+      ++seen;
+      EXPECT_TRUE(line.find("__device__") != std::string::npos ||
+                  line.find("__global__") != std::string::npos)
+          << line;
+    }
+  }
+  EXPECT_GT(seen, 20);
+}
+
+TEST(CudaTexts, NvrtcTakesThem) {
+  try {
+    cuda::LoadedNvrtc();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const std::vector<Built> built = BuildSample(CaseCount("TILESMITH_CUDA_CASES", 1));
+  for (const Built& b : built) EXPECT_NO_THROW(cuda::Compile(ProgramOf(b).text, b.text, 90));
+  for (const CudaProgram& program : OpPrograms()) EXPECT_NO_THROW(cuda::Compile(program.text, "ops", 90));
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::Values("sm_80", "sm_90a"),
