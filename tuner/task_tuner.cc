@@ -269,6 +269,7 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
   };
   std::vector<First> firsts;
   bool stopped = false;
+  PrepareDefaults();
   const auto next = [&]() -> std::optional<TrialRequest> {
     while (static_cast<int>(firsts.size()) < trials && !stopped) {
       const std::optional<size_t> runner = race_.NextUntried();
@@ -293,6 +294,16 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
     race_.Improved(runner, Fastest({&outcome, 1}));
   });
   return static_cast<int>(firsts.size());
+}
+
+// Which templates without a trial have first.
+void TaskTuner::PrepareDefaults() {
+  std::vector<TrialRequest> requests;
+  for (const Lane& lane : lanes_) {
+    if (OutcomesOf(lane).empty())
+      requests.push_back(ToSearch(lane, lane.conv_template->Default(request_.workload, request_.cpu)));
+  }
+  measurer_.Prepare(requests);
 }
 
 // As many as keep all cores busy; returns where those begin that are not prepared.

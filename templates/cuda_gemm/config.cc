@@ -7,6 +7,7 @@
 #include "templates/base/support_checks.h"
 #include "templates/base/type_knobs.h"
 #include "templates/cuda/limits.h"
+#include "templates/cuda_gemm/estimate.h"
 
 namespace tilesmith::cuda_gemm {
 namespace {
@@ -57,27 +58,30 @@ std::string Why(const Product& p, const Target& target) {
   return wasteful.empty() ? WhyInvalid(p, target) : wasteful;
 }
 
-// The smallest tiles that keep all multiprocessors busy, in front of whatever else is valid. `word`: elements
-// in one of the operands'. Where they do not say how the input lies, as is best for floats.
+// The fastest by estimate of some tiles, in front of whatever else is valid. `word`: elements in one of the
+// operands'. Where they do not say how the input lies, as is best for floats.
 Config Preset(const ConvWorkload& w, const Target& target, std::vector<Config> parts, int64_t word,
               Product (*read)(const ConvWorkload&, const Config&, const Target&)) {
   Config best;
-  double best_cost = std::numeric_limits<double>::infinity();
+  double best_cycles = std::numeric_limits<double>::infinity();
+  const auto try_it = [&](const Config& config) {
+    const Product p = read(w, config, target);
+    if (!Why(p, target).empty()) return;
+    const double cycles = EstimatedCycles(p, target);
+    if (cycles < best_cycles) best_cycles = cycles, best = config;
+  };
   for (Config& config : parts) {
     if (!config.Find("ic_block")) config.Set("ic_block", w.ic / w.g % 4 == 0 ? 0 : 1);
     config.Set("oc_block", w.oc / w.g % 4 == 0 ? 0 : 1);
-    config.Set("tile_rc", 16 * word);
-    config.Set("stages", 2);
-    for (const int64_t split : {1, 2, 4, 8, 16}) {
-      config.Set("split_k", split);
-      const Product p = read(w, config, target);
-      if (!Why(p, target).empty()) continue;
-      // Rounds of blocks, times what a block multiplies, and what its parts cost to add.
-      const double rounds = static_cast<double>(CeilDiv(p.blocks(), std::max(target.cores, 1)));
-      const double block = static_cast<double>(p.tile.tile_f * p.tile.tile_x) *
-                           (static_cast<double>(CeilDiv(p.padded_depth(), split)) + 64);
-      const double cost = rounds * block * (split > 1 ? 1.1 : 1);
-      if (cost < best_cost) best_cost = cost, best = config;
+    for (const int64_t tile_rc : {16 * word, 32 * word}) {
+      config.Set("tile_rc", tile_rc);
+      for (const int64_t stages : {2, 3, 4}) {
+        config.Set("stages", stages);
+        for (const int64_t split : {1, 2, 4, 8, 16}) {
+          config.Set("split_k", split);
+          try_it(config);
+        }
+      }
     }
   }
   return best;
@@ -92,7 +96,10 @@ Config Part(int64_t tile_f, int64_t tile_x, int64_t part_f, int64_t part_x) {
   return config;
 }
 
-std::vector<Config> WarpParts() { return {Part(16, 64, 16, 16), Part(32, 64, 16, 32), Part(64, 64, 32, 32)}; }
+std::vector<Config> WarpParts() {
+  return {Part(16, 64, 16, 16),  Part(32, 64, 16, 32),  Part(64, 64, 32, 32),
+          Part(64, 128, 32, 32), Part(128, 64, 32, 32), Part(128, 128, 64, 32)};
+}
 
 }  // namespace
 
@@ -164,8 +171,8 @@ ConfigSpace Int8Space(const ConvWorkload& w, const Target& target) {
 }
 
 Config DirectDefault(const ConvWorkload& w, const Target& target) {
-  std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4), Part(64, 64, 4, 4),
-                               Part(64, 64, 8, 4)};
+  std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4),  Part(64, 64, 4, 4),
+                               Part(64, 64, 8, 4), Part(64, 128, 8, 8), Part(128, 128, 8, 8)};
   for (Config& config : parts) config.Set("unroll", 4);
   return Preset(w, target, std::move(parts), 1, ReadDirect);
 }

@@ -134,7 +134,7 @@ std::vector<float> TransformedWeights(const Schedule& s, const float* weights) {
   for (int64_t c = 0; c < w.ic; ++c) {
     for (int64_t f = 0; f < w.oc; ++f)
       for (int64_t tap = 0; tap < 9; ++tap) taps(f, tap) = weights[(f * w.ic + c) * 9 + tap];
-    product.noalias() = taps * of_taps.transpose();
+    product = taps.lazyProduct(of_taps.transpose());  // small: no team of threads
     for (int64_t xi = 0; xi < points; ++xi)
       for (int64_t f = 0; f < w.oc; ++f)
         transformed[static_cast<size_t>((xi * w.ic + c) * w.oc + f)] = static_cast<float>(product(f, xi));

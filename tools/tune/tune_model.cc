@@ -1,9 +1,11 @@
 #include "tools/tune/tune_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tools/tune/tuning_tasks.h"
+#include "tuner/first_builds.h"
 #include "tuner/measure/process_measurer.h"
 
 namespace tilesmith {
@@ -12,7 +14,8 @@ TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const Sho
   const double begin = request.begin, time_budget = request.time_budget;
   NetworkTuneOptions options;
   options.seed = request.seed;
-  const std::vector<std::string> worker = WorkerFor(request.worker, request.machine->target());
+  const DevicePtr machine = request.machine;
+  const std::vector<std::string> worker = WorkerFor(request.worker, machine->target());
   const auto measure_elsewhere = request.measure_elsewhere;
   TuningTasks tuning(std::move(request), sinks);
   ProcessMeasurer here(worker);
@@ -20,6 +23,8 @@ TunedModel TuneModel(TuneModelRequest request, const WorkSinks& sinks, const Sho
   if (measure_elsewhere) elsewhere = measure_elsewhere([&] { tuning.SyncLog(); });
   Measurer& measurer = elsewhere ? *elsewhere : here;
   const std::vector<NetworkTask> tasks = tuning.Make();
+  std::optional<FirstBuilds> first_builds;
+  if (!elsewhere) first_builds.emplace(machine, tasks);
   options.trials = tuning.PlannedTrials();
   if (!tuning.is_network()) options.most_share = 1;
   options.seconds_budget = std::max(0.0, time_budget - (NowSeconds() - begin));
