@@ -38,6 +38,7 @@ void CheckOptions(const onnx::GraphProto& proto, const std::string& source, cons
   std::set<std::string> inputs, dims;
   for (const onnx::ValueInfoProto& input : proto.input()) {
     inputs.insert(input.name());
+    if (MayHaveRankOne(input)) dims.insert(input.name());
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
       if (!dim.dim_param().empty()) dims.insert(dim.dim_param());
     }

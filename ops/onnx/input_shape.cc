@@ -43,6 +43,11 @@ int64_t ResolveDimension(const onnx::ValueInfoProto& input, int index, const Imp
 
 }  // namespace
 
+bool MayHaveRankOne(const onnx::ValueInfoProto& input) {
+  const onnx::TypeProto_Tensor& type = input.type().tensor_type();
+  return !type.has_shape() || type.shape().dim_size() == 1;
+}
+
 Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& options) {
   if (!input.type().has_tensor_type()) Fail(input, "it is not a tensor");
   const onnx::TypeProto_Tensor& type = input.type().tensor_type();
@@ -54,6 +59,9 @@ Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& 
       Fail(input, fmt::format("the shape given, {}, has {} dimensions, the model's has {}",
                               ShapeToString(shape), shape.size(), rank));
     }
+  } else if (const auto size = options.dims.find(input.name());
+             size != options.dims.end() && MayHaveRankOne(input)) {
+    shape = {size->second};
   } else {
     if (!type.has_shape()) {
       Fail(input, fmt::format("the model gives no shape; add --input-shape {}=1x3x224x224", input.name()));

@@ -7,6 +7,8 @@
 
 namespace tilesmith {
 
+// Whether one size may be its whole shape.
+bool MayHaveRankOne(const onnx::ValueInfoProto& input);
 // Throws Error(kBadModel) naming input, dimension and flag when a size stays unknown, or when the rank given
 // differs from the file's.
 Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& options);

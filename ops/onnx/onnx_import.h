@@ -21,7 +21,7 @@
 namespace tilesmith {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions
+  std::map<std::string, int64_t> dims = {};        // values of symbolic dimensions, and of inputs of rank 1
   std::map<std::string, Shape> input_shapes = {};  // whole shapes of inputs; these win over everything else
   // Shapes of inputs, "" being any, for sizes that neither the file nor the above give.
   std::map<std::string, Shape> open_shapes = {};

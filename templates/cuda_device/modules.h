@@ -1,6 +1,6 @@
 // Compiled texts of CUDA programs: by NVRTC, once for each text and kind of GPU. What was compiled before
-// lies in the folder tilesmith/cubins of $XDG_CACHE_HOME or ~/.cache, by hash; without either folder nothing
-// is kept.
+// lies by hash in the folder tilesmith-cubins-UID of the system's for temporary files, if others cannot write
+// there; else nothing is kept.
 #pragma once
 
 #include <functional>

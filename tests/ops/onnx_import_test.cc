@@ -257,6 +257,17 @@ TEST(OnnxImport, DynamicSizes) {
   EXPECT_THAT(usage({.dims = {{"depth", 1}}}), AllOf(HasSubstr("\"depth\""), HasSubstr("N, height, width")));
 }
 
+TEST(OnnxImport, OneSizeNamesADimensionOrAnInputOfRankOne) {
+  Model model = AddModel({"length"});
+  model.Floats("w", {1}, {1});
+  const auto shape = [&](const ImportOptions& options) { return model.Import(options).node(0).shape; };
+  EXPECT_EQ(shape({.dims = {{"x", 5}}}), Shape{5});
+  EXPECT_EQ(shape({.dims = {{"length", 6}}}), Shape{6});
+  Model matrix = AddModel({"N", "length"});
+  matrix.Floats("w", {1}, {1});
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { matrix.Import({.dims = {{"x", 5}}}); }), HasSubstr("\"x\""));
+}
+
 TEST(OnnxImport, RefusesOtherElementTypesAndOpsets) {
   Model strings;
   strings.Input("x", {1, 2}, TensorProto::STRING);

@@ -5,14 +5,17 @@
     scores = model.run(image)["fc"]  # outputs by their names in the model
 
 Arrays have the model's shapes and types, sizes in the order NHWC where a plan has an end in it, and are flat
-where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type. Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the
-thing, the value and what was allowed.
+where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type. Errors are
+RuntimeError, ValueError for arrays that do not fit; their messages name the thing, the value and what was allowed.
 """
+
+from __future__ import annotations
 
 import collections.abc
 import json
 import os
 import shutil
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Union
 
 from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
@@ -21,6 +24,16 @@ from ._tilesmith import graph_tune as _graph_tune
 from ._tilesmith import optimize as _optimize
 from ._tilesmith import quantize as _quantize
 from ._tilesmith import tune as _tune
+
+if TYPE_CHECKING:
+    import numpy
+
+    Path = Union[str, "os.PathLike[str]"]
+    Texts = Union[str, Iterable[str]]
+    Paths = Union[Path, Iterable[Path]]
+    Duration = Union[float, str]  # seconds, or a text such as "90s"
+    Progress = Optional[Callable[[str], object]]
+    Inputs = Union["numpy.typing.ArrayLike", Mapping[str, "numpy.typing.ArrayLike"]]
 
 __all__ = [
     "__version__",
@@ -38,23 +51,23 @@ __all__ = [
 ]
 
 
-def _paths(paths):
+def _paths(paths: Paths) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
-def _texts(texts):
+def _texts(texts: Texts) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts)
 
 
 class Session:
     """Runs one model; has activations of its own. Threads that share one take turns."""
 
-    def __init__(self, model, cores=()):
+    def __init__(self, model: Model, cores: Iterable[int] = ()) -> None:
         """`cores`: one for each thread of the model; empty: wherever the system lets them run."""
         self._model = model
         self._session = _Session(model._model, list(cores), model._other_sizes)
 
-    def run(self, /, *inputs, **named):
+    def run(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> dict[str, numpy.ndarray]:
         """Inputs in the model's order, by name or as a dict; returns a dict from output names to arrays.
 
         Outputs have their true sizes. Inputs may have other sizes than the model's where it was loaded with
@@ -63,18 +76,20 @@ class Session:
         outputs = self._session.run(self._in_order(inputs, named))
         return {info.name: array for info, array in zip(self._model.outputs, outputs)}
 
-    def profile(self, /, *inputs, runs=20, **named):
+    def profile(
+        self, /, *inputs: Inputs, runs: int = 20, **named: numpy.typing.ArrayLike
+    ) -> list[StepTime]:
         """Returns a StepTime for every step, in order of execution: a low quantile over the runs."""
         return self._session.profile(self._in_order(inputs, named), runs)
 
     @property
-    def activation_bytes(self):
+    def activation_bytes(self) -> int:
         return self._session.activation_bytes
 
-    def _in_order(self, inputs, named):
+    def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         names = [info.name for info in self._model.inputs]
         if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping) and not named:
-            inputs, named = (), inputs[0]
+            return self._in_order((), inputs[0])
         if inputs and named:
             raise ValueError("give all inputs in order or all by name")
         if not named:
@@ -89,52 +104,63 @@ class Session:
 class Model:
     """A loaded network: code, packed weights and plan, shared by all its sessions."""
 
-    def __init__(self, model, other_sizes=False):
+    def __init__(self, model: _Model, other_sizes: bool = False) -> None:
         self._model = model
         self._other_sizes = other_sizes
-        self._own = None
+        self._own: Optional[Session] = None
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[TensorInfo]:
         return self._model.inputs
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[TensorInfo]:
         return self._model.outputs
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         return self._model.threads
 
     @property
-    def packed_weight_bytes(self):
+    def packed_weight_bytes(self) -> int:
         return self._model.packed_weight_bytes
 
     @property
-    def predicted_seconds(self):
+    def predicted_seconds(self) -> float:
         """Of a run, by the plan; 0 without one."""
         return self._model.predicted_seconds
 
-    def session(self, cores=()):
+    def session(self, cores: Iterable[int] = ()) -> Session:
         return Session(self, cores)
 
-    def run(self, /, *inputs, **named):
+    def run(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> dict[str, numpy.ndarray]:
         """Session.run of a session that the model keeps for itself."""
         return self._default().run(*inputs, **named)
 
-    def profile(self, /, *inputs, runs=20, **named):
+    def profile(
+        self, /, *inputs: Inputs, runs: int = 20, **named: numpy.typing.ArrayLike
+    ) -> list[StepTime]:
         return self._default().profile(*inputs, runs=runs, **named)
 
-    def _default(self):
+    def _default(self) -> Session:
         if self._own is None:
             self._own = Session(self)
         return self._own
 
 
 def load(
-    model, plan="", threads=0, batch=0, input_shapes=(), max_elements=0, max_memory=0, sizes=1,
-    wait="sleep", target="cpu", precision="f32",
-):
+    model: Path,
+    plan: Path = "",
+    threads: int = 0,
+    batch: int = 0,
+    input_shapes: Texts = (),
+    max_elements: int = 0,
+    max_memory: int = 0,
+    sizes: int = 1,
+    wait: str = "sleep",
+    target: str = "cpu",
+    precision: str = "f32",
+) -> Model:
     """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
 
     `threads` 0: one for each core. `batch` 0: the model's own, or 1. `input_shapes`: "x=1x3x640x640", ...
@@ -156,23 +182,23 @@ def load(
 
 
 def tune(
-    model,
-    plan,
+    model: Path,
+    plan: Path,
     *,
-    log=None,
-    time_budget="4m",
-    graph_time_budget="90s",
-    rounds=3,
-    threads=0,
-    batch=0,
-    input_shapes=(),
-    database=True,
-    target="cpu",
-    precision="f32",
-    calibrate=(),
-    program=None,
-    progress=None,
-):
+    log: Optional[Path] = None,
+    time_budget: Duration = "4m",
+    graph_time_budget: Duration = "90s",
+    rounds: int = 3,
+    threads: int = 0,
+    batch: int = 0,
+    input_shapes: Texts = (),
+    database: bool = True,
+    target: str = "cpu",
+    precision: str = "f32",
+    calibrate: Paths = (),
+    program: Optional[Path] = None,
+    progress: Progress = None,
+) -> str:
     """Tunes the model's convolutions and chooses its layouts; writes `plan` and returns its path.
 
     Takes about both time budgets, seconds or texts such as "3m", in which nothing else may run in the process
@@ -181,7 +207,8 @@ def tune(
     tell the user's database of earlier tunings. `precision` "int8": the model is quantised as quantize would, on
     `calibrate` or random inputs, and the plan says how, so that load takes the same model with it. `program`: the
     tilesmith executable, which tries configs in a process of its own, by default what find_program returns.
-    `progress` is called with a text between measurements; Ctrl-C raises KeyboardInterrupt there, and what was measured is in the log.
+    `progress` is called with a text between measurements; Ctrl-C raises KeyboardInterrupt there, and what was
+    measured is in the log.
     """
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
@@ -206,21 +233,21 @@ def tune(
 
 
 def optimize(
-    model,
-    plan,
+    model: Path,
+    plan: Path,
     *,
-    log=None,
-    seconds=60,
-    threads=0,
-    batch=0,
-    input_shapes=(),
-    database=True,
-    target="cpu",
-    precision="f32",
-    calibrate=(),
-    program=None,
-    progress=None,
-):
+    log: Optional[Path] = None,
+    seconds: Duration = 60,
+    threads: int = 0,
+    batch: int = 0,
+    input_shapes: Texts = (),
+    database: bool = True,
+    target: str = "cpu",
+    precision: str = "f32",
+    calibrate: Paths = (),
+    program: Optional[Path] = None,
+    progress: Progress = None,
+) -> str:
     """Tunes and chooses layouts at once, within `seconds` (or a text such as "3m"); returns `plan`'s path.
 
     The file holds the best plan so far from the first seconds on, also when Ctrl-C ends it. The rest is as for
@@ -239,9 +266,20 @@ def optimize(
 
 
 def graph_tune(
-    model, plan, *, log=None, time_budget="90s", rounds=3, threads=0, batch=0, input_shapes=(), target="cpu",
-    precision="f32", calibrate=(), progress=None,
-):
+    model: Path,
+    plan: Path,
+    *,
+    log: Optional[Path] = None,
+    time_budget: Duration = "90s",
+    rounds: int = 3,
+    threads: int = 0,
+    batch: int = 0,
+    input_shapes: Texts = (),
+    target: str = "cpu",
+    precision: str = "f32",
+    calibrate: Paths = (),
+    progress: Progress = None,
+) -> str:
     """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
 
     Writes `plan`, the best so far from the first solution on, and returns its path.
@@ -257,24 +295,24 @@ def graph_tune(
 
 
 def quantize(
-    model,
-    output,
-    calibrate=(),
-    samples=0,
-    method="minmax",
-    percentile=99.99,
-    activations="u8",
-    reduce_range=False,
-    keep=(),
-    keep_first=False,
-    keep_last=False,
-    op_types=(),
-    check=True,
-    threads=0,
-    batch=0,
-    input_shapes=(),
-    progress=None,
-):
+    model: Path,
+    output: Path,
+    calibrate: Paths = (),
+    samples: int = 0,
+    method: str = "minmax",
+    percentile: float = 99.99,
+    activations: str = "u8",
+    reduce_range: bool = False,
+    keep: Texts = (),
+    keep_first: bool = False,
+    keep_last: bool = False,
+    op_types: Texts = (),
+    check: bool = True,
+    threads: int = 0,
+    batch: int = 0,
+    input_shapes: Texts = (),
+    progress: Progress = None,
+) -> dict[str, Any]:
     """Writes the model with 8-bit integers (QDQ) to `output`; returns what `tilesmith quantize --json` prints.
 
     `calibrate`: .npz and .npy files or directories of them, or one; without any, inputs are random. `samples`:
@@ -302,7 +340,7 @@ def quantize(
     return json.loads(_quantize(os.fspath(model), os.fspath(output), options, progress))
 
 
-def find_program():
+def find_program() -> str:
     """The program tilesmith: $TILESMITH, the one in this package (a wheel has it), or the one on the PATH."""
     packaged = os.path.join(os.path.dirname(__file__), "tilesmith")
     program = os.environ.get("TILESMITH") or (
