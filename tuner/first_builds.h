@@ -1,4 +1,4 @@
-// What every task of a network tries first, built on all cores while the first of them are measured already.
+// What tasks of a network try first, built on all cores while the first of them is measured already.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@
 namespace tilesmith {
 
 // Of devices that compile what they run and keep it where workers find it; others have nothing to build
-// ahead. A task whose weights are bytes is left to its worker, which has their quantisation.
+// ahead. The first task is its worker's, and so are those that have been begun, that are fused, or whose
+// weights are bytes.
 class FirstBuilds {
  public:
   // Returns at once. `tasks` must outlive it.
@@ -26,7 +27,7 @@ class FirstBuilds {
 
   const DevicePtr device_;
   const std::vector<NetworkTask>& tasks_;
-  std::atomic<size_t> next_ = 0;
+  std::atomic<size_t> next_ = 1;
   std::vector<std::jthread> threads_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -53,9 +54,11 @@ double Fastest(std::span<const TrialOutcome> outcomes) {
 // most general one is what a plan falls back on that must do without others.
 std::vector<const ConvTemplate*> InOrderOfFirstTrials(const TuneRequest& request) {
   std::vector<const ConvTemplate*> templates = request.templates;
-  std::ranges::stable_sort(templates, {}, [&](const ConvTemplate* one) {
-    return one->Features(request.workload, one->Default(request.workload, request.cpu), request.cpu).flops;
-  });
+  std::map<const ConvTemplate*, double> flops;
+  for (const ConvTemplate* one : templates)
+    flops[one] =
+        one->Features(request.workload, one->Default(request.workload, request.cpu), request.cpu).flops;
+  std::ranges::stable_sort(templates, {}, [&](const ConvTemplate* one) { return flops[one]; });
   const auto general = std::ranges::find(templates, request.templates[0]);
   if (general - templates.begin() > 1) std::rotate(templates.begin() + 1, general, general + 1);
   return templates;
@@ -269,7 +272,7 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
   };
   std::vector<First> firsts;
   bool stopped = false;
-  PrepareDefaults();
+  if (!Stopped(turn)) PrepareDefaults(trials);
   const auto next = [&]() -> std::optional<TrialRequest> {
     while (static_cast<int>(firsts.size()) < trials && !stopped) {
       const std::optional<size_t> runner = race_.NextUntried();
@@ -297,10 +300,10 @@ int TaskTuner::FirstTrials(int trials, const Turn& turn) {
 }
 
 // Which templates without a trial have first.
-void TaskTuner::PrepareDefaults() {
+void TaskTuner::PrepareDefaults(int trials) {
   std::vector<TrialRequest> requests;
   for (const Lane& lane : lanes_) {
-    if (OutcomesOf(lane).empty())
+    if (static_cast<int>(requests.size()) < trials && OutcomesOf(lane).empty())
       requests.push_back(ToSearch(lane, lane.conv_template->Default(request_.workload, request_.cpu)));
   }
   measurer_.Prepare(requests);

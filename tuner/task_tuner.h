@@ -82,7 +82,7 @@ class TaskTuner {
   bool Stopped(const Turn& turn) const { return turn.stopped && turn.stopped(); }
   int SuggestedTrials(int trials, const Turn& turn);
   int FirstTrials(int trials, const Turn& turn);
-  void PrepareDefaults();
+  void PrepareDefaults(int trials);
   size_t PrepareFrom(size_t first, const Lane& lane, std::span<const Config> configs);
   int SearchIn(size_t runner, int trials, const Turn& turn);
   TrialRequest ToSearch(const Lane& lane, const Config& config) const;

@@ -35,10 +35,11 @@ void CheckOpset(int64_t opset, const std::string& source) {
 
 // An option that matches nothing is a typing error of the user.
 void CheckOptions(const onnx::GraphProto& proto, const std::string& source, const ImportOptions& options) {
-  std::set<std::string> inputs, dims;
+  std::set<std::string> inputs, dims, initializers;
+  for (const onnx::TensorProto& initializer : proto.initializer()) initializers.insert(initializer.name());
   for (const onnx::ValueInfoProto& input : proto.input()) {
     inputs.insert(input.name());
-    if (MayHaveRankOne(input)) dims.insert(input.name());
+    if (MayHaveRankOne(input) && !initializers.contains(input.name())) dims.insert(input.name());
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
       if (!dim.dim_param().empty()) dims.insert(dim.dim_param());
     }
@@ -49,8 +50,8 @@ void CheckOptions(const onnx::GraphProto& proto, const std::string& source, cons
                 fmt::format("{}: no {} \"{}\" (known: {})", source, what, name, fmt::join(known, ", ")));
   };
   for (const auto& [name, shape] : options.input_shapes) need(name, inputs, "input");
-  for (const auto& [name, value] : options.dims) need(name, dims, "symbolic dimension");
-  for (const onnx::TensorProto& initializer : proto.initializer()) inputs.insert(initializer.name());
+  for (const auto& [name, value] : options.dims) need(name, dims, "symbolic dimension or input of rank 1");
+  inputs.insert(initializers.begin(), initializers.end());
   for (const auto& [name, tensor] : options.constants) need(name, inputs, "input or initializer");
 }
 

@@ -16,6 +16,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
 #include "layouts/base/text_file.h"
+#include "layouts/base/thread_team.h"
 #include "templates/cuda_device/compiler.h"
 #include "templates/cuda_device/driver.h"
 
@@ -160,8 +161,12 @@ void CompileAhead(const ContextPtr& context, size_t count,
   };
   std::vector<std::jthread> threads;
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  while (threads.size() + 1 < std::min(cores, count)) threads.emplace_back(work);
-  work();
+  // A measuring thread is pinned, and those that it starts would be so to the same core.
+  const auto work_anywhere = [&] {
+    UnpinThisThread();
+    work();
+  };
+  while (threads.size() < std::min(cores, count)) threads.emplace_back(work_anywhere);
 }
 
 }  // namespace tilesmith::cuda

@@ -53,15 +53,16 @@ double EstimatedCycles(const Product& p, const Target& target) {
   const Rate rate = RateOf(t.tensor);
   const double steps = of(CeilDiv(p.steps(), t.split_k));
   const double multiplying = of(t.tile_f * t.tile_x * t.tile_rc) / rate.products;
-  const double copying = of((t.tile_f + t.tile_x) * (t.tile_rc / p.weight_word()) * 4) / kCopied;
+  const int64_t words = t.tile_f * (t.tile_rc / p.weight_word()) + t.tile_x * (t.tile_rc / p.input_word());
+  const double copying = of(words * 4) / kCopied;
   const double alone = std::max({multiplying * std::max(1.0, rate.warps * 32 / of(p.threads())),
                                  kLatency / of(t.stages - 1), copying}) +
                        kSync;
-  const int64_t blocks = CeilDiv(p.blocks(), std::max<int64_t>(target.cores, 1));
+  const int64_t cores = std::max<int64_t>(target.cores, 1);
+  const int64_t blocks = CeilDiv(p.blocks(), cores);
   const double rounds = of(CeilDiv(blocks, BlocksAtOnce(p, target)));
   const double cycles = std::max(rounds * alone, of(blocks) * std::max(multiplying, copying)) * steps;
-  const double reducing =
-      t.split_k == 1 ? 0 : kReduce + 2 * of(p.partial_bytes()) / (kPartial * of(target.cores));
+  const double reducing = t.split_k == 1 ? 0 : kReduce + 2 * of(p.partial_bytes()) / (kPartial * of(cores));
   return cycles + kBegin * rounds + reducing;
 }
 

@@ -12,8 +12,10 @@ namespace tilesmith {
 namespace cuda_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr const char* kConv = "ic8ih6oc8kh3ph1+bias+relu";
 
@@ -277,6 +279,11 @@ TEST(CudaCommands, GpuCheckLeavesATable) {
   EXPECT_THAT(checked.out, testing::ContainsRegex("racecheck \\| clean \\| - \\| not measured \\|"));
   EXPECT_THAT(checked.out, testing::ContainsRegex("net.onnx, whole \\| [0-9.e-]+ \\| [0-9.e-]+ \\|"));
   EXPECT_EQ(ReadFile(out + "/table.md") + "\n", checked.out);
+  EXPECT_THAT(ReadFile(out + "/gpu_claims.csv"),
+              AllOf(StartsWith("# title: "), HasSubstr("# machine: Fake GPU; "),
+                    HasSubstr("\nwhat,wanted,figure,met\n")));
+  EXPECT_THAT(ReadFile(out + "/gpu.csv"),
+              HasSubstr("\nwhat,ours_seconds,cudnn_seconds,algorithm,template\n"));
   // Products are multiplied alike on both sides: FMA only, then TF32.
   EXPECT_THAT(ReadFile(math), HasSubstr("3\n"));
   EXPECT_THAT(ReadFile(math), HasSubstr("1\n"));

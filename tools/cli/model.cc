@@ -39,7 +39,7 @@ struct NamedSize {
 NamedSize ParseNamedSize(const std::string& text) {
   const auto reject = [&]() -> Error {
     return Error(ErrorCode::kUsage,
-                 fmt::format("--input-shape must be INPUT=1x3x224x224 or DIMENSION=224, got {}", text));
+                 fmt::format("--input-shape must be INPUT=1x3x224x224 or NAME=224, got {}", text));
   };
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) throw reject();
@@ -141,8 +141,8 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
   args.Positive("--batch", &options->batch, "First size of every input");
   args.Texts(
       "--input-shape", &options->input_shapes,
-      "INPUT=1x3x224x224, or DIMENSION=224 for an open size that has a name; may be repeated, also for "
-      "several sizes of an input (tune, graph-tune)");
+      "INPUT=1x3x224x224, or NAME=224 for an open size that has a name or an input's only size; may be "
+      "repeated, also for several sizes of an input (tune, graph-tune)");
   args.Positive(
       "--max-elements", &options->max_elements,
       fmt::format("Refuse a network with a larger tensor (default {})", SizeLimits().tensor_elements));

@@ -6,7 +6,7 @@ import pathlib
 import shlex
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def cpu_model():

@@ -200,13 +200,15 @@ TEST(CudaTexts, FunctionsAreTheDevices) {
 
 TEST(CudaTexts, NvrtcTakesThem) {
   try {
-    cuda::LoadedNvrtc();
+    int major = 0, minor = 0;
+    cuda::LoadedNvrtc().version(&major, &minor);
+    if (major == 0) GTEST_SKIP() << "a test before this one loaded the fake";
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
   const std::vector<Built> built = BuildSample(CaseCount("TILESMITH_CUDA_CASES", 1));
-  for (const Built& b : built) EXPECT_NO_THROW(cuda::Compile(ProgramOf(b).text, b.text, 90));
-  for (const CudaProgram& program : OpPrograms()) EXPECT_NO_THROW(cuda::Compile(program.text, "ops", 90));
+  for (const Built& b : built) EXPECT_NO_THROW(cuda::Compile(ProgramOf(b).text, b.text, 80));
+  for (const CudaProgram& program : OpPrograms()) EXPECT_NO_THROW(cuda::Compile(program.text, "ops", 80));
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CompiledKernels, testing::Values("sm_80", "sm_90a"),

@@ -5,8 +5,9 @@
     scores = model.run(image)["fc"]  # outputs by their names in the model
 
 Arrays have the model's shapes and types, sizes in the order NHWC where a plan has an end in it, and are flat
-where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type. Errors are
-RuntimeError, ValueError for arrays that do not fit; their messages name the thing, the value and what was allowed.
+where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type.
+Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the thing, the value and what
+was allowed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ._tilesmith import quantize as _quantize
 from ._tilesmith import tune as _tune
 
 if TYPE_CHECKING:
-    import numpy
+    import numpy.typing
 
     Path = Union[str, "os.PathLike[str]"]
     Texts = Union[str, Iterable[str]]
