@@ -36,7 +36,6 @@ FirstBuilds::FirstBuilds(DevicePtr device, const std::vector<NetworkTask>& tasks
 FirstBuilds::~FirstBuilds() { next_ = tasks_.size(); }
 
 // At the lowest weight: trials are measured beside it. Threads that it starts have that weight as well.
-
 void FirstBuilds::BuildOneByOne() {
   constexpr int kLowest = 19;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLowest);

@@ -28,14 +28,15 @@ def commit():
 
 def write(path, title, machine, command, columns, rows, note="", built_from=None):
     """`machine` is a list of what figures depend on, `command` one of words, `rows` are in the order of `columns`, `note`
-    what to know when reading them, `built_from` the commit where it is not this folder's. The file is there whole or not at
-    all."""
+    what to know when reading them, `built_from` the commit where it is not this folder's. The file is there whole or not
+    at all."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     with partial.open("w", newline="", encoding="utf-8") as file:
         for key, value in (("title", title), ("machine", "; ".join(filter(None, machine))),
-                           ("date", datetime.date.today()), ("commit", built_from or commit()), ("command", shlex.join(command)),
+                           ("date", datetime.date.today()), ("commit", built_from or commit()),
+                           ("command", shlex.join(command)),
                            *([("note", note)] if note else [])):
             file.write(f"# {key}: {value}\n")
         csv.writer(file, lineterminator="\n").writerows([columns, *rows])
