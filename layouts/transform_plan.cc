@@ -132,7 +132,8 @@ TaskGrid MovePlan::Grid() const {
                    .channels_inner = chunks_outside,
                    .height = pixels / row_pixels,
                    .row_units = row_pixels,
-                   .part_units = (pixels + chunks - 1) / chunks};
+                   .part_units = (pixels + chunks - 1) / chunks,
+                   .exact = chunks == 1};
   // A flat run knows no channels, and no rows either.
   if (kind == MoveKind::kFlat) grid.height = 0;
   return grid;

@@ -14,6 +14,7 @@
 #include "graph_tuner/plan/planned_conversions.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
+#include "ops/pool/pool.h"
 #include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith {
@@ -90,6 +91,7 @@ class Compiler {
     CountCrossedBytes();
     if (!device_.ReadsHostMemory()) UploadConstants();
     LayOutArena();
+    FindNeighbourWaits();
     return std::move(network_);
   }
 
@@ -197,6 +199,36 @@ class Compiler {
     }
     network_.memory = PlanMemory(requests, device_.threads());
     CheckMemory();
+  }
+
+  void FindNeighbourWaits() {
+    for (size_t i = 0; i < network_.kernels.size(); ++i) {
+      const Kernel& kernel = *network_.kernels[i];
+      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1),
+                                  RowsRead(network_.program.steps[i]),
+                                  kernel.ScratchBytes(device_.threads())});
+    }
+    network_.neighbour_waits = NeighbourWaits(network_.program, network_.places, network_.memory,
+                                              network_.touches, device_.threads());
+  }
+
+  std::vector<std::optional<RowWindows>> RowsRead(const Step& step) const {
+    const Program& program = network_.program;
+    const NodeSchedule& schedule = schedules_[step.node];
+    const bool is_node = step.kind == StepKind::kNode;
+    std::vector<std::optional<RowWindows>> reads(step.reads.size());
+    for (size_t slot = 0; slot < reads.size(); ++slot) {
+      const bool alike = program.values[step.reads[slot]].shape == program.values[step.write].shape;
+      if (alike && (!is_node || step.in_place[slot])) reads[slot] = RowWindows();
+    }
+    if (!is_node || reads.empty()) return reads;
+    if (schedule.conv_template != nullptr) {
+      if (!schedule.workload.product) reads[0] = WindowsOf(schedule.workload);
+    } else if (const auto* pool = dynamic_cast<const PoolOp*>(graph_.node(step.node).op.get())) {
+      const PoolWindow& window = pool->window();
+      reads[0] = RowWindows{{window.sh, window.top, (window.kh - 1) * window.dh + 1}};
+    }
+    return reads;
   }
 
   void CheckMemory() const {

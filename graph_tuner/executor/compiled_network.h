@@ -9,6 +9,7 @@
 
 #include "graph_tuner/executor/executor.h"
 #include "graph_tuner/executor/memory_planner.h"
+#include "graph_tuner/executor/neighbour_waits.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"
 #include "layouts/shared_buffer.h"
@@ -37,6 +38,8 @@ struct CompiledNetwork {
   std::vector<DeviceMemory> constants;           // by region; empty if the device reads host memory
   MemoryPlan memory;                             // of the regions, then of each step's scratch
   std::vector<StepProfile> steps;                // without times
+  std::vector<StepTouch> touches;                // by step
+  std::vector<bool> neighbour_waits;             // by step (NeighbourWaits)
   std::vector<NamedConv> convs;
   std::vector<OpPtr> ops;  // kernels may refer to them; not of convs, whose weights are packed
 };

@@ -100,6 +100,7 @@ void Executor::Impl::ConnectSteps() {
     const Step& step = program.steps[i];
     steps[i].kernel = network->kernels[i].get();
     steps[i].split = step.split;
+    steps[i].after_neighbours = network->neighbour_waits[i];
     if (steps[i].kernel->ScratchBytes(device.threads()) > 0)
       steps[i].scratch = InArena(network->memory.offsets[regions + i]);
     steps[i].inputs.resize(step.reads.size());

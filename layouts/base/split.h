@@ -47,6 +47,7 @@ struct TaskGrid {
   // each; units are rows or, where images are recut, pixels. No height: the tasks have no place in the
   // output, and all splits but kEven and kOne are out.
   int64_t height = 0, row_units = 1, part_units = 1;
+  bool exact = true;  // else a part begins and ends only about there
 
   static TaskGrid List(int64_t tasks) { return {.rows = tasks}; }
   int64_t tasks() const { return images * channels * rows; }

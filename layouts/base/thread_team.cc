@@ -54,28 +54,28 @@ void Generation::Advance() {
   if (policy_ == WaitPolicy::kSleep) value_.notify_all();
 }
 
-bool Generation::SpinWhile(unsigned old, int pauses) const {
-  for (int pause = 0; now() == old; ++pause) {
+bool Generation::SpinUntil(unsigned wanted, int pauses) const {
+  for (int pause = 0; IsBefore(now(), wanted); ++pause) {
     if (pause == pauses) return false;
     SpinPause();
   }
   return true;
 }
 
-void Generation::Pause(unsigned old, int step) {
+void Generation::Pause(unsigned wanted, int step) {
   constexpr int kPauses = 64, kYieldsBeforeSleep = 1024;
   if (policy_ == WaitPolicy::kSpin) {
-    for (int i = 0; i < kPauses && now() == old; ++i) SpinPause();
+    for (int i = 0; i < kPauses && IsBefore(now(), wanted); ++i) SpinPause();
   } else if (policy_ == WaitPolicy::kYield || step < kYieldsBeforeSleep) {
     sched_yield();
   } else {
-    value_.wait(old, std::memory_order_acquire);
+    if (const unsigned seen = now(); IsBefore(seen, wanted)) value_.wait(seen, std::memory_order_acquire);
   }
 }
 
-void Generation::WaitWhile(unsigned old) {
-  if (SpinWhile(old)) return;
-  for (int step = 0; now() == old; ++step) Pause(old, step);
+void Generation::WaitUntil(unsigned wanted) {
+  if (SpinUntil(wanted)) return;
+  for (int step = 0; IsBefore(now(), wanted); ++step) Pause(wanted, step);
 }
 
 void SpinBarrier::Wait() {
@@ -85,7 +85,7 @@ void SpinBarrier::Wait() {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.Advance();
   } else {
-    generation_.WaitWhile(generation);
+    generation_.WaitUntil(generation + 1);
   }
 }
 

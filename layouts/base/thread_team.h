@@ -32,16 +32,17 @@ class Generation {
   unsigned now() const { return value_.load(std::memory_order_acquire); }
   // One thread at a time. What it did before is seen by those that wait.
   void Advance();
-  // Until it is no longer `old`.
-  void WaitWhile(unsigned old);
-  // The same for so many pauses, whatever the policy; whether it is no longer `old`.
-  bool SpinWhile(unsigned old, int pauses = kPausesBeforeYield) const;
+  // Until it is `wanted` or past it; numbers start over behind the largest.
+  void WaitUntil(unsigned wanted);
+  // The same for so many pauses, whatever the policy; whether it is.
+  bool SpinUntil(unsigned wanted, int pauses = kPausesBeforeYield) const;
 
  private:
   static constexpr int kPausesBeforeYield = 1 << 14;
 
+  static bool IsBefore(unsigned value, unsigned wanted) { return static_cast<int>(value - wanted) < 0; }
   // One step of waiting, the `step`-th; those of spinning are many pauses.
-  void Pause(unsigned old, int step);
+  void Pause(unsigned wanted, int step);
 
   const WaitPolicy policy_;
   alignas(64) std::atomic<unsigned> value_{0};

@@ -34,14 +34,13 @@ std::optional<int> TaskDealer::Near(int thread, int hop) const {
   return near;
 }
 
-void TaskDealer::Wait(Seat& seat) {
+void TaskDealer::Wait(Generation& generation, unsigned wanted, Seat& seat) {
   constexpr int kMomentPauses = 64;
-  const auto stage = static_cast<unsigned>(seat.stage);
-  if (generation_.SpinWhile(stage, kMomentPauses)) return;
+  if (generation.SpinUntil(wanted, kMomentPauses)) return;
   const double begin = NowSeconds();
-  if (!generation_.SpinWhile(stage)) {
+  if (!generation.SpinUntil(wanted)) {
     const double late = NowSeconds();
-    generation_.WaitWhile(stage);
+    generation.WaitUntil(wanted);
     seat.waits.late_seconds += NowSeconds() - late;
   }
   seat.waits.seconds += NowSeconds() - begin;

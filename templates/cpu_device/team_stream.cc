@@ -10,14 +10,17 @@
 namespace tilesmith {
 namespace {
 
-// Calls do_stage(launch, stage) for every stage of a program; `seconds`, when not empty, gets the duration of
-// each launch.
+// Calls do_stage(launch, stage, next) for every stage of a program, `next` being the launch behind a launch's
+// last stage; `seconds`, when not empty, gets the duration of each launch.
 template <typename DoStage>
 void ForEachStage(std::span<const Launch> program, std::span<double> seconds, const DoStage& do_stage) {
   double before = seconds.empty() ? 0 : NowSeconds();
   for (size_t i = 0; i < program.size(); ++i) {
     const int stages = program[i].kernel->Stages();
-    for (int stage = 0; stage < stages; ++stage) do_stage(program[i], stage);
+    for (int stage = 0; stage < stages; ++stage) {
+      const bool goes_on = stage + 1 == stages && i + 1 < program.size();
+      do_stage(program[i], stage, goes_on ? &program[i + 1] : nullptr);
+    }
     if (seconds.empty()) continue;
     const double after = NowSeconds();
     seconds[i] = after - before;
@@ -62,7 +65,7 @@ void TeamStream::RunByAll(std::span<const Launch> program) {
 }
 
 void TeamStream::RunAlone(std::span<const Launch> program, std::span<double> seconds) const {
-  ForEachStage(program, seconds, [&](const Launch& launch, int stage) {
+  ForEachStage(program, seconds, [&](const Launch& launch, int stage, const Launch*) {
     const Share share(launch.kernel->Grid(stage), launch.split, 0, 1);
     share.ForEachRange(0, share.tasks(), 0, [&](TaskRange range) { RunTasks(launch, stage, range, stop_); });
   });
@@ -75,8 +78,10 @@ TeamWaits TeamStream::RunDealt(TaskDealer::Dealing dealing, std::span<const Laun
   RunOnTeam(threads_, [&](int thread) {
     TaskDealer::Seat seat = dealer_.Begin(thread);
     const auto own_seconds = thread == 0 ? seconds : std::span<double>();
-    ForEachStage(program, own_seconds, [&](const Launch& launch, int stage) {
-      dealer_.DoStage(launch.kernel->Grid(stage), launch.split, dealing, seat, [&](TaskRange range) {
+    ForEachStage(program, own_seconds, [&](const Launch& launch, int stage, const Launch* next) {
+      const bool loosely = seconds.empty() && next != nullptr && next->after_neighbours;
+      const auto wait = loosely ? TaskDealer::WaitFor::kNeighbours : TaskDealer::WaitFor::kAll;
+      dealer_.DoStage(launch.kernel->Grid(stage), launch.split, dealing, wait, seat, [&](TaskRange range) {
         if (error.raised()) return;
         try {
           RunTasks(launch, stage, range, stop_);

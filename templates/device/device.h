@@ -45,6 +45,8 @@ struct Launch {
   OutputView output;
   void* scratch = nullptr;     // kernel->ScratchBytes(device.threads())
   Split split = Split::kEven;  // how each stage's tasks are dealt, where its grid can
+  // A thread may begin it once the threads beside it have done the launch before, in shares (Split).
+  bool after_neighbours = false;
 };
 
 // Runs programs, which are launches one after the other. One thread at a time.

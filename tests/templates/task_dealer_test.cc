@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -13,6 +16,7 @@ namespace tilesmith {
 namespace {
 
 using Dealing = TaskDealer::Dealing;
+constexpr auto kAll = TaskDealer::WaitFor::kAll, kNeighbours = TaskDealer::WaitFor::kNeighbours;
 
 void Sleep(int milliseconds) {
   const timespec time{0, milliseconds * 1'000'000L};
@@ -55,7 +59,7 @@ TEST(TaskDealer, EveryTaskIsDoneOnceAndStagesAreApart) {
       RunOnTeam(threads, [&](int thread) {
         TaskDealer::Seat seat = dealer.Begin(thread);
         for (size_t s = 0; s < stages.size(); ++s) {
-          dealer.DoStage(stages[s].grid, stages[s].split, dealing, seat, [&](TaskRange range) {
+          dealer.DoStage(stages[s].grid, stages[s].split, dealing, kAll, seat, [&](TaskRange range) {
             if (range.thread != thread) ++early;
             for (int64_t task = range.begin; task < range.end; ++task) ++done[s][static_cast<size_t>(task)];
             if (s == 0) return;
@@ -81,7 +85,7 @@ TEST(TaskDealer, WhatASlowThreadHasLeftIsDoneByOthers) {
   std::vector<int64_t> tasks(2);
   RunOnTeam(2, [&](int thread) {
     TaskDealer::Seat seat = dealer.Begin(thread);
-    dealer.DoStage(TaskGrid::List(kTasks), Split::kEven, Dealing::kPieces, seat, [&](TaskRange range) {
+    dealer.DoStage(TaskGrid::List(kTasks), Split::kEven, Dealing::kPieces, kAll, seat, [&](TaskRange range) {
       tasks[thread] += range.end - range.begin;
       if (thread == 1) Sleep(100);
     });
@@ -102,7 +106,7 @@ TEST(TaskDealer, AThreadThatDoesNotComeHoldsNobodyUp) {
       TaskDealer::Seat seat = dealer.Begin(thread);
       for (int stage = 0; stage < 100; ++stage) {
         dealer.DoStage({.channels = 2, .rows = 9, .height = 9},
-                       stage % 2 == 0 ? Split::kRows : Split::kChannels, Dealing::kPieces, seat,
+                       stage % 2 == 0 ? Split::kRows : Split::kChannels, Dealing::kPieces, kAll, seat,
                        [&](TaskRange range) {
                          EXPECT_NE(thread, 1);
                          tasks += range.end - range.begin;
@@ -116,12 +120,49 @@ TEST(TaskDealer, AThreadThatDoesNotComeHoldsNobodyUp) {
   }
 }
 
+// Threads that are d apart are at most d stages apart, and all are together where all are waited for.
+TEST(TaskDealer, NeighboursAreAtMostAStageApart) {
+  constexpr int kThreads = 5, kStages = 60;
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const auto wait_of = [](int stage) { return stage % 12 == 11 ? kAll : kNeighbours; };
+  TaskDealer dealer(kThreads, WaitPolicy::kSleep);
+  int furthest = 0;
+  for (int run = 0; run < 10; ++run) {
+    std::array<std::atomic<int>, kThreads> at = {};
+    std::atomic<int> wrong{0}, apart{0};
+    TaskDealer::Seat last;
+    RunOnTeam(kThreads, [&](int thread) {
+      std::mt19937 random(seed + static_cast<unsigned>(kThreads * run + thread));
+      TaskDealer::Seat seat = dealer.Begin(thread);
+      for (int stage = 0; stage < kStages; ++stage) {
+        dealer.DoStage({.rows = kThreads, .height = kThreads}, Split::kRows, Dealing::kShares, wait_of(stage),
+                       seat, [&](TaskRange) {
+                         at[static_cast<size_t>(thread)] = stage;
+                         for (int other = 0; other < kThreads; ++other) {
+                           const int behind = stage - at[static_cast<size_t>(other)];
+                           if (behind > std::abs(thread - other)) ++wrong;
+                           if (stage > 0 && wait_of(stage - 1) == kAll && behind > 1) ++wrong;
+                           if (behind > apart) apart = behind;
+                         }
+                         if (random() % 8 == 0) Sleep(1);
+                       });
+      }
+      if (thread == 0) last = seat;
+    });
+    dealer.End(last);
+    EXPECT_EQ(wrong, 0) << "run " << run;
+    furthest = std::max(furthest, apart.load());
+  }
+  EXPECT_GT(furthest, 1) << "nobody ever went ahead";
+}
+
 TEST(TaskDealer, WaitsOfMomentsAreNotCounted) {
   TaskDealer dealer(2, WaitPolicy::kSleep);
   std::vector<TeamWaits> waits(2);
   RunOnTeam(2, [&](int thread) {
     TaskDealer::Seat seat = dealer.Begin(thread);
-    dealer.DoStage(TaskGrid::List(2), Split::kEven, Dealing::kShares, seat, [&](TaskRange) {
+    dealer.DoStage(TaskGrid::List(2), Split::kEven, Dealing::kShares, kAll, seat, [&](TaskRange) {
       if (thread == 1) Sleep(20);
     });
     waits[thread] = seat.waits;

@@ -39,6 +39,13 @@ TEST(OutputCheck, MoreIsAllowedWhereTheNetworkAmplifiesRounding) {
   }
 }
 
+TEST(OutputCheck, WhatOthersDifferFromThemselvesIsAllowedTwice) {
+  EXPECT_EQ(AllowedBesideOthers(0, 0), kAllowedOutputDifference);
+  EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-3), 16e-3);
+  EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-5, 5e-3), 1e-2);
+  EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-3, 5e-3), 16e-3);
+}
+
 TEST(OutputCheck, NamesThePlanThatDiffers) {
   const std::vector<PlanToCheck> plans = {{"the plan", nullptr, ""}, {"NHWC everywhere", nullptr, ""}};
   for (const double difference :

@@ -23,6 +23,7 @@ class NetworkWorkerCommand : public Command {
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_, "Plan to run the network with");
     args.Text("--onnxruntime", &library_, "Run it with ONNX Runtime's library instead");
+    args.Flag("--plain", &plain_, "ONNX Runtime without its graph optimizations");
     args.Text("--onnx", &onnx_path_, "The network as a file, for ONNX Runtime");
     args.Text("--outputs", &outputs_path_, "FILE.npz for what the first run gives");
     DeclareMachineOptions(args, &machine_options_);
@@ -55,7 +56,8 @@ class NetworkWorkerCommand : public Command {
 
   int RunOnnxRuntime(const DevicePtr& machine, Graph graph) {
     const auto model =
-        OpenOnnxRuntime(library_, onnx_path_, machine->threads(), std::move(graph), kNetworkSeed);
+        OpenOnnxRuntime(library_, onnx_path_, machine->threads(), std::move(graph), kNetworkSeed,
+                        plain_ ? GraphOptimizations::kNone : GraphOptimizations::kAll);
     if (!outputs_path_.empty()) {
       model->Run();
       WriteNpz(outputs_path_, model->Outputs());
@@ -65,6 +67,7 @@ class NetworkWorkerCommand : public Command {
 
   ModelOptions model_;
   MachineOptions machine_options_;
+  bool plain_ = false;
   std::string plan_path_, library_, onnx_path_, outputs_path_;
 };
 

@@ -27,8 +27,8 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
   return Named(names, std::move(outputs));
 }
 
-double AllowedBesideOthers(double rounding) {
-  return AllowedDifference(2 * rounding, kAllowedOutputDifference);
+double AllowedBesideOthers(double rounding, double others_difference) {
+  return std::max(AllowedDifference(2 * rounding, kAllowedOutputDifference), 2 * others_difference);
 }
 
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {

@@ -21,8 +21,10 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
 // How far an output may be from ONNX Runtime's or oneDNN's, which round in their own ways, relative to its
 // largest value. More is allowed only where the network amplifies rounding (network_check.h).
 constexpr double kAllowedOutputDifference = 1e-3;
-// That, or what the rounding of both sides becomes in this network.
-double AllowedBesideOthers(double rounding);
+// That, or what roundings become in this network: eight times the sum of both sides' own, ours being
+// `rounding`, or, where a comparison decides by them, twice what the others differ from themselves when they
+// compute in another order.
+double AllowedBesideOthers(double rounding, double others_difference = 0);
 
 // Largest difference of any float output to the one in its place, relative to that one's largest value;
 // infinite when anything is NaN or infinite on one side only. Plain tensors.

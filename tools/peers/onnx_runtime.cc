@@ -45,7 +45,8 @@ enum Entry {
   kReleaseTypeAndShape = 99,
   kReleaseSessionOptions = 100,
 };
-constexpr int kLogErrors = 3, kAllOptimizations = 99, kDeviceAllocator = 0, kDefaultMemory = 0;
+constexpr int kLogErrors = 3, kNoOptimizations = 0, kAllOptimizations = 99, kDeviceAllocator = 0,
+              kDefaultMemory = 0;
 
 }  // namespace
 
@@ -168,13 +169,15 @@ struct OnnxRuntimeModel::Impl {
 };
 
 OnnxRuntimeModel::OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
-                                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs)
+                                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs,
+                                   GraphOptimizations optimizations)
     : impl_(std::make_unique<Impl>(library)) {
   Impl& impl = *impl_;
   impl.env = impl.Create(kCreateEnv, kReleaseEnv, kLogErrors, static_cast<const char*>("tilesmith"));
   impl.options = impl.Create(kCreateSessionOptions, kReleaseSessionOptions);
   impl.library.Call(kSetIntraOpThreads, impl.options.get(), threads);
-  impl.library.Call(kSetGraphOptimizationLevel, impl.options.get(), kAllOptimizations);
+  impl.library.Call(kSetGraphOptimizationLevel, impl.options.get(),
+                    optimizations == GraphOptimizations::kAll ? kAllOptimizations : kNoOptimizations);
   impl.memory_info = impl.Create(kCreateCpuMemoryInfo, kReleaseMemoryInfo, kDeviceAllocator, kDefaultMemory);
   impl.session = impl.Create(kCreateSession, kReleaseSession, static_cast<const void*>(impl.env.get()),
                              model_path.c_str(), static_cast<const void*>(impl.options.get()));
@@ -234,7 +237,8 @@ std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
 }
 
 std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, const std::string& onnx_path,
-                                                  int threads, Graph graph, uint64_t seed) {
+                                                  int threads, Graph graph, uint64_t seed,
+                                                  GraphOptimizations optimizations) {
   std::vector<NamedTensor> inputs;
   std::vector<OutputInfo> outputs;
   std::vector<Tensor> tensors = RandomInputs(graph, seed);
@@ -249,7 +253,7 @@ std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, co
   }
   graph = Graph();
   return std::make_unique<OnnxRuntimeModel>(library, onnx_path, threads, std::move(inputs),
-                                            std::move(outputs));
+                                            std::move(outputs), optimizations);
 }
 
 }  // namespace tilesmith

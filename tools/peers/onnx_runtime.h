@@ -26,13 +26,16 @@ struct OutputInfo {
   DataType type = DataType::kF32;  // where the shape is given
 };
 
-// A model loaded with all of its graph optimizations, and memory for its tensors. Not thread-safe.
+enum class GraphOptimizations { kAll, kNone };
+
+// A model that is loaded, and memory for its tensors. Not thread-safe.
 class OnnxRuntimeModel {
  public:
   // `inputs` by their names in the model, float32, plain. Throws Error(kEnvironment) naming the library when
   // it cannot be used, Error(kBadModel) with ONNX Runtime's reason when it refuses the model.
   OnnxRuntimeModel(const std::string& library, const std::string& model_path, int threads,
-                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs);
+                   std::vector<NamedTensor> inputs, std::vector<OutputInfo> outputs,
+                   GraphOptimizations optimizations = GraphOptimizations::kAll);
   ~OnnxRuntimeModel();
   OnnxRuntimeModel(const OnnxRuntimeModel&) = delete;
   OnnxRuntimeModel& operator=(const OnnxRuntimeModel&) = delete;
@@ -52,7 +55,8 @@ std::string OnnxFileOf(const ModelOptions& model, const std::string& path);
 
 // The file's model with seeded data (RandomInputs) for the inputs of `graph`, which is the same network. A
 // graph that is moved here is gone before the model is loaded: what it weighs is not ONNX Runtime's.
-std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, const std::string& onnx_path,
-                                                  int threads, Graph graph, uint64_t seed);
+std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(
+    const std::string& library, const std::string& onnx_path, int threads, Graph graph, uint64_t seed,
+    GraphOptimizations optimizations = GraphOptimizations::kAll);
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "layouts/base/error.h"
 #include "ops/quantize/byte_sums.h"
@@ -16,19 +17,24 @@ namespace tilesmith {
 OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const std::vector<PlanToCheck>& plans,
                          const DevicePtr& machine, const std::string& library, const StopFlag* stop) {
   constexpr uint64_t kSeed = 1;
+  const bool beside_reference = library.empty() || MaySaturate(graph, DetectCpu());
+  const ScratchFolder scratch;
+  const std::string onnx = beside_reference ? "" : OnnxFileOf(model, scratch.File("model.onnx"));
   OutputCheck check;
+  const auto peer_outputs = [&](GraphOptimizations optimizations) {
+    const auto peer = OpenOnnxRuntime(library, onnx, machine->threads(), graph, kSeed, optimizations);
+    peer->Run();
+    check.expected_from = "ONNX Runtime " + peer->version();
+    return peer->Outputs();
+  };
   std::vector<NamedTensor> expected;
-  if (library.empty() || MaySaturate(graph, DetectCpu())) {
+  if (beside_reference) {
     check.expected_from = "the reference";
     expected = ReferenceOutputs(graph, RandomInputs(graph, kSeed), stop);
   } else {
-    const ScratchFolder scratch;
-    const std::string onnx = OnnxFileOf(model, scratch.File("model.onnx"));
-    const auto peer = OpenOnnxRuntime(library, onnx, machine->threads(), graph, kSeed);
-    peer->Run();
-    check.expected_from = "ONNX Runtime " + peer->version();
-    expected = peer->Outputs();
+    expected = peer_outputs(GraphOptimizations::kAll);
   }
+  std::optional<double> peer_difference;  // to itself in another order
   for (const PlanToCheck& checked : plans) {
     check.differences.push_back(0);
     check.allowed.push_back(kAllowedOutputDifference);
@@ -38,8 +44,11 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
     ours.Run();
     check.differences.back() = LargestDifference(ours.Outputs(), expected);
     if (check.differences.back() <= kAllowedOutputDifference) continue;
+    if (!peer_difference)
+      peer_difference =
+          beside_reference ? 0 : LargestDifference(peer_outputs(GraphOptimizations::kNone), expected);
     const NetworkCheck layers = ours.Check(graph);
-    check.allowed.back() = AllowedBesideOthers(layers.rounding);
+    check.allowed.back() = AllowedBesideOthers(layers.rounding, *peer_difference);
     check.wrong.back() = layers.wrong;
   }
   return check;
