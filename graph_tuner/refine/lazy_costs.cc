@@ -8,6 +8,8 @@
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/costs/op_costs.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/graph_tune.h"
+#include "layouts/base/error.h"
 
 namespace tilesmith {
 namespace {
@@ -122,6 +124,26 @@ size_t LazyCosts::Measure(const Graph& graph, const Plan& plan,
   Plan paid = plan;
   PricePlan(graph, questions, paid);
   return questions.Answer(between);
+}
+
+void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
+                 LazyCosts& costs, const std::function<bool()>& go_on) {
+  // Guesses are low, so that there are always some to measure.
+  constexpr int kMaxSolutions = 20;
+  for (int i = 0; i < kMaxSolutions && go_on(); ++i) {
+    const Plan plan = GraphTune(NetworkProblem(graph, records, costs, options)).plan;
+    bool in_time = true;
+    try {
+      const size_t measured = costs.Measure(graph, plan, [&](size_t, size_t) {
+        in_time = go_on();
+        if (!in_time) throw Error(ErrorCode::kInterrupted, "out of time");
+      });
+      if (measured == 0) return;
+    } catch (const Error& error) {
+      if (in_time || error.code() != ErrorCode::kInterrupted) throw;
+      return;
+    }
+  }
 }
 
 }  // namespace tilesmith

@@ -10,9 +10,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
+#include "graph_tuner/problem/network_problem.h"
 #include "ops/graph/graph.h"
 
 namespace tilesmith {
@@ -43,5 +45,10 @@ class LazyCosts final : public CostSource {
   double seconds_per_byte_ = 1.0 / 100e9;  // the least seen, once there is any
   bool seen_ = false;
 };
+
+// Measures what a solution by these records pays, until one pays nothing that is guessed, or until go_on()
+// is false, which may also throw.
+void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
+                 LazyCosts& costs, const std::function<bool()>& go_on);
 
 }  // namespace tilesmith

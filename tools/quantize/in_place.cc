@@ -16,14 +16,18 @@ void DeclareCalibration(Args& args, ModelOptions* model) {
              "quantize takes them; may be repeated (default: random ones)");
 }
 
+void TakeSizesOfSamples(ModelOptions* model) {
+  for (auto& [name, shape] : CalibrationInputs(model->calibration).OpenShapes())
+    model->open_shapes.emplace(name, shape);
+}
+
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model) {
   if (!LooksLikeModel(model->model)) {
     throw Error(ErrorCode::kUsage,
                 "--precision int8 is for a MODEL: a workload says its types itself, such as ...:u8:i8:u8");
   }
-  const CalibrationInputs inputs(model->calibration);
-  for (auto& [name, shape] : inputs.OpenShapes()) model->open_shapes.emplace(name, shape);
-  if (inputs.random())
+  TakeSizesOfSamples(model);
+  if (CalibrationInputs(model->calibration).random())
     sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
   QuantizeModelRequest request;
   request.model = SizesOf(*model).front();

@@ -16,6 +16,9 @@ namespace tilesmith {
 // "--calibrate".
 void DeclareCalibration(Args& args, ModelOptions* model);
 
+// Sizes of inputs that the model leaves open, as its samples have them.
+void TakeSizesOfSamples(ModelOptions* model);
+
 // Calibrates the model, of several sizes of its inputs in the first, so that LoadModel quantises it; with
 // minmax, all that pays. Throws as CalibrateModel does, and Error(kUsage) for a text that is no model.
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model);

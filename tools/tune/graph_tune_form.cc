@@ -24,7 +24,6 @@ namespace tilesmith {
 namespace {
 
 constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
-constexpr int64_t kInjectedSamples = 2;
 
 class GraphTuner {
  public:
@@ -48,7 +47,7 @@ class GraphTuner {
     const PinnedTeam team(tuned_.machine);
     const bool is_first = writes_ && request_.others.empty();
     if (is_first) WarnIfDisturbed(tuned_.machine, sinks_);
-    costs_ = OpenCosts(request_.arguments, tuned_.machine, sinks_);
+    costs_.emplace(request_, tuned_.machine, sinks_);
     options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
     // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
     options_.even_shares = request_.rounds == 0;
@@ -56,7 +55,8 @@ class GraphTuner {
     Refine();
     RefinedPlan& refined = tuned_.refined;
     refined.plan.quantization = request_.arguments.model.quantization;
-    tuned_.steps = ExplainSteps(tuned_.graph, refined.plan, *costs_, refined.check, tuned_.machine->target());
+    tuned_.steps =
+        ExplainSteps(tuned_.graph, refined.plan, **costs_, refined.check, tuned_.machine->target());
     return std::move(tuned_);
   }
 
@@ -80,10 +80,11 @@ class GraphTuner {
     const bool narrow = options_.precision == Precision::kBf16 || options_.precision == Precision::kMixed;
     if (narrow && !model.quantization) {
       errors_ = &own_errors_.emplace(tuned_.graph, tuned_.machine,
-                                     SamplesOf(tuned_.graph, model.calibration, kErrorSamples));
+                                     SamplesOf(tuned_.graph, model.calibration, ErrorSamples(request_)));
     }
+    costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
     if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
-    const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
+    const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
     tuned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
         RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
@@ -91,7 +92,7 @@ class GraphTuner {
     loop.rounds = static_cast<int>(request_.rounds);
     loop.max_weight_bytes = request_.max_weight_bytes;
     if (loop.rounds > 0) {
-      loop.rivals = SplitRivals(problem, *costs_, request_.max_weight_bytes);
+      loop.rivals = SplitRivals(problem, **costs_, request_.max_weight_bytes);
       AddKnown(&loop.rivals);
     }
     ExpectRuns(kTemplateRivals + static_cast<int>(loop.rivals.size()) +
@@ -123,7 +124,7 @@ class GraphTuner {
     };
     if (request_.baselines)
       loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
-    tuned_.refined = RefinePlan(problem, *costs_, loop);
+    tuned_.refined = RefinePlan(problem, **costs_, loop);
     CheckError();
   }
 
@@ -132,7 +133,7 @@ class GraphTuner {
     for (const RivalPlan& known : request_.known) {
       if (known.plan.graph_hash != hash || options_.errors.Of(known.plan) > options_.errors.most) continue;
       rivals->push_back(known);
-      PricePlan(tuned_.graph, *costs_, rivals->back().plan);
+      PricePlan(tuned_.graph, **costs_, rivals->back().plan);
     }
   }
 
@@ -143,20 +144,34 @@ class GraphTuner {
     TILESMITH_CHECK(errors_ != nullptr);
     if (known_ != nullptr) {
       options_.errors.squares = known_->squares;
-    } else {
-      options_.errors.squares = errors_->OfConvs(kInjectedSamples, [this](size_t done, size_t total) {
-        ThrowIfStopped(sinks_.stop);
-        sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
-      });
+    } else if (!MeasureSquares()) {
+      sinks_.Warn("bf16 is left out: there was no time to measure what each layer in it does to the outputs");
+      options_.precision = Precision::kF32;
     }
     tuned_.bf16_squares = options_.errors.squares;
     options_.errors.most = std::max(0.0, most * most - OfBytes());
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
+      const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
       const double seen = ErrorOf(GraphTune(problem, {}, request_.max_weight_bytes).plan);
       if (seen <= most) return;
       TightenBudget(most, seen);
     }
+  }
+
+  // Whether there was time for it, which there is but in a hurry.
+  bool MeasureSquares() {
+    bool in_time = true;
+    try {
+      options_.errors.squares = errors_->OfConvs(InjectedSamples(request_), [&](size_t done, size_t total) {
+        ThrowIfStopped(sinks_.stop);
+        in_time = !request_.hurried || !limit_.out_of_time();
+        if (!in_time) throw Error(ErrorCode::kInterrupted, "out of time");
+        sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
+      });
+    } catch (const Error& error) {
+      if (in_time || error.code() != ErrorCode::kInterrupted) throw;
+    }
+    return in_time;
   }
 
   // What was learned since may have led to another plan than the one whose error was seen.
@@ -170,7 +185,7 @@ class GraphTuner {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       if (*tuned_.output_error <= most) break;
       TightenBudget(most, *tuned_.output_error);
-      const NetworkProblem problem(tuned_.graph, log_, *costs_, options_);
+      const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
       refined.plan.corrections = learned;
@@ -237,7 +252,7 @@ class GraphTuner {
     for (PlannedBaseline& baseline : baselines) {
       if (!baseline.plan) continue;
       ++runs;
-      PricePlan(tuned_.graph, *costs_, *baseline.plan, refined.plan.corrections);
+      PricePlan(tuned_.graph, **costs_, *baseline.plan, refined.plan.corrections);
     }
     const double each = stages_.SecondsEach();
     BeginRuns("running the baselines", kPlanDuels * runs);
@@ -253,7 +268,7 @@ class GraphTuner {
   const WorkLimit limit_;
   StageProgress stages_;
   std::vector<Record> log_;
-  std::unique_ptr<CostSource> costs_;
+  std::optional<FormCosts> costs_;
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
   std::optional<OutputErrors> own_errors_;

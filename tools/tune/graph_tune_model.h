@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,8 +35,13 @@ struct GraphTuneModelRequest {
   // How far outputs may be off, relative to f32's (OutputErrors, output_errors.h); none: any.
   std::optional<double> max_output_error = {};
   bool baselines = true;
+  // For a small share of the usual time: costs are guessed until a solution pays them (lazy_costs.h), and
+  // what a layer does to the outputs is seen on one sample.
+  bool hurried = false;
   bool variants = false;          // the log's next fastest configs are tried in the network, too
   std::vector<Plan> others = {};  // for other sizes of the inputs: the file holds them, too
+  // By which mixed quantises; null: the model is calibrated.
+  std::shared_ptr<const ModelQuantization> calibrated = {};
   // That were found before, of the network in any type: run beside the solutions of the form that they are
   // of.
   std::vector<RivalPlan> known = {};

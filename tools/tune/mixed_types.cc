@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "graph_tuner/executor/heuristic_plan.h"
@@ -22,7 +23,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr int64_t kLayerSamples = 2;
 constexpr double kErrorMargin = 0.95;
 
 int64_t NarrowNodes(const Plan& plan) {
@@ -49,7 +49,9 @@ class MixedTuner {
   GraphTunedModel Run() {
     ModelOptions quantized = request_.arguments.model;
     const bool is_quantized = Calibrate(&quantized);
-    // Floats first: the file has a plan from then on.
+    // In a hurry nothing is mixed if it is not known by then what layers do; the file has a plan already.
+    if (is_quantized && request_.hurried) layers_ = LayerErrors(quantized);
+    // Else floats first: the file has a plan from then on.
     const int forms = is_quantized ? 3 : 1;
     ModelOptions floats = quantized;
     floats.quantization.reset();
@@ -60,10 +62,10 @@ class MixedTuner {
       CompareTypes(compared, sinks_, &*floats_);
       return std::move(*floats_);
     }
-    errors_.emplace(OpenFloats(quantized, machine_));
+    errors_.emplace(OpenFloats(quantized, machine_, ErrorSamples(request_)));
     bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
     log_ = LoadTuningLog(request_.arguments, machine_);
-    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
+    costs_.emplace(request_, machine_, sinks_);
     PlanUniform();
     TuneMixed(quantized);
     return Choose();
@@ -72,13 +74,14 @@ class MixedTuner {
  private:
   // A part of what time is left, for one of `forms` to come.
   GraphTuneModelRequest Form(const ModelOptions& model, int forms, const std::string& precision) const {
-    constexpr double kForComparing = 0.1;
+    const double for_comparing = request_.hurried ? 0.3 : 0.1;  // of all
     GraphTuneModelRequest form = request_;
     form.arguments.model = model;
     form.arguments.machine.precision = precision;
+    form.baselines = request_.baselines && !request_.hurried;
     form.begin = NowSeconds();
     form.time_budget =
-        std::max(0.0, end_ - form.begin - kForComparing * request_.time_budget) / static_cast<double>(forms);
+        std::max(0.0, end_ - form.begin - for_comparing * request_.time_budget) / static_cast<double>(forms);
     return form;
   }
 
@@ -92,7 +95,12 @@ class MixedTuner {
 
   bool Calibrate(ModelOptions* model) const {
     try {
-      CalibrateInPlace(machine_, sinks_, model);
+      if (request_.calibrated) {
+        TakeSizesOfSamples(model);
+        model->quantization = request_.calibrated;
+      } else {
+        CalibrateInPlace(machine_, sinks_, model);
+      }
       return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;
@@ -135,7 +143,7 @@ class MixedTuner {
     TypePlans plans = {*Floats(apart, HasLimit() ? Precision::kF32 : Precision::kMixed).plan,
                        bytes_->refined.plan, std::nullopt};
     if (HasLimit() && bf16_.plan) plans.bf16 = *Floats(apart, Precision::kBf16).plan;
-    PricePlan(bytes_->graph, *costs_, plans.bytes, Learned(*bytes_));
+    PricePlan(bytes_->graph, **costs_, plans.bytes, Learned(*bytes_));
     if (request_.rounds == 0 || NowSeconds() >= end_) return plans;
     std::vector<GraphPlan> run = {{&floats_->graph, &plans.floats}, {&bytes_->graph, &plans.bytes}};
     std::vector<Plan*> priced = {&plans.floats, &plans.bytes};
@@ -174,6 +182,23 @@ class MixedTuner {
     for (QuantizedLayerError& layer : layers->layers) layer.square *= seen * seen / sum;
   }
 
+  // Nothing when that takes more than half of the time that is left.
+  std::optional<QuantizedLayers> LayerErrors(const ModelOptions& model) const {
+    const double now = NowSeconds();
+    const WorkLimit limit = {sinks_.stop, std::midpoint(now, std::max(now, end_))};
+    WorkSinks limited = sinks_;
+    limited.on_stage = [this, limit](const std::string& stage) {
+      limit.ThrowIfOver();
+      sinks_.Stage(stage);
+    };
+    try {
+      return QuantizedLayerErrors(model, InjectedSamples(request_), machine_, limited);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted || IsStopped(sinks_.stop)) throw;
+      return std::nullopt;
+    }
+  }
+
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
     constexpr int kAttempts = 4;
@@ -181,7 +206,12 @@ class MixedTuner {
       note_ = "its outputs are others than in floats";
       return;
     }
-    QuantizedLayers layers = QuantizedLayerErrors(model, kLayerSamples, machine_, sinks_);
+    if (!request_.hurried) layers_ = LayerErrors(model);
+    if (!layers_) {
+      note_ = "there was no time to measure what each layer does to the outputs";
+      return;
+    }
+    QuantizedLayers& layers = *layers_;
     if (HasLimit()) MatchErrorOfAll(&layers);
     const TypePlans plans = PlansToChooseBy();
     const TypedNetworks networks = {floats_->graph,
@@ -293,7 +323,8 @@ class MixedTuner {
   const double end_;  // on the clock of NowSeconds
   std::optional<GraphTunedModel> floats_, bytes_, mixed_;
   std::optional<FloatNetwork> errors_;
-  std::unique_ptr<CostSource> costs_;
+  std::optional<QuantizedLayers> layers_;  // what each does to the outputs
+  std::optional<FormCosts> costs_;
   std::vector<Record> log_;
   TypedPlan f32_, bf16_;  // of the floats
   double predicted_error_ = 0;
@@ -312,14 +343,14 @@ void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, 
   if (!runs || tuned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
   const PinnedTeam team(tuned->machine);
   sinks.Stage("the network in other types");
-  const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine);
-  const std::unique_ptr<CostSource> costs = OpenCosts(request.arguments, tuned->machine, sinks);
+  const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine, ErrorSamples(request));
+  const FormCosts costs(request, tuned->machine, sinks);
   const std::vector<Record> log = LoadTuningLog(request.arguments, tuned->machine);
   std::vector<TypedPlan> plans;
   const double end = request.begin + request.time_budget;
   const Precision own = ParsePrecision(request.arguments.machine.precision);
   for (const Precision precision : {Precision::kF32, Precision::kBf16})
-    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, *costs, sinks));
+    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, costs, sinks));
   plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
   tuned->types =
       RunTypes({tuned->graph, tuned->machine, {sinks.stop}}, plans, floats.errors, plans.size() - 1,

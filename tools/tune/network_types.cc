@@ -25,17 +25,30 @@ bool HasBf16(const Target& cpu) {
   });
 }
 
-FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine) {
+FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine, int64_t samples) {
   ModelOptions floats = model;
   floats.quantization.reset();
   auto graph = std::make_unique<const Graph>(LoadModel(floats));
   const Graph& loaded = *graph;
-  return {std::move(graph),
-          OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, kErrorSamples))};
+  return {std::move(graph), OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, samples))};
+}
+
+FormCosts::FormCosts(const GraphTuneModelRequest& request, const DevicePtr& machine, const WorkSinks& sinks)
+    : measured_(OpenCosts(request.arguments, machine, sinks)) {
+  if (request.hurried) lazy_ = std::make_unique<LazyCosts>(*measured_);
+}
+
+void FormCosts::MeasurePaid(const Graph& graph, const std::vector<Record>& records,
+                            const GraphTuneOptions& options, const WorkLimit& limit) const {
+  if (!lazy_) return;
+  tilesmith::MeasurePaid(graph, records, options, *lazy_, [&] {
+    ThrowIfStopped(limit.stop);
+    return !limit.out_of_time();
+  });
 }
 
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks,
+                     const std::vector<Record>& log, const FormCosts& costs, const WorkSinks& sinks,
                      const Corrections& learned) {
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
   const DevicePtr& machine = request.machine;
@@ -51,7 +64,8 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
     typed.note = "the log has no records in it";
     return typed;
   }
-  const NetworkProblem problem(*typed.graph, log, costs, std::move(options));
+  costs.MeasurePaid(*typed.graph, log, options, {sinks.stop, request.begin + request.time_budget});
+  const NetworkProblem problem(*typed.graph, log, *costs, std::move(options));
   try {
     typed.plan = GraphTune(problem, learned, request.max_weight_bytes).plan;
   } catch (const Error& error) {

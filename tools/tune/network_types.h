@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/refine/lazy_costs.h"
 #include "tools/cli/report.h"
+#include "tools/cli/work_limit.h"
 #include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
@@ -20,6 +22,25 @@ bool HasBf16(const Target& cpu);
 
 // What limits on errors are held against, at most.
 inline constexpr int64_t kErrorSamples = 32;
+inline int64_t ErrorSamples(const GraphTuneModelRequest& request) {
+  return request.hurried ? kErrorSamples / 4 : kErrorSamples;
+}
+// On which it is measured what each layer does to the outputs.
+inline int64_t InjectedSamples(const GraphTuneModelRequest& request) { return request.hurried ? 1 : 2; }
+
+// Measured costs, or those of a request in a hurry: guessed, but for what MeasurePaid has measured.
+class FormCosts {
+ public:
+  FormCosts(const GraphTuneModelRequest& request, const DevicePtr& machine, const WorkSinks& sinks);
+  CostSource& operator*() const { return lazy_ ? static_cast<CostSource&>(*lazy_) : *measured_; }
+  // As lazy_costs.h has it; nothing where all costs are measured.
+  void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
+                   const WorkLimit& limit) const;
+
+ private:
+  std::unique_ptr<CostSource> measured_;
+  std::unique_ptr<LazyCosts> lazy_;
+};
 
 struct TypedPlan {
   std::string name;
@@ -34,13 +55,13 @@ struct FloatNetwork {
   std::unique_ptr<const Graph> graph;
   OutputErrors errors;
 };
-// On at most kErrorSamples of the options' calibration. Precondition: the machine is a CPU.
-FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine);
+// On at most `samples` of the options' calibration. Precondition: the machine is a CPU.
+FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine, int64_t samples = kErrorSamples);
 
 // A plan of the network in f32, bf16 or both, by the request's log: default schedules where that has none,
 // and the weights' limit where that can be kept. Precondition: request.machine.
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, CostSource& costs, const WorkSinks& sinks,
+                     const std::vector<Record>& log, const FormCosts& costs, const WorkSinks& sinks,
                      const Corrections& learned = {});
 
 // Whether errors of outputs can be told: loops and branches may leave other outputs for the end.

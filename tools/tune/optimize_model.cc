@@ -253,7 +253,7 @@ class MixedOptimizer {
   }
 
  private:
-  static constexpr double kForMixing = 0.4;
+  static constexpr double kForMixing = 0.5;
 
   // The first of `left` types gets its share of what tuning has left.
   void Tune(Precision precision, size_t left) {
@@ -284,6 +284,7 @@ class MixedOptimizer {
       std::filesystem::rename(path, request_.plan_path);
     else if (aside)
       std::filesystem::remove(path);
+    if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
     for (const OptimizedPlan& found : of_type.plans)
       found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
     optimized_.stopped = of_type.stopped;
@@ -308,8 +309,8 @@ class MixedOptimizer {
     GraphTuneModelRequest mixing;
     mixing.arguments = request_.arguments;
     mixing.arguments.tuning.allow_defaults = true;
-    // Measuring the costs of three forms could take longer than all the rest.
-    mixing.arguments.interpolate_costs = true;
+    mixing.hurried = true;
+    mixing.calibrated = calibrated_;
     mixing.plan_path = request_.plan_path;
     mixing.begin = NowSeconds();
     mixing.time_budget = std::max(0.0, request_.begin + request_.seconds - mixing.begin);
@@ -342,6 +343,7 @@ class MixedOptimizer {
   const OptimizeModelRequest& request_;
   const WorkSinks& sinks_;
   const ShowOptimizing& on_progress_;
+  std::shared_ptr<const ModelQuantization> calibrated_;
   std::vector<RivalPlan> found_;
   OptimizedModel optimized_;
 };
