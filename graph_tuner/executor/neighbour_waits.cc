@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "layouts/base/boxes.h"
 
@@ -22,10 +23,13 @@ struct Touched {
   std::vector<Bytes> reads, writes;
 };
 
+// Of pieces in the order of their beginnings.
 bool Overlap(std::span<const Bytes> a, std::span<const Bytes> b) {
-  return std::ranges::any_of(a, [&](const Bytes& x) {
-    return std::ranges::any_of(b, [&](const Bytes& y) { return Overlap(x, y); });
-  });
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (Overlap(a[i], b[k])) return true;
+    (std::tie(a[i].memory, a[i].end) < std::tie(b[k].memory, b[k].end) ? i : k) += 1;
+  }
+  return false;
 }
 
 bool Conflict(const Touched& a, const Touched& b) {
@@ -55,6 +59,9 @@ class Waits {
   }
 
  private:
+  // That a tensor's parts are kept apart in: each is compared with others.
+  static constexpr int kPiecesOfAll = 512;
+
   bool MayBegin(size_t step, size_t first) const {
     for (int thread = 0; thread < threads_; ++thread) {
       for (int other = 0; other < threads_; ++other) {
@@ -97,12 +104,14 @@ class Waits {
       const int64_t begin = memory_.offsets[program_.regions.size() + index];
       touched.writes.push_back({0, begin, begin + touch.scratch_bytes});
     }
+    for (std::vector<Bytes>* pieces : {&touched.reads, &touched.writes})
+      std::ranges::sort(*pieces, {}, [](const Bytes& piece) { return std::tie(piece.memory, piece.begin); });
     return touched;
   }
 
   // Where the part of the tensor lies, or all of it, unless nobody writes there.
   void Add(const Value& value, const std::optional<TensorPart>& part, std::vector<Bytes>& bytes) const {
-    constexpr int64_t kMaxPieces = 64;
+    const int64_t max_pieces = std::max(1, kPiecesOfAll / threads_);
     const Region& region = program_.regions[static_cast<size_t>(value.region)];
     const Place& place = places_[static_cast<size_t>(value.region)];
     const Region& root = program_.regions[static_cast<size_t>(place.root)];
@@ -112,7 +121,7 @@ class Waits {
     const int64_t begin = place.offset + (in_arena ? memory_.offsets[static_cast<size_t>(place.root)] : 0);
     const int64_t blocks = part ? value.layout.Blocks(value.shape[1]) : 1;
     const bool all = !part || region.images != value.shape[0] ||
-                     (part->last_image - part->first_image) * blocks > kMaxPieces;
+                     (part->last_image - part->first_image) * blocks > max_pieces;
     if (all) {
       bytes.push_back({memory, begin, begin + (region.images - 1) * place.image_stride + region.image_bytes});
       return;

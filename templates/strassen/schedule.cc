@@ -77,7 +77,11 @@ TaskGrid GridOf(const Schedule& g) {
     case Partition::kBlocks:
       return {.images = g.workload.mb, .rows = g.image_blocks};
     case Partition::kOutChannels:
-      return {.channels = chunks, .rows = g.blocks(), .height = 1, .part_units = g.blocks()};
+      return {.channels = chunks,
+              .rows = g.blocks(),
+              .height = 1,
+              .part_units = g.blocks(),
+              .exact = g.blocks() == 1};
     case Partition::kOwnSums:
       return {.images = g.workload.mb, .channels = chunks, .channels_inner = true, .height = 1};
   }

@@ -101,7 +101,7 @@ class PackageTest(unittest.TestCase):
             self.model.run({"data": image()})
         with self.assertRaisesRegex(RuntimeError, 'precision is "int8" \\(known: f32, tf32'):
             tilesmith.load(NETWORK, precision="int8")
-        with self.assertRaisesRegex(RuntimeError, "got --input-shape input=3$"):
+        with self.assertRaisesRegex(RuntimeError, "got input_shapes input=3$"):
             tilesmith.load(NETWORK, input_shapes="input=3")
         with self.assertRaisesRegex(ValueError, "2 inputs given, expected 1"):
             self.model.run(image(), image())

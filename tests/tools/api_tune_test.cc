@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 
 #include "tests/support/temporary_files.h"
+#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 
@@ -40,6 +42,24 @@ TEST(ApiTuneTest, ChoosesLayoutsAlone) {
             0);
   EXPECT_THAT(TuneErrorOf([&] { GraphTune(kTunedNetwork, directory.File("no.jsonl"), plan, settings); }),
               testing::HasSubstr("no.jsonl"));
+}
+
+TEST(ApiTuneTest, MessagesNameSettingsAndNotOptions) {
+  EXPECT_EQ(WithSettingNames("--input-shape must be a=1, got --"), "input_shapes must be a=1, got --");
+  EXPECT_EQ(WithSettingNames("poor (--calibrate FILES); --max-memory is 3"),
+            "poor (calibrate FILES); max_memory is 3");
+  EXPECT_EQ(WithSettingNames("a--b, \"--c\" and /d/--e"), "a--b, \"--c\" and /d/--e");
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl"), model = kTunedNetwork;
+  for (const auto& action : std::vector<std::function<void()>>{
+           [&] { Model::Load(model, {.input_shapes = {"input"}}); },
+           [&] { GraphTune(model, "", plan, {.input_shapes = {"input"}}); },
+           [&] { Optimize(model, plan, {.input_shapes = {"input"}, .program = TILESMITH_BINARY}); },
+           [&] { Tune(model, plan, {.input_shapes = {"input"}, .program = TILESMITH_BINARY}); }}) {
+    EXPECT_THAT(TuneErrorOf(action), testing::StartsWith("input_shapes must be "));
+  }
+  EXPECT_THAT(TuneErrorOf([&] { GraphTune(model, "", plan, {.calibrate = {"x.npz"}}); }),
+              testing::StartsWith("calibrate is for precision int8"));
 }
 
 // While plans run: the flag is set by the progress function, between two turns.

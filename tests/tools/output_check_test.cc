@@ -44,6 +44,7 @@ TEST(OutputCheck, WhatOthersDifferFromThemselvesIsAllowedTwice) {
   EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-3), 16e-3);
   EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-5, 5e-3), 1e-2);
   EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-3, 5e-3), 16e-3);
+  EXPECT_DOUBLE_EQ(AllowedBesideOthers(1e-3, INFINITY), 16e-3);
 }
 
 TEST(OutputCheck, NamesThePlanThatDiffers) {

@@ -18,6 +18,7 @@
 #include "layouts/base/thread_team.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/prepared_sizes.h"
+#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/machine.h"
 #include "tools/network/network_run.h"
@@ -359,7 +360,7 @@ PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, Bu
 
 }  // namespace
 
-Model Model::Load(const std::string& model, const LoadOptions& options) {
+Model Model::Load(const std::string& model, const LoadOptions& options) try {
   // A negative one, and not the default that 0 asks for.
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
                                     {"batch", options.batch},
@@ -421,6 +422,8 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
     impl->sizes->For(shapes, [&] { return prepare_graph(std::move(other)); });
   }
   return Model(std::move(impl));
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
 }
 
 Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {

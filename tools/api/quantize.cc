@@ -1,13 +1,15 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/results_file.h"
 #include "tools/quantize/quantize_model.h"
 
 namespace tilesmith {
 
-std::string Quantize(const std::string& model, const std::string& output, const QuantizeSettings& settings) {
+std::string Quantize(const std::string& model, const std::string& output,
+                     const QuantizeSettings& settings) try {
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("samples", settings.samples),
                                     {"threads", settings.threads},
                                     {"batch", settings.batch}}) {
@@ -27,12 +29,13 @@ std::string Quantize(const std::string& model, const std::string& output, const 
                  .keep_first = settings.keep_first,
                  .keep_last = settings.keep_last};
   request.check = settings.check;
-  const QuantizedModel quantized = QuantizeModel(
-      request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
+  const QuantizedModel quantized = QuantizeModel(request, SinksOf(settings));
   Report report;
   AddQuantization(report, request, quantized);
   AddOrigin(report.details(), ChosenTarget(request.machine));
   return report.ToJson();
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
 }
 
 }  // namespace tilesmith

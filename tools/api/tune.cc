@@ -5,6 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
@@ -57,12 +58,11 @@ void CheckSettings(const Settings& settings) {
 
 }  // namespace
 
-void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) {
+void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) try {
   TuneModelRequest request;
   CheckSettings(settings);
   RequireNotNegative("graph_seconds", settings.graph_seconds);
-  const WorkSinks sinks = {
-      .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
+  const WorkSinks sinks = SinksOf(settings);
   ModelOptions options = ModelOf(model, settings);
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
   RequireOwnFile(log, {model, plan});
@@ -98,9 +98,11 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
              .calibrate = settings.calibrate,
              .on_progress = settings.on_progress,
              .stop = settings.stop});
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
 }
 
-void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) {
+void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) try {
   CheckSettings(settings);
   OptimizeModelRequest request;
   request.arguments.model = ModelOf(model, settings);
@@ -111,8 +113,7 @@ void Optimize(const std::string& model, const std::string& plan, const OptimizeS
   request.existing_log = ExistingLog::kResume;
   request.use_database = settings.database;
   request.worker = {WorkerProgram(settings.program), "measure-worker"};
-  const WorkSinks sinks = {
-      .on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop};
+  const WorkSinks sinks = SinksOf(settings);
   const OptimizedModel optimized =
       OptimizeModel(request, sinks, [&](std::span<const TuneRow>, const OptimizeProgress& at) {
         sinks.Stage(fmt::format("{}, {} trials, about {:.0f} s left", ProgressText(at),
@@ -120,10 +121,12 @@ void Optimize(const std::string& model, const std::string& plan, const OptimizeS
       });
   if (optimized.stopped)
     throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; the best plan so far is in {}", plan));
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
 }
 
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
-               const GraphTuneSettings& settings) {
+               const GraphTuneSettings& settings) try {
   GraphTuneModelRequest request;
   CheckSettings(settings);
   request.arguments.model = ModelOf(model, settings);
@@ -134,8 +137,9 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
   request.rounds = settings.rounds;
   request.time_budget = settings.seconds;
   request.baselines = settings.rounds > 0;
-  GraphTuneSizes(
-      request, {.on_stage = settings.on_progress, .on_warning = settings.on_progress, .stop = settings.stop});
+  GraphTuneSizes(request, SinksOf(settings));
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
 }
 
 double DurationSeconds(const std::string& name, const std::string& text) { return ParseDuration(name, text); }

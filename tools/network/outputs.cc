@@ -1,6 +1,7 @@
 #include "tools/network/outputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "graph_tuner/check/compare.h"
@@ -28,7 +29,8 @@ std::vector<NamedTensor> ReferenceOutputs(const Graph& graph, const std::vector<
 }
 
 double AllowedBesideOthers(double rounding, double others_difference) {
-  return std::max(AllowedDifference(2 * rounding, kAllowedOutputDifference), 2 * others_difference);
+  const double allowed = AllowedDifference(2 * rounding, kAllowedOutputDifference);
+  return std::isfinite(others_difference) ? std::max(allowed, 2 * others_difference) : allowed;
 }
 
 double LargestDifference(const std::vector<NamedTensor>& outputs, const std::vector<NamedTensor>& expected) {

@@ -107,6 +107,7 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
     outputs.push_back(layer.output);
     own_outputs.push_back(layer.own_output);
   }
+  if (samples == 0) return quantized;
   TensorRunner layers(alone.bytes, file.source, own_outputs, file.import, machine, sinks.stop);
   InjectedNetwork network(file, outputs, machine);
   std::vector<OutputSums> sums(errors.size());

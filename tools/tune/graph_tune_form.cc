@@ -83,7 +83,10 @@ class GraphTuner {
                                      SamplesOf(tuned_.graph, model.calibration, ErrorSamples(request_)));
     }
     costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
-    if (request_.max_output_error) KeepErrorsWithin(*request_.max_output_error);
+    if (request_.max_output_error) {
+      KeepErrorsWithin(*request_.max_output_error);
+      costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
+    }
     const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
     tuned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
@@ -125,15 +128,25 @@ class GraphTuner {
     if (request_.baselines)
       loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
     tuned_.refined = RefinePlan(problem, **costs_, loop);
+    // Of a solution that there was no time to run nobody knows whether it is faster than what ran before.
+    const bool has_run = tuned_.refined.check.seconds > 0 || loop.rounds == 0;
+    if (!has_run && !fitting_.empty()) tuned_.refined.plan = fitting_.front();
     CheckError();
   }
 
-  void AddKnown(std::vector<RivalPlan>* rivals) const {
+  void AddKnown(std::vector<RivalPlan>* rivals) {
     const std::string hash = GraphHash(tuned_.graph);
     for (const RivalPlan& known : request_.known) {
-      if (known.plan.graph_hash != hash || options_.errors.Of(known.plan) > options_.errors.most) continue;
+      const bool has_types = options_.precision != Precision::kF32 ||
+                             std::ranges::none_of(known.plan.nodes, [](const NodePlan& node) {
+                               return node.record && IsNarrow(*node.record);
+                             });
+      if (known.plan.graph_hash != hash || !has_types ||
+          options_.errors.Of(known.plan) > options_.errors.most)
+        continue;
       rivals->push_back(known);
       PricePlan(tuned_.graph, **costs_, rivals->back().plan);
+      fitting_.push_back(rivals->back().plan);
     }
   }
 
@@ -164,7 +177,7 @@ class GraphTuner {
     try {
       options_.errors.squares = errors_->OfConvs(InjectedSamples(request_), [&](size_t done, size_t total) {
         ThrowIfStopped(sinks_.stop);
-        in_time = !request_.hurried || !limit_.out_of_time();
+        in_time = !request_.hurried || done == total || !limit_.out_of_time();
         if (!in_time) throw Error(ErrorCode::kInterrupted, "out of time");
         sinks_.Stage(fmt::format("what each layer in bf16 does to the outputs {}/{}", done, total));
       });
@@ -269,6 +282,7 @@ class GraphTuner {
   StageProgress stages_;
   std::vector<Record> log_;
   std::optional<FormCosts> costs_;
+  std::vector<Plan> fitting_;  // of those that are known
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
   std::optional<OutputErrors> own_errors_;

@@ -142,7 +142,8 @@ class MixedTuner {
     // Without a limit floats are what is fastest of f32 and bf16 together.
     TypePlans plans = {*Floats(apart, HasLimit() ? Precision::kF32 : Precision::kMixed).plan,
                        bytes_->refined.plan, std::nullopt};
-    if (HasLimit() && bf16_.plan) plans.bf16 = *Floats(apart, Precision::kBf16).plan;
+    if (HasLimit() && KnowsBf16()) plans.bf16 = *Floats(apart, Precision::kBf16).plan;
+    costs_->MeasurePaid(bytes_->graph, plans.bytes);
     PricePlan(bytes_->graph, **costs_, plans.bytes, Learned(*bytes_));
     if (request_.rounds == 0 || NowSeconds() >= end_) return plans;
     std::vector<GraphPlan> run = {{&floats_->graph, &plans.floats}, {&bytes_->graph, &plans.bytes}};
@@ -182,17 +183,22 @@ class MixedTuner {
     for (QuantizedLayerError& layer : layers->layers) layer.square *= seen * seen / sum;
   }
 
-  // Nothing when that takes more than half of the time that is left.
+  // Whether there are plans in bf16 and it is known what layers in it do.
+  bool KnowsBf16() const { return bf16_.plan && !floats_->bf16_squares.empty(); }
+
+  // Nothing when that takes more than half of the time that is left, in a hurry. Without a limit on errors
+  // nobody asks for them.
   std::optional<QuantizedLayers> LayerErrors(const ModelOptions& model) const {
     const double now = NowSeconds();
-    const WorkLimit limit = {sinks_.stop, std::midpoint(now, std::max(now, end_))};
+    WorkLimit limit = {sinks_.stop};
+    if (request_.hurried) limit.end = std::midpoint(now, std::max(now, end_));
     WorkSinks limited = sinks_;
     limited.on_stage = [this, limit](const std::string& stage) {
       limit.ThrowIfOver();
       sinks_.Stage(stage);
     };
     try {
-      return QuantizedLayerErrors(model, InjectedSamples(request_), machine_, limited);
+      return QuantizedLayerErrors(model, HasLimit() ? InjectedSamples(request_) : 0, machine_, limited);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInterrupted || IsStopped(sinks_.stop)) throw;
       return std::nullopt;
@@ -258,7 +264,7 @@ class MixedTuner {
     GraphTuneModelRequest form = ByteForm(model, 1, "mixed");
     form.arguments.tuning.allow_defaults = true;
     if (!HasLimit()) return GraphTuneForm(form, sinks_, false);
-    if (bf16_.plan && error_of_bytes < MostError()) {
+    if (KnowsBf16() && error_of_bytes < MostError()) {
       form.max_output_error = request_.max_output_error;
       const KnownErrors known = {errors_->errors, floats_->bf16_squares, error_of_bytes * error_of_bytes};
       try {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/check.h"
@@ -41,10 +42,16 @@ FormCosts::FormCosts(const GraphTuneModelRequest& request, const DevicePtr& mach
 void FormCosts::MeasurePaid(const Graph& graph, const std::vector<Record>& records,
                             const GraphTuneOptions& options, const WorkLimit& limit) const {
   if (!lazy_) return;
+  const double now = NowSeconds();
+  const WorkLimit half = {limit.stop, std::midpoint(now, std::max(now, limit.end))};
   tilesmith::MeasurePaid(graph, records, options, *lazy_, [&] {
-    ThrowIfStopped(limit.stop);
-    return !limit.out_of_time();
+    ThrowIfStopped(half.stop);
+    return !half.out_of_time();
   });
+}
+
+void FormCosts::MeasurePaid(const Graph& graph, const Plan& plan) const {
+  if (lazy_) lazy_->Measure(graph, plan);
 }
 
 TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,

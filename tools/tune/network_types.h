@@ -33,9 +33,11 @@ class FormCosts {
  public:
   FormCosts(const GraphTuneModelRequest& request, const DevicePtr& machine, const WorkSinks& sinks);
   CostSource& operator*() const { return lazy_ ? static_cast<CostSource&>(*lazy_) : *measured_; }
-  // As lazy_costs.h has it; nothing where all costs are measured.
+  // As lazy_costs.h has it, in half of the time that is left; nothing where all costs are measured.
   void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
                    const WorkLimit& limit) const;
+  // What the plan pays, whatever the time.
+  void MeasurePaid(const Graph& graph, const Plan& plan) const;
 
  private:
   std::unique_ptr<CostSource> measured_;
