@@ -45,7 +45,7 @@ struct Launch {
   OutputView output;
   void* scratch = nullptr;     // kernel->ScratchBytes(device.threads())
   Split split = Split::kEven;  // how each stage's tasks are dealt, where its grid can
-  // A thread may begin it once the threads beside it have done the launch before, in shares (Split).
+  // A thread may begin it once the threads beside it have done their shares of the launch before.
   bool after_neighbours = false;
 };
 
