@@ -27,14 +27,15 @@ LoopPart PlaneLoops(const Schedule& g, int64_t vectors) {
   const int64_t width = std::min(c.width_tile, w.ow);
   const LoopKind kernel_rows = c.unroll || c.pairs ? LoopKind::kUnrolled : LoopKind::kLoop;
   LoopPart part;
-  part.loops = {LoopOver("c", vectors * lanes, lanes, LoopKind::kLoop, WeightsText(c.weights)),
-                LoopOver("oh", c.rows, c.row_tile, LoopKind::kLoop),
-                LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles"),
-                LoopOver("kh", w.kh, 1, kernel_rows),
-                LoopOver("kw", w.kw, 1, LoopKind::kUnrolled),
-                LoopOver("oh", c.row_tile, 1, LoopKind::kUnrolled, "register tile: rows"),
-                LoopOver("ow", width, 1, LoopKind::kUnrolled, "register tile: positions"),
-                LoopOver("c", lanes, 1, LoopKind::kVector)};
+  part.loops = {LoopOver("oh", c.rows, c.row_tile, LoopKind::kLoop),
+                LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles")};
+  part.loops.insert(g.rows.planes_in_tiles() ? part.loops.end() : part.loops.begin(),
+                    LoopOver("c", vectors * lanes, lanes, LoopKind::kLoop, WeightsText(c.weights)));
+  for (const Loop& loop : {LoopOver("kh", w.kh, 1, kernel_rows), LoopOver("kw", w.kw, 1, LoopKind::kUnrolled),
+                           LoopOver("oh", c.row_tile, 1, LoopKind::kUnrolled, "register tile: rows"),
+                           LoopOver("ow", width, 1, LoopKind::kUnrolled, "register tile: positions"),
+                           LoopOver("c", lanes, 1, LoopKind::kVector)})
+    part.loops.push_back(loop);
   part.body = c.pairs ? "sum += weights * input, both rows with two thirds of the multiplications"
                       : "sum += weights * input";
   return part;

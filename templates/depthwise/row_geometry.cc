@@ -93,7 +93,8 @@ std::vector<TileRun> CutColumns(const RowGeometry& g, const RowCode& code) {
 }
 
 int64_t EstimateCodeBytes(const RowGeometry& g, const std::vector<RowCode>& codes) {
-  constexpr int64_t kFmaBytes = 6, kMemoryBytes = 10, kPerOutput = 48, kPerTile = 64;
+  constexpr int64_t kFmaBytes = 6, kMemoryBytes = 10, kPerOutput = 48, kPerTile = 64, kPerHeld = 10,
+                    kPerPlane = 96;
   const ConvWorkload& w = g.workload;
   int64_t bytes = 0;
   for (const RowCode& code : codes) {
@@ -111,6 +112,7 @@ int64_t EstimateCodeBytes(const RowGeometry& g, const std::vector<RowCode>& code
       const int64_t columns = std::min<int64_t>(run.width * w.kw, (run.width - 1) * w.sw + w.kw);
       bytes += kernel_rows * (run.width * w.kw * fma + columns * pixel_bytes + w.kw * kMemoryBytes);
       bytes += code.rows * run.width * kPerOutput + kPerTile;
+      if (g.planes_in_tiles()) bytes += PlanRegisters(g, code, 1).held * kPerHeld + kPerPlane;
     }
   }
   return bytes;

@@ -28,6 +28,9 @@ struct RowGeometry {
 
   int64_t vector_bytes() const { return vector_floats * kFloatBytes; }  // of floats, as weights are
   int64_t taps() const { return workload.kh * workload.kw; }
+  // Whether an input pixel holds vectors of several planes: they share cache lines, and so are computed tile
+  // by tile.
+  bool planes_in_tiles() const { return in_pixel_bytes > vector_floats * ElementBytes(config.types.in); }
   // Input row of kernel row 0 for output row `row`; negative within the padding.
   int64_t InputRow(int64_t row) const { return row * workload.sh - workload.ph; }
 };

@@ -13,6 +13,7 @@ using Xbyak::Reg64;
 using Xbyak::Xmm;
 
 // General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
+const Reg64 kScratch(Xbyak::Operand::RAX);  // between tiles
 const Reg64 kArgs(Xbyak::Operand::RDI);
 const Reg64 kSource(Xbyak::Operand::RSI);  // of the tile
 const Reg64 kOutput(Xbyak::Operand::RCX);
@@ -60,7 +61,7 @@ PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {
     mov(kResidualFromOutput, ptr[kArgs + offsetof(PlaneArgs, residual)]);
     sub(kResidualFromOutput, kPlaneOutput);
   }
-  plan_ = PlanRegisters(geometry_, codes.front(), 1);
+  plan_ = plane_plan_ = PlanRegisters(geometry_, codes.front(), 1);
   if (masked()) LoadMask(lanes_, Mask());
   EmitKernel(codes, emitted);
   for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
@@ -88,11 +89,11 @@ std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
   return steps;
 }
 
-// Planes outside, steps inside; a step jumps to its piece, which jumps back.
+// Planes outside, unless tiles hold them, steps inside; a step jumps to its piece, which jumps back.
 void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted) {
   Label next_plane, next_step, step_done;
   L(next_plane);
-  LoadWeights(kWeights, geometry_.config.pairs ? geometry_.taps() : 0, {plan_.first_held, plan_.held});
+  if (!geometry_.planes_in_tiles()) LoadHeldWeights();
   mov(kStep, ptr[kArgs + offsetof(PlaneArgs, first_step)]);
   L(next_step);
   mov(kSource, kPlaneSource);
@@ -114,12 +115,21 @@ void PlaneGenerator::EmitAdvance(Label& next_plane, Label& next_step) {
   add(kStep, sizeof(RowStep));
   cmp(kStep, ptr[kArgs + offsetof(PlaneArgs, last_step)]);
   jb(next_step, T_NEAR);
-  add(kPlaneSource, ptr[kArgs + offsetof(PlaneArgs, source_step)]);
-  add(kPlaneOutput, ptr[kArgs + offsetof(PlaneArgs, output_step)]);
+  if (!geometry_.planes_in_tiles()) EmitNextPlane(kPlaneSource, kPlaneOutput, next_plane);
+}
+
+void PlaneGenerator::EmitNextPlane(const Reg64& source, const Reg64& output, Label& again) {
+  add(source, ptr[kArgs + offsetof(PlaneArgs, source_step)]);
+  add(output, ptr[kArgs + offsetof(PlaneArgs, output_step)]);
   add(kWeights, Offset(PlaneWeights(geometry_) * vector_bytes()));
   add(kBias, Offset(vector_bytes()));
   dec(kPlanesLeft);
-  jnz(next_plane, T_NEAR);
+  jnz(again, T_NEAR);
+}
+
+void PlaneGenerator::LoadHeldWeights() {
+  LoadWeights(kWeights, geometry_.config.pairs ? geometry_.taps() : 0,
+              {plane_plan_.first_held, plane_plan_.held});
 }
 
 void PlaneGenerator::EmitPiece(const RowCode& code) {
@@ -132,7 +142,7 @@ void PlaneGenerator::EmitPiece(const RowCode& code) {
       align(32);
       L(again);
     }
-    EmitTile(code, tile);
+    geometry_.planes_in_tiles() ? EmitTileOfPlanes(code, tile) : EmitTile(code, tile);
     if (tile.count == 1 && &tile == &tiles.back()) break;
     add(kSource, Offset(tile.width * geometry_.workload.sw * geometry_.in_pixel_bytes));
     add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
@@ -141,6 +151,25 @@ void PlaneGenerator::EmitPiece(const RowCode& code) {
       jnz(again, T_NEAR);
     }
   }
+}
+
+// One plane after the other, and back to the first.
+void PlaneGenerator::EmitTileOfPlanes(const RowCode& code, const TileRun& tile) {
+  Label next_plane;
+  mov(kPlanesLeft, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+  align(32);
+  L(next_plane);
+  LoadHeldWeights();
+  EmitTile(code, tile);
+  EmitNextPlane(kSource, kOutput, next_plane);
+  for (const auto& [at, step] : {std::pair(kSource, offsetof(PlaneArgs, source_step)),
+                                 std::pair(kOutput, offsetof(PlaneArgs, output_step))}) {
+    mov(kScratch, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+    imul(kScratch, ptr[kArgs + step]);
+    sub(at, kScratch);
+  }
+  mov(kWeights, ptr[kArgs + offsetof(PlaneArgs, weights)]);
+  mov(kBias, ptr[kArgs + offsetof(PlaneArgs, bias)]);
 }
 
 void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {

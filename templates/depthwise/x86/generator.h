@@ -1,6 +1,7 @@
 // The depthwise code generator: any rows of any number of planes in one call.
 //
-//   for vector of channels, for step (a group of output rows), for tile of columns:
+//   for vector of channels, for step (a group of output rows), for tile of columns,
+//   or, where input pixels hold several vectors, for step, for tile of columns, for vector of channels:
 //     acc[r][w] = bias (+ residual)
 //     acc[r][w] += weights[y][x] * in[(row + r) * stride - pad + y * dilation][...]   for all taps (y, x)
 //     out = activation(acc)
@@ -84,6 +85,8 @@ class PlaneGenerator : public x86::VectorCode {
   void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);
   void EmitPiece(const RowCode& code);
   void EmitTile(const RowCode& code, const TileRun& tile);
+  void EmitTileOfPlanes(const RowCode& code, const TileRun& tile);
+  void EmitNextPlane(const Xbyak::Reg64& source, const Xbyak::Reg64& output, Xbyak::Label& again);
   void EmitBias(int accumulators);
   void EmitResidual();
   void EmitUnrolled(const RowCode& code);
@@ -106,13 +109,14 @@ class PlaneGenerator : public x86::VectorCode {
   struct Registers {
     int first, count;
   };
+  void LoadHeldWeights();
   void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, Registers to);
 
   const RowGeometry& geometry_;
   int lanes_ = 0;
   // The size of the tile being emitted.
   int64_t rows_ = 0, width_ = 0;
-  RegisterPlan plan_;
+  RegisterPlan plan_, plane_plan_;  // of the tile, and of what is held for a plane
   int next_temp_ = 0;
   std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> columns_;  // input: (output, kernel) columns
 };
