@@ -8,6 +8,13 @@
 #include "tools/quantize/quantize_model.h"
 
 namespace tilesmith {
+namespace {
+
+void TakeSizes(const CalibrationInputs& inputs, ModelOptions* model) {
+  for (auto& [name, shape] : inputs.OpenShapes()) model->open_shapes.emplace(name, shape);
+}
+
+}  // namespace
 
 void DeclareCalibration(Args& args, ModelOptions* model) {
   args.Texts("--calibrate", &model->calibration.paths,
@@ -16,18 +23,16 @@ void DeclareCalibration(Args& args, ModelOptions* model) {
              "quantize takes them; may be repeated (default: random ones)");
 }
 
-void TakeSizesOfSamples(ModelOptions* model) {
-  for (auto& [name, shape] : CalibrationInputs(model->calibration).OpenShapes())
-    model->open_shapes.emplace(name, shape);
-}
+void TakeSizesOfSamples(ModelOptions* model) { TakeSizes(CalibrationInputs(model->calibration), model); }
 
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model) {
   if (!LooksLikeModel(model->model)) {
     throw Error(ErrorCode::kUsage,
                 "--precision int8 is for a MODEL: a workload says its types itself, such as ...:u8:i8:u8");
   }
-  TakeSizesOfSamples(model);
-  if (CalibrationInputs(model->calibration).random())
+  const CalibrationInputs inputs(model->calibration);
+  TakeSizes(inputs, model);
+  if (inputs.random())
     sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
   QuantizeModelRequest request;
   request.model = SizesOf(*model).front();
