@@ -154,7 +154,9 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
   Impl::Source& source = impl_->sources[index];
   Buffer produced = *producer.impl_->destination;
   const memory::data_type type = produced.mem.get_desc().data_type();
-  TILESMITH_CHECK(type == source.buffer.mem.get_desc().data_type(), "another type than \"{}\" gives",
+  const memory::data_type wanted = source.buffer.mem.get_desc().data_type();
+  const auto is_float = [](memory::data_type t) { return t == kFloat || t == memory::data_type::bf16; };
+  TILESMITH_CHECK(type == wanted || (is_float(type) && is_float(wanted)), "another type than \"{}\" gives",
                   producer.impl_->name);
   if (produced.dims != source.buffer.dims) {
     TILESMITH_CHECK(ElementCount(produced.dims) == ElementCount(source.buffer.dims), "{} for {}",
@@ -206,6 +208,13 @@ std::string OneDnnPrimitive::InputLayoutName() const {
 
 std::string OneDnnPrimitive::OutputLayoutName() const {
   return LayoutName(impl_->destination->mem.get_desc(), impl_->destination->dims);
+}
+
+DataType OneDnnPrimitive::OutputType() const {
+  const memory::data_type type = impl_->destination->mem.get_desc().data_type();
+  for (const DataType known : {DataType::kF32, DataType::kBf16, DataType::kU8, DataType::kI8})
+    if (TypeOf(known) == type) return known;
+  return DataType::kI32;
 }
 
 std::span<const std::byte> OneDnnPrimitive::PackedWeights() const {

@@ -33,7 +33,7 @@ class OneDnnPrimitive {
   void SetInput(int index, const Tensor& plain);
   // From now on source `index` is what `producer` computes: its very memory where both use the same layout,
   // otherwise a reorder at the start of each Run. The shapes may differ when both are plain; the types are
-  // the same.
+  // the same, or both of f32 and bf16, between which the reorder converts.
   void Connect(int index, const OneDnnPrimitive& producer);
   void Run();
   // Whether it is none of oneDNN's, but a guest.
@@ -44,6 +44,7 @@ class OneDnnPrimitive {
   std::string ImplName() const;          // as oneDNN names it: "brgconv:avx512_core"
   std::string InputLayoutName() const;   // of the first source: "NCHW", "NHWC", "NCHW16c", ..., or "other"
   std::string OutputLayoutName() const;  // likewise
+  DataType OutputType() const;
   // The packed weights Run reads, for measuring with weights that are not in cache. Empty where there are
   // none.
   std::span<const std::byte> PackedWeights() const;
@@ -104,7 +105,7 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnView(const Shape& in, const Layout& i
 
 // The twins below run in a layout the caller names, NCHW (any rank), NHWC or NCHW{4,8,16}c, since that is
 // dictated by the convs around them; all are null with the reason in *refusal when oneDNN cannot. Pools and
-// concats may be of bytes, all others are of floats.
+// concats may be of bytes, all others are of f32 or bf16.
 
 // Padding at the bottom and right follows from the output's size.
 struct OneDnnPool {
@@ -140,7 +141,7 @@ struct OneDnnScaleShift {
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const OneDnnScaleShift& params,
                                                       const Layout& layout, std::string* refusal = nullptr);
 
-// out[n, o] = act(bias[o] + sum_i in[n, i, 0, 0] * weights[o, i]), plain in and out.
+// out[n, o] = act(bias[o] + sum_i in[n, i, 0, 0] * weights[o, i]), plain in and out, stored as `type`.
 struct OneDnnInnerProduct {
   int64_t rows = 1, in = 0, out = 0;
   const float* weights = nullptr;  // out x in
@@ -148,9 +149,10 @@ struct OneDnnInnerProduct {
   Activation activation;
 };
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct& params,
-                                                        std::string* refusal = nullptr);
+                                                        std::string* refusal = nullptr,
+                                                        DataType type = DataType::kF32);
 
-// Softmax along `axis` of a plain tensor of rank 1 to 4.
+// Softmax along `axis` of a plain tensor of floats of rank 1 to 4.
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnSoftmax(const Shape& shape, int axis,
                                                    std::string* refusal = nullptr);
 

@@ -14,17 +14,18 @@ namespace {
 
 using Twin = std::unique_ptr<OneDnnPrimitive>;
 
-// The order in which a layout-tolerant node gets its first input.
+// The order in which a layout-tolerant node gets its first input, and the type of floats that arrive.
 Layout ArrivingLayout(const OneDnnPrimitive& producer) {
   const std::string name = producer.OutputLayoutName();
-  return name == "plain" || name == "other" ? Layout::Nchw() : Layout::Parse(name);
+  const Layout order = name == "plain" || name == "other" ? Layout::Nchw() : Layout::Parse(name);
+  return producer.OutputType() == DataType::kBf16 ? order.WithType(DataType::kBf16) : order;
 }
 
 class Assembler {
  public:
   Assembler(const Graph& graph, const OneDnnChoice& choice, const Target& cpu, const EndLayouts& ends,
-            std::vector<OneDnnNetwork::Step>& nodes)
-      : graph_(graph), choice_(choice), cpu_(cpu), ends_(ends), nodes_(nodes) {}
+            DataType floats, std::vector<OneDnnNetwork::Step>& nodes)
+      : graph_(graph), choice_(choice), cpu_(cpu), ends_(ends), floats_(floats), nodes_(nodes) {}
 
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
@@ -48,8 +49,9 @@ class Assembler {
   Twin MakeView(Graph::NodeId id) const {
     const Graph::NodeId input = graph_.Inputs(id)[0];
     const ViewLayouts layouts = graph_.node(id).op->LayoutsOfView();
-    Twin twin = MakeOneDnnView(graph_.node(input).shape, TensorLayout(graph_.node(input), layouts.in),
-                               graph_.node(id).shape, TensorLayout(graph_.node(id), layouts.out));
+    const DataType type = nodes_[input].twin->OutputType();
+    Twin twin = MakeOneDnnView(graph_.node(input).shape, layouts.in.WithType(type), graph_.node(id).shape,
+                               layouts.out.WithType(type));
     twin->Connect(0, *nodes_[input].twin);
     return twin;
   }
@@ -63,13 +65,14 @@ class Assembler {
     const ConvWorkload& workload = op.workload();
     const ConvParams params{op.weights()->floats(), op.bias() == nullptr ? nullptr : op.bias()->floats()};
     if (IsInnerProduct(workload)) {
-      Twin dense = MakeOneDnnInnerProduct(
-          {workload.mb, workload.ic, workload.oc, params.weights, params.bias, workload.post.activation},
-          refusal);
+      const OneDnnInnerProduct product = {workload.mb,    workload.ic, workload.oc,
+                                          params.weights, params.bias, workload.post.activation};
+      Twin dense = MakeOneDnnInnerProduct(product, refusal, floats_);
+      if (dense == nullptr) dense = MakeOneDnnInnerProduct(product, refusal);
       if (dense != nullptr) dense->Connect(0, *nodes_[graph_.Inputs(id)[0]].twin);
       return dense;
     }
-    auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal);
+    auto conv = OneDnnConv::Create(workload, choice_(workload), params, refusal, floats_);
     if (conv == nullptr) conv = OneDnnConv::Create(workload, OneDnnAlgorithm::kDirect, params, refusal);
     if (conv == nullptr) return nullptr;
     return Connected(std::move(conv), id);
@@ -93,8 +96,8 @@ class Assembler {
     return twin;
   }
 
-  // A twin in the layout its input arrives in; in NCHW where oneDNN has none there; a guest where it has none
-  // at all.
+  // A twin in the layout and type its input arrives in; in NCHW where oneDNN has none there, of floats at
+  // last; a guest where it has none at all.
   Twin MakeOther(const Op& op, Graph::NodeId id, std::string* refusal) const {
     const auto inputs = graph_.Inputs(id);
     if (inputs.empty()) {
@@ -102,10 +105,12 @@ class Assembler {
       return nullptr;
     }
     const Layout arriving = ArrivingLayout(*nodes_[inputs[0]].twin);
-    Twin twin = MakeTwinOf(id, arriving, refusal);
-    if (twin == nullptr) twin = MakeTwinOf(id, Layout::Nchw(), refusal);
-    if (twin == nullptr) twin = MakeGuestOf(id, arriving, refusal);
-    if (twin == nullptr) twin = MakeGuestOf(id, Layout::Nchw(), refusal);
+    std::vector<Layout> orders = {arriving};
+    for (const Layout& order : {Layout::Nchw(arriving.type()), Layout::Nchw()})
+      if (std::ranges::find(orders, order) == orders.end()) orders.push_back(order);
+    Twin twin;
+    for (size_t i = 0; twin == nullptr && i < orders.size(); ++i) twin = MakeTwinOf(id, orders[i], refusal);
+    for (size_t i = 0; twin == nullptr && i < orders.size(); ++i) twin = MakeGuestOf(id, orders[i], refusal);
     if (twin == nullptr) return nullptr;
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       twin->Connect(static_cast<int>(slot), *nodes_[inputs[slot]].twin);
@@ -129,9 +134,10 @@ class Assembler {
     const std::vector<Shape> shapes = graph_.InputShapes(id);
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
-    if (!order.is_nchw() && !(all_4d && NodeRunsIn(graph_, id, order))) return nullptr;
-    const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_,
-                                   graph_.InputTypes(id)};
+    if ((!order.is_nchw() && !all_4d) || !NodeRunsIn(graph_, id, order)) return nullptr;
+    std::vector<DataType> types = graph_.InputTypes(id);
+    std::ranges::replace(types, DataType::kF32, order.type());
+    const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_, std::move(types)};
     return MakeGuest(MakeOpKernel(*node.op, request), request, refusal);
   }
 
@@ -150,6 +156,7 @@ class Assembler {
   const OneDnnChoice& choice_;
   const Target& cpu_;
   const EndLayouts& ends_;
+  DataType floats_;
   const std::vector<OneDnnNetwork::Step>& nodes_;
 };
 
@@ -157,9 +164,9 @@ class Assembler {
 
 std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
                                                      const Target& cpu, const EndLayouts& ends,
-                                                     std::string* refusal) {
+                                                     std::string* refusal, DataType floats) {
   auto network = std::make_unique<OneDnnNetwork>();
-  const Assembler assembler(graph, choice, cpu, ends, network->nodes_);
+  const Assembler assembler(graph, choice, cpu, ends, floats, network->nodes_);
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     std::string reason;
     Twin twin = assembler.Make(id, &reason);

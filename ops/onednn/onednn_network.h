@@ -21,11 +21,14 @@ using OneDnnChoice = std::function<OneDnnAlgorithm(const ConvWorkload&)>;
 class OneDnnNetwork {
  public:
   // For a graph as the executor runs it: post-ops fused, constants folded. Where oneDNN has no primitive, a
-  // kernel of ours for `cpu` runs between its own. Null when a node has neither, with its name and the reason
-  // in *refusal when given.
+  // kernel of ours for `cpu` runs between its own. Floats are stored and multiplied as `floats`, f32 or bf16,
+  // from the first conv to the last node that oneDNN or we have a kernel of that type for; the network's own
+  // inputs and outputs stay f32. Null when a node has neither, with its name and the reason in *refusal when
+  // given.
   static std::unique_ptr<OneDnnNetwork> Create(const Graph& graph, const OneDnnChoice& choice,
                                                const Target& cpu, const EndLayouts& ends = {},
-                                               std::string* refusal = nullptr);
+                                               std::string* refusal = nullptr,
+                                               DataType floats = DataType::kF32);
 
   // Numbered as graph.GraphInputs() and graph.outputs(); plain tensors.
   void SetInput(int index, const Tensor& plain) { nodes_[inputs_[index]].twin->SetInput(0, plain); }

@@ -123,13 +123,15 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnScaleShift(const Shape& shape, const 
   });
 }
 
-std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct& p, std::string* refusal) {
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct& p, std::string* refusal,
+                                                        DataType stored) {
   return Make(refusal, [&](Impl& impl) {
+    const memory::data_type type = TypeOf(stored);
     const Dims source = {p.rows, p.in, 1, 1}, weights = {p.out, p.in, 1, 1}, bias = {p.out},
                destination = {p.rows, p.out};
     const auto desc = Describe<dnnl::inner_product_forward>(
-        FusedActivation(p.activation), kInference, PlainDesc(source), AnyDesc(weights),
-        p.bias != nullptr ? PlainDesc(bias) : memory::desc(), PlainDesc(destination));
+        FusedActivation(p.activation), kInference, PlainDesc(source, type), AnyDesc(weights, type),
+        p.bias != nullptr ? PlainDesc(bias) : memory::desc(), PlainDesc(destination, type));
     impl.SetPrimitive(desc, dnnl::inner_product_forward(desc));
     impl.AddSource(DNNL_ARG_SRC, desc.src_desc(), source);
     impl.AddParameter(DNNL_ARG_WEIGHTS, desc.weights_desc(), PlainView(weights, p.weights));
@@ -140,7 +142,7 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnInnerProduct(const OneDnnInnerProduct
     // The primitive keeps its own view of what its consumers see as images of a pixel.
     const Dims pixel = {p.rows, p.out, 1, 1};
     impl.parameters.push_back(*impl.destination);
-    impl.destination = Buffer(PlainDesc(pixel), pixel, impl.destination->storage);
+    impl.destination = Buffer(PlainDesc(pixel, type), pixel, impl.destination->storage);
     impl.has_weights = true;
   });
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "layouts/base/check.h"
+#include "ops/base/quantization.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -70,10 +71,11 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
   TILESMITH_CHECK(!inputs.empty(), "{}", op.Signature());
   const Shape& input = inputs[0];
   if (const auto* softmax = dynamic_cast<const SoftmaxOp*>(&op)) {
-    if (softmax->first_axis() == softmax->last_axis() && !softmax->logarithm()) {
+    if (layout.type() == DataType::kF32 && softmax->first_axis() == softmax->last_axis() &&
+        !softmax->logarithm()) {
       return MakeOneDnnSoftmax(input, static_cast<int>(softmax->first_axis()), refusal);
     }
-    return Refuse(refusal, "oneDNN's softmax has one axis");
+    return Refuse(refusal, "oneDNN's softmax has one axis, and is asked for in f32 alone");
   }
   if (op.IsView()) return Refuse(refusal, fmt::format("{} moves no data", op.Type()));
   if (input.size() != 4 && !layout.is_nchw()) {
@@ -84,7 +86,7 @@ Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& l
   if (const auto* concat = dynamic_cast<const ConcatOp*>(&op); concat != nullptr && concat->axis() == 1) {
     return MakeOneDnnConcat(inputs, layout, refusal);
   }
-  if (layout.type() != DataType::kF32)
+  if (IsByte(layout.type()))
     return Refuse(refusal, fmt::format("no oneDNN twin of {} in {}", op.Signature(), layout.ToString()));
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op))
     return MakePool(pool->window(), input, pool->InferShape(inputs), layout, refusal);

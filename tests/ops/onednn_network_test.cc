@@ -33,15 +33,21 @@ std::shared_ptr<const Tensor> UniformWeights(const Shape& shape, unsigned seed) 
 // Relative to the largest output, over runs that must agree with each other. Rounding of some ten to a
 // hundred layers, each of relative size sqrt(terms) * eps ~ 1e-5 at most, stays far below; a wrong layer does
 // not.
-void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, double tolerance) {
+void ExpectComputesReference(const Graph& graph, const OneDnnChoice& choice, double tolerance,
+                             DataType floats = DataType::kF32) {
   const auto input = UniformWeights(graph.node(graph.GraphInputs()[0]).shape, 1);
   const Tensor* const inputs[] = {input.get()};
   const Tensor expected = RunReference(graph, inputs)[0];
   std::string refusal;
   const Graph fused = OptimizeGraph(graph);
-  const auto network = OneDnnNetwork::Create(fused, choice, TestCpu(), {}, &refusal);
+  const auto network = OneDnnNetwork::Create(fused, choice, TestCpu(), {}, &refusal, floats);
   ASSERT_NE(network, nullptr) << refusal;
   EXPECT_EQ(network->nodes().size(), fused.size());
+  if (floats != DataType::kF32 && DetectCpu().bf16) {  // elsewhere oneDNN may have nothing of it
+    const auto stored = std::ranges::count_if(
+        network->nodes(), [&](const auto& step) { return step.twin->OutputType() == floats; });
+    EXPECT_GT(stored, static_cast<int64_t>(fused.size()) * 3 / 4);
+  }
   double largest = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(expected.floats()[i])));
@@ -65,6 +71,15 @@ TEST(OneDnnNetwork, ComputesEveryKindOfNetwork) {
   for (const char* name : {"resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121", "unet"}) {
     SCOPED_TRACE(name);
     ExpectComputesReference(BuildNetwork(name, {.batch = 2, .height = 32, .width = 32}), Direct, 1e-4);
+  }
+}
+
+// Some ten to fifty layers that each round to 8 bits, of which a residual network adds up some.
+TEST(OneDnnNetwork, ComputesInBf16) {
+  for (const char* name : {"resnet18", "mobilenet_v2", "squeezenet1_1", "densenet121", "unet"}) {
+    SCOPED_TRACE(name);
+    ExpectComputesReference(BuildNetwork(name, {.batch = 2, .height = 32, .width = 32}), Direct, 5e-2,
+                            DataType::kBf16);
   }
 }
 

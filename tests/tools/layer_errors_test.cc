@@ -126,6 +126,63 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
   EXPECT_EQ(ChooseTypes(networks, 1).quantized, 0u);
 }
 
+// All mixtures of the layers are tried: none within the limit is faster than the choice's bound, and the
+// choice is as fast as the fastest where it says so.
+TEST_F(LayerErrorsTest, NoMixtureWithinTheLimitIsFasterThanTheBound) {
+  const QuantizedLayers measured = QuantizedLayerErrors(model_, 2, machine_, {});
+  ModelOptions floats = model_;
+  floats.quantization.reset();
+  const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
+  int exact = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    TestRandom random(seed);
+    QuantizedLayers layers = measured;
+    for (QuantizedLayerError& layer : layers.layers) layer.square = layer.weighted ? random.Uniform(0, 1) : 0;
+    const auto planned = [&](const Graph& of, float most) {
+      Plan plan = HeuristicPlan(of, machine_->target(), 1);
+      plan.transforms.clear();
+      for (NodePlan& node : plan.nodes) {
+        const bool conv = node.op_type == "Conv" || node.op_type == "QuantizedConv";
+        node.predicted_seconds = conv ? random.Uniform(most / 3, most) : 0;
+      }
+      return plan;
+    };
+    const Plan float_plan = planned(graph, 3), byte_plan = planned(bytes, 1);
+    const ErrorSquares no_squares;
+    const TypedNetworks networks = {graph, float_plan, nullptr, no_squares, bytes, byte_plan, layers};
+    const TypeChoice all = ChooseTypes(networks, 1e9);
+    const double most = random.Uniform(0.2F, 0.9F) * all.square;
+    const TypeChoice choice = ChooseTypes(networks, most);
+    EXPECT_LE(choice.square, most);
+    EXPECT_LE(choice.bound, choice.seconds);
+    // Which layers are in bytes decides everything here: other squares leave only what they are worth.
+    double fastest = std::numeric_limits<double>::infinity();
+    std::vector<size_t> weighted;
+    for (size_t i = 0; i < layers.layers.size(); ++i)
+      if (layers.layers[i].weighted) weighted.push_back(i);
+    for (unsigned set = 0; set < (1U << weighted.size()); ++set) {
+      QuantizedLayers some = layers;
+      double square = 0;
+      for (size_t i = 0; i < weighted.size(); ++i) {
+        double& of = some.layers[weighted[i]].square;
+        if (set >> i & 1) square += of;
+        of = set >> i & 1 ? 0 : 1e6;
+      }
+      if (square > most) continue;
+      const TypedNetworks only = {graph, float_plan, nullptr, no_squares, bytes, byte_plan, some};
+      fastest = std::min(fastest, ChooseTypes(only, 1).seconds);
+    }
+    EXPECT_GE(fastest, choice.bound * (1 - 1e-9));
+    EXPECT_GE(choice.seconds, fastest * (1 - 1e-9));
+    if (choice.bound >= choice.seconds * (1 - 1e-9)) {
+      EXPECT_NEAR(choice.seconds, fastest, 1e-9 * fastest);
+      ++exact;
+    }
+  }
+  EXPECT_GT(exact, 30);  // so few layers leave little between two prices
+}
+
 // A convolution's output is added to what comes behind it, which takes the sum along: in bytes the first is
 // worth it, and the second is not.
 TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {

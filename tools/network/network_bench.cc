@@ -25,8 +25,12 @@ constexpr int kProfiledRuns = 20;
 struct Chain {
   std::string variant;
   std::unique_ptr<OneDnnNetwork> network;
+  bool bf16 = false;
+  double difference = 0;  // of its outputs from ours
 };
 
+// The first one computes as the graph says; one in bf16 is among them where our plan has layers of that, too,
+// and the CPU instructions for it: elsewhere oneDNN has none that is faster than f32.
 std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const OneDnnChoice& fastest,
                               const Target& cpu, std::string* refusal) {
   const auto automatic = [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; };
@@ -35,7 +39,12 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
   if (chains[0].network == nullptr) return {};
   chains.push_back(
       {"fastest of each layer", OneDnnNetwork::Create(graph, fastest, cpu, run.ends(), refusal)});
-  if (chains[1].network == nullptr) chains.pop_back();
+  if (cpu.bf16 && run.StoresBf16()) {
+    chains.push_back({"auto in bf16",
+                      OneDnnNetwork::Create(graph, automatic, cpu, run.ends(), refusal, DataType::kBf16),
+                      true});
+  }
+  std::erase_if(chains, [](const Chain& chain) { return chain.network == nullptr; });
   for (Chain& chain : chains) {
     for (size_t i = 0; i < run.inputs().size(); ++i)
       chain.network->SetInput(static_cast<int>(i), run.inputs()[i]);
@@ -43,10 +52,11 @@ std::vector<Chain> MakeChains(const Graph& graph, const NetworkRun& run, const O
   return chains;
 }
 
-// The largest difference of outputs. Throws when that is more than roundings become in this network; those of
-// bytes, which oneDNN rounds once where we do it twice and which differ by whole steps then, have no such
-// bound, and there only ours are checked.
-double RequireAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chain, const StopFlag* stop) {
+// The largest difference of outputs. Throws when that is more than roundings become in this network, those of
+// both sides where the chain rounds as much as we do; those of bytes, which oneDNN rounds once where we do it
+// twice and which differ by whole steps then, have no such bound, and there only ours are checked.
+double RequireAgreement(const Graph& graph, NetworkRun& run, const Chain& of, const StopFlag* stop) {
+  OneDnnNetwork& chain = *of.network;
   run.Run();
   chain.Run(stop);
   const std::vector<NamedTensor> ours = run.Outputs();
@@ -57,7 +67,8 @@ double RequireAgreement(const Graph& graph, NetworkRun& run, OneDnnNetwork& chai
   const double difference = LargestDifference(ours, theirs);
   if (difference <= kAllowedOutputDifference) return difference;
   const NetworkCheck check = run.Check(graph);
-  const double allowed = AllowedDifference(check.rounding, kAllowedOutputDifference);
+  const double allowed = of.bf16 ? AllowedBesideOthers(check.rounding)
+                                 : AllowedDifference(check.rounding, kAllowedOutputDifference);
   const bool may_differ = AddsBytes(graph) && std::isfinite(difference);
   if ((difference <= allowed || may_differ) && check.wrong.empty()) return difference;
   throw Error(ErrorCode::kWrongAnswer,
@@ -102,7 +113,9 @@ NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const One
   NetworkBench bench;
   std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
   if (!chains.empty()) {
-    bench.onednn_difference = RequireAgreement(graph, run, *chains[0].network, options.stop);
+    for (Chain& chain : chains)
+      if (chain.bf16 || &chain == &chains[0])
+        chain.difference = RequireAgreement(graph, run, chain, options.stop);
     bench.onednn_may_saturate = MaySaturate(graph, DetectCpu());
     bench.guests = chains[0].network->GuestTypes();
   }
@@ -126,6 +139,8 @@ NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const One
     if (bench.onednn_seconds > 0 && seconds >= bench.onednn_seconds) continue;
     bench.onednn_seconds = seconds;
     bench.onednn_variant = contestants[i].name;
+    const Chain& chain = chains[i - 1];
+    bench.onednn_difference = (chain.bf16 ? chain : chains[0]).difference;
     bench.ratio = RatioOf(rounds, 0, i);
     bench.onednn_sample_seconds = SamplesOf(rounds, i);
   }

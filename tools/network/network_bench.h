@@ -37,7 +37,8 @@ struct OurNetworks {
 };
 
 // oneDNN runs twice: with its automatic choice of algorithms, and with `fastest`, the choice that won layer
-// by layer (which may lose in context). Both sides begin and end in the plan's end layouts. Throws
+// by layer (which may lose in context); and, where our plan stores some tensors in bf16 and the CPU has
+// instructions for it, in bf16 wherever it can. Both sides begin and end in the plan's end layouts. Throws
 // Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output,
 // and by more than the network makes of rounding.
 NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,

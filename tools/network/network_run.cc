@@ -87,6 +87,12 @@ std::vector<StepProfile> NetworkRun::ProfileRepeated(int runs) {
   return executor_.RepeatSteps(input_pointers_, output_pointers_, runs, kRepeats);
 }
 
+bool NetworkRun::StoresBf16() const {
+  return std::ranges::any_of(plan_.nodes, [](const NodePlan& node) {
+    return node.layouts.in.type() == DataType::kBf16 || node.layouts.out.type() == DataType::kBf16;
+  });
+}
+
 std::vector<NamedTensor> NetworkRun::Outputs() const {
   if (tail_) return Named(tail_->outputs(), tail_->Run(PlainTensors(outputs_).pointers(), &host_));
   std::vector<Tensor> plain;

@@ -46,6 +46,8 @@ class NetworkRun {
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
   const EndLayouts& ends() const { return plan_.ends; }
+  // Whether some node of the plan reads or writes bf16.
+  bool StoresBf16() const;
   std::vector<NamedTensor> Outputs() const;  // the model's, after a run; plain, in their true sizes
 
  private:

@@ -250,6 +250,9 @@ class MixedTuner {
       const int64_t narrow = NarrowNodes(mixed_->refined.plan);
       if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
       note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);
+      if (HasLimit() && choice.bound > 0)
+        note_ += fmt::format(", at most {:.1f}% above any mixture within the limit",
+                             (choice.seconds / choice.bound - 1) * 100);
       if (const std::string untuned = UntunedText(mixed_->refined.plan); !untuned.empty())
         note_ += ", " + untuned;
       return;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "graph_tuner/solvers/k_best.h"
 #include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 #include "layouts/base/visible.h"
@@ -78,20 +79,65 @@ class TypeProblem {
     FindLayers();
   }
 
-  TypeChoice Solve(double price) const {
+  // The best one at this price; `bound` is what no choice whose squares add up to at most `most` undercuts.
+  TypeChoice Solve(double price, double most) const {
+    const LayoutProblem priced = Priced(price);
+    const Solution solution = FindSolver("dp").solve(priced, {});
+    const Solution found = solution.solved() ? solution : FindSolver("beam").solve(priced, {});
+    TILESMITH_CHECK(found.solved(), "{}", found.refusal);
+    TypeChoice choice = ChoiceOf(found.assignment);
+    // Squares of layers without a node have no price, whatever is chosen.
+    choice.bound = found.lower_bound - price * (most - SquareWithoutNodes());
+    return choice;
+  }
+
+  // The fastest within the limit of the best at this price, none when they all are beyond; `bound` holds as
+  // above.
+  std::optional<TypeChoice> SolveNear(double price, double most) const {
+    constexpr int kLooked = 24;
+    const std::vector<Solution> solutions = SolveKBest(
+        Priced(price), kLooked, {}, [&](LayoutProblem::VarId id) { return id < networks_.floats.size(); });
+    std::optional<TypeChoice> fastest;
+    double cost = 0;  // of the last one: all that follow cost at least as much
+    for (const Solution& solution : solutions) {
+      if (!solution.solved()) return fastest;
+      cost = solution.cost;
+      TypeChoice choice = ChoiceOf(solution.assignment);
+      if (choice.square <= most && (!fastest || choice.seconds < fastest->seconds))
+        fastest = std::move(choice);
+    }
+    if (fastest) {
+      const bool all = solutions.size() < kLooked;
+      fastest->bound =
+          all ? fastest->seconds : std::min(fastest->seconds, cost - price * (most - SquareWithoutNodes()));
+    }
+    return fastest;
+  }
+
+ private:
+  LayoutProblem Priced(double price) const {
     LayoutProblem priced = problem_;
     const Graph& graph = networks_.floats;
     for (NodeId id = 0; id < graph.size(); ++id) priced.AddUnary(id, kBf16, price * Bf16Square(id));
     for (size_t i = 0; i < layers_.size(); ++i)
       if (layers_[i]) priced.AddUnary(*layers_[i], kBytes, price * networks_.layers.layers[i].square);
-    const Solution solution = FindSolver("dp").solve(priced, {});
-    const Solution found = solution.solved() ? solution : FindSolver("beam").solve(priced, {});
-    TILESMITH_CHECK(found.solved(), "{}", found.refusal);
+    return priced;
+  }
+
+  double SquareWithoutNodes() const {
+    double square = 0;
+    for (size_t i = 0; i < layers_.size(); ++i)
+      if (!layers_[i]) square += networks_.layers.layers[i].square;
+    return square;
+  }
+
+  TypeChoice ChoiceOf(const Assignment& assignment) const {
+    const Graph& graph = networks_.floats;
     TypeChoice choice;
-    choice.seconds = Evaluate(problem_, found.assignment);
+    choice.seconds = Evaluate(problem_, assignment);
     for (size_t i = 0; i < layers_.size(); ++i) {
       const QuantizedLayerError& layer = networks_.layers.layers[i];
-      const bool stays = layers_[i] && found.assignment[*layers_[i]] != kBytes;
+      const bool stays = layers_[i] && assignment[*layers_[i]] != kBytes;
       if (!stays) choice.byte_square += layer.square;
       if (!layer.weighted) continue;
       if (stays)
@@ -101,11 +147,10 @@ class TypeProblem {
     }
     choice.square = choice.byte_square;
     for (NodeId id = 0; id < graph.size(); ++id)
-      if (found.assignment[id] == kBf16) choice.square += Bf16Square(id);
+      if (assignment[id] == kBf16) choice.square += Bf16Square(id);
     return choice;
   }
 
- private:
   void AddNodes() {
     const auto [in_floats, in_bytes] = Seconds();
     const std::map<std::string, double> in_bf16 = networks_.bf16_plan != nullptr
@@ -234,20 +279,31 @@ class TypeProblem {
 TypeChoice ChooseTypes(const TypedNetworks& networks, double most) {
   constexpr double kLowest = 1e-6, kHighest = 1e15, kStep = 8, kPrecision = 1.01;  // seconds per square
   const TypeProblem problem(networks);
-  TypeChoice best = problem.Solve(0);
+  TypeChoice best = problem.Solve(0, 0);
   if (best.square <= most) return best;
+  double bound = best.bound;
+  const auto solve = [&](double price) {
+    TypeChoice choice = problem.Solve(price, most);
+    bound = std::max(bound, choice.bound);
+    return choice;
+  };
   double too_low = kLowest, enough = kLowest;
-  while ((best = problem.Solve(enough)).square > most && enough < kHighest) {
+  while ((best = solve(enough)).square > most && enough < kHighest) {
     too_low = enough;
     enough *= kStep;
   }
   while (enough > too_low * kPrecision) {
     const double middle = std::sqrt(too_low * enough);
-    TypeChoice choice = problem.Solve(middle);
+    TypeChoice choice = solve(middle);
     const bool fits = choice.square <= most;
     (fits ? enough : too_low) = middle;
     if (fits) best = std::move(choice);
   }
+  if (std::optional<TypeChoice> near = problem.SolveNear(enough, most)) {
+    bound = std::max(bound, near->bound);
+    if (near->seconds < best.seconds) best = std::move(*near);
+  }
+  best.bound = std::min(bound, best.seconds);
   return best;
 }
 

@@ -32,14 +32,18 @@ struct TypeChoice {
   // Of the output's error, predicted: the sum of the layers', and of those in bytes alone.
   double square = 0, byte_square = 0;
   double seconds = 0;    // predicted
+  double bound = 0;      // no choice within the limit is predicted to take less
   size_t quantized = 0;  // weighted layers
 };
 
-// The fastest choice whose sum of squares is at most `most`, as far as a price on squares finds it: each node
-// is a variable with the options f32, bf16 and bytes and their seconds in the plans, a tensor that is read in
-// the other type is charged one conversion for each type (AddConversions, layout_problem.h), by the plan's
-// seconds per element of conversions; every solution is exact. One that is slower than a layer's own type
-// everywhere is possible: it is a prediction. Source: original; prices as in error_price.h.
+// The fastest choice whose sum of squares is at most `most`: each node is a variable with the options f32,
+// bf16 and bytes and their seconds in the plans, a tensor that is read in the other type is charged one
+// conversion for each type (AddConversions, layout_problem.h), by the plan's seconds per element of
+// conversions. At each price on squares the solution is exact; at the lowest price whose solution keeps to
+// `most` the next best ones are looked at, too (k_best.h), since between two prices there may be a faster
+// one. `bound` is the largest of what the prices say about all choices within the limit (error_price.h), and
+// equals `seconds` where those looked at leave none out that could be faster. One that is slower than a
+// layer's own type everywhere is possible: it is a prediction. Source: original.
 TypeChoice ChooseTypes(const TypedNetworks& networks, double most);
 
 }  // namespace tilesmith
