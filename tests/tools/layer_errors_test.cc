@@ -119,6 +119,28 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
   const TypeChoice none = ChooseTypes(networks, 0);
   EXPECT_EQ(none.quantized, 0u);
   EXPECT_EQ(none.square, 0);
+  // Prices of their own: each tensor's, in the layout that it has.
+  class Prices final : public CostSource {
+   public:
+    explicit Prices(double seconds) : seconds_(seconds) {}
+    double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return seconds_; }
+    double CopySeconds(const Shape&, const Layout&) override { return seconds_; }
+    double OpSeconds(const OpUse& use) override {
+      EXPECT_THAT(use.op->Type(), testing::AnyOf("QuantizeLinear", "DequantizeLinear"));
+      EXPECT_NE(use.op->MakeKernel({use.inputs, use.output, use.layout, DetectCpu(), use.input_types}),
+                nullptr);
+      return ElementCount(use.output) < 100 ? seconds_ : 0;
+    }
+
+   private:
+    double seconds_;
+  };
+  Prices small(1e-3);
+  TypedNetworks priced = networks;
+  priced.costs = &small;
+  // All but the dense layer, whose tensors are small and whose bytes gain nothing.
+  EXPECT_EQ(ChooseTypes(priced, 1).quantized, 3u);
+  EXPECT_THAT(ChooseTypes(priced, 1).keep, testing::ElementsAre("fc"));
   // Conversions that take longer than what bytes gain leave nothing in bytes.
   for (NodePlan& node : byte_plan.nodes)
     if (node.op_type.ends_with("QuantizeLinear") || node.op_type == "DequantizeLinear")

@@ -226,7 +226,8 @@ class MixedTuner {
                                     floats_->bf16_squares,
                                     bytes_->graph,
                                     plans.bytes,
-                                    layers};
+                                    layers,
+                                    request_.hurried ? nullptr : &**costs_};
     const std::shared_ptr<const ModelQuantization> all = model.quantization;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       const TypeChoice choice = ChooseTypes(networks, MostError() * MostError());

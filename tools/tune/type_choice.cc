@@ -9,6 +9,8 @@
 #include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 #include "layouts/base/visible.h"
+#include "ops/base/quantization.h"
+#include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {
@@ -19,17 +21,28 @@ enum Type { kFloat, kBf16, kBytes, kTypes };
 
 std::string SameName(const std::string& name) { return name; }
 
+bool ConvertsBytes(std::string_view op_type) {
+  return op_type == "QuantizeLinear" || op_type == "DequantizeLinear";
+}
+
 // A plan's seconds by node, what a tensor's conversions of layout take counted with the node that makes it.
+// Conversions from and to bytes have prices of their own.
 template <typename NameOf>
 std::map<std::string, double> SecondsByNode(const Plan& plan, const NameOf& name_of) {
   std::map<std::string, double> seconds;
-  for (const NodePlan& node : plan.nodes) seconds[name_of(node.node)] += node.predicted_seconds;
+  for (const NodePlan& node : plan.nodes)
+    if (!ConvertsBytes(node.op_type)) seconds[name_of(node.node)] += node.predicted_seconds;
   for (const TransformPlan& transform : plan.transforms)
     seconds[name_of(transform.tensor)] += transform.predicted_seconds;
   return seconds;
 }
 
-// The mean of a plan's conversions; what reading memory takes where there are none.
+// Seconds of a tensor's conversions from f32.
+struct Conversions {
+  double bf16 = 0, to_bytes = 0, from_bytes = 0;
+};
+
+// The mean per element of a plan's conversions; what reading memory takes where there are none.
 class SecondsPerElement {
  public:
   explicit SecondsPerElement(const Graph& graph) : graph_(graph) {}
@@ -66,6 +79,52 @@ double ByTransforms(const Graph& graph, const Plan& plan) {
       seconds.Add(transform.tensor, transform.predicted_seconds);
   return seconds.mean();
 }
+
+class ConversionPrices {
+ public:
+  explicit ConversionPrices(const TypedNetworks& networks) : networks_(networks) {
+    if (networks.costs == nullptr) {
+      per_element_ = {networks.bf16_plan != nullptr ? ByTransforms(networks.floats, *networks.bf16_plan) : 0,
+                      ByNodes(networks.bytes, networks.byte_plan, "QuantizeLinear"),
+                      ByNodes(networks.bytes, networks.byte_plan, "DequantizeLinear")};
+      return;
+    }
+    for (const NodePlan& node : networks.float_plan.nodes) layouts_.emplace(node.node, node.layouts.out);
+    for (NodeId id = 0; id < networks.bytes.size(); ++id)
+      if (IsByte(networks.bytes.node(id).type)) stored_.type = networks.bytes.node(id).type;
+  }
+
+  Conversions Of(const Node& tensor) const {
+    if (tensor.type != DataType::kF32) return {};
+    if (networks_.costs == nullptr) {
+      const auto elements = static_cast<double>(ElementCount(tensor.shape));
+      return {per_element_.bf16 * elements, per_element_.to_bytes * elements,
+              per_element_.from_bytes * elements};
+    }
+    const auto found = layouts_.find(tensor.name);
+    const Layout planned = found == layouts_.end() || tensor.shape.size() != 4
+                               ? Layout::Nchw()
+                               : found->second.WithType(DataType::kF32);
+    const auto quantize = std::make_shared<QuantizeLinearOp>(stored_);
+    const auto dequantize = std::make_shared<DequantizeLinearOp>(stored_);
+    const std::vector<Shape> shapes = {tensor.shape};
+    const Layout layout = quantize->RunsIn(planned, shapes) ? planned : Layout::Nchw();
+    CostSource& costs = *networks_.costs;
+    return {
+        networks_.bf16_plan != nullptr
+            ? costs.TransformSeconds(tensor.shape, layout, layout.WithType(DataType::kBf16))
+            : 0,
+        costs.OpSeconds(
+            {quantize, shapes, tensor.shape, layout.WithType(stored_.type), {DataType::kF32}, stored_.type}),
+        costs.OpSeconds({dequantize, shapes, tensor.shape, layout, {stored_.type}, DataType::kF32})};
+  }
+
+ private:
+  const TypedNetworks& networks_;
+  Conversions per_element_;
+  std::map<std::string, Layout> layouts_;                      // that the plan in f32 gives tensors
+  Quantization stored_ = {.scales = {1}, .zero_points = {0}};  // whose values change nothing about the time
+};
 
 class TypeProblem {
  public:
@@ -204,10 +263,10 @@ class TypeProblem {
       const Node& node = graph.node(id);
       const auto own = bytes.find(NameInFloats(node.name));
       if (own == bytes.end() || networks_.floats.Find(own->first) || graph.Inputs(id).empty()) continue;
-      const bool converts = node.op->Type() == "QuantizeLinear" || node.op->Type() == "DequantizeLinear";
       const double seconds = own->second;
       bytes.erase(own);
-      if (!converts) bytes[NameInFloats(graph.node(graph.Inputs(id).front()).name)] += seconds;
+      if (!ConvertsBytes(node.op->Type()))
+        bytes[NameInFloats(graph.node(graph.Inputs(id).front()).name)] += seconds;
     }
     return {std::move(floats), std::move(bytes)};
   }
@@ -246,19 +305,17 @@ class TypeProblem {
 
   void AddTensors() {
     const Graph& graph = networks_.floats;
-    const double to_bytes = ByNodes(networks_.bytes, networks_.byte_plan, "QuantizeLinear"),
-                 from_bytes = ByNodes(networks_.bytes, networks_.byte_plan, "DequantizeLinear"),
-                 bf16 = networks_.bf16_plan != nullptr ? ByTransforms(graph, *networks_.bf16_plan) : 0;
+    const ConversionPrices prices(networks_);
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (graph.node(id).op->Type() == "Constant") continue;
-      const auto elements = static_cast<double>(ElementCount(graph.node(id).shape));
+      const auto [bf16, to_bytes, from_bytes] = prices.Of(graph.node(id));
       CostMatrix convert(kTypes, kTypes);
-      convert.at(kFloat, kBf16) = convert.at(kBf16, kFloat) = bf16 * elements;
+      convert.at(kFloat, kBf16) = convert.at(kBf16, kFloat) = bf16;
       // Bytes are made of f32 and become f32.
-      convert.at(kFloat, kBytes) = to_bytes * elements;
-      convert.at(kBf16, kBytes) = (bf16 + to_bytes) * elements;
-      convert.at(kBytes, kFloat) = from_bytes * elements;
-      convert.at(kBytes, kBf16) = (from_bytes + bf16) * elements;
+      convert.at(kFloat, kBytes) = to_bytes;
+      convert.at(kBf16, kBytes) = bf16 + to_bytes;
+      convert.at(kBytes, kFloat) = from_bytes;
+      convert.at(kBytes, kBf16) = from_bytes + bf16;
       std::vector<TensorUse> uses;
       for (const NodeId consumer : graph.Consumers(id)) uses.push_back({consumer, {kFloat, kBf16, kBytes}});
       if (!uses.empty()) AddConversions(problem_, id, convert, uses);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/error_price.h"
 #include "ops/graph/graph.h"
@@ -25,6 +26,9 @@ struct TypedNetworks {
   const Graph& bytes;
   const Plan& byte_plan;
   const QuantizedLayers& layers;
+  // What conversions take, each tensor's in the layout that the plan in f32 gives it. Null: per element, as
+  // long as those of the plans in the mean.
+  CostSource* costs = nullptr;
 };
 
 struct TypeChoice {
@@ -38,12 +42,12 @@ struct TypeChoice {
 
 // The fastest choice whose sum of squares is at most `most`: each node is a variable with the options f32,
 // bf16 and bytes and their seconds in the plans, a tensor that is read in the other type is charged one
-// conversion for each type (AddConversions, layout_problem.h), by the plan's seconds per element of
-// conversions. At each price on squares the solution is exact; at the lowest price whose solution keeps to
-// `most` the next best ones are looked at, too (k_best.h), since between two prices there may be a faster
-// one. `bound` is the largest of what the prices say about all choices within the limit (error_price.h), and
-// equals `seconds` where those looked at leave none out that could be faster. One that is slower than a
-// layer's own type everywhere is possible: it is a prediction. Source: original.
+// conversion for each type (AddConversions, layout_problem.h). At each price on squares the solution is
+// exact; at the lowest price whose solution keeps to `most` the next best ones are looked at, too (k_best.h),
+// since between two prices there may be a faster one. `bound` is the largest of what the prices say about all
+// choices within the limit (error_price.h), and equals `seconds` where those looked at leave none out that
+// could be faster. One that is slower than a layer's own type everywhere is possible: it is a prediction.
+// Source: original.
 TypeChoice ChooseTypes(const TypedNetworks& networks, double most);
 
 }  // namespace tilesmith
