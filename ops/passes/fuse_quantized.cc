@@ -2,7 +2,10 @@
 #include <cmath>
 
 #include "ops/conv/conv.h"
+#include "ops/conv/conv_transpose.h"
+#include "ops/dense/gemm.h"
 #include "ops/elementwise/activations.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/indexing.h"
@@ -17,6 +20,7 @@
 #include "ops/quantize/quantize.h"
 #include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_conv.h"
+#include "ops/quantize/quantized_scale_shift.h"
 
 namespace tilesmith {
 namespace {
@@ -165,6 +169,30 @@ OpPtr QuantizedAveragePoolOf(const Graph& graph, const QuantizedNode& node) {
       QuantizedAveragePoolParams{*window, *input, node.output, node.limits});
 }
 
+// A batch normalization of bytes, or of floats, unless that goes into the weights of the layer in front of
+// it.
+OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node, bool of_floats) {
+  const auto* op = OpAs<ScaleShiftOp>(graph, node.core);
+  if (op == nullptr) return nullptr;
+  const NodeId source = graph.Inputs(node.core)[0];
+  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, source);
+  if (of_floats == (input != nullptr) || (input != nullptr && input->type != node.output.type))
+    return nullptr;
+  const bool has_weights = OpAs<ConvOp>(graph, source) != nullptr || OpAs<GemmOp>(graph, source) != nullptr ||
+                           OpAs<ConvTransposeOp>(graph, source) != nullptr;
+  if (has_weights && UsedOnce(graph, source)) return nullptr;
+  QuantizedNode clamped = node;
+  if (op->activation().kind != ActivationKind::kNone && !Narrow(op->activation(), clamped)) return nullptr;
+  QuantizedScaleShiftParams params{op->scale(), op->shift(), std::nullopt, clamped.output, clamped.limits};
+  if (input != nullptr) params.input = *input;
+  if (!QuantizedScaleShiftOp::HasFiniteTerms(params)) return nullptr;
+  return std::make_shared<QuantizedScaleShiftOp>(std::move(params));
+}
+
+OpPtr ScaleShiftOfBytes(const Graph& graph, const QuantizedNode& node) {
+  return QuantizedScaleShiftOf(graph, node, false);
+}
+
 // A function of one number, or none, where scales differ.
 OpPtr ByteTableOf(const Graph& graph, NodeId from, const Activation& function, const QuantizedNode& node) {
   const Quantization* input = BytesOf<DequantizeLinearOp>(graph, from);
@@ -277,8 +305,11 @@ Graph FuseQuantized(const Graph& graph) {
           return result.Add(name, std::move(table), {mapped_inputs[node->core][0]});
         if (const std::optional<Sources> sources = ConcatSources(graph, *node, mapped_inputs, result))
           return result.Add(name, graph.node(node->core).op, *sources);
+        if (OpPtr op = QuantizedScaleShiftOf(graph, *node, true))
+          return result.Add(name, std::move(op), mapped_inputs[node->core]);
         OpPtr op = nullptr;
-        for (const auto& make : {QuantizedBinaryOf, QuantizedAveragePoolOf, FunctionOf, MoverOf}) {
+        for (const auto& make :
+             {QuantizedBinaryOf, QuantizedAveragePoolOf, ScaleShiftOfBytes, FunctionOf, MoverOf}) {
           if (op == nullptr) op = make(graph, *node);
         }
         if (op == nullptr) return std::nullopt;

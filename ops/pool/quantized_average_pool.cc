@@ -29,11 +29,8 @@ AxisTaps ColumnTaps(const PoolWindow& w, int64_t x, int64_t width) {
 float Divisor(const AxisTaps& rows, const AxisTaps& columns) {
   return static_cast<float>(std::max<int64_t>(rows.counted * columns.counted, 1));
 }
-int32_t TapCount(const AxisTaps& rows, const AxisTaps& columns) {
-  return static_cast<int32_t>((rows.last - rows.first) * (columns.last - columns.first));
-}
 
-// Rows of a block of channels are tasks; a thread's scratch holds the sums of a block's lanes.
+// Rows of a block of channels are tasks.
 template <typename Byte>
 class AveragePoolBytesKernel : public Kernel {
  public:
@@ -47,15 +44,12 @@ class AveragePoolBytesKernel : public Kernel {
                .zero = params.output.zero_points[0],
                .low = params.limits.low,
                .high = params.limits.high},
-        add_(TILESMITH_DISPATCH(request.cpu.isa, AddToSums<Byte>)),
-        round_(TILESMITH_DISPATCH(request.cpu.isa, RoundMeans<Byte>)) {}
+        mean_(TILESMITH_DISPATCH(request.cpu.isa, MeanOfTaps<Byte>)) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
-  int64_t ScratchBytes(int threads) const override { return threads * thread_bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    auto* const sums = args.scratch_at<int32_t>(range.thread * thread_bytes());
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
@@ -63,32 +57,22 @@ class AveragePoolBytesKernel : public Kernel {
       Byte* out = args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
       const AxisTaps rows = RowTaps(window_, y, in_.height);
       for (int64_t x = 0; x < out_.width; ++x, out += out_.lanes)
-        RunPixel(in, y, x, rows, out_.UsedLanes(block), sums, out);
+        RunPixel(in, y, x, rows, out_.UsedLanes(block), out);
     }
   }
 
  private:
-  int64_t thread_bytes() const { return RoundUp(out_.lanes * int64_t{sizeof(int32_t)}, 64); }
-
-  void RunPixel(const Byte* in, int64_t y, int64_t x, const AxisTaps& rows, int64_t channels, int32_t* sums,
+  void RunPixel(const Byte* in, int64_t y, int64_t x, const AxisTaps& rows, int64_t channels,
                 Byte* out) const {
     const PoolWindow& w = window_;
     const AxisTaps columns = ColumnTaps(w, x, in_.width);
-    std::fill_n(sums, channels, -input_zero_ * TapCount(rows, columns));
-    for (int64_t i = rows.first; i < rows.last; ++i) {
-      const Byte* const row = in + (y * w.sh - w.top + i * w.dh) * in_.width * in_.lanes;
-      const Byte* tap = row + (x * w.sw - w.left + columns.first * w.dw) * in_.lanes;
-      for (int64_t j = columns.first; j < columns.last; ++j, tap += w.dw * in_.lanes) {
-        if (channels == 1) {
-          *sums += *tap;
-        } else {
-          add_(tap, sums, channels);
-        }
-      }
-    }
+    const int64_t top = y * w.sh - w.top + rows.first * w.dh, left = x * w.sw - w.left + columns.first * w.dw,
+                  row = in_.width * in_.lanes;
+    const TapGrid taps = {rows.last - rows.first, columns.last - columns.first, w.dh * row, w.dw * in_.lanes};
     MeanTerms terms = terms_;
+    terms.start = -input_zero_ * static_cast<int32_t>(taps.rows * taps.columns);
     terms.divisor = Divisor(rows, columns);
-    round_(sums, out, channels, terms);
+    mean_(in + top * row + left * in_.lanes, taps, out, channels, terms);
     std::fill_n(out + channels, out_.lanes - channels, Byte{});
   }
 
@@ -96,8 +80,7 @@ class AveragePoolBytesKernel : public Kernel {
   const BlockDims in_, out_;
   const int32_t input_zero_;
   const MeanTerms terms_;
-  void (*const add_)(const Byte*, int32_t*, int64_t);
-  void (*const round_)(const int32_t*, Byte*, int64_t, const MeanTerms&);
+  void (*const mean_)(const Byte*, const TapGrid&, Byte*, int64_t, const MeanTerms&);
 };
 
 }  // namespace

@@ -21,15 +21,33 @@ TILESMITH_DECLARE_ISA(template <typename Byte> void MultiplyBytes(const Byte* a,
 // out[i] = max(out[i], in[i])
 TILESMITH_DECLARE_ISA(template <typename Byte> void MaximizeBytes(const Byte* in, Byte* out, int64_t count))
 
-// sums[i] += in[i]
-TILESMITH_DECLARE_ISA(template <typename Byte> void AddToSums(const Byte* in, int32_t* sums, int64_t count))
-// out = clamp(round(float(sum) * scale / divisor / out_scale) + zero, low, high); each operation is rounded
-// to float.
+// Places in memory, rows * columns of them.
+struct TapGrid {
+  int64_t rows = 0, columns = 0, row_step = 0, column_step = 0;  // steps in elements
+};
+// out[i] = clamp(round(float(start + in[i] at all taps) * scale / divisor / out_scale) + zero, low, high);
+// each operation is rounded to float.
 struct MeanTerms {
   float scale = 1, divisor = 1, out_scale = 1;
-  int32_t zero = 0, low = 0, high = 0;
+  int32_t start = 0, zero = 0, low = 0, high = 0;
 };
+TILESMITH_DECLARE_ISA(template <typename Byte> void MeanOfTaps(const Byte* in, const TapGrid& taps, Byte* out,
+                                                               int64_t count, const MeanTerms& terms))
+
+// out = clamp(round((in - in_zero) * factor + term) + zero, low, high); each operation is rounded to float.
+// Of floats in_zero is 0, and a NaN becomes `low`.
+struct ByteScaleShift {
+  const float* factor = nullptr;  // of each channel
+  const float* term = nullptr;
+  int32_t in_zero = 0, zero = 0, low = 0, high = 0;
+};
+// Pixels are `lanes` elements apart, of which the first `channels` are computed. Precondition: lanes of 1
+// have one channel.
+TILESMITH_DECLARE_ISA(template <typename Byte> void ScaleShiftBytes(const Byte* in, Byte* out, int64_t pixels,
+                                                                    int64_t channels, int64_t lanes,
+                                                                    const ByteScaleShift& terms))
 TILESMITH_DECLARE_ISA(template <typename Byte>
-                      void RoundMeans(const int32_t* sums, Byte* out, int64_t count, const MeanTerms& terms))
+                      void ScaleShiftFloats(const float* in, Byte* out, int64_t pixels, int64_t channels,
+                                            int64_t lanes, const ByteScaleShift& terms))
 
 }  // namespace tilesmith

@@ -1,6 +1,7 @@
 // Bytes stay bytes: what the pass makes of networks that quantise, and what it leaves alone.
 #include <gmock/gmock.h>
 
+#include "ops/elementwise/batch_norm.h"
 #include "ops/movement/concat.h"
 #include "ops/passes/passes.h"
 #include "ops/pool/quantized_average_pool.h"
@@ -8,6 +9,7 @@
 #include "ops/quantize/byte_table.h"
 #include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_conv.h"
+#include "ops/quantize/quantized_scale_shift.h"
 #include "tests/ops/test_net.h"
 #include "tests/ops/typed_kernel_check.h"
 #include "tests/support/ops/quantized_net.h"
@@ -106,6 +108,52 @@ TEST(FuseQuantized, MeansOverWindowsAndImages) {
   EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedAveragePool",
                                         "QuantizedAveragePool", "DequantizeLinear"));
   ExpectWithinAStep(net.graph, fused, 2 * 0.005f, 0.1);
+}
+
+// A batch normalization between bytes, with and without a Relu behind it; not where the scales make no
+// numbers.
+TEST(FuseQuantized, ScalesAndShiftsOfChannels) {
+  for (const bool relu : {false, true}) {
+    for (const float huge : {1.0f, 1.6e38f}) {
+      QuantizedNet net;
+      TestRandom random(7);
+      std::vector<float> scale(11), shift(11);
+      for (float& value : scale) value = random.Uniform(-2, 2) * huge;
+      scale[3] = 1.9f * huge;
+      for (float& value : shift) value = random.Uniform(-1, 1);
+      auto x = net.Stored(net.Input({2, 11, 5, 7}));
+      x = net.graph.Add("norm", std::make_shared<ScaleShiftOp>(scale, shift), {x});
+      if (relu) x = net.Relu(x);
+      net.graph.MarkOutput(net.Stored(x, {DataType::kU8, 0, {0.015f}, {31}}));
+      const Graph fused = FuseQuantized(net.graph);
+      if (huge > 1) {
+        EXPECT_THAT(Types(fused), testing::Contains("ScaleShift"));
+        continue;
+      }
+      EXPECT_THAT(Types(fused),
+                  ElementsAre("Input", "QuantizeLinear", "QuantizedScaleShift", "DequantizeLinear"));
+      ExpectWithinAStep(net.graph, fused, 0.015f, 0.05);
+    }
+  }
+}
+
+// One of floats in front of what quantises; one behind a convolution of floats goes into its weights instead.
+TEST(FuseQuantized, ScalesAndShiftsOfFloats) {
+  for (const bool behind_conv : {false, true}) {
+    QuantizedNet net;
+    auto x = net.Input({2, 11, 5, 7});
+    if (behind_conv) x = net.Conv(x, 11, 1);
+    const std::vector<float> scale(11, 1.25f), shift(11, -0.3f);
+    x = net.Relu(net.graph.Add("norm", std::make_shared<ScaleShiftOp>(scale, shift), {x}));
+    net.graph.MarkOutput(net.Stored(x, {DataType::kU8, 0, {0.015f}, {31}}));
+    const Graph fused = FuseQuantized(net.graph);
+    if (behind_conv) {
+      EXPECT_THAT(Types(fused), testing::Contains("ScaleShift"));
+      continue;
+    }
+    EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizedScaleShift", "DequantizeLinear"));
+    ExpectWithinAStep(net.graph, fused, 0.015f, 0.01);
+  }
 }
 
 // Tables hold what the nodes between the scales compute, so nothing differs.
@@ -220,6 +268,67 @@ TEST(QuantizedAveragePool, KernelsDoWhatTheReferenceDoes) {
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+// Windows of more taps than are summed in 16 bits, and of rows longer than that.
+TEST(QuantizedAveragePool, SumsOfManyBytesDoNotOverflow) {
+  for (const DataType type : {DataType::kU8, DataType::kI8}) {
+    const StoredRange range = RangeOf(type);
+    const Quantization q{type, 0, {0.5f}, {type == DataType::kU8 ? 0 : -128}};
+    for (const Shape& shape : {Shape{1, 40, 13, 19}, Shape{1, 21, 2, 300}, Shape{1, 3, 128, 1}}) {
+      const PoolWindow window{.kind = PoolKind::kAverage, .kh = shape[2], .kw = shape[3]};
+      Tensor largest(shape, Layout::Nchw(type));
+      std::fill_n(largest.raw(), largest.size(), std::byte(range.high));
+      const QuantizedAveragePoolOp pool({window, q, q, range});
+      CheckTypedKernel(pool, {largest});
+      CheckTypedKernel(pool, {AnyStored(shape, type, 5)});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(QuantizedScaleShift, KernelsDoWhatTheReferenceDoes) {
+  uint64_t seed = 3;
+  for (const DataType type : {DataType::kU8, DataType::kI8}) {
+    const StoredRange range = RangeOf(type);
+    for (const Shape& shape :
+         {Shape{2, 9, 3, 5}, Shape{1, 64, 56, 56}, Shape{3, 37}, Shape{2, 5, 7}, Shape{1, 3, 2, 3, 4}}) {
+      TestRandom random(++seed);
+      SCOPED_TRACE(testing::Message() << "seed " << seed);
+      const auto any = [&] {
+        return Quantization{type,
+                            0,
+                            {random.Uniform(0.001f, 2)},
+                            {static_cast<int32_t>(random.Integer(range.low, range.high))}};
+      };
+      QuantizedScaleShiftParams params{{}, {}, any(), any(), range};
+      for (int64_t c = 0; c < shape[1]; ++c) {
+        params.scale.push_back(random.Uniform(-2, 2));
+        params.shift.push_back(random.Uniform(-9, 9));
+      }
+      if (random.Integer(0, 1) == 1) params.limits.low = params.output.zero_points[0];
+      CheckTypedKernel(QuantizedScaleShiftOp(params), {AnyStored(shape, type, seed)});
+      params.input.reset();
+      Tensor reals(shape);
+      for (int64_t i = 0; i < reals.size(); ++i) reals.floats()[i] = random.Uniform(-150, 150);
+      reals.floats()[0] = std::numeric_limits<float>::quiet_NaN();
+      reals.floats()[1] = std::numeric_limits<float>::infinity();
+      CheckTypedKernel(QuantizedScaleShiftOp(params), {reals});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Multiples of a half, where a product that is not rounded before the sum, or another rounding of ties,
+// shows; and factors so large that products are beyond floats.
+TEST(QuantizedScaleShift, RoundsTiesToEvenAndSaturates) {
+  const Shape shape = {1, 8, 64, 4};
+  const Quantization q{DataType::kU8, 0, {0.1f}, {100}};
+  for (const float scale : {0.5f, 0.3f, 2.5f, 3e38f, -3e38f}) {
+    const QuantizedScaleShiftParams params{std::vector<float>(8, scale), std::vector<float>(8, 0.05f), q, q,
+                                           RangeOf(DataType::kU8)};
+    CheckTypedKernel(QuantizedScaleShiftOp(params), {AnyStored(shape, DataType::kU8, 1)});
   }
 }
 

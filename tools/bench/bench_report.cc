@@ -72,6 +72,11 @@ Cell ErrorCell(const std::optional<ConvError>& error) {
   return {error->max, fmt::format("{:.1e}", error->max)};
 }
 
+Cell OneDnnErrorCell(const OneDnnSide& side) {
+  if (side.wrong_steps == 0) return ErrorCell(side.error);
+  return {side.wrong_steps, fmt::format("{:.0f} steps", side.wrong_steps)};
+}
+
 }  // namespace
 
 std::vector<Column> BenchColumns() {
@@ -109,7 +114,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   const OneDnnSide* side = SideOf(row, view);
   for (Cell& cell : SideCells(side)) cells.push_back(std::move(cell));
   cells.push_back(ErrorCell(row.bench.error));
-  cells.push_back(ErrorCell(side ? side->error : std::nullopt));
+  cells.push_back(side ? OneDnnErrorCell(*side) : NoCell());
   cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops) : NoCell());
   cells.push_back(TextCell(row.bench.schedule.template_name));
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));

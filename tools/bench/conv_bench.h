@@ -22,6 +22,9 @@ struct OneDnnSide {
   double seconds = 0;
   PairedRatio ratio;  // its seconds / ours
   std::optional<ConvError> error = std::nullopt;
+  // Of bytes: how far its answer is from the reference's where ours is the reference's, if that is more than
+  // roundings explain (oneDNN 2.6.3 with AMX, 1x1 and a residual).
+  double wrong_steps = 0;
 };
 
 struct ConvBench {
@@ -42,7 +45,8 @@ struct ConvBench {
 // Checks that both sides agree, then lets them duel. Throws Error(kWrongAnswer) when they differ by more than
 // 1e-4 of the largest output (1e-3 where Winograd's algorithm is used, whose rounding errors are larger; 3e-2
 // in bf16, which oneDNN then computes and stores, too, where the CPU has instructions for it, else it is in
-// f32). `separate`, for fused workloads only, takes part too when it is given.
+// f32), or when ours, of bytes, are not the reference's and not oneDNN's. `separate`, for fused workloads
+// only, takes part too when it is given.
 ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, const DevicePtr& machine,
                     const DuelOptions& options, const SeparateSchedules* separate = nullptr);
 

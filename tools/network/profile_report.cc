@@ -27,10 +27,11 @@ Cell KibibytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes / 
 
 // By a template, or of bytes by the op's own kernel.
 bool IsConv(const StepProfile& step) {
-  const auto templates = AllConvTemplates();
-  return step.kind == "QuantizedConv" ||
-         std::any_of(templates.begin(), templates.end(),
-                     [&](const ConvTemplate* conv) { return conv->Name() == step.kind; });
+  if (step.kind == "QuantizedConv") return true;
+  const auto is_named = [&](const ConvTemplate* conv) { return conv->Name() == step.kind; };
+  return std::ranges::any_of(AllConvTemplates(), is_named) ||
+         std::ranges::any_of(Bf16ConvTemplates(), is_named) ||
+         std::ranges::any_of(Int8ConvTemplates(), is_named);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "graph_tuner/executor/heuristic_plan.h"
@@ -114,7 +115,6 @@ class MixedTuner {
     const PinnedTeam team(machine_);
     f32_ = Floats(request_, Precision::kF32);
     bf16_ = Floats(request_, Precision::kBf16);
-    f32_.may_be_chosen = bf16_.may_be_chosen = false;  // they have been baselines of the floats
   }
 
   TypedPlan Floats(const GraphTuneModelRequest& request, Precision precision) const {
@@ -296,14 +296,19 @@ class MixedTuner {
     const PinnedTeam team(machine_);
     std::vector<TypedPlan> plans;
     std::vector<GraphTunedModel*> forms;
+    std::set<size_t> uniform;  // of the floats, but not the form's plan
     const auto add = [&](TypedPlan plan, GraphTunedModel* form) {
       plans.push_back(std::move(plan));
       forms.push_back(form);
     };
+    const auto add_uniform = [&](const TypedPlan& plan) {
+      uniform.insert(plans.size());
+      add(plan, &*floats_);
+    };
     const bool narrow = NarrowNodes(floats_->refined.plan) > 0;
-    if (narrow) add(f32_, nullptr);
+    if (narrow) add_uniform(f32_);
     add({narrow ? "f32 and bf16" : "f32", &floats_->graph, floats_->refined.plan}, &*floats_);
-    add(bf16_, nullptr);
+    add_uniform(bf16_);
     add({"int8", &bytes_->graph, bytes_->refined.plan}, &*bytes_);
     if (mixed_)
       add({"mixed", &mixed_->graph, mixed_->refined.plan, note_}, &*mixed_);
@@ -317,6 +322,16 @@ class MixedTuner {
     const size_t chosen =
         static_cast<size_t>(std::ranges::find(runs, true, &TypeRun::is_plan) - runs.begin());
     GraphTunedModel tuned = std::move(*forms[chosen]);
+    if (uniform.contains(chosen)) {
+      tuned.refined = {.plan = *std::move(plans[chosen].plan),
+                       .check = {.seconds = runs[chosen].seconds, .steps = {}},
+                       .rounds = {},
+                       .baselines = {},
+                       .solved = {}};
+      tuned.predicted_output_error.reset();
+      tuned.steps.clear();
+      tuned.baseline_runs.clear();
+    }
     if (runs[chosen].difference) tuned.output_error = runs[chosen].difference->error;
     if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr) && !tuned.predicted_output_error)
       tuned.predicted_output_error = predicted_error_;

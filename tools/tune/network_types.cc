@@ -116,7 +116,7 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].seconds = DuelSeconds(rounds, i);
   const auto fits = [&](size_t contestant) {
     const TypeRun& run = runs[places[contestant]];
-    return plans[places[contestant]].may_be_chosen && (!run.difference || run.difference->error <= most);
+    return !run.difference || run.difference->error <= most;
   };
   std::optional<size_t> winner;  // by turns with it, not by its own clock
   for (size_t i = 0; i < places.size(); ++i) {
