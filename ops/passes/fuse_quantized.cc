@@ -255,14 +255,13 @@ std::optional<NodeId> AddRealConv(const Graph& graph, NodeId id,
 // The convolution at `id` with the sum behind it, of which it is the first or the second term; null where it
 // has a sum already, others read it, or the kernel would be a slower one.
 OpPtr ConvWithSum(const Graph& graph, NodeId id, const QuantizedBinaryOp& add, bool first) {
-  constexpr float kMaxScale = 1e30f;  // with larger ones infinities might meet
   const auto* conv = OpAs<QuantizedConvOp>(graph, id);
   if (conv == nullptr || !UsedOnce(graph, id) || conv->params().sum) return nullptr;
   ConvWorkload w = conv->workload();
   const auto& [kind, a, b, output, limits] = add.params();
-  if ((w.g > 1 && w.g == w.ic) || a.scales[0] > kMaxScale || b.scales[0] > kMaxScale) return nullptr;
   QuantizedConvParams params = conv->params();
   params.sum = {first ? b : a, output, limits};
+  if ((w.g > 1 && w.g == w.ic) || !FactorsOf(params.output, *params.sum).allowed()) return nullptr;
   w.post.sum = true;
   return std::make_shared<QuantizedConvOp>(w, std::move(params));
 }

@@ -9,7 +9,6 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
-#include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_winograd_kernel.h"
 
 namespace tilesmith {
@@ -50,7 +49,7 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
   if (sum) {
     NeedBytes(sum->output, sum->limits);
     TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
-                    sum->output.type == output.type);
+                    sum->output.type == output.type && FactorsOf(output, *sum).allowed());
   }
   const std::vector<int16_t> centered = CenteredWeights();
   workload_.bytes = TypesWith(centered);
@@ -64,6 +63,11 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
   NeedSumsOf32Bits(centered);
+}
+
+SumFactors FactorsOf(const Quantization& own, const QuantizedResidual& sum) {
+  const double out = sum.output.scales[0];
+  return {static_cast<float>(own.scales[0] / out), static_cast<float>(sum.residual.scales[0] / out)};
 }
 
 ByteTypes QuantizedConvOp::TypesWith(std::span<const int16_t> weights) const {
@@ -163,11 +167,21 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
   });
   if (!params_.sum) return out;
   const auto& [residual, output, sum_limits] = *params_.sum;
-  const QuantizedBinaryOp add({BinaryKind::kAdd, params_.output, residual, output, sum_limits});
-  Tensor addend(shape, Layout::Nchw(residual.type));
-  GatherElements(*inputs[1], addend, [&](int64_t i) { return elements[i]; });
-  const Tensor* terms[] = {&out, &addend};
-  return add.Reference(terms);
+  const SumFactors factors = FactorsOf(params_.output, *params_.sum);
+  const std::vector<int16_t> addends = ElementsAs<int16_t>(*inputs[1]);
+  VisitType(out.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    for (int64_t i = 0; i < out.size(); ++i) {
+      // Products that are rounded before they are added.
+      const volatile float own =
+          static_cast<float>(out.data<T>()[i] - params_.output.zero_points[0]) * factors.own;
+      const volatile float other =
+          static_cast<float>(addends[elements[i]] - residual.zero_points[0]) * factors.residual;
+      const int32_t stored = QuantizedValue(own + other, 1.0F, output.zero_points[0], range);
+      out.data<T>()[i] = static_cast<T>(std::clamp(stored, sum_limits.low, sum_limits.high));
+    }
+  });
+  return out;
 }
 
 Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {

@@ -8,10 +8,11 @@
 // The sum is exact, padding adds nothing to it. The rest is computed in float as ONNX Runtime's QLinearConv
 // does: each product and quotient is rounded, ties of the final rounding go to even.
 //
-// With a residual r of the output's shape, the second input, which is added as QuantizedBinaryOp adds it, y
-// above goes on as
-//   y' = clamp(round(((y - zero_y) * scale_y + (r - zero_r) * scale_r) / scale_y') + zero_y', low', high')
-// and where the output is real it is float(sum) * (scale_x * scale_w[o]).
+// With a residual r of the output's shape, the second input, y above goes on as
+//   y' = clamp(round((y - zero_y) * f_y + (r - zero_r) * f_r) + zero_y', low', high')
+//   f_y = scale_y / scale_y'      f_r = scale_r / scale_y', both rounded to float
+// within a step of what QuantizedBinaryOp makes of them, and where the output is real it is float(sum) *
+// (scale_x * scale_w[o]).
 #pragma once
 
 #include "ops/base/op.h"
@@ -26,6 +27,14 @@ struct QuantizedResidual {
   StoredRange limits;             // of the sum
 };
 
+// f_y and f_r.
+struct SumFactors {
+  float own, residual;
+  // Larger ones might make infinities.
+  bool allowed() const { return own <= 1e30F && residual <= 1e30F; }
+};
+SumFactors FactorsOf(const Quantization& own, const QuantizedResidual& sum);
+
 struct QuantizedConvParams {
   Quantization input;                  // u8 or i8, per tensor
   QuantizedTensor weights;             // u8 or i8, OIHW, per tensor or along axis 0
@@ -38,8 +47,8 @@ struct QuantizedConvParams {
 class QuantizedConvOp : public ConvolutionOp {
  public:
   // Throws Error(kBadModel) when a sum might not fit 32 bits, whatever the input, or a multiplier is not
-  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there; they say
-  // what its types are, workload.bytes is not looked at.
+  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there, a sum's
+  // factors allowed(); they say what its types are, workload.bytes is not looked at.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
   const QuantizedConvParams& params() const { return params_; }

@@ -67,7 +67,7 @@ inline Floats LoadReals(const uint8_t* bytes, const QuantizedSumTerms& sum) {
   Small small;
   __builtin_memcpy(&small, bytes, sizeof(small));
   const Sums steps = __builtin_convertvector(small ^ sum.flip, Sums) - sum.zero;
-  return __builtin_convertvector(steps, Floats) * sum.scale;
+  return __builtin_convertvector(steps, Floats) * sum.factor;
 }
 
 // The numbers that are rounded and then clamped, in registers. kSum: with a residual.
@@ -83,9 +83,9 @@ struct Requantization {
     if constexpr (!kSum) return steps;
     const QuantizedSumTerms& sum = pixels.sum;
     const Floats inside = Min(Max(steps, Splat<kWidth>(sum.low)), Splat<kWidth>(sum.high));
-    const Floats own = ((inside + kRound) - kRound) * sum.own_scale;
+    const Floats own = ((inside + kRound) - kRound) * sum.own_factor;
     const Floats other = LoadReals(sum.residual + pixel * sum.step + v * kWidth, sum);
-    return (own + other) / sum.out_scale;
+    return own + other;
   }
 
   const QuantizedPixels& pixels;

@@ -36,12 +36,12 @@ struct WidenedRow {
 };
 
 // A residual that is added behind the convolution, whose own result is rounded first:
-//   y = round((clamp(round(steps), low, high) * own_scale + (byte - zero) * scale) / out_scale) + ...
-// where every product, sum and quotient is rounded to float.
+//   y = round(clamp(round(steps), low, high) * own_factor + (byte - zero) * factor) + ...
+// where every product and sum is rounded to float.
 struct QuantizedSumTerms {
   const uint8_t* residual = nullptr;  // all lanes of a pixel, or null
   int64_t step = 0;                   // from pixel to pixel
-  float low = 0, high = 0, own_scale = 1, scale = 1, out_scale = 1;
+  float low = 0, high = 0, own_factor = 1, factor = 1;
   int32_t zero = 0;
   uint8_t flip = 0;
 };

@@ -21,12 +21,12 @@ void QuantizedStore::SetRange(const QuantizedConvParams& params) {
   common_.high = limits.high + common_.flip;
   if (!params.sum) return;
   const Quantization& residual = params.sum->residual;
+  const SumFactors factors = FactorsOf(params.output, *params.sum);
   const auto zero = static_cast<float>(params.output.zero_points[0]);
   common_.sum = {.low = static_cast<float>(params.limits.low) - zero,
                  .high = static_cast<float>(params.limits.high) - zero,
-                 .own_scale = params.output.scales[0],
-                 .scale = residual.scales[0],
-                 .out_scale = output.scales[0],
+                 .own_factor = factors.own,
+                 .factor = factors.residual,
                  .zero = residual.zero_points[0] + FlipOf(residual.type),
                  .flip = FlipOf(residual.type)};
 }

@@ -35,7 +35,7 @@ void AddRequantization(const QuantizedConvOp& op, std::span<const int16_t> cente
   const int64_t zero = q.input.zero_points[0];
   add((zero & 0xff) * 0x01010101);
   if (real) {
-    weights.resize(weights.size() + 12);
+    weights.resize(weights.size() + 11);
   } else {
     const QuantizedResidual sum = q.sum.value_or(QuantizedResidual{q.output, q.output, q.limits});
     const StoredRange range = RangeOf(q.output.type);
@@ -43,7 +43,8 @@ void AddRequantization(const QuantizedConvOp& op, std::span<const int16_t> cente
          {range.low, range.high, q.output.zero_points[0], q.limits.low, q.limits.high,
           sum.output.zero_points[0], sum.limits.low, sum.limits.high, sum.residual.zero_points[0]})
       add(number);
-    for (const Quantization* one : {&q.output, &sum.residual, &sum.output}) weights.push_back(one->scales[0]);
+    const SumFactors factors = FactorsOf(q.output, sum);
+    weights.insert(weights.end(), {factors.own, factors.residual});
   }
   // Padding is the zero point, so that what it adds to a sum is the same everywhere.
   const int64_t terms = std::ssize(centered) / w.oc;

@@ -73,8 +73,8 @@ Cell ErrorCell(const std::optional<ConvError>& error) {
 }
 
 Cell OneDnnErrorCell(const OneDnnSide& side) {
-  if (side.wrong_steps == 0) return ErrorCell(side.error);
-  return {side.wrong_steps, fmt::format("{:.0f} steps", side.wrong_steps)};
+  if (side.steps_apart == 0) return ErrorCell(side.error);
+  return {side.steps_apart, fmt::format("{:.0f} steps", side.steps_apart)};
 }
 
 }  // namespace

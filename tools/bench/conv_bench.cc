@@ -25,7 +25,7 @@ constexpr double kNarrowDifference = 3e-2;  // of the largest output, in bf16
 struct Twin {
   OneDnnAlgorithm algorithm;
   std::unique_ptr<OneDnnSequence> conv;
-  double wrong_steps = 0;
+  double steps_apart = 0;
 };
 
 // For bytes oneDNN has one algorithm.
@@ -51,7 +51,7 @@ OneDnnSide SideOf(const Twin& twin) {
           .implementation = twin.conv->ImplName(),
           .layouts = twin.conv->LayoutsText(),
           .ratio = {},
-          .wrong_steps = twin.wrong_steps};
+          .steps_apart = twin.steps_apart};
 }
 
 // Whether ours multiplies or stores bf16.
@@ -93,8 +93,8 @@ bool IsReference(const Tensor& answer, const QuantizedData& data) {
   return std::memcmp(answer.raw(), reference.raw(), static_cast<size_t>(answer.size())) == 0;
 }
 
-// What is stored, which may be a step apart, or with a residual two. Where it is more, the reference tells
-// who is wrong.
+// What is stored, which may be a step apart, or with a residual two. Where it is more, ours has to be the
+// reference's.
 void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvBench& bench,
                      const QuantizedData& data) {
   const bool real = answer.type() == DataType::kF32;
@@ -109,7 +109,7 @@ void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvB
           std::max(steps, std::abs(static_cast<double>(ours[i]) - static_cast<double>(theirs.floats()[i])));
     if (real ? RelativeDifference(answer, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
     if (!real && IsReference(answer, data)) {
-      twin.wrong_steps = steps;
+      twin.steps_apart = steps;
       continue;
     }
     throw Error(ErrorCode::kWrongAnswer,

@@ -22,9 +22,9 @@ struct OneDnnSide {
   double seconds = 0;
   PairedRatio ratio;  // its seconds / ours
   std::optional<ConvError> error = std::nullopt;
-  // Of bytes: how far its answer is from the reference's where ours is the reference's, if that is more than
-  // roundings explain (oneDNN 2.6.3 with AMX, 1x1 and a residual).
-  double wrong_steps = 0;
+  // Of bytes: how far its answer is from the reference's, which ours is, if that is more than roundings
+  // explain: it does not saturate before it adds a residual.
+  double steps_apart = 0;
 };
 
 struct ConvBench {

@@ -16,23 +16,14 @@ constexpr int kMaxPixels = 4;
 
 // Vectors by purpose: 0 to 3 are of pixels.
 constexpr int kPacked = 4;
-const Zmm kOtherTerm(5), kRemainder(6);
+const Zmm kOtherTerm(5);
 constexpr int kMultipliers = 20;  // two
 const Zmm kHighSteps(22), kOrder(23), kZero(24), kLow(25);
-const Zmm kOwnLow(26), kOwnHigh(27), kOwnScale(28), kResidualZero(29), kResidualScale(30), kOutScale(31),
-    kReciprocal(19);
+const Zmm kOwnLow(26), kOwnHigh(27), kOwnFactor(28), kResidualZero(29), kResidualFactor(30);
 
 const Xbyak::Opmask kPixelMask(1);   // bytes of a pixel
 const Xbyak::Opmask kVectorMask(2);  // lanes of its last vector
 const Xbyak::Opmask kRealMask(3);    // packed bytes that are no padding
-
-// Whether no remainder of a quotient by the output's scale can be too small, or a quotient too large, for a
-// float.
-bool DividesByReciprocal(const QuantizedSumTerms& terms) {
-  constexpr float kSmallest = 0x1p-40F, kLargest = 0x1p40F;
-  const float scales[] = {terms.own_scale, terms.scale, terms.out_scale};
-  return std::ranges::all_of(scales, [](float scale) { return scale > kSmallest && scale < kLargest; });
-}
 
 uint64_t Ones(int64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
@@ -93,11 +84,9 @@ void ByteStripCode::EmitMasks(const Vectors& vectors) {
 void ByteStripCode::EmitResidualConstants() {
   vmovups(kOwnLow, Splat(terms_.low));
   vmovups(kOwnHigh, Splat(terms_.high));
-  vmovups(kOwnScale, Splat(terms_.own_scale));
+  vmovups(kOwnFactor, Splat(terms_.own_factor));
   vmovups(kResidualZero, Splat4(static_cast<uint32_t>(terms_.zero - terms_.flip)));
-  vmovups(kResidualScale, Splat(terms_.scale));
-  vmovups(kOutScale, Splat(terms_.out_scale));
-  vmovups(kReciprocal, Splat(1 / terms_.out_scale));
+  vmovups(kResidualFactor, Splat(terms_.factor));
 }
 
 void ByteStripCode::EmitProductOf(int vector, const Xmm& value) {
@@ -113,28 +102,11 @@ void ByteStripCode::EmitResidual(const Vectors& vectors, int vector, const Xmm& 
   vmaxps(value, value, kOwnLow);
   vminps(value, value, kOwnHigh);
   vrndscaleps(value, value, 0);  // to nearest even
-  vmulps(value, value, kOwnScale);
+  vmulps(value, value, kOwnFactor);
   if (terms_.zero != terms_.flip) vpsubd(kOtherTerm, kOtherTerm, kResidualZero);
   vcvtdq2ps(kOtherTerm, kOtherTerm);
-  vmulps(kOtherTerm, kOtherTerm, kResidualScale);
+  vmulps(kOtherTerm, kOtherTerm, kResidualFactor);
   vaddps(value, value, kOtherTerm);
-  EmitQuotient(value, kOtherTerm);
-}
-
-// Divided by the output's scale, rounded as a division rounds. By Markstein's theorem a quotient that is less
-// than a unit in its last place off becomes the rounded one by its remainder, which is exact, times the
-// rounded reciprocal; the first such step makes it that good. Five instructions take less than a division of
-// a vector.
-void ByteStripCode::EmitQuotient(const Xmm& value, const Xmm& scratch) {
-  if (!DividesByReciprocal(terms_)) return vdivps(value, value, kOutScale);
-  const Zmm quotient(scratch.getIdx());
-  vmulps(quotient, value, kReciprocal);
-  for (int step = 0; step < 2; ++step) {
-    vmovaps(kRemainder, value);
-    vfnmadd231ps(kRemainder, quotient, kOutScale);
-    vfmadd231ps(quotient, kRemainder, kReciprocal);
-  }
-  vmovaps(value, quotient);
 }
 
 void ByteStripCode::EmitReals(const Vectors& vectors, int pixel) {

@@ -30,7 +30,6 @@ class ByteStripCode final : public amx::StripCode {
   void EmitProductOf(int vector, const Xbyak::Xmm& value);
   // What the residual makes of it, where kOther tells.
   void EmitResidual(const Vectors& vectors, int vector, const Xbyak::Xmm& value);
-  void EmitQuotient(const Xbyak::Xmm& value, const Xbyak::Xmm& scratch);
   void EmitReals(const Vectors& vectors, int pixel);
   // The first `count` of four vectors of steps, as bytes in their order in the first one.
   void EmitPacking(int count);

@@ -1,14 +1,14 @@
 // The same of bytes: sums of raw inputs and of weights less their zero points. These numbers stand at BIAS_AT, behind
-// them what is added to each channel's sum, then its factor. Each product, sum and quotient is rounded by itself
+// them what is added to each channel's sum, then its factor. Each product and sum is rounded by itself
 // (ops/quantize/quantized_conv.h), so that outputs are those of the process's cores bit for bit.
 struct Requantization {
   int nothing;      // the input's zero point four times: what lies outside of the image
   int least, most;  // of the output's type
   int zero, low, high;
   int sum_zero, sum_low, sum_high, residual_zero;
-  float own_scale, residual_scale, sum_scale;
+  float own_factor, residual_factor;
 };
-constexpr int REQUANTIZATION = 13;
+constexpr int REQUANTIZATION = 12;
 __device__ __forceinline__ const Requantization& requantization(const TsArgs& a) {
   return *reinterpret_cast<const Requantization*>(a.weights + BIAS_AT);
 }
@@ -28,7 +28,7 @@ __device__ __forceinline__ Out finish(const TsArgs& a, unsigned sum, int c, int 
   const int own = quantized(q, steps, q.zero, q.low, q.high);
   if constexpr (!HAS_SUM) return static_cast<Out>(own);
   const int residual = static_cast<int>(reinterpret_cast<const Out*>(a.in[1])[n * a.in_stride[1] + offset]);
-  const float both = __fadd_rn(__fmul_rn(static_cast<float>(own - q.zero), q.own_scale),
-                               __fmul_rn(static_cast<float>(residual - q.residual_zero), q.residual_scale));
-  return static_cast<Out>(quantized(q, __fdiv_rn(both, q.sum_scale), q.sum_zero, q.sum_low, q.sum_high));
+  const float both = __fadd_rn(__fmul_rn(static_cast<float>(own - q.zero), q.own_factor),
+                               __fmul_rn(static_cast<float>(residual - q.residual_zero), q.residual_factor));
+  return static_cast<Out>(quantized(q, both, q.sum_zero, q.sum_low, q.sum_high));
 }
