@@ -96,8 +96,8 @@ class Assembler {
     return twin;
   }
 
-  // A twin in the layout and type its input arrives in; in NCHW where oneDNN has none there, of floats at
-  // last; a guest where it has none at all.
+  // A twin in the layout and type its input arrives in; where oneDNN has none there, in NCHW, or of f32; a
+  // guest where it has none at all.
   Twin MakeOther(const Op& op, Graph::NodeId id, std::string* refusal) const {
     const auto inputs = graph_.Inputs(id);
     if (inputs.empty()) {
@@ -106,7 +106,8 @@ class Assembler {
     }
     const Layout arriving = ArrivingLayout(*nodes_[inputs[0]].twin);
     std::vector<Layout> orders = {arriving};
-    for (const Layout& order : {Layout::Nchw(arriving.type()), Layout::Nchw()})
+    for (const Layout& order :
+         {Layout::Nchw(arriving.type()), arriving.WithType(DataType::kF32), Layout::Nchw()})
       if (std::ranges::find(orders, order) == orders.end()) orders.push_back(order);
     Twin twin;
     for (size_t i = 0; twin == nullptr && i < orders.size(); ++i) twin = MakeTwinOf(id, orders[i], refusal);
@@ -145,7 +146,9 @@ class Assembler {
   // residuals share with other nodes are left alone.
   bool IsLastUse(Graph::NodeId node, Graph::NodeId user) const {
     const Op& op = *graph_.node(node).op;
-    if (graph_.IsOutput(node) || op.IsView() || dynamic_cast<const InputOp*>(&op) != nullptr) return false;
+    const bool given =
+        dynamic_cast<const InputOp*>(&op) != nullptr || dynamic_cast<const ConstantOp*>(&op) != nullptr;
+    if (graph_.IsOutput(node) || op.IsView() || given) return false;
     for (const Graph::NodeId consumer : graph_.Consumers(node)) {
       if (consumer > user || graph_.node(consumer).op->IsView()) return false;
     }

@@ -2,8 +2,6 @@
 #include <cmath>
 
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_transpose.h"
-#include "ops/dense/gemm.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
@@ -169,28 +167,22 @@ OpPtr QuantizedAveragePoolOf(const Graph& graph, const QuantizedNode& node) {
       QuantizedAveragePoolParams{*window, *input, node.output, node.limits});
 }
 
-// A batch normalization of bytes, or of floats, unless that goes into the weights of the layer in front of
-// it.
-OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node, bool of_floats) {
+// A batch normalization.
+OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node,
+                            const std::optional<Quantization>& input) {
   const auto* op = OpAs<ScaleShiftOp>(graph, node.core);
-  if (op == nullptr) return nullptr;
-  const NodeId source = graph.Inputs(node.core)[0];
-  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, source);
-  if (of_floats == (input != nullptr) || (input != nullptr && input->type != node.output.type))
-    return nullptr;
-  const bool has_weights = OpAs<ConvOp>(graph, source) != nullptr || OpAs<GemmOp>(graph, source) != nullptr ||
-                           OpAs<ConvTransposeOp>(graph, source) != nullptr;
-  if (has_weights && UsedOnce(graph, source)) return nullptr;
+  if (op == nullptr || (input && input->type != node.output.type)) return nullptr;
   QuantizedNode clamped = node;
   if (op->activation().kind != ActivationKind::kNone && !Narrow(op->activation(), clamped)) return nullptr;
-  QuantizedScaleShiftParams params{op->scale(), op->shift(), std::nullopt, clamped.output, clamped.limits};
-  if (input != nullptr) params.input = *input;
+  QuantizedScaleShiftParams params{op->scale(), op->shift(), input, clamped.output, clamped.limits};
   if (!QuantizedScaleShiftOp::HasFiniteTerms(params)) return nullptr;
   return std::make_shared<QuantizedScaleShiftOp>(std::move(params));
 }
 
 OpPtr ScaleShiftOfBytes(const Graph& graph, const QuantizedNode& node) {
-  return QuantizedScaleShiftOf(graph, node, false);
+  if (OpAs<ScaleShiftOp>(graph, node.core) == nullptr) return nullptr;
+  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, graph.Inputs(node.core)[0]);
+  return input == nullptr ? nullptr : QuantizedScaleShiftOf(graph, node, *input);
 }
 
 // A function of one number, or none, where scales differ.
@@ -261,6 +253,7 @@ OpPtr ConvWithSum(const Graph& graph, NodeId id, const QuantizedBinaryOp& add, b
   const auto& [kind, a, b, output, limits] = add.params();
   QuantizedConvParams params = conv->params();
   params.sum = {first ? b : a, output, limits};
+  if ((first ? a : b) != params.output) return nullptr;  // read by another scale than it was written by
   if ((w.g > 1 && w.g == w.ic) || !FactorsOf(params.output, *params.sum).allowed()) return nullptr;
   w.post.sum = true;
   return std::make_shared<QuantizedConvOp>(w, std::move(params));
@@ -304,8 +297,6 @@ Graph FuseQuantized(const Graph& graph) {
           return result.Add(name, std::move(table), {mapped_inputs[node->core][0]});
         if (const std::optional<Sources> sources = ConcatSources(graph, *node, mapped_inputs, result))
           return result.Add(name, graph.node(node->core).op, *sources);
-        if (OpPtr op = QuantizedScaleShiftOf(graph, *node, true))
-          return result.Add(name, std::move(op), mapped_inputs[node->core]);
         OpPtr op = nullptr;
         for (const auto& make :
              {QuantizedBinaryOf, QuantizedAveragePoolOf, ScaleShiftOfBytes, FunctionOf, MoverOf}) {
@@ -317,6 +308,19 @@ Graph FuseQuantized(const Graph& graph) {
         return result.Add(name, std::move(op), sources);
       }));
   return DropDeadNodes(FuseByteResiduals(fused));
+}
+
+Graph FuseQuantizers(const Graph& graph) {
+  std::vector<std::vector<NodeId>> mapped_inputs(graph.size());
+  return DropDeadNodes(RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        mapped_inputs[id] = inputs;
+        const std::optional<QuantizedNode> node = QuantizedBy(graph, id);
+        if (!node) return std::nullopt;
+        OpPtr op = QuantizedScaleShiftOf(graph, *node, std::nullopt);
+        if (op == nullptr) return std::nullopt;
+        return result.Add(graph.node(id).name, std::move(op), mapped_inputs[node->core]);
+      }));
 }
 
 }  // namespace tilesmith

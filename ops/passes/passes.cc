@@ -63,6 +63,7 @@ const std::vector<Pass>& Passes() {
       {"fuse_residual", FuseResidual, IsAny<ConvOp, GemmOp>},
       // Again: behind the residuals.
       {"fuse_activation", FuseActivation, IsAny<ConvOp, ConvTransposeOp, GemmOp, ScaleShiftOp>},
+      {"fuse_quantizers", FuseQuantizers, IsAny<QuantizeLinearOp>},
       {"lower_conv_transpose", LowerConvTranspose, IsAny<ConvTransposeOp>},
       {"lower_dense", LowerDense, IsAny<GemmOp>},
       {"chain_concats", ChainConcats, IsAny<ConcatOp>},

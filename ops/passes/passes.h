@@ -26,9 +26,12 @@ const std::vector<Pass>& Passes();
 Graph OptimizeGraph(Graph graph);
 
 // What DequantizeLinear and QuantizeLinear of bytes enclose, each with one scale, is computed on the bytes:
-// Conv, where its weights and bias are quantised too, Add and Mul, with a Relu or Clip behind them; and where
-// the scale stays what it is, MaxPool, Concat, Slice, Transpose and views.
+// Conv, where its weights and bias are quantised too, Add and Mul, batch normalizations, with a Relu or Clip
+// behind them; and where the scale stays what it is, MaxPool, Concat, Slice, Transpose and views.
 Graph FuseQuantized(const Graph& graph);
+
+// What is left of batch normalizations in front of a QuantizeLinear of bytes is computed with it.
+Graph FuseQuantizers(const Graph& graph);
 
 // Nodes whose inputs are all constants become constants.
 Graph FoldConstants(const Graph& graph);

@@ -36,7 +36,7 @@ HWY_INLINE void StoreSteps(D, hn::VFromD<D> shifted, int32_t zero, Byte* out) {
 }
 
 // Rounded steps plus kRound. `near` is a product for what is a quotient, exact(): it rounds like that unless
-// it lies between two integers; of at most 255 steps it is off by three or four roundings.
+// it lies between two integers; of at most 255 steps it is off by six roundings at most, 9.1e-5.
 template <class D, typename V, typename Exact>
 HWY_INLINE V RoundSteps(D d, V near, V low, V high, bool is_near, const Exact& exact) {
   constexpr float kProductError = 1e-4f;
@@ -156,7 +156,7 @@ void MeanOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count, c
   const MeanTerms t = terms;
   const float factor = t.scale / t.divisor / t.out_scale;
   const auto is_normal = [](float value) { return value > 1e-30f && value < 1e30f; };
-  const bool near = is_normal(t.scale / t.divisor) && is_normal(factor);
+  const bool near = t.scale < 1e28f && is_normal(t.scale / t.divisor) && is_normal(factor);
   const auto finish = [&](auto d, auto sums, int64_t i) {
     const auto real = hn::ConvertTo(d, sums);
     const auto low = hn::Set(d, static_cast<float>(t.low - t.zero));

@@ -137,23 +137,45 @@ TEST(FuseQuantized, ScalesAndShiftsOfChannels) {
   }
 }
 
-// One of floats in front of what quantises; one behind a convolution of floats goes into its weights instead.
-TEST(FuseQuantized, ScalesAndShiftsOfFloats) {
-  for (const bool behind_conv : {false, true}) {
+// One of floats in front of what quantises, a Relu between them or in it; not one that others read, too, and
+// one behind a convolution of floats goes into its weights.
+TEST(FuseQuantizers, ScalesAndShiftsOfFloats) {
+  enum class Case { kPlain, kRead, kBehindConv };
+  for (const Case which : {Case::kPlain, Case::kRead, Case::kBehindConv}) {
     QuantizedNet net;
     auto x = net.Input({2, 11, 5, 7});
-    if (behind_conv) x = net.Conv(x, 11, 1);
+    if (which == Case::kBehindConv) x = net.Conv(x, 11, 1);
     const std::vector<float> scale(11, 1.25f), shift(11, -0.3f);
     x = net.Relu(net.graph.Add("norm", std::make_shared<ScaleShiftOp>(scale, shift), {x}));
     net.graph.MarkOutput(net.Stored(x, {DataType::kU8, 0, {0.015f}, {31}}));
-    const Graph fused = FuseQuantized(net.graph);
-    if (behind_conv) {
-      EXPECT_THAT(Types(fused), testing::Contains("ScaleShift"));
-      continue;
+    if (which == Case::kRead) net.graph.MarkOutput(x);
+    const Graph fused = OptimizeGraph(net.graph);
+    switch (which) {
+      case Case::kPlain:
+        EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizedScaleShift", "DequantizeLinear"));
+        break;
+      case Case::kRead:
+        EXPECT_THAT(Types(fused), ElementsAre("Input", "ScaleShift", "QuantizeLinear", "DequantizeLinear"));
+        break;
+      case Case::kBehindConv:
+        EXPECT_THAT(Types(fused), ElementsAre("Input", "Conv", "QuantizeLinear", "DequantizeLinear"));
     }
-    EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizedScaleShift", "DequantizeLinear"));
     ExpectWithinAStep(net.graph, fused, 0.015f, 0.01);
   }
+}
+
+// A sum whose term is read by another scale than the convolution in front of it was stored by.
+TEST(FuseQuantized, ASumOfAnotherScaleIsNotTheConvolutions) {
+  QuantizedNet net;
+  const auto x = net.Stored(net.Input({1, 8, 6, 6}));
+  const auto bytes =
+      net.graph.Add("q", std::make_shared<QuantizeLinearOp>(net.activations), {net.Conv(x, 8, 3)});
+  const auto read = net.graph.Add(
+      "d", std::make_shared<DequantizeLinearOp>(Quantization{DataType::kU8, 0, {0.04f}, {110}}), {bytes});
+  net.graph.MarkOutput(net.Stored(net.Add(read, x), {DataType::kU8, 0, {0.05f}, {100}}));
+  const Graph fused = FuseQuantized(net.graph);
+  EXPECT_THAT(Types(fused), testing::Contains("QuantizedAdd"));
+  ExpectWithinAStep(net.graph, fused, 0.05f, 0.05);
 }
 
 // Tables hold what the nodes between the scales compute, so nothing differs.

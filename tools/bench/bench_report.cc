@@ -72,11 +72,6 @@ Cell ErrorCell(const std::optional<ConvError>& error) {
   return {error->max, fmt::format("{:.1e}", error->max)};
 }
 
-Cell OneDnnErrorCell(const OneDnnSide& side) {
-  if (side.steps_apart == 0) return ErrorCell(side.error);
-  return {side.steps_apart, fmt::format("{:.0f} steps", side.steps_apart)};
-}
-
 }  // namespace
 
 std::vector<Column> BenchColumns() {
@@ -101,7 +96,8 @@ std::vector<Column> BenchColumns() {
           {"ratio_low", ""},
           {"ratio_high", ""},
           {"onednn_implementation", ""},
-          {"onednn_layouts", ""}};
+          {"onednn_layouts", ""},
+          {"onednn_steps_apart", ""}};
 }
 
 std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
@@ -114,7 +110,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   const OneDnnSide* side = SideOf(row, view);
   for (Cell& cell : SideCells(side)) cells.push_back(std::move(cell));
   cells.push_back(ErrorCell(row.bench.error));
-  cells.push_back(side ? OneDnnErrorCell(*side) : NoCell());
+  cells.push_back(ErrorCell(side ? side->error : std::nullopt));
   cells.push_back(view.peak_flops > 0 ? PercentCell(flops / row.bench.seconds / view.peak_flops) : NoCell());
   cells.push_back(TextCell(row.bench.schedule.template_name));
   cells.push_back(TextCell(LayoutsText(row.bench.layouts)));
@@ -125,6 +121,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   cells.push_back(side ? RatioCell(side->ratio.high) : NoCell());
   cells.push_back(side ? TextCell(side->implementation) : NoCell());
   cells.push_back(side ? TextCell(side->layouts) : NoCell());
+  cells.push_back(side && side->steps_apart > 0 ? RealCell(side->steps_apart, 0) : NoCell());
   return cells;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -88,9 +87,13 @@ void CheckAgreement(const Tensor& answer, std::vector<Twin>& twins, const ConvBe
   }
 }
 
-bool IsReference(const Tensor& answer, const QuantizedData& data) {
-  const Tensor reference = data.op->Reference(data.inputs());
-  return std::memcmp(answer.raw(), reference.raw(), static_cast<size_t>(answer.size())) == 0;
+// Whether ours is the reference at these elements.
+bool IsReference(const std::vector<float>& ours, const QuantizedData& data, std::vector<int64_t> elements) {
+  constexpr size_t kSeen = 4096;
+  if (elements.size() > kSeen) elements.resize(kSeen);
+  const std::vector<float> reference = ElementsAs<float>(data.op->ReferenceAt(data.inputs(), elements));
+  return std::ranges::equal(
+      elements, reference, [&](int64_t at, float stored) { return ours[static_cast<size_t>(at)] == stored; });
 }
 
 // What is stored, which may be a step apart, or with a residual two. Where it is more, ours has to be the
@@ -103,12 +106,16 @@ void CheckBytesAgree(const Tensor& answer, std::vector<Twin>& twins, const ConvB
     twin.conv->Run();
     const Tensor theirs = twin.conv->GetOutput();
     if (data.residual) twin.conv->SetResidual(*data.residual);
+    const double allowed = data.residual ? 2 : 1;
     double steps = 0;
-    for (size_t i = 0; i < ours.size() && !real; ++i)
-      steps =
-          std::max(steps, std::abs(static_cast<double>(ours[i]) - static_cast<double>(theirs.floats()[i])));
-    if (real ? RelativeDifference(answer, theirs) <= 1e-4 : steps <= (data.residual ? 2 : 1)) continue;
-    if (!real && IsReference(answer, data)) {
+    std::vector<int64_t> apart;
+    for (size_t i = 0; i < ours.size() && !real; ++i) {
+      const double own = std::abs(static_cast<double>(ours[i]) - static_cast<double>(theirs.floats()[i]));
+      if (own > allowed) apart.push_back(static_cast<int64_t>(i));
+      steps = std::max(steps, own);
+    }
+    if (real ? RelativeDifference(answer, theirs) <= 1e-4 : apart.empty()) continue;
+    if (!real && IsReference(ours, data, apart)) {
       twin.steps_apart = steps;
       continue;
     }

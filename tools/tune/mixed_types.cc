@@ -230,7 +230,7 @@ class MixedTuner {
                                     request_.hurried ? nullptr : &**costs_};
     const std::shared_ptr<const ModelQuantization> all = model.quantization;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const TypeChoice choice = ChooseTypes(networks, MostError() * MostError());
+      const TypeChoice choice = Choice(networks);
       predicted_error_ = std::sqrt(choice.square);
       if (choice.quantized == 0 || choice.keep.empty()) {
         note_ = choice.quantized == 0 ? "no layer pays in int8" : "every layer pays in int8";
@@ -259,6 +259,11 @@ class MixedTuner {
       return;
     }
     note_ = "no mixture within the limit was found";
+  }
+
+  TypeChoice Choice(const TypedNetworks& networks) const {
+    const PinnedTeam team(machine_);  // conversions are measured
+    return ChooseTypes(networks, MostError() * MostError());
   }
 
   // What is not in bytes may be in bf16 as far as the limit leaves room.
@@ -321,8 +326,10 @@ class MixedTuner {
                                          SecondsEach(request_, end_, plans.size()));
     const size_t chosen =
         static_cast<size_t>(std::ranges::find(runs, true, &TypeRun::is_plan) - runs.begin());
+    const Corrections learned = Learned(*floats_);
     GraphTunedModel tuned = std::move(*forms[chosen]);
     if (uniform.contains(chosen)) {
+      plans[chosen].plan->corrections = learned;
       tuned.refined = {.plan = *std::move(plans[chosen].plan),
                        .check = {.seconds = runs[chosen].seconds, .steps = {}},
                        .rounds = {},

@@ -78,6 +78,7 @@ TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, 
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNoCandidate || !request.max_weight_bytes) throw;
     typed.plan = GraphTune(problem, learned).plan;
+    typed.may_be_chosen = false;
   }
   typed.note = UntunedText(*typed.plan);
   return typed;
@@ -116,7 +117,7 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].seconds = DuelSeconds(rounds, i);
   const auto fits = [&](size_t contestant) {
     const TypeRun& run = runs[places[contestant]];
-    return !run.difference || run.difference->error <= most;
+    return plans[places[contestant]].may_be_chosen && (!run.difference || run.difference->error <= most);
   };
   std::optional<size_t> winner;  // by turns with it, not by its own clock
   for (size_t i = 0; i < places.size(); ++i) {

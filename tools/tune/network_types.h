@@ -49,6 +49,7 @@ struct TypedPlan {
   const Graph* graph = nullptr;   // lives as long
   std::optional<Plan> plan = {};  // none where `note` says why
   std::string note = {};
+  bool may_be_chosen = true;  // false where the weights' limit could not be kept
 };
 
 // The network in floats, on samples of its inputs: a limit on errors is held against this.
@@ -72,7 +73,7 @@ bool SameOutputs(const Graph& a, const Graph& b);
 std::string UntunedText(const Plan& plan);
 
 // All of them by turns, about `seconds` each, and their outputs. `chosen` is the plan among them; without one
-// (nullopt) the fastest becomes it of those whose error is at most `most`. Throws
+// (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Throws
 // Error(kNoCandidate) where there is none.
 std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
