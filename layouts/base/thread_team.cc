@@ -119,6 +119,24 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split 
   error.Rethrow();
 }
 
+namespace {
+
+constexpr int kNowhere = -1;
+thread_local std::vector<int> team_cores;  // of the teams that this thread calls
+thread_local int pinned_to = kNowhere;
+
+}  // namespace
+
+std::span<const int> TeamCores() { return team_cores; }
+
+void KeepOn(int core) {
+  if (pinned_to == core) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof(set), &set) == 0) pinned_to = core;
+}
+
 void PinTeam(int threads) {
   const std::vector<int>& cores = ProcessCores();
   if (cores.empty()) return;
@@ -130,19 +148,32 @@ void PinTeam(int threads) {
 
 void PinTeam(std::span<const int> cores) {
   ProcessCores();
+  team_cores.clear();
   RunOnTeam(static_cast<int>(cores.size()), [&](int thread) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cores[thread], &set);
-    sched_setaffinity(0, sizeof(set), &set);
+    pinned_to = kNowhere;
+    KeepOn(cores[thread]);
   });
+  team_cores.assign(cores.begin(), cores.end());
 }
 
 void UnpinThisThread() {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int cpu : ProcessCores()) CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof(set), &set);
+  Restore({set, {}});
+}
+
+TeamPinning CurrentPinning() {
+  TeamPinning pinning = {{}, team_cores};
+  CPU_ZERO(&pinning.mask);
+  sched_getaffinity(0, sizeof(pinning.mask), &pinning.mask);
+  return pinning;
+}
+
+void Restore(const TeamPinning& pinning) {
+  sched_setaffinity(0, sizeof(pinning.mask), &pinning.mask);
+  pinned_to = kNowhere;
+  team_cores = pinning.cores;
 }
 
 }  // namespace tilesmith

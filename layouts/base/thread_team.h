@@ -2,6 +2,7 @@
 #pragma once
 
 #include <omp.h>
+#include <sched.h>
 
 #include <atomic>
 #include <span>
@@ -64,10 +65,16 @@ class SpinBarrier {
 
 [[noreturn]] void ThrowTooFewThreads(int granted, int wanted);
 
-// Calls body(int thread) on `threads` threads of one OpenMP region, thread 0 being the caller. body must not
-// throw. Not reentrant from within body. Allocates nothing once the team exists. Throws Error(kEnvironment),
-// with body never called, when OpenMP grants fewer threads (OMP_THREAD_LIMIT): barriers in body would wait
-// for ever.
+// Where PinTeam pinned the teams of the calling thread; empty: nowhere.
+std::span<const int> TeamCores();
+// Pins this thread there, if it is not there by this or PinTeam.
+void KeepOn(int core);
+
+// Calls body(int thread) on `threads` threads of one OpenMP region, thread 0 being the caller. Threads are
+// where PinTeam pinned them, those too that OpenMP has ended, as it does for a region of fewer threads, and
+// started again, which have their creator's core otherwise. body must not throw. Not reentrant from within
+// body. Allocates nothing once the team exists. Throws Error(kEnvironment), with body never called, when
+// OpenMP grants fewer threads (OMP_THREAD_LIMIT): barriers in body would wait for ever.
 template <typename Body>
 void RunOnTeam(int threads, const Body& body) {
   if (threads == 1) {
@@ -75,10 +82,13 @@ void RunOnTeam(int threads, const Body& body) {
     return;
   }
   int granted = threads;
+  const std::span<const int> cores = TeamCores();
 #pragma omp parallel num_threads(threads)
   {
     if (omp_get_num_threads() == threads) {
-      body(omp_get_thread_num());
+      const auto thread = static_cast<size_t>(omp_get_thread_num());
+      if (thread < cores.size()) KeepOn(cores[thread]);
+      body(static_cast<int>(thread));
     } else if (omp_get_thread_num() == 0) {
       granted = omp_get_num_threads();
     }
@@ -99,11 +109,19 @@ void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int thre
 const std::vector<int>& ProcessCores();
 
 // Pins the team's threads, one to each core this process was given (thread i to the i-th), or to those given
-// here. OpenMP keeps its threads, so later regions of the same width, of the same calling thread, stay
-// pinned. Child processes inherit the calling thread's mask: UnpinThisThread, which gives the calling thread
-// all of the process's cores back, comes before starting one.
+// here, for all later teams of the calling thread. Child processes inherit the calling thread's mask:
+// UnpinThisThread, which gives the calling thread all of the process's cores back, and pins its later teams
+// no more, comes before starting one.
 void PinTeam(int threads);
 void PinTeam(std::span<const int> cores);
 void UnpinThisThread();
+
+// Where the calling thread may run, and its teams are pinned; and as it was.
+struct TeamPinning {
+  cpu_set_t mask;
+  std::vector<int> cores;
+};
+TeamPinning CurrentPinning();
+void Restore(const TeamPinning& pinning);
 
 }  // namespace tilesmith

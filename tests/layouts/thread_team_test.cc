@@ -126,6 +126,40 @@ TEST(PinTeam, PinsToOneCoreAndUnpins) {
   }).join();
 }
 
+// OpenMP ends the threads that a narrower region does not need, and starts others with the mask of their
+// creator, who is on a core of his own.
+TEST(PinTeam, OutlivesNarrowerRegions) {
+  const std::vector<int>& all = ProcessCores();
+  if (all.size() < 2) GTEST_SKIP() << "one core";
+  const std::vector<int> cores = {all[0], all[1], all[1], all[0]};
+  const auto run = [&] {
+    std::vector<int> seen(cores.size(), -1);
+    RunOnTeam(static_cast<int>(cores.size()), [&](int thread) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      sched_getaffinity(0, sizeof(set), &set);
+      for (const int core : all)
+        if (CPU_ISSET(core, &set) && CPU_COUNT(&set) == 1) seen[thread] = core;
+    });
+    return seen;
+  };
+  std::thread([&] {
+    const TeamPinning before = CurrentPinning();
+    PinTeam(cores);
+    EXPECT_EQ(run(), cores);
+    for (const int narrower : {2, 1, 3}) {
+#pragma omp parallel num_threads(narrower)
+      {}
+      EXPECT_EQ(run(), cores) << narrower;
+    }
+    Restore(before);
+    cpu_set_t after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&after, &before.mask));
+    EXPECT_EQ(run()[0], -1);  // the caller is pinned no more
+  }).join();
+}
+
 TEST(CorePlacement, SeveralThreadsTakeTime) {
   EXPECT_FALSE(SeePlacement(1).is_known());
   const CorePlacement two = SeePlacement(2);

@@ -120,12 +120,10 @@ DevicePtr OpenMachine(const MachineOptions& options) {
 }
 
 PinnedTeam::PinnedTeam(const DevicePtr& machine) {
-  CPU_ZERO(&before_);
-  sched_getaffinity(0, sizeof(before_), &before_);
   PinTeam(machine->threads());
   OneDnnSetThreads(machine->threads());
 }
 
-PinnedTeam::~PinnedTeam() { sched_setaffinity(0, sizeof(before_), &before_); }
+PinnedTeam::~PinnedTeam() { Restore(before_); }
 
 }  // namespace tilesmith

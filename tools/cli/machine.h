@@ -1,13 +1,12 @@
 // The machine as a command is to use it: how many threads, and which instructions.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "layouts/base/target.h"
+#include "layouts/base/thread_team.h"
 #include "templates/device/device.h"
 #include "tools/cli/args.h"
 
@@ -48,10 +47,10 @@ class PinnedTeam {
   ~PinnedTeam();
   PinnedTeam(const PinnedTeam&) = delete;
   PinnedTeam& operator=(const PinnedTeam&) = delete;
-  const cpu_set_t& cores_before() const { return before_; }
+  const cpu_set_t& cores_before() const { return before_.mask; }
 
  private:
-  cpu_set_t before_;
+  const TeamPinning before_ = CurrentPinning();
 };
 
 }  // namespace tilesmith
