@@ -126,8 +126,8 @@ Tensor QuantizedScaleShiftOp::Reference(std::span<const Tensor* const> inputs) c
       const float x = input ? static_cast<float>(in.data<T>()[at] - input->zero_points[0]) : in.floats()[at];
       const volatile float product = x * factors_[c];  // rounded before the sum
       const float sum = product + terms_[c], steps = std::isnan(sum) ? low : std::clamp(sum, low, high);
-      result.data<T>()[at] =
-          static_cast<T>(static_cast<int32_t>(std::nearbyint(steps)) + output.zero_points[0]);
+      const int32_t stored = static_cast<int32_t>(std::nearbyint(steps)) + output.zero_points[0];
+      result.data<T>()[at] = static_cast<T>(stored);
     }
   });
   return result;
