@@ -35,6 +35,9 @@ HWY_INLINE void StoreSteps(D, hn::VFromD<D> shifted, int32_t zero, Byte* out) {
              reinterpret_cast<uint8_t*>(out));
 }
 
+// Whether it and its reciprocal are normal numbers, with room for some factors.
+constexpr bool IsNormal(float value) { return value > 1e-30f && value < 1e30f; }
+
 // Rounded steps plus kRound. `near` is a product for what is a quotient, exact(): it rounds like that unless
 // it lies between two integers; of at most 255 steps it is off by six roundings at most, 9.1e-5.
 template <class D, typename V, typename Exact>
@@ -56,7 +59,7 @@ HWY_INLINE void CombineBytes(const Byte* a, const Byte* b, Byte* out, int64_t co
                              const ByteBinary& terms) {
   const ByteBinary t = terms;
   const float inverse = 1 / t.scale;
-  const bool near = t.scale > 1e-30f && t.scale < 1e30f;  // else it may be no normal number
+  const bool near = IsNormal(t.scale);
   ForEachVector(count, [&](auto d, int64_t i) {
     const auto left = LoadReal(d, a + i, t.a_zero, t.a_scale),
                right = LoadReal(d, b + i, t.b_zero, t.b_scale);
@@ -155,8 +158,7 @@ template <typename Byte>
 void MeanOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count, const MeanTerms& terms) {
   const MeanTerms t = terms;
   const float factor = t.scale / t.divisor / t.out_scale;
-  const auto is_normal = [](float value) { return value > 1e-30f && value < 1e30f; };
-  const bool near = t.scale < 1e28f && is_normal(t.scale / t.divisor) && is_normal(factor);
+  const bool near = t.scale < 1e28f && IsNormal(t.scale / t.divisor) && IsNormal(factor);
   const auto finish = [&](auto d, auto sums, int64_t i) {
     const auto real = hn::ConvertTo(d, sums);
     const auto low = hn::Set(d, static_cast<float>(t.low - t.zero));

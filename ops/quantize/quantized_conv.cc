@@ -168,7 +168,6 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
   if (!params_.sum) return out;
   const auto& [residual, output, sum_limits] = *params_.sum;
   const SumFactors factors = FactorsOf(params_.output, *params_.sum);
-  const std::vector<int16_t> addends = ElementsAs<int16_t>(*inputs[1]);
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
     for (int64_t i = 0; i < out.size(); ++i) {
@@ -176,7 +175,7 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
       const volatile float own =
           static_cast<float>(out.data<T>()[i] - params_.output.zero_points[0]) * factors.own;
       const volatile float other =
-          static_cast<float>(addends[elements[i]] - residual.zero_points[0]) * factors.residual;
+          static_cast<float>(inputs[1]->data<T>()[elements[i]] - residual.zero_points[0]) * factors.residual;
       const int32_t stored = QuantizedValue(own + other, 1.0F, output.zero_points[0], range);
       out.data<T>()[i] = static_cast<T>(std::clamp(stored, sum_limits.low, sum_limits.high));
     }

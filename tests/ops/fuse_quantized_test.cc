@@ -33,6 +33,13 @@ void ExpectWithinAStep(const Graph& before, const Graph& after, float step, doub
   EXPECT_LE(static_cast<double>(differing), differing_share * static_cast<double>(want.size()));
 }
 
+// One scale, and any zero point of the type.
+Quantization AnyQuantization(DataType type, TestRandom& random) {
+  const StoredRange range = RangeOf(type);
+  return {
+      type, 0, {random.Uniform(0.001f, 2)}, {static_cast<int32_t>(random.Integer(range.low, range.high))}};
+}
+
 TEST(FuseQuantized, AConvItsReluAndWhatQuantisesAreOneOp) {
   QuantizedNet net;
   const auto x = net.Stored(net.Input({1, 5, 6, 7}));
@@ -228,12 +235,7 @@ TEST(QuantizedBinary, KernelsDoWhatTheReferenceDoes) {
       for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 64, 56, 56}, Shape{37}, Shape{}}) {
         TestRandom random(++seed);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
-        const auto any = [&] {
-          return Quantization{type,
-                              0,
-                              {random.Uniform(0.001f, 2)},
-                              {static_cast<int32_t>(random.Integer(range.low, range.high))}};
-        };
+        const auto any = [&] { return AnyQuantization(type, random); };
         QuantizedBinaryParams params{kind, any(), any(), any(), range};
         if (random.Integer(0, 1) == 1) params.limits.low = params.output.zero_points[0];
         CheckTypedKernel(QuantizedBinaryOp(params),
@@ -279,12 +281,7 @@ TEST(QuantizedAveragePool, KernelsDoWhatTheReferenceDoes) {
       for (const Shape& shape : {Shape{2, 9, 7, 5}, Shape{1, 40, 8, 9}, Shape{3, 1, 5, 11}}) {
         TestRandom random(++seed);
         SCOPED_TRACE(testing::Message() << "seed " << seed);
-        const auto any = [&] {
-          return Quantization{type,
-                              0,
-                              {random.Uniform(0.001f, 2)},
-                              {static_cast<int32_t>(random.Integer(range.low, range.high))}};
-        };
+        const auto any = [&] { return AnyQuantization(type, random); };
         CheckTypedKernel(QuantizedAveragePoolOp({window, any(), any(), range}),
                          {AnyStored(shape, type, seed)});
         if (HasFatalFailure()) return;
@@ -318,12 +315,7 @@ TEST(QuantizedScaleShift, KernelsDoWhatTheReferenceDoes) {
          {Shape{2, 9, 3, 5}, Shape{1, 64, 56, 56}, Shape{3, 37}, Shape{2, 5, 7}, Shape{1, 3, 2, 3, 4}}) {
       TestRandom random(++seed);
       SCOPED_TRACE(testing::Message() << "seed " << seed);
-      const auto any = [&] {
-        return Quantization{type,
-                            0,
-                            {random.Uniform(0.001f, 2)},
-                            {static_cast<int32_t>(random.Integer(range.low, range.high))}};
-      };
+      const auto any = [&] { return AnyQuantization(type, random); };
       QuantizedScaleShiftParams params{{}, {}, any(), any(), range};
       for (int64_t c = 0; c < shape[1]; ++c) {
         params.scale.push_back(random.Uniform(-2, 2));
