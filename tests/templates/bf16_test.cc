@@ -101,11 +101,14 @@ std::optional<Case> DrawCase(const Setting& setting, TestRandom& random, uint64_
   return std::nullopt;
 }
 
+bool MultipliesTiles(const ConvTemplate& conv_template) { return conv_template.Name() == "amx_bf16"; }
+
 class Bf16Conv : public testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
     if (TestCpu().isa == Isa::kPortable) GTEST_SKIP() << "needs AVX2";
     if (GetParam().instructions && !TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+    if (MultipliesTiles(*GetParam().conv_template) && !TestCpu().amx) GTEST_SKIP() << "needs AMX";
   }
 };
 
@@ -209,8 +212,6 @@ std::vector<const ConvTemplate*> OfThisProcess() {
                        [](const ConvTemplate* one) { return one->DeviceKind() == kCpuDevice; });
   return templates;
 }
-
-bool MultipliesTiles(const ConvTemplate& conv_template) { return conv_template.Name() == "amx_bf16"; }
 
 TEST(Bf16Templates, OnlyTilesAreRefusedWithoutTheInstructions) {
   const ConvWorkload dense = ParseWorkload("ic64ih14oc64kh3ph1"),

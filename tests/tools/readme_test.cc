@@ -125,12 +125,14 @@ std::string ScaledDown(std::string text) {
   const std::pair<const char*, const char*> substitutions[] = {
       {"--time-budget [0-9a-z.]+", "--trials 2"},  // a short budget could leave a task without a record
       {"--trials [0-9]+", "--trials 2"},
+      {"--for [0-9a-z.]+", "--for 2s"},
       {"--time [0-9a-z.]+", "--time 1ms"},
       {"--runs [0-9]+", "--runs 2"},
       {"--seeds [0-9]+", "--seeds 1"},
       {"--suite [a-z0-9_]+", "--suite tools/suites/two.txt"},
       {"resnet(18|50) ", sized ? "squeezenet1_1 " : "squeezenet1_1 --input-shape input=1x3x64x64 "},
       {"layer1.0.conv2 ", "features.3.expand3x3 "},
+      {"models/fr_expression", "models/fr_eye"},
   };
   for (const auto& [pattern, replacement] : substitutions) {
     text = std::regex_replace(text, std::regex(pattern), replacement);
@@ -139,7 +141,8 @@ std::string ScaledDown(std::string text) {
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
   if (!lacks("tilesmith simulate")) text += lacks("--seeds ") ? " --trials 10 --seeds 1" : " --trials 10";
   if (!lacks("tilesmith graph-tune")) text += " --time 1ms --rounds 1";
-  if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms")) text += " --time 1ms";
+  if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms"))
+    text += " --time 1ms --network-time 10ms";
   return text;
 }
 
