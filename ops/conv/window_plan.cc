@@ -9,7 +9,7 @@ constexpr int64_t kTileBytes = 128 << 10;  // a part of the L2 cache that leaves
 constexpr int64_t kMaxTilePixels = 4096;
 constexpr int64_t kMinTilePixels = 48;
 constexpr int64_t kMinAmxPixels = 128;
-constexpr int64_t kWantedTasks = 64, kWantedTasksPerCore = 4;
+constexpr int64_t kWantedTasksPerCore = 4;
 constexpr int64_t kMinTileColumns = 24;
 
 // Into how many parts to cut `count` things: at least `least` parts, some `wanted`, such that `cores` of
@@ -113,7 +113,7 @@ void WindowPlan::CutIntoTiles(const WindowCut& cut) {
 void WindowPlan::CutIntoTiles(int64_t cores) {
   const int64_t others = conv.mb * groups * blocks;
   // Products by tiles are done so soon that what is copied and read for each task counts more.
-  const int64_t wanted_tasks = amx ? kWantedTasksPerCore * cores : kWantedTasks;
+  const int64_t wanted_tasks = kWantedTasksPerCore * cores;
   const int64_t least_pixels = amx ? kMinAmxPixels : kMinTilePixels;
   if (amx && others % cores == 0) cores = 1;  // any cut is even
   const int64_t pixels = std::max(least_pixels, CeilDiv(conv.oh * conv.ow, CeilDiv(wanted_tasks, others)));

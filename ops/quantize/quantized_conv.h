@@ -53,6 +53,8 @@ class QuantizedConvOp : public ConvolutionOp {
 
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
+  // Of all float(sum) * multiplier, whatever the input.
+  double largest_steps() const { return largest_steps_; }
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;
   // Some elements of what Reference gives, by their numbers in it, one after the other.
@@ -76,12 +78,13 @@ class QuantizedConvOp : public ConvolutionOp {
  private:
   // These take the centered weights, or inputs for them.
   ByteTypes TypesWith(std::span<const int16_t> weights) const;
-  void NeedSumsOf32Bits(std::span<const int16_t> weights) const;
+  void FindLargestSteps(std::span<const int16_t> weights);
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 
   QuantizedConvParams params_;
   std::vector<float> multipliers_;
+  double largest_steps_ = 0;
 };
 
 }  // namespace tilesmith

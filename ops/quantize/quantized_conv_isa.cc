@@ -62,41 +62,62 @@ using Floats = Vector<kWidth>;
 constexpr float kRound = 12582912.0f;
 [[maybe_unused]] constexpr int32_t kRoundBits = 0x4b400000;
 
-inline Floats LoadReals(const uint8_t* bytes, const QuantizedSumTerms& sum) {
-  typedef uint8_t Small __attribute__((vector_size(kWidth)));
-  Small small;
-  __builtin_memcpy(&small, bytes, sizeof(small));
-  const Sums steps = __builtin_convertvector(small ^ sum.flip, Sums) - sum.zero;
-  return __builtin_convertvector(steps, Floats) * sum.factor;
+// To the nearest integer, ties to even. Precondition: |x| < 2^22.
+inline Floats Rounded(Floats x) {
+#if defined(TILESMITH_ISA_avx512)
+  return (Floats)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  return (x + kRound) - kRound;
+#endif
 }
 
 // The numbers that are rounded and then clamped, in registers. kSum: with a residual.
 template <bool kSum>
 struct Requantization {
-  explicit Requantization(const QuantizedPixels& p) : pixels(p) {
+  explicit Requantization(const QuantizedPixels& p) : sum(p.sum) {
     for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
+#if defined(TILESMITH_ISA_avx512)
+    const uint32_t real = 0xffffffffu >> (kLanes - p.channels);
+    for (int v = 0; v < kVectors; ++v) masks[v] = static_cast<__mmask16>(real >> (v * kWidth));
+#endif
   }
 
   // The result, in steps of the output, of vector `v` of pixel number `pixel`.
   Floats Steps(Sums sums, int v, int64_t pixel) const {
     const Floats steps = __builtin_convertvector(sums, Floats) * multipliers[v];
     if constexpr (!kSum) return steps;
-    const QuantizedSumTerms& sum = pixels.sum;
     const Floats inside = Min(Max(steps, Splat<kWidth>(sum.low)), Splat<kWidth>(sum.high));
-    const Floats own = ((inside + kRound) - kRound) * sum.own_factor;
-    const Floats other = LoadReals(sum.residual + pixel * sum.step + v * kWidth, sum);
-    return own + other;
+    const Sums other = ResidualBytes(pixel, v) - sum.zero;
+    return Rounded(inside) * sum.own_factor + __builtin_convertvector(other, Floats) * sum.factor;
   }
 
-  const QuantizedPixels& pixels;
+  // With AVX-512 no byte behind the channels is read.
+  Sums ResidualBytes(int64_t pixel, int v) const {
+    typedef uint8_t Small __attribute__((vector_size(kWidth)));
+    const uint8_t* const bytes = sum.residual + pixel * sum.step + v * kWidth;
+#if defined(TILESMITH_ISA_avx512)
+    const Small small = (Small)_mm_maskz_loadu_epi8(masks[v], bytes);
+#else
+    Small small;
+    __builtin_memcpy(&small, bytes, sizeof(small));
+#endif
+    return __builtin_convertvector(small ^ sum.flip, Sums);
+  }
+
+  const QuantizedSumTerms sum;  // a copy, which stores of bytes do not change
   Floats multipliers[kVectors];
+#if defined(TILESMITH_ISA_avx512)
+  __mmask16 masks[kVectors];
+#endif
 };
 
 #if defined(TILESMITH_ISA_avx512)
 // GCC 12 warns of forms without a mask.
+template <bool kBounded>
 inline __m512i RoundToInts(Floats steps) {
+  __m512 bounded = (__m512)steps;
   // What is too low becomes the lowest integer, and so would what is too high.
-  const __m512 bounded = _mm512_maskz_min_ps(0xffff, (__m512)steps, _mm512_set1_ps(1e6f));
+  if constexpr (!kBounded) bounded = _mm512_maskz_min_ps(0xffff, bounded, _mm512_set1_ps(1e6f));
   return _mm512_maskz_cvtps_epi32(0xffff, bounded);
 }
 
@@ -125,12 +146,12 @@ struct BytePacker {
 };
 
 // Requantizes and stores pixels from number `first` on.
-template <bool kSum, int kPixels, int kUsed>
+template <bool kSum, bool kBounded, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   const Requantization<kSum> requantization(p);
   const BytePacker packer(p);
   const auto rounded = [&](int i, int v) {
-    return RoundToInts(requantization.Steps(sums[i][v], v, first + i));
+    return RoundToInts<kBounded>(requantization.Steps(sums[i][v], v, first + i));
   };
   uint8_t* out = p.out + first * p.out_step;
   const int64_t step = p.out_step;
@@ -190,18 +211,20 @@ struct BytePacker {
   const __m256i zero, low, high, flip;
 };
 
+template <bool kBounded>
 inline __m256i RoundToInts(Floats steps) {
   // What is too low becomes the lowest integer, and so would what is too high.
-  return _mm256_cvtps_epi32((__m256)Min(steps, Splat<kWidth>(1e6f)));
+  if constexpr (!kBounded) steps = Min(steps, Splat<kWidth>(1e6f));
+  return _mm256_cvtps_epi32((__m256)steps);
 }
 
-template <bool kSum, int kPixels, int kUsed>
+template <bool kSum, bool kBounded, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   static_assert(kUsed == kVectors);
   const Requantization<kSum> requantization(p);
   const BytePacker packer(p);
   const auto rounded = [&](int i, int v) {
-    return RoundToInts(requantization.Steps(sums[i][v], v, first + i));
+    return RoundToInts<kBounded>(requantization.Steps(sums[i][v], v, first + i));
   };
   uint8_t* out = p.out + first * p.out_step;
 #pragma GCC unroll 12
@@ -221,7 +244,7 @@ inline void StoreBytes(Sums low, Sums high, uint8_t flip, uint8_t* to) {
   }
 }
 
-template <bool kSum, int kPixels, int kUsed>
+template <bool kSum, bool kBounded, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   static_assert(kUsed == kVectors);
   const Requantization<kSum> requantization(p);
@@ -253,21 +276,23 @@ inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sum
   }
 }
 
-// As bytes, reals or sums. Loops over pixels are unrolled wherever sums are touched, or they would not stay
-// in registers.
-template <int kPixels, int kUsed>
+// As bytes or reals. Loops over pixels are unrolled wherever sums are touched, or they would not stay in
+// registers.
+template <bool kBounded, int kPixels, int kUsed>
 inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
-  if (p.sums != nullptr) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kPixels; ++i) {
-      for (int v = 0; v < kUsed; ++v)
-        __builtin_memcpy(p.sums + (first + i) * kLanes + v * kWidth, &sums[i][v], sizeof(Sums));
-    }
-    return;
-  }
   if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
-  if (p.sum.residual != nullptr) return StoreTile<true>(p, first, sums);
-  StoreTile<false>(p, first, sums);
+  if (p.sum.residual != nullptr) return StoreTile<true, kBounded>(p, first, sums);
+  StoreTile<false, kBounded>(p, first, sums);
+}
+
+// What is not bounded: StoreSums does the rest.
+template <int kPixels, int kUsed>
+inline void StoreAsSums(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
+#pragma GCC unroll 12
+  for (int i = 0; i < kPixels; ++i) {
+    for (int v = 0; v < kUsed; ++v)
+      __builtin_memcpy(p.sums + (first + i) * kLanes + v * kWidth, &sums[i][v], sizeof(Sums));
+  }
 }
 
 // The tile of kPixels pixels from number `first` on, kUsed vectors of channels of them. kShared: all lanes
@@ -301,7 +326,8 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
       }
     }
   }
-  StoreAs(p, first, sums);
+  if (p.sums != nullptr) return StoreAsSums(p, first, sums);
+  StoreAs<true>(p, first, sums);
 }
 
 // The tile of the last `pixels` < kPixels.
@@ -314,7 +340,7 @@ inline void LastTile(const QuantizedPixels& p, int64_t first, int64_t pixels) {
 }
 
 template <int kUsed, bool kShared>
-inline void Convolve(const QuantizedPixels& p) {
+inline void ConvolveTiles(const QuantizedPixels& p) {
   int64_t first = 0;
   if (p.tile_pixels == kTilePixels) {
     for (; first + kTilePixels <= p.count; first += kTilePixels) Tile<kTilePixels, kUsed, kShared>(p, first);
@@ -323,6 +349,46 @@ inline void Convolve(const QuantizedPixels& p) {
       LastTile<kTilePixels, kUsed, kShared>(p, first, p.tile_pixels);
   }
   if (first < p.count) LastTile<kTilePixels, kUsed, kShared>(p, first, p.count - first);
+}
+
+// The steps of `pixels`, whose sums are given.
+template <bool kBounded>
+inline void StoreGiven(const QuantizedPixels& pixels, const int32_t* given) {
+  const auto store = [&](int64_t first, auto& sums) {
+    for (auto& pixel : sums) {
+      for (Sums& vector : pixel) {
+        vector = LoadSums(given);
+        given += kWidth;
+      }
+    }
+    StoreAs<kBounded>(pixels, first, sums);
+  };
+  int64_t first = 0;
+  for (; first + 1 < pixels.count; first += 2) {
+    Sums sums[2][kVectors];
+    store(first, sums);
+  }
+  if (first == pixels.count) return;
+  Sums sums[1][kVectors];
+  store(first, sums);
+}
+
+template <int kUsed, bool kShared>
+inline void Convolve(const QuantizedPixels& p) {
+  if (p.bounded || p.reals != nullptr || p.sums != nullptr) return ConvolveTiles<kUsed, kShared>(p);
+  constexpr int64_t kPiece = 2 * kTilePixels;
+  alignas(64) int32_t sums[kPiece * kLanes];
+  QuantizedPixels piece = p;
+  for (int64_t first = 0; first < p.count; first += kPiece) {
+    piece.count = p.count - first < kPiece ? p.count - first : kPiece;
+    piece.sums = sums;
+    ConvolveTiles<kUsed, kShared>(piece);
+    piece.sums = nullptr;
+    StoreGiven<false>(piece, sums);
+    piece.offsets += piece.count;
+    piece.out += piece.count * p.out_step;
+    piece.sum.residual += p.sum.residual != nullptr ? piece.count * p.sum.step : 0;
+  }
 }
 
 }  // namespace
@@ -336,23 +402,8 @@ void ConvolveDense(const QuantizedPixels& pixels) {
 void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<kVectors, false>(pixels); }
 
 void StoreSums(const QuantizedPixels& pixels, const int32_t* given) {
-  const auto store = [&](int64_t first, auto& sums) {
-    for (auto& pixel : sums) {
-      for (Sums& vector : pixel) {
-        vector = LoadSums(given);
-        given += kWidth;
-      }
-    }
-    StoreAs(pixels, first, sums);
-  };
-  int64_t first = 0;
-  for (; first + 1 < pixels.count; first += 2) {
-    Sums sums[2][kVectors];
-    store(first, sums);
-  }
-  if (first == pixels.count) return;
-  Sums sums[1][kVectors];
-  store(first, sums);
+  if (pixels.bounded) return StoreGiven<true>(pixels, given);
+  StoreGiven<false>(pixels, given);
 }
 
 }  // namespace tilesmith::TILESMITH_ISA

@@ -175,10 +175,13 @@ class QuantizedConvKernel : public PackedKernel {
     AlignedBuffer all(blocks * block_weights());
     bias_.resize(static_cast<size_t>(blocks * lanes));
     multipliers_.resize(bias_.size());
-    const int64_t terms = std::ssize(weights) / plan_.conv.oc;
+    const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
+    std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
       const auto [block, lane] = BlockLaneOf(plan_, o);
-      const std::span<const int16_t> channel = std::span(weights).subspan(o * terms, terms);
+      const int64_t group = o / (plan_.conv.oc / op.workload().g) % merged;
+      std::ranges::fill(channel, int16_t{0});
+      std::ranges::copy(std::span(weights).subspan(o * terms, terms), channel.begin() + group * terms);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
       bias_[block * lanes + lane] =
           plan_.number_bytes == 1 ? BiasWithoutZero(bias, channel, rows_.zero()) : bias;

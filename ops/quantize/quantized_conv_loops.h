@@ -13,6 +13,9 @@
 
 namespace tilesmith {
 
+// Steps that are rounded to integers without a further look: not all floats have one.
+constexpr double kMaxSteps = 1 << 30;
+
 // Output channels that are computed together: two vectors of sums.
 constexpr int64_t QuantizedConvLanes(Isa isa) {
   return isa == Isa::kAvx512 ? 32 : isa == Isa::kAvx2 ? 16 : 8;
@@ -39,7 +42,7 @@ struct WidenedRow {
 //   y = round(clamp(round(steps), low, high) * own_factor + (byte - zero) * factor) + ...
 // where every product and sum is rounded to float.
 struct QuantizedSumTerms {
-  const uint8_t* residual = nullptr;  // all lanes of a pixel, or null
+  const uint8_t* residual = nullptr;  // or null
   int64_t step = 0;                   // from pixel to pixel
   float low = 0, high = 0, own_factor = 1, factor = 1;
   int32_t zero = 0;
@@ -59,8 +62,9 @@ struct QuantizedPixels {
   const float* multipliers = nullptr;
   QuantizedSumTerms sum = {};
   int32_t zero = 0, low = 0, high = 255;  // of bytes without a sign
+  bool bounded = false;                   // no step that is rounded is as large as kMaxSteps
   uint8_t flip = 0;
-  uint8_t* out = nullptr;   // `channels` lanes of a pixel, with AVX-512; otherwise all
+  uint8_t* out = nullptr;   // `channels` lanes of a pixel, with AVX-512; otherwise all; so of the residual
   int64_t out_step = 0;     // from pixel to pixel
   int64_t channels = 0;     // 1 to the number of lanes
   float* reals = nullptr;   // instead of `out`: sums times multipliers, all lanes, pixels adjacent

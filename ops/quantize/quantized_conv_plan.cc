@@ -1,11 +1,21 @@
 #include "ops/quantize/quantized_conv_plan.h"
 
+#include <algorithm>
+
 namespace tilesmith {
 
 bool IsByteDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
 
 bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
   return cpu.vnni && w.bytes->weights == DataType::kI8 && !IsByteDepthwise(w);
+}
+
+int64_t MergedGroups(const ConvWorkload& w, const Target& cpu) {
+  constexpr int64_t kMostChannels = 16;
+  const int64_t group_out = w.oc / w.g;
+  int64_t merged = IsByteDepthwise(w) ? 1 : std::min(kMostChannels, QuantizedConvLanes(cpu.isa)) / group_out;
+  while (merged > 1 && w.g % merged != 0) --merged;
+  return std::max<int64_t>(merged, 1);
 }
 
 WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
@@ -17,8 +27,23 @@ WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
           .amx = amx};
 }
 
+namespace {
+
+// At most as many as the form's, such that the last ones that are computed at once are hardly fewer.
+int64_t EvenPixels(const WindowPlan& plan) {
+  const bool whole_rows = plan.tile_columns == plan.conv.ow;
+  const int64_t count = plan.tile_columns * (whole_rows ? plan.tile_rows : 1);
+  return CeilDiv(count, CeilDiv(count, plan.pixels));
+}
+
+}  // namespace
+
 WindowPlan QuantizedConvPlan(const ConvWorkload& w, const Target& cpu, const WindowCut& cut) {
-  return {w, QuantizedConvForm(w, cpu), cpu.cores, cut};
+  ConvWorkload merged = w;
+  merged.g /= MergedGroups(w, cpu);
+  WindowPlan plan(merged, QuantizedConvForm(w, cpu), cpu.cores, cut);
+  if (cut.pixels == 0 && !plan.amx) plan.pixels = EvenPixels(plan);
+  return plan;
 }
 
 double WidenedWindowBytes(const ConvWorkload& w) {

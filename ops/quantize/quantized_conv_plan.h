@@ -12,7 +12,11 @@ bool IsByteDepthwise(const ConvWorkload& workload);
 // convolutions, which have another kernel for that.
 bool MultipliesBytes(const ConvWorkload& workload, const Target& cpu);
 
-// Preconditions of both: workload.bytes.
+// How many groups are computed as one, whose weights between them are zeros: such that their output channels
+// fill a vector.
+int64_t MergedGroups(const ConvWorkload& workload, const Target& cpu);
+
+// Preconditions of both: workload.bytes. The plan is of merged groups.
 WindowForm QuantizedConvForm(const ConvWorkload& workload, const Target& cpu);
 WindowPlan QuantizedConvPlan(const ConvWorkload& workload, const Target& cpu, const WindowCut& cut = {});
 

@@ -142,6 +142,16 @@ inline void WidenPlanes(const WidenedRow& row) {
   }
 }
 
+inline void WidenPixels(const WidenedRow& row) {
+  switch (row.channels) {
+    case 4: return WidenLanes(row, row.columns, 4);
+    case 8: return WidenLanes(row, row.columns, 8);
+    case 16: return WidenLanes(row, row.columns, 16);
+    case 32: return WidenLanes(row, row.columns, 32);
+    default: return WidenLanes(row, row.columns, row.channels);
+  }
+}
+
 }  // namespace
 
 void WidenRow(const WidenedRow& given) {
@@ -154,9 +164,7 @@ void WidenRow(const WidenedRow& given) {
   if (row.in_step == row.channels && row.out_step == row.channels) {
     return WidenLanes(row, 1, row.columns * row.channels);
   }
-  if (row.channels == kRowLanes) return WidenLanes(row, row.columns, kRowLanes);
-  if (row.channels == 8) return WidenLanes(row, row.columns, 8);
-  WidenLanes(row, row.columns, row.channels);
+  WidenPixels(row);
 }
 
 void GatherWords(const void* in, int64_t distance, int64_t count, void* out) {

@@ -9,6 +9,7 @@ QuantizedStore::QuantizedStore(const QuantizedConvOp& op, const Layout& layout, 
       sum_(op.params().sum.has_value()),
       masks_(cpu.isa == Isa::kAvx512),
       store_channel_rows_(TILESMITH_DISPATCH(cpu.isa, StoreChannelRows)) {
+  common_.bounded = op.largest_steps() < kMaxSteps;
   if (!reals_) SetRange(op.params());
 }
 
@@ -29,6 +30,8 @@ void QuantizedStore::SetRange(const QuantizedConvParams& params) {
                  .factor = factors.residual,
                  .zero = residual.zero_points[0] + FlipOf(residual.type),
                  .flip = FlipOf(residual.type)};
+  constexpr double kBytes = 256;
+  common_.bounded = common_.bounded && kBytes * (double{factors.own} + factors.residual) < kMaxSteps;
 }
 
 }  // namespace tilesmith

@@ -33,7 +33,7 @@ class QuantizedStore {
   void StoreBytes(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
                   const uint8_t* residual, uint8_t* image, const Compute& compute) const {
     const bool whole = channels.count == lanes_;
-    if (out_.AreAdjacent(channels) && (whole || (masks_ && !sum_))) {
+    if (out_.AreAdjacent(channels) && (whole || masks_)) {
       const int64_t at = out_.Offset(channels.first, places.first);
       pixels.count = places.count;
       pixels.out = image + at;

@@ -21,7 +21,7 @@ struct Schedule {
   const ConvWorkload& conv() const { return depthwise_by_vnni ? workload : plan.conv; }
   int64_t groups() const;  // of channels whose tasks read the same input
   int64_t blocks() const;  // of each
-  int64_t terms() const { return workload.ic / workload.g * workload.kh * workload.kw; }
+  int64_t terms() const { return conv().ic / conv().g * conv().kh * conv().kw; }
 };
 
 Schedule MakeSchedule(const ConvWorkload& workload, const DirectInt8Config& config, const Target& cpu);
