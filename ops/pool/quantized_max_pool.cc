@@ -23,7 +23,8 @@ class MaxPoolBytesKernel : public Kernel {
       : window_(window),
         in_(BlockDimsOf(request.inputs[0], request.layout)),
         out_(BlockDimsOf(request.output, request.layout)),
-        maximize_(TILESMITH_DISPATCH(request.cpu.isa, MaximizeBytes<Byte>)) {}
+        maximize_(TILESMITH_DISPATCH(request.cpu.isa, MaximizeBytes<Byte>)),
+        largest_of_taps_(TILESMITH_DISPATCH(request.cpu.isa, LargestOfTaps<Byte>)) {}
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
@@ -68,21 +69,24 @@ class MaxPoolBytesKernel : public Kernel {
   void RunRow(const Byte* in, int64_t y, int64_t channels, Byte* out) const {
     const PoolWindow& w = window_;
     const WindowTaps rows = TapsOf(y * w.sh - w.top, w.kh, w.dh, in_.height, 0);
+    const int64_t row = (y * w.sh - w.top + rows.first * w.dh) * in_.width;
     for (int64_t x = 0; x < out_.width; ++x, out += out_.lanes) {
       const WindowTaps columns = TapsOf(x * w.sw - w.left, w.kw, w.dw, in_.width, 0);
-      std::fill_n(out, channels, std::numeric_limits<Byte>::lowest());
+      const TapGrid taps{.rows = rows.last - rows.first,
+                         .columns = columns.last - columns.first,
+                         .row_step = w.dh * in_.width * in_.lanes,
+                         .column_step = w.dw * in_.lanes};
+      const int64_t pixel = row + x * w.sw - w.left + columns.first * w.dw;
+      const bool any = taps.rows > 0 && taps.columns > 0;
+      largest_of_taps_(any ? in + pixel * in_.lanes : in, taps, out, channels);
       std::fill_n(out + channels, out_.lanes - channels, Byte{});
-      for (int64_t i = rows.first; i < rows.last; ++i) {
-        const int64_t row = (y * w.sh - w.top + i * w.dh) * in_.width;
-        for (int64_t j = columns.first; j < columns.last; ++j)
-          maximize_(in + (row + x * w.sw - w.left + j * w.dw) * in_.lanes, out, channels);
-      }
     }
   }
 
   const PoolWindow window_;
   const BlockDims in_, out_;
   void (*const maximize_)(const Byte*, Byte*, int64_t);
+  void (*const largest_of_taps_)(const Byte*, const TapGrid&, Byte*, int64_t);
 };
 
 }  // namespace

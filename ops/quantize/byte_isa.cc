@@ -155,6 +155,27 @@ void MaximizeBytes(const Byte* in, Byte* out, int64_t count) {
 }
 
 template <typename Byte>
+void LargestOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count) {
+  constexpr Byte kLowest = std::numeric_limits<Byte>::lowest();
+  int64_t i = 0;
+  const auto maximize = [&](auto d) {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (; i + lanes <= count; i += lanes) {
+      auto largest = hn::Set(d, kLowest);
+      for (int64_t row = 0; row < taps.rows; ++row) {
+        const Byte* from = in + row * taps.row_step + i;
+        for (int64_t column = 0; column < taps.columns; ++column, from += taps.column_step)
+          largest = hn::Max(largest, hn::LoadU(d, from));
+      }
+      hn::StoreU(largest, d, out + i);
+    }
+  };
+  maximize(hn::ScalableTag<Byte>());
+  maximize(hn::CappedTag<Byte, 16>());
+  maximize(hn::CappedTag<Byte, 1>());
+}
+
+template <typename Byte>
 void MeanOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count, const MeanTerms& terms) {
   const MeanTerms t = terms;
   const float factor = t.scale / t.divisor / t.out_scale;
@@ -212,6 +233,8 @@ template void MultiplyBytes(const uint8_t*, const uint8_t*, uint8_t*, int64_t, c
 template void MultiplyBytes(const int8_t*, const int8_t*, int8_t*, int64_t, const ByteBinary&);
 template void MaximizeBytes(const uint8_t*, uint8_t*, int64_t);
 template void MaximizeBytes(const int8_t*, int8_t*, int64_t);
+template void LargestOfTaps(const uint8_t*, const TapGrid&, uint8_t*, int64_t);
+template void LargestOfTaps(const int8_t*, const TapGrid&, int8_t*, int64_t);
 template void MeanOfTaps(const uint8_t*, const TapGrid&, uint8_t*, int64_t, const MeanTerms&);
 template void MeanOfTaps(const int8_t*, const TapGrid&, int8_t*, int64_t, const MeanTerms&);
 template void ScaleShiftBytes(const uint8_t*, uint8_t*, int64_t, int64_t, int64_t, const ByteScaleShift&);
