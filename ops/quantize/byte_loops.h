@@ -26,8 +26,8 @@ struct TapGrid {
   int64_t rows = 0, columns = 0, row_step = 0, column_step = 0;  // steps in elements
 };
 // out[i] = max over taps of in[tap + i], the type's lowest where there are none.
-TILESMITH_DECLARE_ISA(template <typename Byte> void LargestOfTaps(const Byte* in, const TapGrid& taps,
-                                                                  Byte* out, int64_t count))
+TILESMITH_DECLARE_ISA(template <typename Byte>
+                      void LargestOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count))
 
 // out[i] = clamp(round(float(start + in[i] at all taps) * scale / divisor / out_scale) + zero, low, high);
 // each operation is rounded to float.

@@ -144,13 +144,20 @@ inline void WidenPlanes(const WidenedRow& row) {
 
 inline void WidenPixels(const WidenedRow& row) {
   switch (row.channels) {
-    case 4: return WidenLanes(row, row.columns, 4);
-    case 8: return WidenLanes(row, row.columns, 8);
-    case 16: return WidenLanes(row, row.columns, 16);
-    case 32: return WidenLanes(row, row.columns, 32);
-    case 48: return WidenLanes(row, row.columns, 48);
-    case 64: return WidenLanes(row, row.columns, 64);
-    default: return WidenLanes(row, row.columns, row.channels);
+    case 4:
+      return WidenLanes(row, row.columns, 4);
+    case 8:
+      return WidenLanes(row, row.columns, 8);
+    case 16:
+      return WidenLanes(row, row.columns, 16);
+    case 32:
+      return WidenLanes(row, row.columns, 32);
+    case 48:
+      return WidenLanes(row, row.columns, 48);
+    case 64:
+      return WidenLanes(row, row.columns, 64);
+    default:
+      return WidenLanes(row, row.columns, row.channels);
   }
 }
 

@@ -185,10 +185,27 @@ TEST_F(Int8Test, MixedChoosesLayerByLayerWithinALimit) {
   EXPECT_EQ(ReadPlan(plan).quantization, nullptr);  // by the second limit
 }
 
+TEST_F(Int8Test, ConvolutionsAndSuitesAreOfBytes) {
+  const std::string suite = directory.File("some.txt");
+  WriteTextFile(suite, "ic16ih7oc16kh3ph1+bias+relu\nic16ih7oc16kh1+bias+hard_swish\nic8ih7oc8kh1+sum\n");
+  const ProgramResult tuned = Tilesmith({"tune", "--suite", suite, "--precision", "int8", "--trials", "2",
+                                         "-o", log, "--no-db", "--no-baseline", "--threads", "1"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  const ProgramResult benched = Tilesmith({"bench", "--suite", suite, "--precision", "int8", "--log", log,
+                                           "--time", "1ms", "--threads", "1", "--json"});
+  ASSERT_EQ(benched.exit_code, 0) << benched.err;
+  const Json rows = Json::parse(benched.out)["some"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["workload"], "mb1ic16ih7oc16oh7kh3ph1+bias:u8:i8:u8");
+  EXPECT_EQ(rows[1]["workload"], "mb1ic8ih7oc8oh7kh1+sum:u8:i8:u8");
+}
+
 TEST_F(Int8Test, RefusesWhatIsNotQuantised) {
   ExpectRefusal({"tune", model, "-o", log, "--calibrate", samples}, 2,
                 "--calibrate is for --precision int8 and mixed, not f32");
-  ExpectRefusal({"tune", kSmallConv, "-o", log, "--precision", "int8"}, 2, "--precision int8 is for a MODEL");
+  ExpectRefusal(
+      {"tune", "ic8ih5oc8kh3ph1+hard_swish", "-o", log, "--precision", "int8"}, 2,
+      "ic8ih5oc8kh3ph1+hard_swish in int8: a convolution of bytes has nothing fused in front of it");
   ExpectRefusal({"optimize", model, "-o", plan, "--precision", "int8", "--calibrate", "image.png"}, 2,
                 "--calibrate must be FILE.npz");
   EXPECT_FALSE(std::filesystem::exists(plan));

@@ -35,7 +35,38 @@ std::vector<ConvTask> TasksOf(const std::vector<Suite>& suites) {
   return tasks;
 }
 
+std::string NoBytes(const std::string& source) {
+  return fmt::format(
+      "{} in int8: a convolution of bytes has nothing fused in front of it, and no activation "
+      "but relu and clip",
+      source);
+}
+
+// Leaves out what is none of bytes.
+void TakeInBytes(std::vector<Suite>& suites) {
+  for (Suite& suite : suites) {
+    std::erase_if(suite.rows, [](const SuiteRow& row) { return !InBytes(row.task.workload); });
+    for (SuiteRow& row : suite.rows) row.task.workload = *InBytes(row.task.workload);
+  }
+  std::erase_if(suites, [](const Suite& suite) { return suite.rows.empty(); });
+}
+
 }  // namespace
+
+bool TargetOptions::is_model() const {
+  return suite.empty() && (LooksLikeModel(model.model) || !LooksLikeWorkload(model.model));
+}
+
+std::optional<ConvWorkload> InBytes(ConvWorkload w) {
+  if (w.bytes) return w;
+  const ActivationKind kind = w.post.activation.kind;
+  const bool clamps =
+      kind == ActivationKind::kNone || kind == ActivationKind::kRelu || kind == ActivationKind::kClip;
+  if (!clamps || w.fused() || w.product) return std::nullopt;
+  w.post.activation = {};
+  w.bytes = ByteTypes{};
+  return w;
+}
 
 Targets LoadTargets(const TargetOptions& options) {
   const std::string& text = options.model.model;
@@ -45,9 +76,14 @@ Targets LoadTargets(const TargetOptions& options) {
   Targets targets;
   if (!options.suite.empty()) {
     targets.suites = LoadSuites(options.suite);
+    if (options.in_bytes) TakeInBytes(targets.suites);
     targets.tasks = TasksOf(targets.suites);
-  } else if (!LooksLikeModel(text) && LooksLikeWorkload(text)) {
-    targets.tasks = {{"", ParseWorkload(text), 1}};
+    if (targets.tasks.empty()) throw Error(ErrorCode::kUsage, NoBytes(options.suite));
+  } else if (!options.is_model()) {
+    const ConvWorkload given = ParseWorkload(text);
+    const std::optional<ConvWorkload> workload = options.in_bytes ? InBytes(given) : given;
+    if (!workload) throw Error(ErrorCode::kUsage, NoBytes(text));
+    targets.tasks = {{"", *workload, 1}};
   } else {
     for (const ModelOptions& size : SizesOf(options.model)) targets.graphs.push_back(LoadModel(size));
     targets.tasks = TasksOf(targets.graphs);

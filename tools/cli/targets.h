@@ -1,6 +1,7 @@
 // MODEL, WORKLOAD or --suite NAME: what tune and bench work on.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace tilesmith {
 struct TargetOptions {
   ModelOptions model;  // model.model holds the positional, whichever it is
   std::string suite;
+  bool in_bytes = false;  // what is no MODEL is taken as convolutions of bytes (InBytes)
+
+  bool is_model() const;
 };
 void DeclareTargets(Args& args, TargetOptions* options);
 
@@ -23,7 +27,12 @@ struct Targets {
   std::vector<Graph> graphs;  // of a MODEL, one for each size of its inputs (SizesOf)
   bool is_network() const { return !graphs.empty(); }
 };
-// Throws Error(kUsage) when it is neither of them, or both are given.
+// The convolution that a quantised network has in the place of `workload`: of u8 and i8 to u8, where an
+// activation that clamps is part of the limits. None where there is none: with ops fused in front of it or
+// another activation.
+std::optional<ConvWorkload> InBytes(ConvWorkload workload);
+
+// Throws Error(kUsage) when it is neither of them, or both are given, or nothing is left of it in bytes.
 Targets LoadTargets(const TargetOptions& options);
 // Throws Error(kBadModel) too, when there are no tasks.
 Targets LoadTargetsToTune(const TargetOptions& options);

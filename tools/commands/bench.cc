@@ -56,7 +56,8 @@ class BenchCommand : public Command {
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
     args.Choice("--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
-                "int8: of a MODEL, quantised; bf16: of both sides, what is multiplied and stored, of a MODEL "
+                "int8: a MODEL is quantised, others are of bytes; bf16: of both sides, what is multiplied "
+                "and stored, of a MODEL "
                 "on a GPU "
                 "alone; tf32: there, what is multiplied may be rounded (default f32)");
     DeclareCalibration(args, &request_.targets.model);
@@ -78,7 +79,9 @@ class BenchCommand : public Command {
     CatchInterrupts();
     ProgressLine progress;
     TakeQuantization(request_.plan_path, &request_.targets.model);
-    QuantizeInPlace(request_.precision, request_.machine, SinksOf(progress), &request_.targets.model);
+    request_.targets.in_bytes = request_.precision == Precision::kInt8;
+    if (request_.targets.is_model())
+      QuantizeInPlace(request_.precision, request_.machine, SinksOf(progress), &request_.targets.model);
     if (!sweep_.empty() || streams_.asked()) return RunSweep();
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();

@@ -107,7 +107,8 @@ class TuneCommand : public Command {
   // `open` gives this machine, to calibrate on.
   void LoadTargets(const std::function<DevicePtr()>& open) {
     ProgressLine progress;
-    QuantizeInPlace(request_.precision, open, SinksOf(progress), &target_.model);
+    target_.in_bytes = request_.precision == Precision::kInt8;
+    if (target_.is_model()) QuantizeInPlace(request_.precision, open, SinksOf(progress), &target_.model);
     request_.targets = LoadTargetsToTune(target_);
     if (request_.precision == Precision::kMixed && request_.targets.is_network() &&
         machine_options_.target == kCpuDevice)

@@ -223,7 +223,11 @@ Table BenchRowsTable(const BenchedModel& bench) {
 }
 
 std::string BenchTitle(const BenchedModel& bench) {
-  const std::string type = bench.type == DataType::kBf16 ? " in bf16" : "";
+  const bool bytes = std::ranges::any_of(bench.suites, [](const SuiteBench& suite) {
+    return std::ranges::any_of(suite.suite.rows,
+                               [](const SuiteRow& row) { return row.task.workload.bytes.has_value(); });
+  });
+  const std::string type = bench.type == DataType::kBf16 ? " in bf16" : bytes ? " in int8" : "";
   if (!bench.suites.empty()) return fmt::format("Classes of convolution{} beside oneDNN", type);
   return fmt::format("Convolutions{} beside oneDNN, weights {}", type, bench.cold_weights ? "cold" : "warm");
 }
