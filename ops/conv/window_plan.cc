@@ -41,6 +41,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
     : conv(Flattened(workload)),
       depthwise(form.depthwise),
       amx(form.amx),
+      dots(form.dots),
       lanes(form.lanes),
       number_bytes(form.number_bytes),
       word(form.word()),

@@ -20,6 +20,7 @@ struct WindowForm {
   int64_t pixels = 1;        // whose sums are in registers together; by AMX kMaxTilePositions
   bool depthwise = false;    // lanes read channels of their own
   bool amx = false;          // by tiles (tile_products.h)
+  bool dots = false;         // lanes are numbers of a window, whose products are summed at the end
   // Numbers of a word, whose products are summed at once.
   int64_t word() const { return 4 / number_bytes; }
 };
@@ -48,7 +49,7 @@ struct WindowPlan {
   WindowPlan(const ConvWorkload& workload, const WindowForm& form, int64_t cores, const WindowCut& cut = {});
 
   ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
-  bool depthwise, amx;
+  bool depthwise, amx, dots;
   int64_t lanes;                // output channels of a block
   int64_t number_bytes, word;   // numbers of a word, whose products are summed at once
   int64_t groups, blocks;       // blocks of each group

@@ -352,25 +352,25 @@ inline void ConvolveTiles(const QuantizedPixels& p) {
 }
 
 // The steps of `pixels`, whose sums are given.
-template <bool kBounded>
+template <bool kBounded, int kUsed>
 inline void StoreGiven(const QuantizedPixels& pixels, const int32_t* given) {
   const auto store = [&](int64_t first, auto& sums) {
     for (auto& pixel : sums) {
-      for (Sums& vector : pixel) {
-        vector = LoadSums(given);
-        given += kWidth;
-      }
+      for (int v = 0; v < kUsed; ++v) pixel[v] = LoadSums(given + v * kWidth);
+      given += kLanes;
     }
     StoreAs<kBounded>(pixels, first, sums);
   };
+  constexpr int kTogether = 4 / kUsed;
   int64_t first = 0;
-  for (; first + 1 < pixels.count; first += 2) {
-    Sums sums[2][kVectors];
+  for (; first + kTogether <= pixels.count; first += kTogether) {
+    Sums sums[kTogether][kUsed];
     store(first, sums);
   }
-  if (first == pixels.count) return;
-  Sums sums[1][kVectors];
-  store(first, sums);
+  for (; first < pixels.count; ++first) {
+    Sums sums[1][kUsed];
+    store(first, sums);
+  }
 }
 
 template <int kUsed, bool kShared>
@@ -384,7 +384,7 @@ inline void Convolve(const QuantizedPixels& p) {
     piece.sums = sums;
     ConvolveTiles<kUsed, kShared>(piece);
     piece.sums = nullptr;
-    StoreGiven<false>(piece, sums);
+    StoreGiven<false, kVectors>(piece, sums);
     piece.offsets += piece.count;
     piece.out += piece.count * p.out_step;
     piece.sum.residual += p.sum.residual != nullptr ? piece.count * p.sum.step : 0;
@@ -402,8 +402,11 @@ void ConvolveDense(const QuantizedPixels& pixels) {
 void ConvolveDepthwise(const QuantizedPixels& pixels) { Convolve<kVectors, false>(pixels); }
 
 void StoreSums(const QuantizedPixels& pixels, const int32_t* given) {
-  if (pixels.bounded) return StoreGiven<true>(pixels, given);
-  StoreGiven<false>(pixels, given);
+  if (!pixels.bounded) return StoreGiven<false, kVectors>(pixels, given);
+#if defined(TILESMITH_ISA_avx512)
+  if (pixels.channels <= kWidth) return StoreGiven<true, 1>(pixels, given);
+#endif
+  StoreGiven<true, kVectors>(pixels, given);
 }
 
 }  // namespace tilesmith::TILESMITH_ISA

@@ -1,6 +1,7 @@
 #include "ops/quantize/quantized_conv_kernel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "ops/conv/window_strips.h"
@@ -36,8 +37,7 @@ class QuantizedConvKernel : public PackedKernel {
         sums_at_(as_it_is_ ? 0 : plan_.ThreadBytes()),
         thread_bytes_(sums_at_ + (plan_.amx ? kMaxTilePositions * plan_.lanes * kSumBytes : 0)),
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
-        convolve_(plan_.depthwise ? TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDepthwise)
-                                  : TILESMITH_DISPATCH_VNNI(cpu_, ConvolveDense)),
+        convolve_(ConvolutionOf(plan_, cpu_)),
         store_sums_(TILESMITH_DISPATCH_VNNI(cpu_, StoreSums)),
         store_(op, request.out, cpu_),
         pixels_(store_.common()) {
@@ -81,6 +81,14 @@ class QuantizedConvKernel : public PackedKernel {
   static Target CpuFor(Target cpu, const ConvWorkload& workload) {
     cpu.vnni = MultipliesBytes(workload, cpu);
     return cpu;
+  }
+
+  static void (*ConvolutionOf(const WindowPlan& plan, const Target& cpu))(const QuantizedPixels&) {
+#ifdef TILESMITH_X86
+    if (plan.dots) return &avx512_vnni::ConvolveDots;
+#endif
+    return plan.depthwise ? TILESMITH_DISPATCH_VNNI(cpu, ConvolveDepthwise)
+                          : TILESMITH_DISPATCH_VNNI(cpu, ConvolveDense);
   }
 
   void Widen(const uint8_t* image, const WindowTile& tile, std::byte* widened) const {
@@ -166,7 +174,24 @@ class QuantizedConvKernel : public PackedKernel {
     }
   }
 
-  int64_t block_weights() const { return BlockWeightNumbers(plan_) * plan_.number_bytes; }  // bytes
+  int64_t block_weights() const {  // bytes
+    if (plan_.dots)
+      return std::ssize(plan_.runs) * plan_.group_out * DotRunBytes(plan_.run_length / plan_.word);
+    return BlockWeightNumbers(plan_) * plan_.number_bytes;
+  }
+
+  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`.
+  void PackDots(const int16_t* channel, int64_t o, std::byte* packed) const {
+    WindowPlan alone = plan_;
+    alone.lanes = 1;
+    std::vector<int8_t> runs(static_cast<size_t>(BlockWeightNumbers(alone)));
+    PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>);
+    const int64_t stored = DotRunBytes(plan_.run_length / plan_.word);
+    for (int64_t run = 0; run < std::ssize(plan_.runs); ++run) {
+      std::memcpy(packed + (run * plan_.group_out + o) * stored, runs.data() + run * plan_.run_length,
+                  static_cast<size_t>(plan_.run_length));
+    }
+  }
 
   // Returns the weights.
   AlignedBuffer PackParameters(const QuantizedConvOp& op) {
@@ -187,7 +212,9 @@ class QuantizedConvKernel : public PackedKernel {
           plan_.number_bytes == 1 ? BiasWithoutZero(bias, channel, rows_.zero()) : bias;
       multipliers_[block * lanes + lane] = op.multipliers()[o];
       std::byte* const packed = static_cast<std::byte*>(all.data()) + block * block_weights() + 4 * lane;
-      if (plan_.number_bytes == 1) {
+      if (plan_.dots) {
+        PackDots(channel.data(), lane, static_cast<std::byte*>(all.data()) + block * block_weights());
+      } else if (plan_.number_bytes == 1) {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>);

@@ -80,6 +80,17 @@ TILESMITH_DECLARE_VNNI(void GatherWords(const void* in, int64_t distance, int64_
 TILESMITH_DECLARE_VNNI(void ConvolveDense(const QuantizedPixels& pixels))
 // Every lane has words of its own, a run is one for each: in[lane] in the place of in[k].
 TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
+
+// With AVX-512 VNNI, for so few output channels that lanes of them would be idle: sums of 64 products in 16
+// lanes, kDotPixels pixels at a time. Weights: [run][channel][DotRunBytes] bytes, zeros behind a run's.
+inline constexpr int64_t kMostDots = 4, kDotPixels = 4;
+constexpr int64_t DotRunBytes(int64_t words) { return (4 * words + 63) / 64 * 64; }
+#ifdef TILESMITH_X86
+namespace avx512_vnni {
+void ConvolveDots(const QuantizedPixels& pixels);
+}
+#endif
+
 // Stores `pixels` whose sums are given, [pixel][lane], bias included; their input, weights and bias are not
 // read.
 TILESMITH_DECLARE_VNNI(void StoreSums(const QuantizedPixels& pixels, const int32_t* sums))

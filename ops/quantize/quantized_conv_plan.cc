@@ -13,18 +13,25 @@ bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
 int64_t MergedGroups(const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kMostChannels = 16;
   const int64_t group_out = w.oc / w.g;
-  int64_t merged = IsByteDepthwise(w) ? 1 : std::min(kMostChannels, QuantizedConvLanes(cpu.isa)) / group_out;
+  int64_t merged = IsByteDepthwise(w) || QuantizedConvForm(w, cpu).dots
+                       ? 1
+                       : std::min(kMostChannels, QuantizedConvLanes(cpu.isa)) / group_out;
   while (merged > 1 && w.g % merged != 0) --merged;
   return std::max<int64_t>(merged, 1);
 }
 
 WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
+  constexpr int64_t kLeastTerms = 64;  // fewer cost less than their sum at the end
   const bool bytes = MultipliesBytes(w, cpu), amx = bytes && cpu.amx;
+  const bool dots = bytes && !amx && w.oc / w.g <= kMostDots && w.ic / w.g * w.kh * w.kw >= kLeastTerms;
   return {.number_bytes = bytes ? 1 : 2,
           .lanes = QuantizedConvLanes(cpu.isa),
-          .pixels = amx ? kMaxTilePositions : QuantizedConvTilePixels(cpu.isa, bytes),
+          .pixels = amx    ? kMaxTilePositions
+                    : dots ? kDotPixels
+                           : QuantizedConvTilePixels(cpu.isa, bytes),
           .depthwise = IsByteDepthwise(w),
-          .amx = amx};
+          .amx = amx,
+          .dots = dots};
 }
 
 namespace {
@@ -42,7 +49,7 @@ WindowPlan QuantizedConvPlan(const ConvWorkload& w, const Target& cpu, const Win
   ConvWorkload merged = w;
   merged.g /= MergedGroups(w, cpu);
   WindowPlan plan(merged, QuantizedConvForm(w, cpu), cpu.cores, cut);
-  if (cut.pixels == 0 && !plan.amx) plan.pixels = EvenPixels(plan);
+  if (cut.pixels == 0 && !plan.amx && !plan.dots) plan.pixels = EvenPixels(plan);
   return plan;
 }
 

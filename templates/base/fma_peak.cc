@@ -19,7 +19,7 @@ constexpr int kUnroll = 4;         // the loop's own instructions must not show
 // void loop(int64_t iterations): kUnroll times kAccumulators independent FMAs per iteration.
 class FmaLoop : public Xbyak::CodeGenerator {
  public:
-  FmaLoop(bool wide, DataType type) {
+  FmaLoop(bool wide, DataType type, bool vnni) {
     const auto reg = [&](int i) -> Xbyak::Xmm {
       return wide ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i));
     };
@@ -29,28 +29,42 @@ class FmaLoop : public Xbyak::CodeGenerator {
     L(again);
     for (int i = 0; i < kUnroll * kAccumulators; ++i) {
       const Xbyak::Xmm sum = reg(i % kAccumulators), a = reg(kAccumulators), b = reg(kAccumulators + 1);
-      type == DataType::kBf16 ? vdpbf16ps(sum, a, b) : vfmadd231ps(sum, a, b);
+      Multiply(type, vnni, sum, a, b);
     }
     dec(rdi);
     jnz(again, T_NEAR);
     vzeroupper();
     ret();
   }
+
+ private:
+  void Multiply(DataType type, bool vnni, const Xbyak::Xmm& sum, const Xbyak::Xmm& a, const Xbyak::Xmm& b) {
+    if (type == DataType::kBf16) return vdpbf16ps(sum, a, b);
+    if (type != DataType::kI8) return vfmadd231ps(sum, a, b);
+    if (vnni) return vpdpbusd(sum, a, b);
+    vpmaddwd(b, a, a);
+    vpaddd(sum, sum, b);
+  }
 };
 
 // The same with the tiles of AMX, whose products take longer than one another's sums.
 class TileLoop : public Xbyak::CodeGenerator {
  public:
-  static constexpr double kFlops = 2.0 * kTileRows * kTileRows * kTileWords * 2;  // of a product of bf16
+  // Of a product of bf16 or bytes.
+  static double Operations(DataType type) {
+    return 2.0 * kTileRows * kTileRows * kTileWords * (type == DataType::kBf16 ? 2 : 4);
+  }
 
-  TileLoop() {
+  explicit TileLoop(DataType type) {
     Xbyak::Label again, config;
     ldtilecfg(ptr[rip + config]);
     for (int tile = 0; tile < 8; ++tile) tilezero(Xbyak::Tmm(tile));
     align(64);
     L(again);
-    for (int i = 0; i < kUnroll * kAccumulators; ++i)
-      tdpbf16ps(Xbyak::Tmm(i % 4), Xbyak::Tmm(4 + i / 2 % 2), Xbyak::Tmm(6 + i % 2));
+    for (int i = 0; i < kUnroll * kAccumulators; ++i) {
+      const Xbyak::Tmm sum(i % 4), a(4 + i / 2 % 2), b(6 + i % 2);
+      type == DataType::kBf16 ? tdpbf16ps(sum, a, b) : tdpbusd(sum, a, b);
+    }
     dec(rdi);
     jnz(again, T_NEAR);
     tilerelease();
@@ -82,14 +96,15 @@ double BestRate(void (*loop)(int64_t), double operations, int threads) {
 
 double MeasureFmaPeak(const Target& cpu, int threads, DataType type) {
   constexpr double kProducts = kUnroll * kAccumulators;
-  const bool narrow = type == DataType::kBf16 && cpu.bf16;
   if (cpu.isa == Isa::kPortable) return 0;
-  if (narrow && cpu.amx) {
-    const TileLoop loop;
-    return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * TileLoop::kFlops, threads);
+  if (type == DataType::kBf16 && !cpu.bf16) type = DataType::kF32;
+  if (type != DataType::kF32 && cpu.amx) {
+    const TileLoop loop(type);
+    return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * TileLoop::Operations(type), threads);
   }
-  const FmaLoop loop(cpu.isa == Isa::kAvx512, narrow ? type : DataType::kF32);
-  return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * (narrow ? 4 : 2) * cpu.vector_floats(),
+  const FmaLoop loop(cpu.isa == Isa::kAvx512, type, cpu.vnni);
+  const int lane_products = type == DataType::kF32 ? 1 : type == DataType::kI8 && cpu.vnni ? 4 : 2;
+  return BestRate(loop.getCode<void (*)(int64_t)>(), kProducts * 2 * lane_products * cpu.vector_floats(),
                   threads);
 }
 

@@ -18,7 +18,7 @@ WindowCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
     return {.tile_rows = QuantizedDepthwiseRows(w, cpu.cores), .tile_columns = w.ow, .pixels = 1};
   const WindowPlan plan = QuantizedConvPlan(w, cpu);
   WindowCut cut = plan.cut();
-  if (!plan.amx) cut.pixels = std::min(cut.pixels, cut.tile_rows * cut.tile_columns);
+  if (!plan.amx && !plan.dots) cut.pixels = std::min(cut.pixels, cut.tile_rows * cut.tile_columns);
   return cut;
 }
 
@@ -28,7 +28,7 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowCut
   if (cut == preset) return "";
   const WindowPlan plan = QuantizedConvPlan(w, cpu, cut);
   const int64_t pixels = cut.tile_rows * cut.tile_columns;
-  if (cut.pixels > pixels && !plan.amx)
+  if (cut.pixels > pixels && !plan.amx && !plan.dots)
     return fmt::format("width_tile {} exceeds the {} pixels of a task", cut.pixels, pixels);
   if (!cut.blocks_inner && (plan.tiles() == 1 || plan.groups * plan.blocks == 1))
     return "oc_inner changes nothing: tasks are in one line";
@@ -62,8 +62,9 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<int64_t> pixels = {1}, columns = {w.ow}, inner = {1};
   if (!fixed) {
     const WindowForm form = QuantizedConvForm(w, cpu);
-    if (form.amx) pixels = {form.pixels};
-    for (int64_t value = 2; value <= form.pixels && !form.amx; ++value) pixels.push_back(value);
+    const bool only = form.amx || form.dots;
+    if (only) pixels = {form.pixels};
+    for (int64_t value = 2; value <= form.pixels && !only; ++value) pixels.push_back(value);
     columns = PartSizes(conv.ow, preset.tile_columns);
     inner.push_back(0);
   }

@@ -38,6 +38,16 @@ LoopNest NestOf(const Schedule& s) {
       LoopOver(p.depthwise ? "c" : "oc", s.lanes(), 1, LoopKind::kVector),
       LoopOver("ic", std::min(word, inputs), 1, LoopKind::kVector, "summed by one instruction")};
   if (p.depthwise) multiply.loops.pop_back();
+  if (p.dots) {
+    constexpr int64_t kVectorBytes = 64;
+    const int64_t vector = std::min(kVectorBytes, inputs);
+    multiply.loops.resize(4);
+    multiply.loops.insert(multiply.loops.end(),
+                          {LoopOver("ic", inputs, vector, LoopKind::kLoop),
+                           LoopOver("ow", p.pixels, 1, LoopKind::kUnrolled, "register tile: pixels"),
+                           LoopOver("oc", group_channels, 1, LoopKind::kUnrolled),
+                           LoopOver("ic", vector, 1, LoopKind::kVector, "summed at the end")});
+  }
   nest.parts = {std::move(widen), std::move(multiply)};
   const int64_t seen = (p.pixels - 1) * p.column_stride + p.window_columns;
   const double numbers = static_cast<double>(p.number_bytes);

@@ -177,6 +177,35 @@ TEST(QuantizedConv, TilesThatCutTheImage) {
   }
 }
 
+// Several groups in a vector, no divisor that fits, and channels of a last vector.
+TEST(QuantizedConv, SmallGroupsTogether) {
+  uint64_t seed = 3000;
+  for (const char* text : {"g32ic128ih9iw7oc128kh3ph1", "g8ic32ih6oc32kh3sh2ph1+bias", "g6ic24ih5oc12kh1",
+                           "g5ic20ih7oc20kh3ph1", "g34ic34ih4oc68kh3ph1", "g12ic36ih3oc60kh1+bias",
+                           "mb2g16ic64ih5iw30oc64kh3ph1dh1", "g4ic64ih8oc32kh3ph1"}) {
+    for (int i = 0; i < 8; ++i) {
+      CheckConv(ParseWorkload(text), ++seed);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Whose lanes are numbers of the window, with AVX-512 VNNI.
+TEST(QuantizedConv, FewOutputs) {
+  uint64_t seed = 4000;
+  for (const char* rest :
+       {"ic64ih9iw13kh1", "ic23ih7iw41kh3ph1", "mb2ic130ih3iw5kh3ph1", "ic16ih6kh5ph2+bias",
+        "ic70ih9kh3sh2ph1dh1", "ic256ih1iw1kh1", "g2ic96ih5kh3ph1"}) {
+    for (int64_t outputs = 1; outputs <= 5; ++outputs) {
+      for (int i = 0; i < 4; ++i) {
+        const int64_t groups = rest[0] == 'g' ? 2 : 1;
+        CheckConv(ParseWorkload(fmt::format("oc{}{}", groups * outputs, rest)), ++seed);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 QuantizedConvParams SimpleParams(std::vector<int8_t> weights, const Shape& shape) {
   return {.input = {DataType::kU8, 0, {0.5f}, {10}},
           .weights = {std::make_shared<const Tensor>(Stored(shape, weights)), {DataType::kI8, 0, {2}, {1}}},

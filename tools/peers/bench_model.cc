@@ -51,7 +51,8 @@ class ModelBench {
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
     bench_.type = type_;
-    bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads(), type_);
+    bench_.peak_type = request_.targets.in_bytes && !targets.is_network() ? DataType::kI8 : type_;
+    bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads(), bench_.peak_type);
     bench_.stopped = !UnlessInterrupted(
         [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });
     return std::move(bench_);
@@ -198,7 +199,10 @@ BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks
 void AddBench(Report& report, const BenchedModel& bench, const DevicePtr& machine) {
   report.Fact("threads", "threads", CountCell(machine->threads()));
   const bool bf16 = bench.type == DataType::kBf16;
-  report.Fact("peak_flops", bf16 && machine->target().bf16 ? "bf16 peak" : "FMA peak",
+  report.Fact("peak_flops",
+              bench.peak_type == DataType::kI8 ? "int8 peak"
+              : bf16 && machine->target().bf16 ? "bf16 peak"
+                                               : "FMA peak",
               {bench.peak_flops, fmt::format("{:.0f} GFLOP/s", bench.peak_flops * 1e-9)});
   report.Fact("onednn", "oneDNN", TextCell(OneDnnVersion()));
   if (bf16 && !machine->target().bf16)
@@ -223,11 +227,9 @@ Table BenchRowsTable(const BenchedModel& bench) {
 }
 
 std::string BenchTitle(const BenchedModel& bench) {
-  const bool bytes = std::ranges::any_of(bench.suites, [](const SuiteBench& suite) {
-    return std::ranges::any_of(suite.suite.rows,
-                               [](const SuiteRow& row) { return row.task.workload.bytes.has_value(); });
-  });
-  const std::string type = bench.type == DataType::kBf16 ? " in bf16" : bytes ? " in int8" : "";
+  const std::string type = bench.type == DataType::kBf16      ? " in bf16"
+                           : bench.peak_type == DataType::kI8 ? " in int8"
+                                                              : "";
   if (!bench.suites.empty()) return fmt::format("Classes of convolution{} beside oneDNN", type);
   return fmt::format("Convolutions{} beside oneDNN, weights {}", type, bench.cold_weights ? "cold" : "warm");
 }

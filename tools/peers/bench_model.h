@@ -31,9 +31,10 @@ struct BenchModelRequest {
 };
 
 struct BenchedModel {
-  DataType type = DataType::kF32;  // of both sides' products
-  double peak_flops = 0;           // of them
-  bool cold_weights = false;       // of `rows`
+  DataType type = DataType::kF32;       // of both sides' products
+  DataType peak_type = DataType::kF32;  // what peak_flops is of; kI8: of convolutions of bytes
+  double peak_flops = 0;                // of them
+  bool cold_weights = false;            // of `rows`
   BenchView view;
   std::vector<BenchRow> rows;      // of a network or a workload
   std::vector<SuiteBench> suites;  // instead
