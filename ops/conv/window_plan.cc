@@ -55,7 +55,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
       column_stride(conv.sw / column_step),
       window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
       window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
-      pixels(cut.pixels > 0 && !amx ? cut.pixels : form.pixels),
+      pixels(cut.pixels > 0 && !amx && !dots ? cut.pixels : form.pixels),
       blocks_inner(cut.blocks_inner),
       height_(workload.oh),
       width_(workload.ow) {
@@ -113,8 +113,8 @@ void WindowPlan::CutIntoTiles(const WindowCut& cut) {
 
 void WindowPlan::CutIntoTiles(int64_t cores) {
   const int64_t others = conv.mb * groups * blocks;
-  // Products by tiles are done so soon that what is copied and read for each task counts more.
   const int64_t wanted_tasks = kWantedTasksPerCore * cores;
+  // Products by tiles are done so soon that what is copied and read for each task counts more.
   const int64_t least_pixels = amx ? kMinAmxPixels : kMinTilePixels;
   if (amx && others % cores == 0) cores = 1;  // any cut is even
   const int64_t pixels = std::max(least_pixels, CeilDiv(conv.oh * conv.ow, CeilDiv(wanted_tasks, others)));

@@ -156,12 +156,11 @@ void MaximizeBytes(const Byte* in, Byte* out, int64_t count) {
 
 template <typename Byte>
 void LargestOfTaps(const Byte* in, const TapGrid& taps, Byte* out, int64_t count) {
-  constexpr Byte kLowest = std::numeric_limits<Byte>::lowest();
   int64_t i = 0;
   const auto maximize = [&](auto d) {
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     for (; i + lanes <= count; i += lanes) {
-      auto largest = hn::Set(d, kLowest);
+      auto largest = hn::Set(d, hwy::LowestValue<Byte>());
       for (int64_t row = 0; row < taps.rows; ++row) {
         const Byte* from = in + row * taps.row_step + i;
         for (int64_t column = 0; column < taps.columns; ++column, from += taps.column_step)

@@ -62,7 +62,7 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
-  FindLargestSteps(centered);
+  BoundSums(centered);
 }
 
 SumFactors FactorsOf(const Quantization& own, const QuantizedResidual& sum) {
@@ -76,7 +76,7 @@ ByteTypes QuantizedConvOp::TypesWith(std::span<const int16_t> weights) const {
   return {params_.input.type, signed_bytes ? DataType::kI8 : DataType::kU8, output().type};
 }
 
-void QuantizedConvOp::FindLargestSteps(std::span<const int16_t> weights) {
+void QuantizedConvOp::BoundSums(std::span<const int16_t> weights) {
   const StoredRange range = RangeOf(params_.input.type);
   const int64_t zero = params_.input.zero_points[0];
   const int64_t largest = std::max(range.high - zero, zero - range.low);
@@ -86,7 +86,7 @@ void QuantizedConvOp::FindLargestSteps(std::span<const int16_t> weights) {
     for (int64_t t = 0; t < terms; ++t) sum += largest * std::abs(weights[o * terms + t]);
     if (sum >= int64_t{1} << 31)
       RefuseConv(fmt::format("sums of channel {} may be as large as {}, which does not fit 32 bits", o, sum));
-    largest_steps_ = std::max(largest_steps_, static_cast<double>(sum) * multipliers_[o]);
+    largest_steps_ = std::max(largest_steps_, static_cast<double>(sum) * std::abs(multipliers_[o]));
   }
 }
 

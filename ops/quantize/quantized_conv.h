@@ -78,7 +78,8 @@ class QuantizedConvOp : public ConvolutionOp {
  private:
   // These take the centered weights, or inputs for them.
   ByteTypes TypesWith(std::span<const int16_t> weights) const;
-  void FindLargestSteps(std::span<const int16_t> weights);
+  // Refuses those that might not fit 32 bits.
+  void BoundSums(std::span<const int16_t> weights);
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 

@@ -285,7 +285,7 @@ inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[
   StoreTile<false, kBounded>(p, first, sums);
 }
 
-// What is not bounded: StoreSums does the rest.
+// For who stores them later.
 template <int kPixels, int kUsed>
 inline void StoreAsSums(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
 #pragma GCC unroll 12
@@ -384,10 +384,8 @@ inline void Convolve(const QuantizedPixels& p) {
     piece.sums = sums;
     ConvolveTiles<kUsed, kShared>(piece);
     piece.sums = nullptr;
-    StoreGiven<false, kVectors>(piece, sums);
-    piece.offsets += piece.count;
-    piece.out += piece.count * p.out_step;
-    piece.sum.residual += p.sum.residual != nullptr ? piece.count * p.sum.step : 0;
+    StoreGiven<false, kUsed>(piece, sums);
+    piece.Advance(piece.count, kLanes);
   }
 }
 

@@ -180,10 +180,9 @@ class QuantizedConvKernel : public PackedKernel {
     return BlockWeightNumbers(plan_) * plan_.number_bytes;
   }
 
-  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`.
-  void PackDots(const int16_t* channel, int64_t o, std::byte* packed) const {
-    WindowPlan alone = plan_;
-    alone.lanes = 1;
+  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`. `alone` is the
+  // plan of a single lane.
+  void PackDots(const WindowPlan& alone, const int16_t* channel, int64_t o, std::byte* packed) const {
     std::vector<int8_t> runs(static_cast<size_t>(BlockWeightNumbers(alone)));
     PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>);
     const int64_t stored = DotRunBytes(plan_.run_length / plan_.word);
@@ -202,6 +201,8 @@ class QuantizedConvKernel : public PackedKernel {
     multipliers_.resize(bias_.size());
     const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
     std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
+    WindowPlan alone = plan_;
+    alone.lanes = 1;
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
       const auto [block, lane] = BlockLaneOf(plan_, o);
       const int64_t group = o / (plan_.conv.oc / op.workload().g) % merged;
@@ -211,9 +212,10 @@ class QuantizedConvKernel : public PackedKernel {
       bias_[block * lanes + lane] =
           plan_.number_bytes == 1 ? BiasWithoutZero(bias, channel, rows_.zero()) : bias;
       multipliers_[block * lanes + lane] = op.multipliers()[o];
-      std::byte* const packed = static_cast<std::byte*>(all.data()) + block * block_weights() + 4 * lane;
+      std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
+      std::byte* const packed = begin + 4 * lane;
       if (plan_.dots) {
-        PackDots(channel.data(), lane, static_cast<std::byte*>(all.data()) + block * block_weights());
+        PackDots(alone, channel.data(), lane, begin);
       } else if (plan_.number_bytes == 1) {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {

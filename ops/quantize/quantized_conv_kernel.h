@@ -1,13 +1,14 @@
 // The kernel of quantised convolution, in any layout.
 //
 // A task is a block of output channels in a tile of output pixels of an image. The part of the input that the
-// tile sees is widened to 16 bits in the thread's scratch, padding included: pixels one after the other, the
-// group's channels adjacent. A window is then a few runs of adjacent numbers, and pairs of those are
-// multiplied at a time. Where tasks of one tile follow each other, a thread widens a tile once.
+// tile sees is widened to 16 bits in the thread's scratch, or with VNNI and AMX copied, padding included:
+// pixels one after the other, the group's channels adjacent. A window is then a few runs of adjacent numbers,
+// and words of those, two or four of them, are multiplied at a time. Where tasks of one tile follow each
+// other, a thread widens a tile once. Small groups are computed together as one.
 //
 // In a depthwise convolution the group is a block of channels, and each number lies beside its neighbour in
-// the window. With AMX numbers stay bytes, and pixels whose windows lie a fixed distance apart are multiplied
-// together (ops/conv/window_strips.h).
+// the window. With AMX pixels whose windows lie a fixed distance apart are multiplied together
+// (ops/conv/window_strips.h); with VNNI the lanes of few outputs are numbers of the window.
 #pragma once
 
 #include <memory>

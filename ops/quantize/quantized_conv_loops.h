@@ -1,4 +1,5 @@
-// The inner loops of quantised convolution, built for each instruction set (quantized_conv_isa.cc).
+// The inner loops of quantised convolution, built for each instruction set (quantized_conv_isa.cc, with rows
+// in quantized_rows_isa.cc and few outputs in quantized_dots_isa.cc).
 //
 // Bytes with a sign are bytes without one whose top bit is flipped, as is their zero point: nothing here
 // depends on the type. Numbers are multiplied a word at a time, four bytes of them, and the sum of a word's
@@ -13,7 +14,8 @@
 
 namespace tilesmith {
 
-// Steps that are rounded to integers without a further look: not all floats have one.
+// Smaller ones have an integer of 32 bits, which is what instructions make of others that cannot be relied
+// on.
 constexpr double kMaxSteps = 1 << 30;
 
 // Output channels that are computed together: two vectors of sums.
@@ -57,7 +59,7 @@ struct QuantizedPixels {
   int64_t tile_pixels = 1;        // how many are computed at once, at most QuantizedConvTilePixels
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
   int64_t run_count = 0, words = 0;
-  const std::byte* weights = nullptr;  // [run][word][lane], words
+  const std::byte* weights = nullptr;  // [run][word][lane], words; ConvolveDots has another order
   const int32_t* bias = nullptr;       // [lane], as are the multipliers
   const float* multipliers = nullptr;
   QuantizedSumTerms sum = {};
@@ -69,6 +71,14 @@ struct QuantizedPixels {
   int64_t channels = 0;     // 1 to the number of lanes
   float* reals = nullptr;   // instead of `out`: sums times multipliers, all lanes, pixels adjacent
   int32_t* sums = nullptr;  // instead of both: the sums, likewise
+
+  // To the pixels behind the first `pixels`, whose reals have so many lanes. Precondition: sums is null.
+  void Advance(int64_t pixels, int64_t lanes) {
+    offsets += pixels;
+    if (out != nullptr) out += pixels * out_step;
+    if (sum.residual != nullptr) sum.residual += pixels * sum.step;
+    if (reals != nullptr) reals += pixels * lanes;
+  }
 };
 
 // out[x * out_step + c] = (in[x * in_step + c * channel_step] ^ flip) - zero; with VNNI `zero` is 0, and
@@ -81,8 +91,9 @@ TILESMITH_DECLARE_VNNI(void ConvolveDense(const QuantizedPixels& pixels))
 // Every lane has words of its own, a run is one for each: in[lane] in the place of in[k].
 TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
 
-// With AVX-512 VNNI, for so few output channels that lanes of them would be idle: sums of 64 products in 16
-// lanes, kDotPixels pixels at a time. Weights: [run][channel][DotRunBytes] bytes, zeros behind a run's.
+// With AVX-512 VNNI, for at most kMostDots channels, whose lanes would be idle otherwise: sums of 64 products
+// in 16 lanes, kDotPixels pixels at a time whatever tile_pixels says. Weights: [run][channel][DotRunBytes]
+// bytes, zeros behind a run's. Precondition: sums is null.
 inline constexpr int64_t kMostDots = 4, kDotPixels = 4;
 constexpr int64_t DotRunBytes(int64_t words) { return (4 * words + 63) / 64 * 64; }
 #ifdef TILESMITH_X86

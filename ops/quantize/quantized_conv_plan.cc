@@ -3,21 +3,35 @@
 #include <algorithm>
 
 namespace tilesmith {
+namespace {
+
+// How many groups are computed as one, whose weights between them are zeros: such that their output channels
+// have room in 16 lanes, a vector or two of them.
+int64_t MergedGroups(const ConvWorkload& w, const WindowForm& form) {
+  constexpr int64_t kMostChannels = 16;
+  constexpr double kMostWindowBytes = 1 << 20;  // of the widened input
+  if (form.depthwise || form.dots) return 1;
+  int64_t merged = std::min(kMostChannels, form.lanes) / (w.oc / w.g);
+  const auto fits = [&](int64_t groups) {
+    return w.g % groups == 0 && WidenedWindowBytes(w, groups * (w.ic / w.g)) <= kMostWindowBytes;
+  };
+  while (merged > 1 && !fits(merged)) --merged;
+  return std::max<int64_t>(merged, 1);
+}
+
+// At most as many as the form's, such that the last ones that are computed at once are hardly fewer.
+int64_t EvenPixels(const WindowPlan& plan) {
+  const bool whole_rows = plan.tile_columns == plan.conv.ow;
+  const int64_t count = plan.tile_columns * (whole_rows ? plan.tile_rows : 1);
+  return CeilDiv(count, CeilDiv(count, plan.pixels));
+}
+
+}  // namespace
 
 bool IsByteDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
 
 bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
   return cpu.vnni && w.bytes->weights == DataType::kI8 && !IsByteDepthwise(w);
-}
-
-int64_t MergedGroups(const ConvWorkload& w, const Target& cpu) {
-  constexpr int64_t kMostChannels = 16;
-  const int64_t group_out = w.oc / w.g;
-  int64_t merged = IsByteDepthwise(w) || QuantizedConvForm(w, cpu).dots
-                       ? 1
-                       : std::min(kMostChannels, QuantizedConvLanes(cpu.isa)) / group_out;
-  while (merged > 1 && w.g % merged != 0) --merged;
-  return std::max<int64_t>(merged, 1);
 }
 
 WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
@@ -34,21 +48,11 @@ WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
           .dots = dots};
 }
 
-namespace {
-
-// At most as many as the form's, such that the last ones that are computed at once are hardly fewer.
-int64_t EvenPixels(const WindowPlan& plan) {
-  const bool whole_rows = plan.tile_columns == plan.conv.ow;
-  const int64_t count = plan.tile_columns * (whole_rows ? plan.tile_rows : 1);
-  return CeilDiv(count, CeilDiv(count, plan.pixels));
-}
-
-}  // namespace
-
 WindowPlan QuantizedConvPlan(const ConvWorkload& w, const Target& cpu, const WindowCut& cut) {
+  const WindowForm form = QuantizedConvForm(w, cpu);
   ConvWorkload merged = w;
-  merged.g /= MergedGroups(w, cpu);
-  WindowPlan plan(merged, QuantizedConvForm(w, cpu), cpu.cores, cut);
+  merged.g /= MergedGroups(w, form);
+  WindowPlan plan(merged, form, cpu.cores, cut);
   if (cut.pixels == 0 && !plan.amx && !plan.dots) plan.pixels = EvenPixels(plan);
   return plan;
 }

@@ -12,11 +12,8 @@ bool IsByteDepthwise(const ConvWorkload& workload);
 // convolutions, which have another kernel for that.
 bool MultipliesBytes(const ConvWorkload& workload, const Target& cpu);
 
-// How many groups are computed as one, whose weights between them are zeros: such that their output channels
-// fill a vector.
-int64_t MergedGroups(const ConvWorkload& workload, const Target& cpu);
-
-// Preconditions of both: workload.bytes. The plan is of merged groups.
+// Preconditions of both: workload.bytes. The plan is of fewer groups than the workload
+// where several small ones are computed as one, with zeros for weights between them.
 WindowForm QuantizedConvForm(const ConvWorkload& workload, const Target& cpu);
 WindowPlan QuantizedConvPlan(const ConvWorkload& workload, const Target& cpu, const WindowCut& cut = {});
 

@@ -76,9 +76,7 @@ inline void DotsOf(const QuantizedPixels& p) {
       Dots<kChannels, kDotPixels>(p, first + i, sums + i * kLanes);
     for (; i < piece.count; ++i) Dots<kChannels, 1>(p, first + i, sums + i * kLanes);
     StoreSums(piece, sums);
-    piece.out += piece.count * p.out_step;
-    piece.sum.residual += p.sum.residual != nullptr ? piece.count * p.sum.step : 0;
-    piece.reals += p.reals != nullptr ? piece.count * kLanes : 0;
+    piece.Advance(piece.count, kLanes);
   }
 }
 

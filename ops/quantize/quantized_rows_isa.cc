@@ -12,7 +12,6 @@ using RowNumber = uint8_t;
 using RowNumber = int16_t;
 #endif
 constexpr int kRowWordNumbers = 4 / sizeof(RowNumber);
-constexpr int kRowLanes = 2 * kWidth;
 
 typedef uint8_t Bytes __attribute__((vector_size(16)));
 typedef int16_t EightShorts __attribute__((vector_size(16)));

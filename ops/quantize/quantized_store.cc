@@ -30,8 +30,8 @@ void QuantizedStore::SetRange(const QuantizedConvParams& params) {
                  .factor = factors.residual,
                  .zero = residual.zero_points[0] + FlipOf(residual.type),
                  .flip = FlipOf(residual.type)};
-  constexpr double kBytes = 256;
-  common_.bounded = common_.bounded && kBytes * (double{factors.own} + factors.residual) < kMaxSteps;
+  constexpr double kBytes = 256;  // to which its own result is clamped before
+  common_.bounded = kBytes * (double{factors.own} + factors.residual) < kMaxSteps;
 }
 
 }  // namespace tilesmith

@@ -86,7 +86,7 @@ class QuantizedStore {
   const ByteImage out_;
   const int64_t lanes_;
   const bool reals_, sum_;  // what is stored, and whether a residual is added before
-  const bool masks_;        // fewer channels than lanes are stored as such
+  const bool masks_;        // fewer channels than lanes are stored, and residuals of them read, as such
   void (*const store_channel_rows_)(const ChannelRows&);
   QuantizedPixels common_;
 };

@@ -16,10 +16,7 @@ namespace {
 WindowCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
   if (QuantizedDepthwiseFits(w, cpu))
     return {.tile_rows = QuantizedDepthwiseRows(w, cpu.cores), .tile_columns = w.ow, .pixels = 1};
-  const WindowPlan plan = QuantizedConvPlan(w, cpu);
-  WindowCut cut = plan.cut();
-  if (!plan.amx && !plan.dots) cut.pixels = std::min(cut.pixels, cut.tile_rows * cut.tile_columns);
-  return cut;
+  return QuantizedConvPlan(w, cpu).cut();
 }
 
 // What is not `preset`, the default, has to leave room for weights in the second-level cache.

@@ -4,6 +4,23 @@
 #include "templates/direct_int8/schedule.h"
 
 namespace tilesmith::direct_int8 {
+namespace {
+
+// Of few outputs: vectors of 64 of a run's numbers.
+std::vector<Loop> DotLoops(const Schedule& s) {
+  const WindowPlan& p = s.plan;
+  const ConvWorkload& w = s.conv();
+  return {LoopOver("oh", std::min(p.tile_rows, w.oh), 1, LoopKind::kLoop),
+          LoopOver("ow", std::min(p.tile_columns, w.ow), p.pixels, LoopKind::kLoop, "register tiles"),
+          LoopOver("kh", w.kh, 1, LoopKind::kLoop),
+          LoopOver("kw", w.kw, p.run_columns, LoopKind::kLoop),
+          LoopOver("ow", p.pixels, 1, LoopKind::kUnrolled, "register tile: pixels"),
+          LoopOver("oc", s.lanes(), 1, LoopKind::kUnrolled),
+          LoopOver("kw", p.run_columns, 1, LoopKind::kVector, "adjacent in the widened input"),
+          LoopOver("ic", w.ic / w.g, 1, LoopKind::kVector, "64 numbers at a time, summed at the end")};
+}
+
+}  // namespace
 
 LoopNest NestOf(const Schedule& s) {
   const WindowPlan& p = s.plan;
@@ -38,16 +55,7 @@ LoopNest NestOf(const Schedule& s) {
       LoopOver(p.depthwise ? "c" : "oc", s.lanes(), 1, LoopKind::kVector),
       LoopOver("ic", std::min(word, inputs), 1, LoopKind::kVector, "summed by one instruction")};
   if (p.depthwise) multiply.loops.pop_back();
-  if (p.dots) {
-    constexpr int64_t kVectorBytes = 64;
-    const int64_t vector = std::min(kVectorBytes, inputs);
-    multiply.loops.resize(4);
-    multiply.loops.insert(multiply.loops.end(),
-                          {LoopOver("ic", inputs, vector, LoopKind::kLoop),
-                           LoopOver("ow", p.pixels, 1, LoopKind::kUnrolled, "register tile: pixels"),
-                           LoopOver("oc", group_channels, 1, LoopKind::kUnrolled),
-                           LoopOver("ic", vector, 1, LoopKind::kVector, "summed at the end")});
-  }
+  if (p.dots) multiply.loops = DotLoops(s);
   nest.parts = {std::move(widen), std::move(multiply)};
   const int64_t seen = (p.pixels - 1) * p.column_stride + p.window_columns;
   const double numbers = static_cast<double>(p.number_bytes);

@@ -26,7 +26,8 @@ QuantizedTensor RandomWeights(TestRandom& random, const ConvWorkload& w, DataTyp
   const bool per_channel = random.Integer(0, 2) != 0;
   const float scale = random.Pick(std::vector<float>{1e-8f, 0.004f, 1, 1e8f});
   for (int64_t o = 0; o < (per_channel ? w.oc : 1); ++o) {
-    weights.quantization.scales.push_back(scale * random.Uniform(0.5f, 2));
+    const float sign = random.Integer(0, 15) == 0 ? -1.0F : 1.0F;  // no format forbids it
+    weights.quantization.scales.push_back(sign * scale * random.Uniform(0.5f, 2));
     weights.quantization.zero_points.push_back(random.Integer(0, 2) == 0 ? 0 : ZeroPoint(random, type));
   }
   return weights;
@@ -43,8 +44,8 @@ QuantizedConvParams RandomParams(TestRandom& random, const ConvWorkload& w) {
   params.input.zero_points = {ZeroPoint(random, params.input.type)};
   const double terms = static_cast<double>(ElementCount(w.weights_shape()) / w.oc);
   const double spread = 80 * std::sqrt(terms) * random.Pick(std::vector<double>{1, 1, 1, 1, 1e-8, 1e8});
-  params.output.scales = {static_cast<float>(
-      std::clamp(spread * params.input.scales[0] * params.weights.quantization.scales[0], 1e-8, 1e8))};
+  params.output.scales = {static_cast<float>(std::clamp(
+      spread * params.input.scales[0] * std::abs(params.weights.quantization.scales[0]), 1e-8, 1e8))};
   params.output.zero_points = {ZeroPoint(random, params.output.type)};
   const StoredRange range = RangeOf(params.output.type);
   const auto zero = params.output.zero_points[0];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -35,28 +36,7 @@ std::vector<ConvTask> TasksOf(const std::vector<Suite>& suites) {
   return tasks;
 }
 
-std::string NoBytes(const std::string& source) {
-  return fmt::format(
-      "{} in int8: a convolution of bytes has nothing fused in front of it, and no activation "
-      "but relu and clip",
-      source);
-}
-
-// Leaves out what is none of bytes.
-void TakeInBytes(std::vector<Suite>& suites) {
-  for (Suite& suite : suites) {
-    std::erase_if(suite.rows, [](const SuiteRow& row) { return !InBytes(row.task.workload); });
-    for (SuiteRow& row : suite.rows) row.task.workload = *InBytes(row.task.workload);
-  }
-  std::erase_if(suites, [](const Suite& suite) { return suite.rows.empty(); });
-}
-
-}  // namespace
-
-bool TargetOptions::is_model() const {
-  return suite.empty() && (LooksLikeModel(model.model) || !LooksLikeWorkload(model.model));
-}
-
+// The workload of bytes in the place of one of floats; none for ops fused in front and other activations.
 std::optional<ConvWorkload> InBytes(ConvWorkload w) {
   if (w.bytes) return w;
   const ActivationKind kind = w.post.activation.kind;
@@ -68,6 +48,33 @@ std::optional<ConvWorkload> InBytes(ConvWorkload w) {
   return w;
 }
 
+std::string NoBytes(const std::string& source) {
+  return fmt::format(
+      "{} in int8: convolutions of bytes have nothing fused in front of them, and no activation "
+      "but relu and clip; products of two inputs are of floats",
+      source);
+}
+
+Suite InBytes(const Suite& given) {
+  Suite suite = given;
+  suite.geomean_goal = 0;
+  suite.rows.clear();
+  std::set<std::string> seen;
+  for (const SuiteRow& row : given.rows) {
+    const std::optional<ConvWorkload> workload = InBytes(row.task.workload);
+    if (!workload || !seen.insert(WorkloadToString(*workload)).second) continue;
+    suite.rows.push_back({.task = row.task});
+    suite.rows.back().task.workload = *workload;
+  }
+  return suite;
+}
+
+}  // namespace
+
+bool TargetOptions::of_workloads() const {
+  return !suite.empty() || (!LooksLikeModel(model.model) && LooksLikeWorkload(model.model));
+}
+
 Targets LoadTargets(const TargetOptions& options) {
   const std::string& text = options.model.model;
   if (text.empty() == options.suite.empty()) {
@@ -76,10 +83,13 @@ Targets LoadTargets(const TargetOptions& options) {
   Targets targets;
   if (!options.suite.empty()) {
     targets.suites = LoadSuites(options.suite);
-    if (options.in_bytes) TakeInBytes(targets.suites);
+    if (options.in_bytes) {
+      for (Suite& suite : targets.suites) suite = InBytes(suite);
+      std::erase_if(targets.suites, [](const Suite& suite) { return suite.rows.empty(); });
+    }
     targets.tasks = TasksOf(targets.suites);
     if (targets.tasks.empty()) throw Error(ErrorCode::kUsage, NoBytes(options.suite));
-  } else if (!options.is_model()) {
+  } else if (options.of_workloads()) {
     const ConvWorkload given = ParseWorkload(text);
     const std::optional<ConvWorkload> workload = options.in_bytes ? InBytes(given) : given;
     if (!workload) throw Error(ErrorCode::kUsage, NoBytes(text));

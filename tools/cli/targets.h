@@ -1,7 +1,6 @@
 // MODEL, WORKLOAD or --suite NAME: what tune and bench work on.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,11 @@ namespace tilesmith {
 struct TargetOptions {
   ModelOptions model;  // model.model holds the positional, whichever it is
   std::string suite;
-  bool in_bytes = false;  // what is no MODEL is taken as convolutions of bytes (InBytes)
+  // A suite's and single convolutions are taken as a quantised network has them: of u8 and i8 to u8, where an
+  // activation that clamps is part of the limits. A suite loses the others, what is the same then, and goals.
+  bool in_bytes = false;
 
-  bool is_model() const;
+  bool of_workloads() const;  // no MODEL, nor nothing
 };
 void DeclareTargets(Args& args, TargetOptions* options);
 
@@ -27,11 +28,6 @@ struct Targets {
   std::vector<Graph> graphs;  // of a MODEL, one for each size of its inputs (SizesOf)
   bool is_network() const { return !graphs.empty(); }
 };
-// The convolution that a quantised network has in the place of `workload`: of u8 and i8 to u8, where an
-// activation that clamps is part of the limits. None where there is none: with ops fused in front of it or
-// another activation.
-std::optional<ConvWorkload> InBytes(ConvWorkload workload);
-
 // Throws Error(kUsage) when it is neither of them, or both are given, or nothing is left of it in bytes.
 Targets LoadTargets(const TargetOptions& options);
 // Throws Error(kBadModel) too, when there are no tasks.

@@ -79,9 +79,8 @@ class BenchCommand : public Command {
     CatchInterrupts();
     ProgressLine progress;
     TakeQuantization(request_.plan_path, &request_.targets.model);
-    request_.targets.in_bytes = request_.precision == Precision::kInt8;
-    if (request_.targets.is_model())
-      QuantizeInPlace(request_.precision, request_.machine, SinksOf(progress), &request_.targets.model);
+    QuantizeTargets(
+        request_.precision, [&] { return request_.machine; }, SinksOf(progress), &request_.targets);
     if (!sweep_.empty() || streams_.asked()) return RunSweep();
     const BenchedModel bench = BenchModel(request_, SinksOf(progress));
     progress.Clear();
@@ -112,11 +111,13 @@ class BenchCommand : public Command {
   }
 
   void RefuseOnGpu() const {
-    const std::pair<bool, const char*> options[] = {{transforms_, "--transforms"},
-                                                    {!sweep_.empty(), "--sweep"},
-                                                    {streams_.asked(), "--streams"},
-                                                    {!request_.against.empty(), "--against"},
-                                                    {!request_.onnxruntime.empty(), "--onnxruntime"}};
+    const std::pair<bool, const char*> options[] = {
+        {transforms_, "--transforms"},
+        {!sweep_.empty(), "--sweep"},
+        {streams_.asked(), "--streams"},
+        {request_.precision == Precision::kInt8, "--precision int8"},
+        {!request_.against.empty(), "--against"},
+        {!request_.onnxruntime.empty(), "--onnxruntime"}};
     for (const auto& [given, name] : options)
       if (given) RequireCpu(request_.machine, name);
   }
@@ -176,8 +177,7 @@ class BenchCommand : public Command {
   void WriteCsv(const Table& table, std::string_view title, double peak_flops) const {
     if (csv_path_.empty()) return;
     const DevicePtr& machine = request_.machine;
-    const std::string peak =
-        peak_flops > 0 ? fmt::format("; FMA peak {:.0f} GFLOP/s", peak_flops * 1e-9) : "";
+    const std::string peak = peak_flops > 0 ? fmt::format("; peak {:.0f} GFLOP/s", peak_flops * 1e-9) : "";
     WriteResults(csv_path_, table, title,
                  fmt::format("{}; {} threads, oneDNN {}{}", MachineText(machine->target()),
                              machine->threads(), OneDnnVersion(), peak));

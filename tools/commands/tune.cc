@@ -65,7 +65,8 @@ class TuneCommand : public Command {
     args.Flag("--no-baseline", &no_baseline_,
               "Do not time oneDNN (what was timed before is in a file beside the log)");
     args.Choice("--precision", &machine_options_.precision, PrecisionNames(),
-                "Types to compute and store in: int8 tunes a MODEL that is quantised; mixed tunes every "
+                "Types to compute and store in: int8 tunes a MODEL that is quantised, others as of bytes; "
+                "mixed tunes every "
                 "convolution in f32, bf16 and, of a MODEL, int8; with tf32 a GPU may round what it "
                 "multiplies (default f32)");
     DeclareCalibration(args, &target_.model);
@@ -107,8 +108,7 @@ class TuneCommand : public Command {
   // `open` gives this machine, to calibrate on.
   void LoadTargets(const std::function<DevicePtr()>& open) {
     ProgressLine progress;
-    target_.in_bytes = request_.precision == Precision::kInt8;
-    if (target_.is_model()) QuantizeInPlace(request_.precision, open, SinksOf(progress), &target_.model);
+    QuantizeTargets(request_.precision, open, SinksOf(progress), &target_);
     request_.targets = LoadTargetsToTune(target_);
     if (request_.precision == Precision::kMixed && request_.targets.is_network() &&
         machine_options_.target == kCpuDevice)

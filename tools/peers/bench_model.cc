@@ -51,7 +51,9 @@ class ModelBench {
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
     bench_.type = type_;
-    bench_.peak_type = request_.targets.in_bytes && !targets.is_network() ? DataType::kI8 : type_;
+    const bool bytes = std::ranges::all_of(
+        targets.tasks, [](const ConvTask& task) { return task.workload.bytes.has_value(); });
+    bench_.peak_type = bytes && !targets.tasks.empty() ? DataType::kI8 : type_;
     bench_.peak_flops = MeasureFmaPeak(machine_->target(), machine_->threads(), bench_.peak_type);
     bench_.stopped = !UnlessInterrupted(
         [&] { targets.suites.empty() ? BenchTasks(targets) : BenchSuites(targets.suites); });

@@ -26,18 +26,19 @@ void DeclareCalibration(Args& args, ModelOptions* model) {
 void TakeSizesOfSamples(ModelOptions* model) { TakeSizes(CalibrationInputs(model->calibration), model); }
 
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model) {
-  if (!LooksLikeModel(model->model)) {
-    throw Error(ErrorCode::kUsage,
-                "--precision int8 is for a MODEL: a workload says its types itself, such as ...:u8:i8:u8");
+  if (!LooksLikeModel(model->model) && LooksLikeWorkload(model->model)) {
+    throw Error(
+        ErrorCode::kUsage,
+        "--precision int8 is for a MODEL here: a workload says its types itself, such as ...:u8:i8:u8");
   }
   const CalibrationInputs inputs(model->calibration);
   TakeSizes(inputs, model);
-  if (inputs.random())
-    sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
   QuantizeModelRequest request;
   request.model = SizesOf(*model).front();
   request.source = model->calibration;
   model->quantization = std::make_shared<const ModelQuantization>(CalibrateModel(request, machine, sinks));
+  if (inputs.random())
+    sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
 }
 
 void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
@@ -54,6 +55,16 @@ void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSi
                      ModelOptions* model) {
   const std::function<DevicePtr()> open = [&] { return machine; };
   QuantizeInPlace(precision, open, sinks, model);
+}
+
+void QuantizeTargets(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
+                     TargetOptions* targets) {
+  targets->in_bytes = precision == Precision::kInt8;
+  const bool nothing = targets->model.model.empty();  // LoadTargets says so
+  if (!targets->of_workloads() && !nothing) return QuantizeInPlace(precision, open, sinks, &targets->model);
+  if (!targets->model.calibration.paths.empty())
+    throw Error(ErrorCode::kUsage,
+                "--calibrate is for a MODEL: nothing depends on what convolutions compute");
 }
 
 std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks) {

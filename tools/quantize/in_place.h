@@ -8,6 +8,7 @@
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/targets.h"
 #include "tools/cli/tasks.h"
 #include "tuner/precision.h"
 
@@ -32,6 +33,11 @@ void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open
 // The same on a machine that is open already.
 void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
                      ModelOptions* model);
+
+// The same of what tune and bench work on: a suite or a single convolution is taken in bytes, and has nothing
+// to calibrate.
+void QuantizeTargets(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
+                     TargetOptions* targets);
 
 // The convolutions that the model has in bytes when it is quantised. Their sizes depend on no values: it is
 // calibrated on one random sample.
