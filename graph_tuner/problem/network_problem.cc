@@ -175,7 +175,7 @@ Plan NetworkProblem::PlanOf(const PricedProblem& priced, const Solution& solutio
   plan.threads = options_.threads;
   plan.ends = options_.ends;
   plan.accuracy = options_.accuracy;
-  plan.solver = options_.solver;
+  plan.solver = solution.solver.empty() ? options_.solver : std::string(solution.solver);
   plan.certificate = Certificate(solution.certificate);
   plan.nodes = ChosenNodes(*graph_, priced.built, solution.assignment);
   PricePlan(*graph_, *costs_, plan, priced.corrections);

@@ -23,7 +23,7 @@ namespace tilesmith {
 struct GraphTuneOptions {
   Target cpu;
   int threads = 1;
-  std::string solver = "dp";
+  std::string solver = "auto";
   SolveLimits limits;
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "graph_tuner/solvers/solve_auto.h"
 #include "graph_tuner/solvers/solve_beam.h"
 #include "graph_tuner/solvers/solve_dp.h"
 #include "graph_tuner/solvers/solve_exhaustive.h"
@@ -11,7 +12,8 @@
 namespace tilesmith {
 
 std::span<const Solver> Solvers() {
-  static constexpr std::array<Solver, 4> solvers{{
+  static constexpr std::array<Solver, 5> solvers{{
+      {"auto", "dp; where that refuses, the better of beam and pbqp", &SolveAuto},
       {"dp", "exact dynamic programming by variable elimination; refuses graphs that are too wide", &SolveDp},
       {"pbqp", "PBQP reductions; states how far from optimal it can be where they do not suffice",
        &SolvePbqp},

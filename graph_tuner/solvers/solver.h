@@ -38,6 +38,7 @@ struct Solution {
   std::string refusal;      // empty when solved
   bool infeasible = false;  // refused, it being proved that every assignment has an infinite cost
   SolveStats stats;         // also of a refusal
+  std::string_view solver;  // of "auto": the one that it took
   bool solved() const { return refusal.empty(); }
 };
 

@@ -133,12 +133,17 @@ std::vector<int32_t> QuantizedConvOp::SumsAt(const Tensor& input, std::span<cons
                   n = i / (w.ow * w.oh * w.oc);
     const int64_t first_channel = n * w.ic + o / (w.oc / w.g) * channels;
     int64_t sum = params_.bias ? params_.bias->data<int32_t>()[o] : 0;
-    for (int64_t term = 0; term < channels * w.kh * w.kw; ++term) {
-      const int64_t iy = oy * w.sh - w.ph + term / w.kw % w.kh * (w.dh + 1);
-      const int64_t ix = ox * w.sw - w.pw + term % w.kw * (w.dw + 1);
-      if (iy < 0 || iy >= w.ih || ix < 0 || ix >= w.iw) continue;
-      const int64_t channel = first_channel + term / (w.kw * w.kh);
-      sum += (x[(channel * w.ih + iy) * w.iw + ix] - zero) * weights[o * channels * w.kh * w.kw + term];
+    const int16_t* weight = weights.data() + o * channels * w.kh * w.kw;
+    for (int64_t channel = first_channel; channel < first_channel + channels; ++channel) {
+      for (int64_t row_of_kernel = 0; row_of_kernel < w.kh; ++row_of_kernel, weight += w.kw) {
+        const int64_t iy = oy * w.sh - w.ph + row_of_kernel * (w.dh + 1);
+        if (iy < 0 || iy >= w.ih) continue;
+        const int16_t* const row = x.data() + (channel * w.ih + iy) * w.iw;
+        for (int64_t j = 0; j < w.kw; ++j) {
+          const int64_t ix = ox * w.sw - w.pw + j * (w.dw + 1);
+          if (ix >= 0 && ix < w.iw) sum += (row[ix] - zero) * weight[j];
+        }
+      }
     }
     sums.push_back(static_cast<int32_t>(sum));
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "graph_tuner/solvers/k_best.h"
-#include "graph_tuner/solvers/solver.h"
+#include "graph_tuner/solvers/solve_auto.h"
 #include "layouts/base/check.h"
 #include "layouts/base/visible.h"
 #include "ops/base/quantization.h"
@@ -141,8 +141,7 @@ class TypeProblem {
   // The best one at this price; `bound` is what no choice whose squares add up to at most `most` undercuts.
   TypeChoice Solve(double price, double most) const {
     const LayoutProblem priced = Priced(price);
-    const Solution solution = FindSolver("dp").solve(priced, {});
-    const Solution found = solution.solved() ? solution : FindSolver("beam").solve(priced, {});
+    const Solution found = SolveAuto(priced, {});
     TILESMITH_CHECK(found.solved(), "{}", found.refusal);
     TypeChoice choice = ChoiceOf(found.assignment);
     // Squares of layers without a node have no price, whatever is chosen.

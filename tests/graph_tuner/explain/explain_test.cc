@@ -209,6 +209,7 @@ TEST(Explain, SaysWhyTheSlowerConvIsChosen) {
 TEST(Explain, RefusesWhenTheSolverDoes) {
   ExplainSample sample(3, 8);
   GraphTuneOptions options = SyntheticOptions();
+  options.solver = "dp";
   options.limits.table_entries = 0;
   EXPECT_THROW(SolveNetwork(sample.Prepare(options)), Error);
 }

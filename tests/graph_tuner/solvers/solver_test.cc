@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "graph_tuner/solvers/solve_auto.h"
+#include "graph_tuner/solvers/solve_beam.h"
 #include "graph_tuner/solvers/solve_dp.h"
 #include "graph_tuner/solvers/solve_exhaustive.h"
 #include "graph_tuner/solvers/solve_order.h"
+#include "graph_tuner/solvers/solve_pbqp.h"
 #include "graph_tuner/solvers/solve_reduce.h"
 #include "layouts/base/error.h"
 #include "tests/graph_tuner/support/random_problems.h"
@@ -109,6 +112,17 @@ TEST(SolveDp, SaysWhenAGraphIsTooWide) {
   EXPECT_THAT(SolveExhaustive(problem, limits).refusal, HasSubstr("more than 1000 partial assignments"));
 }
 
+TEST(SolveAuto, TakesWhatStatesItsGapWhereAGraphIsTooWide) {
+  const LayoutProblem wide = Clique(16, 6, 11), narrow = InceptionChain(10, 4, 3);
+  const Solution exact = SolveAuto(narrow, {}), found = SolveAuto(wide, {});
+  EXPECT_EQ(exact.solver, "dp");
+  EXPECT_EQ(exact.assignment, SolveDp(narrow, {}).assignment);
+  ASSERT_TRUE(found.solved()) << found.refusal;
+  EXPECT_DOUBLE_EQ(found.cost, std::min(SolveBeam(wide, {}).cost, SolvePbqp(wide, {}).cost));
+  EXPECT_LE(found.lower_bound, found.cost);
+  EXPECT_THAT((std::vector<std::string_view>{"beam", "pbqp"}), testing::Contains(found.solver));
+}
+
 TEST(EliminationOrder, KnowsTheWidthOfTreesCyclesAndCliques) {
   auto width = [](int n, const std::vector<std::pair<int, int>>& edges) {
     std::vector<std::vector<int>> neighbours(static_cast<size_t>(n), std::vector<int>{});
@@ -130,13 +144,13 @@ TEST(EliminationOrder, KnowsTheWidthOfTreesCyclesAndCliques) {
 
 TEST(Solvers, AreFoundByName) {
   EXPECT_EQ(FindSolver("dp").name, "dp");
-  EXPECT_EQ(Solvers().front().name, "dp");
+  EXPECT_EQ(Solvers().front().name, "auto");
   try {
     FindSolver("dynamic");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_STREQ(error.what(), "unknown solver \"dynamic\" (known: dp, pbqp, beam, exhaustive)");
+    EXPECT_STREQ(error.what(), "unknown solver \"dynamic\" (known: auto, dp, pbqp, beam, exhaustive)");
   }
 }
 
