@@ -59,7 +59,7 @@ inline Sums AddProducts(Sums sums, Sums a, Sums b) {
 using Floats = Vector<kWidth>;
 
 // Adding 1.5 * 2^23 rounds to an integer, ties to even, which then sits in the low mantissa bits.
-constexpr float kRound = 12582912.0f;
+[[maybe_unused]] constexpr float kRound = 12582912.0f;
 [[maybe_unused]] constexpr int32_t kRoundBits = 0x4b400000;
 
 // To the nearest integer, ties to even. Precondition: |x| < 2^22.
