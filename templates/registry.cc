@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "templates/amx_bf16/template.h"
 #include "templates/amx_int8/template.h"
@@ -97,10 +98,11 @@ const ConvTemplate* KnownConvTemplate(std::string_view name) {
 
 const ConvTemplate& FindConvTemplate(std::string_view name) {
   if (const ConvTemplate* known = KnownConvTemplate(name)) return *known;
-  std::vector<std::string_view> known;
-  for (const ConvTemplate* candidate : OfAllLists()) known.push_back(candidate->Name());
-  throw Error(ErrorCode::kUsage,
-              fmt::format("unknown template \"{}\" (known: {})", name, fmt::join(known, ", ")));
+  std::vector<std::string> known;
+  for (const ConvTemplate* candidate : OfAllLists()) known.emplace_back(candidate->Name());
+  const std::string meant = MeantText(std::string(name), known);
+  throw Error(ErrorCode::kUsage, fmt::format("unknown template \"{}\" ({}known: {})", name,
+                                             meant.empty() ? "" : meant + " ", fmt::join(known, ", ")));
 }
 
 }  // namespace tilesmith

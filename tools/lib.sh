@@ -17,6 +17,15 @@ fail_with() {
   exit "$1"
 }
 
+# refuse ARGUMENT: one that the script does not know, or one too many.
+refuse() { die "unknown argument $1 (see $0 --help)"; }
+
+# require_duration NAME TEXT: as the program's options take them.
+require_duration() {
+  [[ $2 =~ ^([0-9.]+|([0-9.]+(ms|s|m|h))+)$ && $2 =~ [1-9] ]] ||
+    die "$1 must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got $2"
+}
+
 has_checksum() { # file, sha256
   [[ -f $1 ]] && echo "$2  $1" | sha256sum --check --status
 }

@@ -55,7 +55,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
       column_stride(conv.sw / column_step),
       window_rows((conv.kh - 1) * (conv.dh + 1) + 1),
       window_columns((conv.kw - 1) * (conv.dw + 1) + 1),
-      pixels(cut.pixels > 0 && !amx && !dots ? cut.pixels : form.pixels),
+      pixels(cut.pixels > 0 && form.chooses_pixels() ? cut.pixels : form.pixels),
       blocks_inner(cut.blocks_inner),
       height_(workload.oh),
       width_(workload.ow) {

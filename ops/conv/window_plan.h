@@ -23,6 +23,8 @@ struct WindowForm {
   bool dots = false;         // lanes are numbers of a window, whose products are summed at the end
   // Numbers of a word, whose products are summed at once.
   int64_t word() const { return 4 / number_bytes; }
+  // Whether how many pixels are in registers together can be chosen.
+  bool chooses_pixels() const { return !amx && !dots; }
 };
 
 // What can be chosen about it.

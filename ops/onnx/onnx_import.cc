@@ -5,7 +5,9 @@
 #include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -30,11 +32,13 @@ constexpr int64_t kLargestFile = INT_MAX;  // protobuf counts bytes in int
 std::string ReadModelFile(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) Fail(ErrorCode::kUsage, path, "no such file");
+  if (!std::filesystem::exists(status))
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}: No such file or directory", path));
   if (std::filesystem::is_directory(status))
     Fail(ErrorCode::kUsage, path, "is a directory, not a model file");
   std::ifstream file(path, std::ios::binary);
-  if (!file) Fail(ErrorCode::kUsage, path, "cannot be opened for reading");
+  if (!file)
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   const int64_t bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
   if (!error && bytes > kLargestFile) {
     Fail(ErrorCode::kBadModel, path,

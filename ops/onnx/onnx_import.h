@@ -31,12 +31,12 @@ struct ImportOptions {
   SizeLimits limits = {};                        // what is larger is an Error(kBadModel) naming the limit
 };
 
-// A model file's bytes. Throws Error(kUsage) when there is no such file or it cannot be opened,
-// Error(kBadModel) when it has 2 GiB or more.
+// A model file's bytes. Throws Error(kEnvironment) when there is no such file or it cannot be opened,
+// Error(kUsage) for a directory, Error(kBadModel) when it has 2 GiB or more.
 std::string ReadModelFile(const std::string& path);
 
-// `path` is read whole. Throws Error(kUsage) when there is no such file or an option names an input, a
-// symbolic dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX
+// `path` is read whole. Throws as ReadModelFile does; Error(kUsage) when an option names an input, a symbolic
+// dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX
 // model (empty, truncated, text), when a dimension is dynamic and no option gives it, and when nodes are
 // unsupported: then the message has a line `Op (node "name"): reason` for every one of them.
 Graph ImportOnnx(const std::string& path, const ImportOptions& options = {});

@@ -53,7 +53,7 @@ WindowPlan QuantizedConvPlan(const ConvWorkload& w, const Target& cpu, const Win
   ConvWorkload merged = w;
   merged.g /= MergedGroups(w, form);
   WindowPlan plan(merged, form, cpu.cores, cut);
-  if (cut.pixels == 0 && !plan.amx && !plan.dots) plan.pixels = EvenPixels(plan);
+  if (cut.pixels == 0 && form.chooses_pixels()) plan.pixels = EvenPixels(plan);
   return plan;
 }
 

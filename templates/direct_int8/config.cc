@@ -59,7 +59,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<int64_t> pixels = {1}, columns = {w.ow}, inner = {1};
   if (!fixed) {
     const WindowForm form = QuantizedConvForm(w, cpu);
-    const bool only = form.amx || form.dots;
+    const bool only = !form.chooses_pixels();
     if (only) pixels = {form.pixels};
     for (int64_t value = 2; value <= form.pixels && !only; ++value) pixels.push_back(value);
     columns = PartSizes(conv.ow, preset.tile_columns);

@@ -356,8 +356,8 @@ TEST(OnnxFiles, EachBrokenFileHasItsReason) {
     refusal("cut.onnx", whole.substr(0, kept));
   }
   const std::string missing = folder.File("missing.onnx");
-  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ImportOnnx(missing); }),
-              AllOf(HasSubstr(missing), HasSubstr("no such file")));
+  EXPECT_THAT(Refusal(ErrorCode::kEnvironment, [&] { ImportOnnx(missing); }),
+              AllOf(HasSubstr(missing), HasSubstr("No such file")));
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { ImportOnnx(folder.path()); }), HasSubstr("directory"));
 }
 

@@ -59,7 +59,7 @@ TEST(ApiTuneTest, MessagesNameSettingsAndNotOptions) {
     EXPECT_THAT(TuneErrorOf(action), testing::StartsWith("input_shapes must be "));
   }
   EXPECT_THAT(TuneErrorOf([&] { GraphTune(model, "", plan, {.calibrate = {"x.npz"}}); }),
-              testing::StartsWith("calibrate is for precision int8"));
+              testing::StartsWith("calibrate is for a precision with int8"));
 }
 
 // While plans run: the flag is set by the progress function, between two turns.

@@ -40,7 +40,8 @@ inline void ExpectRefusal(const std::vector<std::string>& arguments, int exit_co
   EXPECT_EQ(result.out, "");
   const std::string error = WithoutDisturbance(result.err);
   EXPECT_EQ(Lines(error), 1);
-  EXPECT_THAT(error, testing::StartsWith("tilesmith " + arguments[0] + ": "));
+  const std::string command = arguments[0] == "log" ? "log " + arguments[1] : arguments[0];
+  EXPECT_THAT(error, testing::StartsWith("tilesmith " + command + ": "));
   EXPECT_THAT(error, testing::HasSubstr(mentions));
 }
 

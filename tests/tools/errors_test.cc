@@ -50,7 +50,7 @@ TEST_F(ErrorsTest, HelpOfACommandEitherWayAndWithinTheWidth) {
   EXPECT_EQ(Tilesmith({"help", "log", "best"}).out, Tilesmith({"log", "best", "--help"}).out);
   std::istringstream lines(help.out.substr(0, help.out.find("\nExamples:")));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60u) << line;
-  for (const char* heading : {"\nSearch:\n", "\nOutput:\n", "\nModel:\n", "\nMachine:\n"})
+  for (const char* heading : {"\nOptions:\n", "\nOutput:\n", "\nModel:\n", "\nMachine:\n"})
     EXPECT_THAT(help.out, testing::HasSubstr(heading));
   EXPECT_THAT(Tilesmith({"--version"}).out, testing::StartsWith("tilesmith "));
 }
@@ -83,7 +83,41 @@ TEST_F(ErrorsTest, FilesAreNotReplacedOrMadeSilently) {
   ExpectRefusal({"report", log, path, "-o", log}, kUsage, both);
 }
 
+TEST_F(ErrorsTest, FilesOfOtherKindsStay) {
+  const std::string notes = File("notes.md", "# Notes\n");
+  const std::string stays = "notes.md holds something else than";
+  ExpectRefusal({"export", "squeezenet1_1", "-o", notes}, kUsage, stays);
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", notes}, kUsage, stays);
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", Missing("p"), "--log", notes}, kUsage, stays);
+  ExpectRefusal({"tune", "squeezenet1_1", "-o", notes, "--overwrite"}, kUsage, stays);
+  ExpectRefusal({"run", "squeezenet1_1", "--csv", notes}, kUsage, stays);
+  ExpectRefusal({"log", "merge", File("log.jsonl", ""), "-o", notes}, kUsage, stays);
+  ExpectRefusal({"quantize", "squeezenet1_1", "-o", notes}, kUsage, stays);
+}
+
+TEST_F(ErrorsTest, WhatIsMissingIsToldAlike) {
+  const std::string missing = "cannot read " + Missing("none");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"run", Missing("none.onnx")},
+        {"run", "squeezenet1_1", "--plan", Missing("none")},
+        {"bench", "squeezenet1_1", "--log", Missing("none")},
+        {"log", "best", Missing("none")},
+        {"quantize", "squeezenet1_1", "-o", Missing("q.onnx"), "--calibrate", Missing("none")}}) {
+    ExpectRefusal(arguments, kEnvironment, missing);
+  }
+  ExpectRefusal({"run", "--profil"}, kUsage, "unexpected argument --profil (did you mean --profile?)");
+  ExpectRefusal({"bench", "--suite", "dens"}, kUsage, "did you mean dense?");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", Missing("l"), "--forbid", "winogrd"}, kUsage,
+                "did you mean winograd?");
+  EXPECT_THAT(Tilesmith({"--versio"}).err, testing::HasSubstr("did you mean --version?"));
+  EXPECT_THAT(Tilesmith({"foo"}).err, testing::Not(testing::HasSubstr("did you mean")));
+}
+
 TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
+  ExpectRefusal({"bench", "squeezenet1_1", "--fail-below", "0"}, kUsage,
+                "--fail-below must be above 0, got 0");
+  ExpectRefusal({"log", "show", File("any.jsonl", ""), "--line", "1", "--workload", "ic8ih8oc8kh1"}, kUsage,
+                "--line says which record");
   ExpectRefusal({"bench", "squeezenet1_1", "--sweep", "threads", "--log", Missing("l")}, kUsage,
                 "--log is not for --sweep");
   ExpectRefusal({"bench", "squeezenet1_1", "--duration", "1s", "--fail-below", "2"}, kUsage,
@@ -136,7 +170,7 @@ TEST_F(ErrorsTest, Options) {
 
 TEST_F(ErrorsTest, ModelsThatAreNone) {
   ExpectRefusal({"tasks", "resnet5000"}, kUsage, "resnet5000 is neither an ONNX file nor a built-in network");
-  ExpectRefusal({"tasks", Missing("missing.onnx")}, kUsage, "missing.onnx");
+  ExpectRefusal({"tasks", Missing("missing.onnx")}, kEnvironment, "missing.onnx");
   ExpectRefusal({"tasks", File("empty.onnx", "")}, kBadModel, "empty.onnx");
   ExpectRefusal({"tasks", File("text.onnx", "This is no model.\nIt is a text.\n")}, kBadModel, "text.onnx");
   ExpectRefusal({"run", File("notes.txt", "This is no model either.\n")}, kBadModel, "notes.txt");

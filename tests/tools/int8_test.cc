@@ -205,9 +205,8 @@ TEST_F(Int8Test, RefusesWhatIsNotQuantised) {
   ExpectRefusal({"tune", "resnet51", "-o", log, "--precision", "int8"}, 2, "resnet51 is neither");
   ExpectRefusal({"bench", kSmallConv, "--calibrate", samples}, 2, "--calibrate is for a MODEL");
   ExpectRefusal({"tasks", kSmallConv, "--precision", "int8"}, 2, "--precision int8 is for a MODEL here");
-
   ExpectRefusal({"tune", model, "-o", log, "--calibrate", samples}, 2,
-                "--calibrate is for --precision int8 and mixed, not f32");
+                "--calibrate is for a precision with int8 in it, not f32");
   ExpectRefusal(
       {"tune", "ic8ih5oc8kh3ph1+hard_swish", "-o", log, "--precision", "int8"}, 2,
       "ic8ih5oc8kh3ph1+hard_swish in int8: convolutions of bytes have nothing fused in front of them");

@@ -89,7 +89,7 @@ TEST(OptimizeTest, Bf16IsTunedAndItsErrorSaid) {
               HasBf16(DetectCpu()) ? testing::HasSubstr("bf16") : testing::HasSubstr("direct"));
   ExpectRefusal(OnSmallNetwork("optimize", {"--max-output-error", "0.1", "-o", plan}), 2, "mixed");
   ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "--max-output-error", "0", "-o", plan}),
-                2, "--max-output-error is 0");
+                2, "--max-output-error must be above 0");
 }
 
 TEST(OptimizeTest, MixesTypesWithinALimit) {

@@ -51,8 +51,23 @@ TEST(ScriptsTest, HelpAndUnknownArguments) {
 TEST(ScriptsTest, WrongValuesAreNamed) {
   EXPECT_THAT(RunProgram({Script("tools/check"), "--isa", "sse9"}).err, testing::HasSubstr("got sse9"));
   const ProgramResult result = RunProgram({Script("tools/quickstart"), "no/such/model.onnx"});
-  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.exit_code, 7);
   EXPECT_THAT(result.err, testing::HasSubstr("cannot read no/such/model.onnx"));
+  const std::pair<std::vector<std::string>, const char*> refusals[] = {
+      {{"tools/quickstart", "resnet51"}, "resnet51 is neither an ONNX file"},
+      {{"tools/quickstart", "resnet18", "5x"}, "TIME must be a duration such as 500ms, 90s"},
+      {{"tools/quickstart", "resnet18", "5s", "more"}, "unknown argument more"},
+      {{"tools/bench-networks", "--time-budget", "5x"}, "--time-budget must be a duration"},
+      {{"tools/docs", "one", "two"}, "unknown argument two"},
+  };
+  for (const auto& [arguments, named] : refusals) {
+    std::vector<std::string> command = arguments;
+    command[0] = Script(command[0]);
+    const ProgramResult refused = RunProgram(command);
+    EXPECT_EQ(refused.exit_code, 2) << named;
+    EXPECT_THAT(refused.err, testing::HasSubstr(named));
+    EXPECT_EQ(Lines(refused.err), 1) << refused.err;
+  }
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "--threads", "two"}).err,
               testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,

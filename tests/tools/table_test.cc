@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tools/cli/report.h"
@@ -12,9 +13,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// Bytes of UTF-8 that go on with a character do not count.
+size_t Characters(const std::string& line) {
+  return static_cast<size_t>(
+      std::ranges::count_if(line, [](unsigned char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
 void ExpectFits(const std::string& text, size_t width) {
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << text;
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(Characters(line), width) << text;
 }
 
 TEST(TableTest, FitsTheWidthByRank) {

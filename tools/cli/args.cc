@@ -10,8 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
-#include "tools/cli/close_names.h"
 
 namespace tilesmith {
 namespace {
@@ -41,10 +41,10 @@ double ParseReal(const std::string& name, const std::string& text) {
   return value;
 }
 
-// "-o,--output" -> "--output"
+// "-o,--output" -> "--output"; of several the first
 std::string LongName(const std::string& names) {
   const size_t at = names.find("--");
-  return at == std::string::npos ? names : names.substr(at);
+  return at == std::string::npos ? names : names.substr(at, names.find(',', at) - at);
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -52,7 +52,7 @@ std::string FirstLine(const std::string& text) { return text.substr(0, text.find
 }  // namespace
 
 double ParseDuration(const std::string& name, const std::string& text) {
-  static constexpr const char* kWanted = "a duration such as 90s, 8m or 1h30m";
+  static constexpr const char* kWanted = "a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds";
   double total = 0;
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -105,6 +105,15 @@ struct Args::Impl {
     return names;
   }
 
+  [[noreturn]] void RejectUnexpected(const std::string& argument) const {
+    const std::vector<std::string> meant =
+        argument.starts_with("--") ? CloseNames(argument.substr(2, argument.find('=') - 2), LongNames(), 1)
+                                   : std::vector<std::string>();
+    throw Error(ErrorCode::kUsage,
+                fmt::format("unexpected argument {}{}", argument,
+                            meant.empty() ? "" : fmt::format(" (did you mean --{}?)", meant.front())));
+  }
+
   void List(const std::string& names, const std::string& type, const std::string& help_text) {
     const bool positional = !names.starts_with('-');
     listed.push_back({positional || type.empty() ? names : names + " " + type, help_text,
@@ -152,13 +161,15 @@ void Args::Flag(const std::string& names, bool* value, const std::string& help) 
   impl_->List(names, "", help);
 }
 
-void Args::Text(const std::string& names, std::string* value, const std::string& help) {
-  impl_->Add(names, "TEXT", help, [value](const std::string& text) { *value = text; });
+void Args::Text(const std::string& names, std::string* value, const std::string& help,
+                const std::string& type) {
+  impl_->Add(names, type, help, [value](const std::string& text) { *value = text; });
 }
 
-void Args::Texts(const std::string& names, std::vector<std::string>* values, const std::string& help) {
+void Args::Texts(const std::string& names, std::vector<std::string>* values, const std::string& help,
+                 const std::string& type) {
   CLI::Option* option =
-      impl_->Add(names, "TEXT", help, [values](const std::string& text) { values->push_back(text); });
+      impl_->Add(names, type, help, [values](const std::string& text) { values->push_back(text); });
   option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
 }
 
@@ -203,16 +214,16 @@ void Args::Parse(const std::vector<std::string>& arguments) {
     impl_->app.parse(asked ? std::vector<std::string>{"--help"}
                            : std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::RequiredError& error) {
-    if (!asked) throw Error(ErrorCode::kUsage, FirstLine(error.what()));
+    if (asked) return;
+    // What is missing may be missing because of a mistaken option.
+    const std::vector<std::string> unexpected = impl_->app.remaining();
+    const auto option =
+        std::ranges::find_if(unexpected, [](const auto& text) { return text.starts_with('-'); });
+    if (option != unexpected.end()) impl_->RejectUnexpected(*option);
+    throw Error(ErrorCode::kUsage, FirstLine(error.what()));
   } catch (const CLI::ExtrasError&) {
     const std::vector<std::string> unexpected = impl_->app.remaining();
-    const std::string first = unexpected.empty() ? "" : unexpected.front();
-    const std::vector<std::string> meant =
-        first.starts_with("--") ? CloseNames(first.substr(2, first.find('=') - 2), impl_->LongNames(), 1)
-                                : std::vector<std::string>();
-    throw Error(ErrorCode::kUsage,
-                fmt::format("unexpected argument {}{}", first,
-                            meant.empty() ? "" : fmt::format(" (did you mean --{}?)", meant.front())));
+    impl_->RejectUnexpected(unexpected.empty() ? "" : unexpected.front());
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = FirstLine(error.what());  // "--batch: 1 required N missing"
     const std::string name = message.substr(0, message.find(':'));

@@ -36,16 +36,19 @@ class Args {
   std::string Group(const std::string& heading);
   // Options are written "--name" or "-o,--output".
   void Flag(const std::string& names, bool* value, const std::string& help);
-  void Text(const std::string& names, std::string* value, const std::string& help);
+  // `type` stands for the value in the help: FILE, DIR, NAME.
+  void Text(const std::string& names, std::string* value, const std::string& help,
+            const std::string& type = "TEXT");
   // May be given several times.
-  void Texts(const std::string& names, std::vector<std::string>* values, const std::string& help);
+  void Texts(const std::string& names, std::vector<std::string>* values, const std::string& help,
+             const std::string& type = "TEXT");
   // An integer of at least 1.
   void Positive(const std::string& names, int64_t* value, const std::string& help, int64_t most = INT64_MAX);
   // An integer of at least 0.
   void NonNegative(const std::string& names, int64_t* value, const std::string& help,
                    int64_t most = INT64_MAX);
   void Real(const std::string& names, double* value, const std::string& help);
-  // "90s", "8m", "1h30m", "500ms", or a bare number of seconds.
+  // "90s", "8m", "1h30m", "500ms", or a number of seconds.
   void Duration(const std::string& names, double* seconds, const std::string& help);
   void Choice(const std::string& names, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);

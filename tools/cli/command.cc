@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
-#include "tools/cli/close_names.h"
 #include "tools/cli/streams.h"
 #include "tools/cli/version.h"
 
@@ -57,13 +57,30 @@ std::string OverviewText(const Menu& menu) {
          paragraph(fmt::format("Exit codes: {}", kExitCodes));
 }
 
+// A command line, gone on with behind a backslash where it is wide; an option stays with its value.
+std::string ShellLines(std::string_view command) {
+  const size_t width = HelpWidth() - 4;  // the indent and the backslash
+  std::string text;
+  for (size_t column = 0; !command.empty();) {
+    const size_t end = std::min(command.find(" -", 1), command.size());
+    if (column > 0 && column + end > width) {
+      text += " \\\n   ";
+      column = 2;
+    }
+    text += command.substr(0, end);
+    column += end;
+    command.remove_prefix(end);
+  }
+  return text;
+}
+
 std::string HelpText(const std::string& name, const Command& command, const Args& args) {
   std::string text =
       fmt::format("{}\n{}\nExamples:\n", Wrapped(std::string(command.Purpose()), HelpWidth(), 0),
                   args.Help(name, HelpWidth()));
   for (std::string_view rest = command.Examples(); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    text += fmt::format("  {}\n", rest.substr(0, end));
+    text += fmt::format("  {}\n", ShellLines(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return text;
@@ -134,8 +151,10 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
     for (const auto& command : menu.commands) {
       if (!command->Hidden()) known.emplace_back(command->Name());
     }
+    if (name.starts_with("--")) known = {"--help", "--version", "--quiet", "--verbose"};
     const std::string meant = MeantText(name, known);
-    PrintErr(fmt::format("{}: unknown command {} ({}known: {})\n", menu.prefix, OneLine(name),
+    PrintErr(fmt::format("{}: unknown {} {} ({}known: {})\n", menu.prefix,
+                         name.starts_with("--") ? "option" : "command", OneLine(name),
                          meant.empty() ? "" : meant + " ", fmt::join(known, ", ")));
     return static_cast<int>(ErrorCode::kUsage);
   }

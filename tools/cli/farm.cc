@@ -17,11 +17,13 @@ void DeclareFarm(Args& args, FarmOptions* options, bool all) {
   args.Text(
       "--farm", &options->url,
       "Measure on the workers of a farm instead: redis://HOST:PORT/DB or unix:///PATH, a password being "
-      "in REDISCLI_AUTH");
+      "in REDISCLI_AUTH",
+      "URL");
   args.Text("--class", &options->class_name,
             all ? "Which machines of the farm, or all: a log for each class, LOG.CLASS.jsonl (default: its "
                   "only class)"
-                : "Which machines of the farm (default: its only class)");
+                : "Which machines of the farm (default: its only class)",
+            "NAME");
   args.Group(heading);
 }
 

@@ -11,7 +11,7 @@ namespace tilesmith {
 
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
   const std::string heading = args.Group("Search");
-  args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it");
+  args.Text("--log", &arguments->log_path, "Tuning log, as `tilesmith tune` writes it", "LOG");
   args.Flag("--any-machine", &arguments->any_machine,
             "Believe the log's times of other machines and thread counts as well");
   args.Flag("--default-schedules", &arguments->tuning.allow_defaults,
@@ -30,7 +30,8 @@ void DeclarePlanning(Args& args, GraphTuningArguments* arguments) {
   for (const Solver& solver : Solvers()) solvers.emplace_back(solver.name);
   args.Choice("--solver", &tuning.solver, solvers, fmt::format("Default {}", tuning.solver));
   args.Text("--costs", &arguments->costs_path,
-            "Measured costs of other ops and of transforms; read and extended (default: beside the log)");
+            "Measured costs of other ops and of transforms; read and extended (default: beside the log)",
+            "FILE");
   args.Flag("--interpolate-costs", &arguments->interpolate_costs,
             "Estimate transforms between two sizes that were measured, instead of measuring them");
   args.Flag("--no-fusion", &arguments->no_fusion,

@@ -24,7 +24,8 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
 }
 
 void DeclareTarget(Args& args, std::string* target) {
-  args.Text("--target", target, "What to compute on: cpu, cuda or, of several GPUs, cuda:N (default cpu)");
+  args.Text("--target", target, "What to compute on: cpu, cuda or, of several GPUs, cuda:N (default cpu)",
+            "DEVICE");
 }
 
 void DeclareRounding(Args& args, std::string* precision) {
@@ -36,7 +37,13 @@ Target CappedCpu(const std::string& max_isa) {
   const char* variable = std::getenv("TILESMITH_MAX_ISA");
   const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
   const Target cpu = DetectCpu();
-  return cap.empty() ? cpu : CapIsa(cpu, ParseIsa(cap));
+  if (cap.empty()) return cpu;
+  try {
+    return CapIsa(cpu, ParseIsa(cap));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: {}", max_isa.empty() ? "TILESMITH_MAX_ISA" : "--max-isa", error.what()));
+  }
 }
 
 namespace {

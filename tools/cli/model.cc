@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "ops/networks/networks.h"
 #include "ops/onnx/onnx_export.h"
 #include "ops/onnx/onnx_import.h"
 #include "ops/passes/passes.h"
-#include "tools/cli/close_names.h"
 #include "tools/cli/system_files.h"
 
 namespace tilesmith {
@@ -130,9 +130,10 @@ void RequireOneSize(const ModelOptions& options) {
 
 }  // namespace
 
+std::string BuiltInText() { return fmt::format("{}", fmt::join(BuiltInNames(), ", ")); }
+
 void DeclareModelOptions(Args& args, ModelOptions* options) {
-  args.Positional("MODEL", &options->model,
-                  fmt::format("An ONNX file, or one of {}", fmt::join(BuiltInNames(), ", ")));
+  args.Positional("MODEL", &options->model, fmt::format("An ONNX file, or one of {}", BuiltInText()));
   DeclareInputOptions(args, options);
 }
 
@@ -142,7 +143,8 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
   args.Texts(
       "--input-shape", &options->input_shapes,
       "INPUT=1x3x224x224, or NAME=224 for an open size that has a name or an input's only size; may be "
-      "repeated, also for several sizes of an input (tune, graph-tune)");
+      "repeated, also for several sizes of an input (tune, graph-tune)",
+      "NAME=SIZE");
   args.Positive(
       "--max-elements", &options->max_elements,
       fmt::format("Refuse a network with a larger tensor (default {})", SizeLimits().tensor_elements));
@@ -178,6 +180,22 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
   return sizes;
 }
 
+namespace {
+
+// Sizes that do not go together are found where they are used: the message says that they were asked for.
+template <typename Load>
+auto WithShapesNamed(const ModelOptions& options, const Load& load) {
+  try {
+    return load();
+  } catch (const Error& error) {
+    if (options.input_shapes.empty() || error.code() != ErrorCode::kBadModel) throw;
+    throw Error(error.code(), fmt::format("{} (with --input-shape {})", error.what(),
+                                          fmt::join(options.input_shapes, " --input-shape ")));
+  }
+}
+
+}  // namespace
+
 Graph LoadModel(const ModelOptions& options) {
   RequireOneSize(options);
   if (options.quantization) {
@@ -186,8 +204,10 @@ Graph LoadModel(const ModelOptions& options) {
   }
   if (IsBuiltInNetwork(options.model))
     return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
-  if (LooksLikeModel(options.model))
-    return OptimizeGraph(ImportOnnx(options.model, ImportOptionsOf(options)));
+  if (LooksLikeModel(options.model)) {
+    return WithShapesNamed(
+        options, [&] { return OptimizeGraph(ImportOnnx(options.model, ImportOptionsOf(options))); });
+  }
   RejectModel(options);
 }
 

@@ -35,6 +35,8 @@ struct ModelOptions {
   CalibrationSource calibration = {};             // of what is to be quantised (in_place.h)
   std::shared_ptr<const ModelQuantization> quantization = {};  // with one LoadModel gives the model so
 };
+// The names of the built-in networks.
+std::string BuiltInText();
 // Declares the positional MODEL and the options.
 void DeclareModelOptions(Args& args, ModelOptions* options);
 // The options alone, for commands whose positional may be something else too.

@@ -72,6 +72,10 @@ std::string InLines(const std::string& text, size_t width, size_t indent) {
   return Wrapped(text, width, indent);
 }
 
+std::string CutTo(const std::string& text, size_t width) {
+  return text.size() <= width ? text : fmt::format("{}…", Shortened(text, width - 1));
+}
+
 std::string CsvField(const Cell& cell) {
   if (std::holds_alternative<std::monostate>(cell.value)) return "";
   std::string text = IsText(cell)   ? std::get<std::string>(cell.value)
@@ -187,8 +191,7 @@ std::string Table::ToText(size_t width) const {
     std::string out;
     for (size_t i = 0; i < height; ++i) {
       for (const size_t c : shown) {
-        const std::string_view text =
-            i < cells[c].size() ? Shortened(cells[c][i], widths[c]) : std::string_view();
+        const std::string text = i < cells[c].size() ? CutTo(cells[c][i], widths[c]) : "";
         if (c != 0) out += std::string(kGap, ' ');
         out +=
             texts[c].left ? fmt::format("{:<{}}", text, widths[c]) : fmt::format("{:>{}}", text, widths[c]);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -74,14 +73,6 @@ std::string ResultsText(const Table& table, std::string_view title, std::string_
 void WriteResults(const std::string& path, const Table& table, std::string_view title,
                   std::string_view machine) {
   WriteTextFile(path, ResultsText(table, title, machine));
-}
-
-void ReplaceFile(const std::string& path, const std::function<void()>& write) {
-  std::error_code hidden;
-  const bool existed =
-      std::filesystem::is_regular_file(path, hidden) && std::filesystem::file_size(path, hidden) > 0;
-  write();
-  if (existed) PrintNote(fmt::format("{} existed and was replaced\n", path));
 }
 
 void AddOrigin(Report& details, const Target& cpu) {

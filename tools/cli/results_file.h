@@ -1,7 +1,6 @@
 // Tables of measured results as CSV files that say where they come from, as those in tools/results do.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,9 +18,6 @@ std::string ResultsText(const Table& table, std::string_view title, std::string_
 // ResultsText as a file. Throws as WriteTextFile does.
 void WriteResults(const std::string& path, const Table& table, std::string_view title,
                   std::string_view machine);
-
-// Calls `write`, which writes the file anew, and says on stderr when there was something in it before.
-void ReplaceFile(const std::string& path, const std::function<void()>& write);
 
 // Where a report's results come from, as details of it: version, commit, date and time, command, machine.
 void AddOrigin(Report& details, const Target& cpu);

@@ -1,11 +1,13 @@
 #include "tools/cli/suite.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
 
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "templates/base/conv_template.h"
@@ -111,19 +113,22 @@ Suite ParseSuite(std::string_view text, const std::string& source) {
 
 std::vector<Suite> LoadSuites(const std::string& name_or_file) {
   std::vector<Suite> suites;
-  std::string names;
+  std::vector<std::string> names;
   for (const BuiltInSuite& built_in : BuiltInSuites()) {
-    names += fmt::format("{}, ", built_in.name);
+    names.emplace_back(built_in.name);
     if (name_or_file == "all" || name_or_file == built_in.name) {
       suites.push_back(ParseSuite(built_in.text, std::string(built_in.name)));
     }
   }
   if (!suites.empty()) return suites;
   std::error_code unknown;
-  if (!std::filesystem::exists(name_or_file, unknown)) {
-    throw Error(ErrorCode::kEnvironment,
-                fmt::format("cannot read {}, and no built-in suite has that name (known: {}all)",
-                            name_or_file, names));
+  const bool is_name = name_or_file.find_first_of("/.") == std::string::npos;
+  if (is_name && !std::filesystem::exists(name_or_file, unknown)) {
+    names.emplace_back("all");
+    const std::string meant = MeantText(name_or_file, names);
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--suite {} is neither a file nor a built-in suite ({}known: {})", name_or_file,
+                            meant.empty() ? "" : meant + " ", fmt::join(names, ", ")));
   }
   return {ParseSuite(ReadTextFile(name_or_file), name_or_file)};
 }

@@ -39,8 +39,8 @@ struct Suite {
 // Throws Error(kUsage) naming `source` and the line.
 Suite ParseSuite(std::string_view text, const std::string& source);
 
-// A built-in suite's name, "all" for all of those, or a file. Throws Error(kUsage) as above,
-// Error(kEnvironment) when it is neither a name nor a file that can be read.
+// A built-in suite's name, "all" for all of those, or a file. Throws Error(kUsage) as above and for a name
+// that is neither, Error(kEnvironment) for a file that cannot be read.
 std::vector<Suite> LoadSuites(const std::string& name_or_file);
 
 // The texts of tools/suites/*.txt, ordered by name; compiled in.

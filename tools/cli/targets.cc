@@ -16,7 +16,7 @@ void DeclareTargets(Args& args, TargetOptions* options) {
   args.OptionalPositional("MODEL|WORKLOAD", &options->model.model,
                           "A built-in network, an ONNX file, or a convolution such as ic64ih56oc64kh3ph1");
   args.Text("--suite", &options->suite,
-            "Instead: a built-in suite, \"all\", or a file of workloads, one a line");
+            "Instead: a built-in suite, \"all\", or a file of workloads, one a line", "NAME|FILE");
   DeclareInputOptions(args, &options->model);
 }
 

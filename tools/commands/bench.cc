@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -9,6 +10,7 @@
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/peers/bench_gpu.h"
@@ -36,9 +38,9 @@ class BenchCommand : public Command {
   }
   void Declare(Args& args) override {
     DeclareTargets(args, &request_.targets);
-    args.Group("Search");
-    args.Text("--plan", &request_.plan_path, "Schedules from graph-tune (MODEL only)");
-    args.Text("--log", &request_.log_path, "Schedules from a tuning log: the fastest of each convolution");
+    args.Text("--plan", &request_.plan_path, "Schedules from optimize or graph-tune (MODEL only)", "PLAN");
+    args.Text("--log", &request_.log_path, "Schedules from a tuning log: the fastest of each convolution",
+              "LOG");
     args.Choice("--against", &request_.against, {"best", "direct"},
                 "oneDNN's fastest algorithm (default, unless a suite says otherwise), or its direct one");
     args.Duration("--time", &request_.seconds, "For each convolution (default 500ms)");
@@ -47,31 +49,36 @@ class BenchCommand : public Command {
     args.Real("--fail-below", &fail_below_, "Exit with 6 when the geometric mean ratio is below this");
     args.Flag("--transforms", &transforms_, "Layout transforms beside memcpy, instead");
     args.Text("--sweep", &sweep_,
-              "Throughput and latency of a MODEL in all settings of these, instead: threads,batch,streams");
+              "Throughput and latency of a MODEL in all settings of these, instead: threads,batch,streams",
+              "WHAT");
     DeclareStreams(args, &streams_);
     args.Text(
         "--onnxruntime", &request_.onnxruntime,
-        "ONNX Runtime's library, to run the MODEL beside, or none (default: what tools/fetch-peers fetched)");
+        "ONNX Runtime's library, to run the MODEL beside, or none (default: what tools/fetch-peers fetched)",
+        "FILE");
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
-    args.Choice("--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
-                "int8: a MODEL is quantised, others are of bytes; bf16: of both sides, what is multiplied "
-                "and stored, of a MODEL "
-                "on a GPU "
-                "alone; tf32: there, what is multiplied may be rounded (default f32)");
+    args.Choice(
+        "--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
+        "Types of both sides: bf16 is multiplied and stored (a MODEL's type comes with its plan, on a "
+        "GPU it may be given); with int8 a MODEL is quantised and single convolutions are of bytes; "
+        "with tf32 a GPU may round what it multiplies (default f32)");
     DeclareCalibration(args, &request_.targets.model);
     args.Group("Output");
-    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
-    args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
+    args.Text("--csv", &csv_path_, "Write the table as CSV, behind # lines that say where it is from",
+              "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     const std::vector<std::string> read = {request_.plan_path, request_.log_path,
                                            request_.targets.model.model};
-    RequireWritable(csv_path_, read);
-    RequireWritable(save_path_, read);
+    if (!(fail_below_ > 0))
+      throw Error(ErrorCode::kUsage, fmt::format("--fail-below must be above 0, got {}", fail_below_));
+    RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
+    RequireReplaceable(save_path_, OutputFormat::kJson, read);
     request_.machine = OpenMachine(machine_options_);
     request_.precision = ParsePrecision(machine_options_.precision);
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
@@ -123,7 +130,7 @@ class BenchCommand : public Command {
   }
 
   int CheckGeomean(double geomean) const {
-    if (fail_below_ <= 0 || geomean >= fail_below_) return 0;
+    if (fail_below_ == kNoLimit || geomean >= fail_below_) return 0;
     throw Error(ErrorCode::kTooSlow,
                 fmt::format("the geometric mean ratio {:.3f} is below {}", geomean, fail_below_));
   }
@@ -148,7 +155,7 @@ class BenchCommand : public Command {
         {!request_.targets.suite.empty(), "--suite"},
         {!request_.log_path.empty(), "--log"},
         {!request_.against.empty(), "--against"},
-        {fail_below_ > 0, "--fail-below"},
+        {fail_below_ != kNoLimit, "--fail-below"},
         {request_.precision == Precision::kBf16, "--precision bf16"}};
     for (const auto& [given, name] : others)
       if (given)
@@ -183,11 +190,12 @@ class BenchCommand : public Command {
                              machine->threads(), OneDnnVersion(), peak));
   }
 
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   BenchModelRequest request_;
   MachineOptions machine_options_;
   StreamOptions streams_ = kNoStreams;
   std::string csv_path_, save_path_, sweep_;
-  double fail_below_ = 0;
+  double fail_below_ = kNoLimit;
   bool transforms_ = false, json_ = false;
 };
 

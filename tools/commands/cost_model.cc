@@ -3,7 +3,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
@@ -28,9 +28,10 @@ class CostModelCommand : public Command {
   }
 
   void Declare(Args& args) override {
-    args.Texts("--log", &logs_, "Tuning log; several times for several");
-    args.Text("--model", &model_path_, "Show this model instead of training one; --log then judges it");
-    args.Text("-o,--output", &output_path_, "Save the trained model");
+    args.Texts("--log", &logs_, "Tuning log; several times for several", "LOG");
+    args.Text("--model", &model_path_, "Show this model instead of training one; --log then judges it",
+              "FILE");
+    args.Text("-o,--output", &output_path_, "Save the trained model", "FILE");
     args.Choice("--objective", &objective_, {"regression", "pairwise-rank"},
                 fmt::format("What is learnt (default {})", objective_));
     args.Flag("--json", &json_, "Print JSON");
@@ -42,7 +43,7 @@ class CostModelCommand : public Command {
     if (!model_path_.empty() && !output_path_.empty()) {
       throw Error(ErrorCode::kUsage, "--model and -o exclude each other");
     }
-    RequireWritable(output_path_);
+    RequireReplaceable(output_path_, OutputFormat::kCostModel);
     std::vector<Record> records;
     for (const std::string& path : logs_) {
       for (Record& record : LoadRecords(path)) records.push_back(std::move(record));

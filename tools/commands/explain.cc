@@ -27,10 +27,11 @@ class ExplainCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     args.OptionalPositional("NODE", &request_.node, "The node to explain (default: a summary of all)");
-    args.Text("--plan", &request_.plan_path, "A plan of this network, to be held against the best one");
+    args.Text("--plan", &request_.plan_path, "A plan of this network, to be held against the best one",
+              "PLAN");
     args.NonNegative("--plans", &request_.plans,
                      "Without NODE: how many of the best plans to compare (default 3)");
-    args.Text("--layout", &layout_, "Was this layout tried, and how far off is it");
+    args.Text("--layout", &layout_, "Was this layout tried, and how far off is it", "LAYOUT");
     DeclareGraphTuning(args, &request_.arguments);
     DeclareCalibration(args, &request_.arguments.model);
     args.Group("Output");

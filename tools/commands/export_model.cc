@@ -1,7 +1,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/model.h"
-#include "tools/cli/results_file.h"
+#include "tools/cli/output_file.h"
 #include "tools/commands/commands.h"
 
 namespace tilesmith {
@@ -13,12 +13,13 @@ class ExportModelCommand : public Command {
   std::string_view Purpose() const override { return "Write a built-in network as an ONNX file"; }
   std::string_view Examples() const override { return "tilesmith export resnet50 -o resnet50.onnx"; }
   void Declare(Args& args) override {
-    DeclareModelOptions(args, &model_);
-    args.Text("-o,--output", &path_, "ONNX file to write");
+    args.Positional("NETWORK", &model_.model, "A built-in network: " + BuiltInText());
+    DeclareInputOptions(args, &model_);
+    args.Text("-o,--output", &path_, "ONNX file to write", "FILE");
   }
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
-    RequireWritable(path_);
+    RequireReplaceable(path_, OutputFormat::kOnnx);
     ReplaceFile(path_, [&] { WriteTextFile(path_, BuiltInAsOnnx(model_)); });
     return 0;
   }

@@ -7,6 +7,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
@@ -44,7 +45,7 @@ class GraphTuneCommand : public Command {
     DeclareCalibration(args, &request_.arguments.model);
     DeclareFarm(args, &farm_);
     args.Group("Search");
-    args.Duration("--time-budget", &request_.time_budget,
+    args.Duration("--time-budget,--for", &request_.time_budget,
                   "For all of it (default 90s); the best plan by then is kept");
     args.NonNegative(
         "--rounds", &request_.rounds,
@@ -62,14 +63,14 @@ class GraphTuneCommand : public Command {
     args.Flag("--variants", &request_.variants, "Try the log's next fastest configs in the network, too");
     args.Group("Output");
     args.Text("-o,--output", &request_.plan_path,
-              "Plan to write: the best so far, from the first solution on");
+              "Plan to write: the best so far, from the first solution on", "PLAN");
     args.Flag("--check", &check_,
               "Compare outputs of the plan and the baselines with ONNX Runtime's, or without it the "
               "reference's; exit 5 when they differ");
     args.Text("--onnxruntime", &onnxruntime_,
-              "ONNX Runtime's library, or none (default: what tools/fetch-peers fetched)");
-    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
-    args.Text("--report", &report_path_, "Write a page to look at, as `tilesmith report` does");
+              "ONNX Runtime's library, or none (default: what tools/fetch-peers fetched)", "FILE");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
+    args.Text("--report", &report_path_, "Write a page to look at, as `tilesmith report` does", "FILE");
     args.Flag("--nodes", &nodes_, "Print what was predicted and measured of every larger node");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -79,8 +80,8 @@ class GraphTuneCommand : public Command {
     const GraphTuningArguments& arguments = request_.arguments;
     const std::vector<std::string> others = {request_.plan_path, arguments.log_path, arguments.costs_path,
                                              arguments.model.model};
-    RequireWritable(save_path_, others);
-    RequireWritable(report_path_, others);
+    RequireReplaceable(save_path_, OutputFormat::kJson, others);
+    RequireReplaceable(report_path_, OutputFormat::kPage, others);
     request_.baselines = !no_baselines_;
     if (max_weights_ > 0) request_.max_weight_bytes = max_weights_ << 20;
     request_.max_output_error = OutputErrorLimit(max_output_error_);

@@ -18,7 +18,7 @@ class ManualCommand : public Command {
   void Declare(Args& args) override { args.Positional("FOLDER", &folder_, "Where to"); }
   int Run() override {
     const std::filesystem::path folder = folder_;
-    std::filesystem::create_directories(folder / "man1");
+    RequireWritableDirectory((folder / "man1").string());
     for (const auto& [name, text] : ManPages()) WriteTextFile((folder / "man1" / name).string(), text);
     WriteTextFile((folder / "tilesmith").string(), BashCompletion());
     WriteTextFile((folder / "_tilesmith").string(), ZshCompletion());

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
@@ -29,9 +29,9 @@ class MeasureSpaceCommand : public Command {
 
   void Declare(Args& args) override {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
-    args.Text("--template", &template_, "Whose space (default direct)");
-    args.Text("--keep", &keep_, "Only these values of these knobs: \"KNOB=VALUE,VALUE KNOB=VALUE\"");
-    args.Text("-o,--output", &path_, "File to write");
+    args.Text("--template", &template_, "Whose space (default direct)", "NAME");
+    args.Text("--keep", &keep_, "Only these values of these knobs: \"KNOB=VALUE,VALUE KNOB=VALUE\"", "KNOBS");
+    args.Text("-o,--output", &path_, "File to write", "FILE");
     args.Flag("--cold", &cold_, "Weights come from memory");
     args.NonNegative("--seed", &seed_, "Of the order and of the data (default 1)");
     DeclareMachineOptions(args, &machine_options_);
@@ -41,7 +41,7 @@ class MeasureSpaceCommand : public Command {
 
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
-    RequireWritable(path_);
+    RequireReplaceable(path_, OutputFormat::kMeasuredSpace);
     const WorkSinks sinks = SinksOf(progress_);
     const auto [machine, measurer] = OpenMeasuring(farm_, machine_options_, sinks);
     ExhaustiveRequest request;

@@ -21,11 +21,11 @@ class NetworkWorkerCommand : public Command {
   bool Hidden() const override { return true; }
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
-    args.Text("--plan", &plan_path_, "Plan to run the network with");
-    args.Text("--onnxruntime", &library_, "Run it with ONNX Runtime's library instead");
+    args.Text("--plan", &plan_path_, "Plan to run the network with", "PLAN");
+    args.Text("--onnxruntime", &library_, "Run it with ONNX Runtime's library instead", "FILE");
     args.Flag("--plain", &plain_, "ONNX Runtime without its graph optimizations");
-    args.Text("--onnx", &onnx_path_, "The network as a file, for ONNX Runtime");
-    args.Text("--outputs", &outputs_path_, "FILE.npz for what the first run gives");
+    args.Text("--onnx", &onnx_path_, "The network as a file, for ONNX Runtime", "FILE");
+    args.Text("--outputs", &outputs_path_, "FILE.npz for what the first run gives", "FILE");
     DeclareMachineOptions(args, &machine_options_);
   }
 

@@ -8,6 +8,7 @@
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
@@ -43,7 +44,7 @@ class OptimizeCommand : public Command {
               "it goes)");
     DeclareCalibration(args, &request_.arguments.model);
     args.Group("Search");
-    args.Duration("--for", &request_.seconds,
+    args.Duration("--for,--time-budget", &request_.seconds,
                   "For all of it (default 60s); Ctrl-C ends it sooner and keeps the best plan so far");
     args.Positive("--max-weights", &max_weights_,
                   "Packed weights of all convolutions in MiB, at most (default: no limit)");
@@ -52,17 +53,17 @@ class OptimizeCommand : public Command {
     args.Flag("--resume", &resume_, "Go on with an existing log and plan");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
     args.Text("--db", &request_.database_path,
-              "Database of what earlier tunings found (default: in $XDG_DATA_HOME/tilesmith)");
+              "Database of what earlier tunings found (default: in $XDG_DATA_HOME/tilesmith)", "FILE");
     args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
     args.Flag("--no-shipped", &no_shipped_,
               "Do not try first what was fast on other machines and comes with tilesmith");
     args.Flag("--baseline", &request_.baselines, "Time oneDNN, too, for at most a fifth of the time");
     args.Group("Output");
-    args.Text("-o,--output", &request_.plan_path,
-              "Plan to write: the best so far, from the first seconds on");
+    args.Text("-o,--output", &request_.plan_path, "Plan to write: the best so far, from the first seconds on",
+              "PLAN");
     args.Text("--log", &request_.arguments.log_path,
-              "Tuning log to write (default: the plan's path with .log.jsonl)");
-    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
+              "Tuning log to write (default: the plan's path with .log.jsonl)", "LOG");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -71,8 +72,8 @@ class OptimizeCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     if (no_database_ && !request_.database_path.empty())
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
-    RequireWritable(save_path_,
-                    {request_.plan_path, request_.arguments.log_path, request_.arguments.model.model});
+    RequireReplaceable(save_path_, OutputFormat::kJson,
+                       {request_.plan_path, request_.arguments.log_path, request_.arguments.model.model});
     CheckAccuracyLimits(request_.arguments.tuning.accuracy);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;

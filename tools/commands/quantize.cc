@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/quantize/quantize_model.h"
@@ -23,11 +24,11 @@ class QuantizeCommand : public Command {
   }
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.model);
-    args.Group("Search");
     args.Texts(
         "--calibrate", &request_.source.paths,
         "FILE.npz, FILE.npy or a directory of them, each with one or more samples of every input; may be "
-        "repeated (default: seeded random inputs, good for trying out only)");
+        "repeated (default: seeded random inputs, good for trying out only)",
+        "FILE|DIR");
     args.Positive("--samples", &request_.source.samples, "At most (default: all, or 8 random ones)");
     args.NonNegative("--seed", &seed_, "Of random inputs (default 1)");
     args.Choice("--method", &method_, CalibrationMethodNames(),
@@ -39,22 +40,22 @@ class QuantizeCommand : public Command {
                 "Activations' type (default u8); symmetric: zero point 0");
     args.Flag("--reduce-range", &reduce_range_,
               "Weights of 7 bits, for runtimes whose sums of two products saturate (x86 without VNNI)");
-    args.Texts("--keep", &request_.qdq.keep, "A node that stays float; may be repeated");
+    args.Texts("--keep", &request_.qdq.keep, "A node that stays float; may be repeated", "NODE");
     args.Flag("--keep-first", &request_.qdq.keep_first, "First convolutions and products stay float");
     args.Flag("--keep-last", &request_.qdq.keep_last, "Last convolutions and products stay float");
     args.Texts("--op", &request_.qdq.op_types,
-               "Quantise only this operator; may be repeated (default: every one that pays)");
+               "Quantise only this operator; may be repeated (default: every one that pays)", "TYPE");
     args.Group("Output");
-    args.Text("-o,--output", &request_.output_path, "ONNX file to write");
+    args.Text("-o,--output", &request_.output_path, "ONNX file to write", "FILE");
     args.Flag("--no-check", &no_check_, "Do not run the quantised model beside the one with floats");
-    args.Text("--save", &save_path_, "Write what --json prints to this file, too");
+    args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
     DeclareMachineOptions(args, &request_.machine);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
-    RequireWritable(save_path_, {request_.model.model, request_.output_path});
+    RequireReplaceable(save_path_, OutputFormat::kJson, {request_.model.model, request_.output_path});
     request_.source.seed = static_cast<uint64_t>(seed_);
     request_.calibration.method = ParseCalibrationMethod(method_);
     request_.qdq.activations = ParseActivations(activations_);

@@ -21,18 +21,20 @@ class ReportCommand : public Command {
            "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o report.html";
   }
   void Declare(Args& args) override {
-    args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` writes it");
-    args.Positional("PLAN", &request_.plan_path, "Plan, as `tilesmith graph-tune` writes it");
+    args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` or `optimize` writes it");
+    args.Positional("PLAN", &request_.plan_path, "Plan, as `tilesmith optimize` or `graph-tune` writes it");
     args.OptionalPositional("BENCH.json", &bench_path_, "What `tilesmith bench --json` printed for the plan");
-    args.Text("-o,--output", &request_.output_path, "Page to write");
+    args.Text("-o,--output", &request_.output_path, "Page to write", "FILE");
     args.Texts("--results", &request_.result_paths,
-               "What graph-tune or run printed with --json, too; may be repeated");
-    args.Text("--trace", &request_.trace_path, "Timeline of a run, as `tilesmith run --trace` writes it");
+               "What graph-tune or run printed with --json, too; may be repeated", "FILE");
+    args.Text("--trace", &request_.trace_path, "Timeline of a run, as `tilesmith run --trace` writes it",
+              "FILE");
     args.Text("--model", &request_.model.model,
-              "The network, an ONNX file or a built-in one (default: the built-in one that the plan names)");
+              "The network, an ONNX file or a built-in one (default: the built-in one that the plan names)",
+              "MODEL");
     DeclareInputOptions(args, &request_.model);
     args.Text("--costs", &request_.costs_path,
-              "Measured costs, as graph-tune keeps them (default: beside the log)");
+              "Measured costs, as graph-tune keeps them (default: beside the log)", "FILE");
     args.Duration("--explain-time", &request_.explain_seconds,
                   "At most, for why each node is computed as it is (default 30s)");
     args.Flag("--no-explain", &no_explain_, "Without that");

@@ -9,6 +9,7 @@
 #include "templates/base/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/cli/system_files.h"
@@ -34,32 +35,33 @@ class RunNetworkCommand : public Command {
   }
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
-    args.Group("Search");
-    args.Text("--plan", &plan_path_, "From graph-tune (default: a decent schedule without tuning)");
+    args.Text("--plan", &plan_path_,
+              "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
     args.Flag("--force", &force_,
               "Use the plan though it was made for another network, machine, version or thread count");
     args.Texts("--input", &inputs_,
-               "FILE.npz, NAME=FILE.npy or NAME=FILE.npz; may be repeated (default: seeded random data)");
+               "FILE.npz, NAME=FILE.npy or NAME=FILE.npz; may be repeated (default: seeded random data)",
+               "FILE");
     args.NonNegative("--seed", &seed_, "Of the random inputs (default 1)");
-    args.Group("Output");
-    args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output");
     args.Positive("--runs", &runs_, "Timed runs (default 20)");
     args.Flag("--check", &check_,
               "Compare outputs and every layer with the reference; exit 5 when they differ");
     DeclareStreams(args, &streams_);
     args.Texts("--percentile", &percentiles_,
-               "Of the streams' latencies; may be repeated (default 50, 90, 99)");
-    args.Text("--latency-csv", &latency_path_,
-              "Write every run of the streams: when it began, how long it took");
-    args.Flag("--profile", &profile_, "Print every step with its time, and what they add up to");
-    args.Text("--csv", &csv_path_, "Write the profile as CSV");
-    args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace");
-    args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here");
-    args.Flag("--perf-map", &perf_map_, "Name the generated code for perf, in /tmp/perf-PID.map");
-    DeclareMachineOptions(args, &machine_options_);
+               "Of the streams' latencies; may be repeated (default 50, 90, 99)", "P");
     args.Choice("--precision", &precision_, {"f32", "int8"},
                 "int8: quantised while it is loaded; a plan says itself (default f32)");
     DeclareCalibration(args, &model_);
+    args.Group("Output");
+    args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output", "FILE|DIR");
+    args.Text("--latency-csv", &latency_path_,
+              "Write every run of the streams: when it began, how long it took", "FILE");
+    args.Flag("--profile", &profile_, "Print every step with its time, and what they add up to");
+    args.Text("--csv", &csv_path_, "Write the profile as CSV", "FILE");
+    args.Text("--trace", &trace_path_, "Write the profile as a Chrome trace", "FILE");
+    args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here", "DIR");
+    args.Flag("--perf-map", &perf_map_, "Name the generated code for perf, in /tmp/perf-PID.map");
+    DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -81,9 +83,9 @@ class RunNetworkCommand : public Command {
  private:
   // Before minutes are spent on what they are to hold.
   void RequireWritableFiles() const {
-    RequireWritable(csv_path_);
-    RequireWritable(trace_path_);
-    RequireWritable(latency_path_);
+    RequireReplaceable(csv_path_, OutputFormat::kCsv);
+    RequireReplaceable(trace_path_, OutputFormat::kJson);
+    RequireReplaceable(latency_path_, OutputFormat::kCsv);
     RequireWritableDirectory(dump_directory_);
     if (!output_path_.empty()) RequireSavable(output_path_, inputs_);
   }

@@ -10,6 +10,7 @@
 #include "layouts/base/text_file.h"
 #include "layouts/measure/quantile.h"
 #include "tools/cli/machine.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
@@ -46,21 +47,23 @@ class SimulateCommand : public Command {
 
   void Declare(Args& args) override {
     args.Positionals("SPACE", &paths_, "Files of measure-space");
-    args.Texts("--tuner", &tuners_, "Search strategy, several times for several (default all but grid)");
+    args.Texts("--tuner", &tuners_, "Search strategy, several times for several (default all but grid)",
+               "NAME");
     args.Positive("--seeds", &seeds_, "Replays of each (default 20)", kMaxSeeds);
     args.Positive("--trials", &trials_, "Of a replay (default 300)", kMaxTrials);
     args.Positive("--batch", &batch_, "Configs chosen at a time (default 16)", kMaxTrials);
-    args.Texts("--history", &histories_, "Logs and measured spaces the models may learn from beforehand");
+    args.Texts("--history", &histories_, "Logs and measured spaces the models may learn from beforehand",
+               "LOG");
     args.Flag("--curve", &curve_, "Print the median regret after so many trials, too");
-    args.Text("--csv", &csv_path_, "Write the regret curves here");
-    args.Text("--summary", &summary_path_,
-              "Write the table as CSV, behind # lines that say where it is from");
+    args.Text("--csv", &csv_path_, "Write the regret curves here", "FILE");
+    args.Text("--summary", &summary_path_, "Write the table as CSV, behind # lines that say where it is from",
+              "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
-    RequireWritable(csv_path_);
-    RequireWritable(summary_path_);
+    RequireReplaceable(csv_path_, OutputFormat::kCsv);
+    RequireReplaceable(summary_path_, OutputFormat::kCsv);
     for (const std::string& path : paths_) spaces_.push_back(ReadMeasuredSpace(path));
     PlanSeries();
     Replays();

@@ -45,30 +45,31 @@ class TuneCommand : public Command {
         fmt::format("Configs to try per task; of a network on average, spent where they help most and "
                     "left out where none would (default {}; with --time-budget, as many as fit)",
                     NetworkTuneOptions().trials));
-    args.Duration("--time-budget", &request_.time_budget,
+    args.Duration("--time-budget,--for", &request_.time_budget,
                   "For all of it: loading, oneDNN's times and the search; such as 90s, 8m, 1h30m");
     std::vector<std::string> tuners;
     for (const SearcherInfo& info : Searchers()) tuners.emplace_back(info.name);
     args.Choice("--tuner", &request_.options.searcher, tuners,
                 fmt::format("Search strategy (default {})", request_.options.searcher));
     args.Texts("--history", &request_.history_paths,
-               "Log of other tasks to learn from beforehand; may be repeated");
+               "Log of other tasks to learn from beforehand; may be repeated", "LOG");
     args.Text("--cost-model", &request_.cost_model_path,
-              "Start from this model (see cost-model) instead of training one");
+              "Start from this model (see cost-model) instead of training one", "FILE");
     args.NonNegative("--seed", &seed_, "Of the search and of the data (default 1)");
     args.Flag("--resume", &resume_, "Go on with an existing log: what it holds is not measured again");
     args.Flag("--overwrite", &overwrite_, "Start an existing log afresh");
     args.Text("--db", &request_.database_path,
               "Database of what earlier tunings found; tasks it knows from as many trials cost nothing "
-              "(default: in $XDG_DATA_HOME/tilesmith)");
+              "(default: in $XDG_DATA_HOME/tilesmith)",
+              "FILE");
     args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
     args.Flag("--no-baseline", &no_baseline_,
               "Do not time oneDNN (what was timed before is in a file beside the log)");
-    args.Choice("--precision", &machine_options_.precision, PrecisionNames(),
-                "Types to compute and store in: int8 tunes a MODEL that is quantised, others as of bytes; "
-                "mixed tunes every "
-                "convolution in f32, bf16 and, of a MODEL, int8; with tf32 a GPU may round what it "
-                "multiplies (default f32)");
+    args.Choice(
+        "--precision", &machine_options_.precision, PrecisionNames(),
+        "Types to compute and store in: with int8 a MODEL is quantised and single convolutions are of "
+        "bytes; mixed tunes every convolution in f32, bf16 and, of a MODEL, int8; with tf32 a GPU may "
+        "round what it multiplies (default f32)");
     DeclareCalibration(args, &target_.model);
     args.Flag("--no-fusion", &no_fusion_, "Of a MODEL, leave out the fused alternatives to pairs of layers");
     DeclareAccuracy(args, &request_.accuracy);
@@ -76,8 +77,9 @@ class TuneCommand : public Command {
     DeclareMachineOptions(args, &machine_options_);
     DeclareFarm(args, &farm_, true);
     args.Group("Output");
-    args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)");
-    args.Text("--dump-code", &dump_directory_, "Write the machine code of each task's best config here");
+    args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)", "LOG");
+    args.Text("--dump-code", &dump_directory_, "Write the machine code of each task's best config here",
+              "DIR");
     args.Flag("--json", &json_, "Print the final table as JSON");
   }
 

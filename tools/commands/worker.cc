@@ -50,8 +50,10 @@ class WorkerCommand : public Command {
   }
   void Declare(Args& args) override {
     args.Text("--farm", &url_,
-              "The farm's Redis: redis://HOST:PORT/DB or unix:///PATH, a password being in REDISCLI_AUTH");
-    args.Text("--class", &class_, "What equal machines are called (default: after CPU and instructions)");
+              "The farm's Redis: redis://HOST:PORT/DB or unix:///PATH, a password being in REDISCLI_AUTH",
+              "URL");
+    args.Text("--class", &class_, "What equal machines are called (default: after CPU and instructions)",
+              "NAME");
     DeclareTarget(args, &target_);
     DeclareRounding(args, &precision_);
     args.Flag("--list", &list_, "Show the workers instead");

@@ -1,5 +1,6 @@
 #include "tuner/records/distill.h"
 
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
@@ -21,7 +22,7 @@ class LogDistillCommand : public Command {
   }
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
-    args.Text("-o,--output", &output_, "Log to write; replaced when it exists");
+    args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");
     args.Positive("--top", &top_,
                   "Records of each convolution, conditions, machine and layouts (default 1); those that a "
                   "limit on templates or accuracy makes the best come on top");
@@ -29,7 +30,7 @@ class LogDistillCommand : public Command {
   }
 
   int Run() override {
-    CheckOutput(output_, paths_);
+    CheckOutput(output_, OutputFormat::kLog, paths_);
     const std::vector<Record> records = LoadRecords(paths_);
     const std::vector<const Record*> kept = Distill(records, {.top = top_});
     ReplaceFile(output_, [&] { ReplaceLog(output_, kept); });

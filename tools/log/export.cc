@@ -3,6 +3,7 @@
 #include <map>
 
 #include "layouts/base/error.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
@@ -20,12 +21,12 @@ class LogExportCommand : public Command {
   std::string_view Examples() const override { return "tilesmith log export resnet50.jsonl -o autotvm.log"; }
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
-    args.Text("-o,--output", &output_, "AutoTVM log to write, format 0.2; replaced when it exists");
+    args.Text("-o,--output", &output_, "AutoTVM log to write, format 0.2; replaced when it exists", "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
-    CheckOutput(output_, paths_);
+    CheckOutput(output_, OutputFormat::kAutoTvmLog, paths_);
     const std::vector<Record> records = LoadRecords(paths_);
     std::vector<std::string> lines;
     std::map<std::string, int64_t> refusals;

@@ -8,6 +8,7 @@
 #include "layouts/base/text_file.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/results_file.h"
 #include "tools/cli/tasks.h"
@@ -31,15 +32,16 @@ class LogImportCommand : public Command {
   }
   void Declare(Args& args) override {
     args.Positional("FILE", &path_, "AutoTVM log, format 0.2 (conv2d_NCHWc.x86, depthwise_conv2d_NCHWc.x86)");
-    args.Text("-o,--output", &output_, "Log to write; replaced when it exists");
+    args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");
     args.Text("--model", &model_.model,
-              "Keep what serves this network, as records of its convolutions with what is fused into them");
+              "Keep what serves this network, as records of its convolutions with what is fused into them",
+              "MODEL");
     DeclareInputOptions(args, &model_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
-    CheckOutput(output_, {path_});
+    CheckOutput(output_, OutputFormat::kLog, {path_});
     std::vector<ImportedRecord> imported = Read();
     const auto read = static_cast<int64_t>(imported.size());
     if (!model_.model.empty()) imported = ForModel(imported);

@@ -6,7 +6,6 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "tools/cli/machine.h"
 
 namespace tilesmith {
@@ -54,7 +53,8 @@ Cell FailuresCell(const std::map<TrialStatus, int64_t>& failures) {
 }
 
 void DeclareWorkload(Args& args, std::string* workload) {
-  args.Text("--workload", workload, "Only records of this convolution, such as ic64ih56oc64kh3ph1");
+  args.Text("--workload", workload, "Only records of this convolution, such as ic64ih56oc64kh3ph1",
+            "WORKLOAD");
 }
 
 std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& workload) {
@@ -66,9 +66,9 @@ std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& w
   return records;
 }
 
-void CheckOutput(const std::string& output, const std::vector<std::string>& inputs) {
+void CheckOutput(const std::string& output, OutputFormat format, const std::vector<std::string>& inputs) {
   if (output.empty()) throw Error(ErrorCode::kUsage, "-o OUT is required");
-  RequireWritable(output, inputs);
+  RequireReplaceable(output, format, inputs);
 }
 
 }  // namespace tilesmith

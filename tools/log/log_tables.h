@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/cli/args.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
 #include "tuner/records/record_groups.h"
 
@@ -31,7 +32,7 @@ void DeclareWorkload(Args& args, std::string* workload);
 // Only those of the workload, if one was given. Throws Error(kUsage) naming it when there is none.
 std::vector<Record> OfWorkload(std::vector<Record> records, const std::string& workload);
 
-// Throws Error(kUsage) when no -o was given, or it is one of the inputs.
-void CheckOutput(const std::string& output, const std::vector<std::string>& inputs);
+// RequireReplaceable (output_file.h); throws Error(kUsage) when no -o was given, too.
+void CheckOutput(const std::string& output, OutputFormat format, const std::vector<std::string>& inputs);
 
 }  // namespace tilesmith

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/results_file.h"
 #include "tools/log/log_commands.h"
@@ -24,12 +25,12 @@ class LogMergeCommand : public Command {
   }
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
-    args.Text("-o,--output", &output_, "Log to write; replaced when it exists");
+    args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
-    CheckOutput(output_, paths_);
+    CheckOutput(output_, OutputFormat::kLog, paths_);
     LogMerger merger;
     Report report;
     Table& logs = report.AddTable({"logs",

@@ -32,8 +32,9 @@ class LogShowCommand : public Command {
     args.Positional("LOG|WORKLOAD", &source_, "A tuning log, or a convolution such as ic64ih56oc64kh3ph1");
     DeclareWorkload(args, &workload_);
     args.Positive("--line", &line_, "Of the log, the record in this line (default: the fastest)");
-    args.Text("--template", &template_, "Of a log, its fastest record; of a WORKLOAD, instead of the first");
-    args.Text("--config", &config_, "Of a WORKLOAD, knobs other than the default's: K=V,K=V");
+    args.Text("--template", &template_, "Of a log, its fastest record; of a WORKLOAD, instead of the first",
+              "NAME");
+    args.Text("--config", &config_, "Of a WORKLOAD, knobs other than the default's: K=V,K=V", "K=V,...");
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"},
                 "Of a WORKLOAD, no wider instructions");
     DeclareTarget(args, &target_);
@@ -57,6 +58,8 @@ class LogShowCommand : public Command {
       if (!config_.empty() || !max_isa_.empty() || target_ != kCpuDevice)
         throw Error(ErrorCode::kUsage,
                     "--config, --max-isa and --target are for a WORKLOAD; a log's record has its own");
+      if (line_ > 0 && !(workload_.empty() && template_.empty()))
+        throw Error(ErrorCode::kUsage, "--line says which record: --workload and --template are not for it");
       return ScheduleOf(line_ > 0 ? RecordAtLine() : FastestRecord());
     }
     if (line_ > 0 || !workload_.empty())

@@ -12,6 +12,7 @@
 #include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
@@ -48,11 +49,11 @@ class LogVerifyCommand : public Command {
     args.Positionals("LOG", &paths_, "Tuning logs");
     DeclareWorkload(args, &workload_);
     args.Positive("--top", &top_, "Fastest configs of each convolution and conditions (default 1)");
-    args.Text("--tolerance", &tolerance_text_, "Times may differ by this much (default 10%)");
+    args.Text("--tolerance", &tolerance_text_, "Times may differ by this much (default 10%)", "PERCENT");
     args.Flag("--strict", &strict_, "Exit with 6 when one is slower by more");
     args.Flag("--retarget", &retarget_,
               "Records of other machines too: as new ones of this machine, with --threads threads");
-    args.Text("-o,--output", &output_, "Append what was measured to this log");
+    args.Text("-o,--output", &output_, "Append what was measured to this log", "LOG");
     DeclareMachineOptions(args, &machine_options_);
     DeclareFarm(args, &farm_);
     args.Flag("--json", &json_, "Print JSON");
@@ -60,6 +61,7 @@ class LogVerifyCommand : public Command {
 
   int Run() override {
     tolerance_ = ParsePercent("--tolerance", tolerance_text_);
+    RequireFormat(output_, OutputFormat::kLog);
     ProgressLine progress;
     const WorkSinks sinks = SinksOf(progress);
     const auto [machine, measurer] = OpenMeasuring(farm_, machine_options_, sinks);

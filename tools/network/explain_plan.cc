@@ -9,9 +9,9 @@
 
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/problem/graph_tune.h"
+#include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "ops/conv/conv.h"
-#include "tools/cli/close_names.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {

@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tools/cli/output_file.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -79,7 +80,7 @@ void RequireSavable(const std::string& path, const std::vector<std::string>& inp
     std::vector<std::string> read;
     read.reserve(inputs.size());
     for (const std::string& argument : inputs) read.push_back(argument.substr(argument.find('=') + 1));
-    return RequireWritable(path, read);
+    return RequireReplaceable(path, OutputFormat::kNpz, read);
   }
   const std::filesystem::path as_path = path;
   std::error_code hidden;

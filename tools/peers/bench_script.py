@@ -44,7 +44,7 @@ class BenchScript:
             if not argument.startswith("-"):
                 others.append(argument)
             elif name == argument or name not in options:
-                self.fail(f"unknown argument {argument}\n{self.usage}")
+                self.fail(f"unknown argument {argument} (see {sys.argv[0]} --help)")
             elif isinstance(options[name], bool):
                 options[name] = True
             elif not rest:
@@ -60,6 +60,11 @@ class BenchScript:
         for model in models:
             if model not in BUILT_IN and not pathlib.Path(model).is_file():
                 self.fail(f"{model} is neither a built-in network ({', '.join(BUILT_IN)}) nor a file")
+
+    def require_duration(self, name, text):
+        """As the program's options take them."""
+        if not re.fullmatch(r"[0-9.]+|([0-9.]+(ms|s|m|h))+", text) or not re.search("[1-9]", text):
+            self.fail(f"--{name} must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got {text}")
 
     def to_counts(self, options, **least):
         """Makes numbers of the named options, each no less than its least; None stays."""

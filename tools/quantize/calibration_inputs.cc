@@ -23,6 +23,8 @@ bool IsArrayFile(const std::string& path) { return path.ends_with(".npz") || pat
 void AddFiles(const std::string& path, std::vector<std::string>& files) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
+    if (!fs::exists(path, error) && !fs::path(path).has_extension())
+      throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}: No such file or directory", path));
     if (!IsArrayFile(path)) {
       throw Error(
           ErrorCode::kUsage,

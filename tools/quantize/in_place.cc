@@ -18,9 +18,9 @@ void TakeSizes(const CalibrationInputs& inputs, ModelOptions* model) {
 
 void DeclareCalibration(Args& args, ModelOptions* model) {
   args.Texts("--calibrate", &model->calibration.paths,
-             "With --precision int8 and mixed: FILE.npz, FILE.npy or a directory of them, with samples of "
-             "the inputs, as "
-             "quantize takes them; may be repeated (default: random ones)");
+             "Where something is quantised: FILE.npz, FILE.npy or a directory of them, with samples of the "
+             "inputs, as quantize takes them; may be repeated (default: random ones)",
+             "FILE|DIR");
 }
 
 void TakeSizesOfSamples(ModelOptions* model) { TakeSizes(CalibrationInputs(model->calibration), model); }
@@ -46,7 +46,7 @@ void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open
   if (precision == Precision::kInt8) {
     if (!model->quantization) CalibrateInPlace(open(), sinks, model);
   } else if (precision != Precision::kMixed && !model->calibration.paths.empty()) {
-    throw Error(ErrorCode::kUsage, fmt::format("--calibrate is for --precision int8 and mixed, not {}",
+    throw Error(ErrorCode::kUsage, fmt::format("--calibrate is for a precision with int8 in it, not {}",
                                                PrecisionName(precision)));
   }
 }

@@ -11,6 +11,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/quantize/tensor_runner.h"
 
 namespace tilesmith {
@@ -278,7 +279,7 @@ QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSink
   }
   std::vector<std::string> read = request.source.paths;
   read.push_back(request.model.model);
-  RequireWritable(request.output_path, read);
+  RequireReplaceable(request.output_path, OutputFormat::kOnnx, read);
   const DevicePtr machine = OpenMachine(request.machine);
   RequireCpu(machine, "quantize");
   return ModelQuantizer(request, machine, sinks).Quantize();

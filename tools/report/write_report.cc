@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "ops/networks/networks.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/report/report_data.h"
 #include "tools/report/report_page.h"
@@ -54,7 +55,7 @@ WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) 
   std::vector<std::string> read = request.result_paths;
   read.insert(read.end(), {request.log_path, request.plan_path, request.trace_path, request.costs_path,
                            request.model.model});
-  RequireWritable(request.output_path, read);
+  RequireReplaceable(request.output_path, OutputFormat::kPage, read);
   std::vector<std::string> skipped;
   const Plan plan = ReadPlan(request.plan_path, &skipped);
   for (const std::string& line : skipped) sinks.Warn(line);

@@ -12,6 +12,7 @@
 #include "layouts/base/text_file.h"
 #include "ops/graph/graph.h"
 #include "ops/networks/networks.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
@@ -44,7 +45,8 @@ class FarmGraphTuner {
 
   FarmGraphTuned Run() {
     const GraphTuningArguments& arguments = request_.arguments;
-    RequireWritable(request_.plan_path, {request_.arguments.log_path, request_.arguments.model.model});
+    RequireReplaceable(request_.plan_path, OutputFormat::kPlan,
+                       {request_.arguments.log_path, request_.arguments.model.model});
     CheckGraphTuning(arguments);
     if (request_.farm.class_name == "all") throw Error(ErrorCode::kUsage, "--class all is for tune");
     const FarmClass chosen = ChosenClasses(request_.farm).front();

@@ -15,7 +15,7 @@
 #include "graph_tuner/refine/split_rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
+#include "tools/cli/output_file.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/calibration_inputs.h"
 #include "tools/tune/network_types.h"
@@ -39,7 +39,8 @@ class GraphTuner {
 
   GraphTunedModel Run() {
     const GraphTuningArguments& arguments = request_.arguments;
-    RequireWritable(request_.plan_path, {arguments.log_path, arguments.costs_path, arguments.model.model});
+    RequireReplaceable(request_.plan_path, OutputFormat::kPlan,
+                       {arguments.log_path, arguments.costs_path, arguments.model.model});
     CheckGraphTuning(request_.arguments);
     tuned_.machine = request_.machine;
     tuned_.graph = LoadModel(request_.arguments.model);

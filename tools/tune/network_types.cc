@@ -15,7 +15,7 @@
 namespace tilesmith {
 std::optional<double> OutputErrorLimit(double given) {
   if (!(given > 0))
-    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is {} (allowed: above 0)", given));
+    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error must be above 0, got {}", given));
   return std::isfinite(given) ? std::optional(given) : std::nullopt;
 }
 

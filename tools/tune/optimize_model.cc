@@ -10,6 +10,7 @@
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
@@ -365,8 +366,9 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   OptimizeModelRequest complete = request;
   GraphTuningArguments& arguments = complete.arguments;
   if (arguments.log_path.empty()) arguments.log_path = LogPathBeside(request.plan_path);
-  RequireWritable(request.plan_path, {arguments.log_path, arguments.costs_path, arguments.model.model});
-  RequireWritable(arguments.log_path, {arguments.model.model});
+  RequireReplaceable(request.plan_path, OutputFormat::kPlan,
+                     {arguments.log_path, arguments.costs_path, arguments.model.model});
+  RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage, "a limit on errors of outputs is for the precision mixed");

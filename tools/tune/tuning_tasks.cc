@@ -13,6 +13,7 @@
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tuner/records/record_key.h"
 #include "tuner/records/shipped.h"
@@ -56,7 +57,10 @@ std::vector<Record> TuningTasks::OpenLog() const {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-  if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(path, "");
+  if (request_.existing_log == ExistingLog::kOverwrite) {
+    RequireFormat(path, OutputFormat::kLog);
+    WriteTextFile(path, "");
+  }
   const auto bytes = std::filesystem::file_size(path, error);
   if (error || bytes == 0) return {};
   if (request_.existing_log == ExistingLog::kRefuse) {

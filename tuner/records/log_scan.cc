@@ -32,14 +32,14 @@ constexpr int64_t kMaxLines = 1 << 14;
 constexpr size_t kLongestProblem = 400;
 
 [[noreturn]] void FailToRead(const std::string& path, const char* what) {
-  throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}: {}", path, what, std::strerror(errno)));
+  throw Error(ErrorCode::kEnvironment, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
 }
 
 // A file in blocks of whole lines. Read rather than mapped: a writer may cut off what it could not finish.
 class BlockReader {
  public:
   explicit BlockReader(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) FailToRead(path_, "cannot open");
+    if (fd_ < 0) FailToRead(path_, "read");
   }
   ~BlockReader() { close(fd_); }
   BlockReader(const BlockReader&) = delete;

@@ -1,4 +1,4 @@
-#include "tools/cli/close_names.h"
+#include "layouts/base/close_names.h"
 
 #include <algorithm>
 #include <cctype>
@@ -37,7 +37,7 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 std::vector<std::string> CloseNames(const std::string& text, const std::vector<std::string>& names,
                                     size_t most) {
   const std::string wanted = Lower(text);
-  const size_t allowed = std::max<size_t>(2, wanted.size() / 3);
+  const size_t allowed = wanted.size() <= 3 ? 1 : std::max<size_t>(2, wanted.size() / 3);
   std::vector<std::pair<size_t, std::string>> close;
   for (const std::string& name : names) {
     const std::string lower = Lower(name);

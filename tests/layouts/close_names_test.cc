@@ -1,4 +1,4 @@
-#include "tools/cli/close_names.h"
+#include "layouts/base/close_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +22,7 @@ TEST(CloseNames, AFewLettersMayDiffer) {
               ElementsAre("features.3.expand3x3"));
   EXPECT_THAT(CloseNames("abc", {"xyz", "conv1"}, 5), IsEmpty());
   EXPECT_THAT(CloseNames("abc", {}, 5), IsEmpty());
+  EXPECT_THAT(CloseNames("foo", {"log", "for"}, 5), ElementsAre("for")) << "of three letters one may differ";
 }
 
 TEST(CloseNames, ANameMayBePartOfTheText) {

@@ -7,7 +7,7 @@
 namespace tilesmith {
 
 // Names that contain `text` whatever the case, then those that few letters tell apart from it: two, or a
-// third of its length. The closest first, at most `most`.
+// third of its length, of at most three letters one. The closest first, at most `most`.
 std::vector<std::string> CloseNames(const std::string& text, const std::vector<std::string>& names,
                                     size_t most);
 

@@ -1,0 +1,33 @@
+// Files that commands write: which of them may be replaced.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tilesmith {
+
+enum class OutputFormat {
+  kOnnx,
+  kLog,
+  kPlan,
+  kAutoTvmLog,
+  kCostModel,
+  kMeasuredSpace,
+  kJson,
+  kCsv,
+  kPage,
+  kNpz
+};
+
+// Throws Error(kUsage) where the file's first line says that it holds something else than what is to be
+// written to it. What is empty may become anything; so may no path, "", devices and pipes.
+void RequireFormat(const std::string& path, OutputFormat format);
+// The same behind RequireWritable (text_file.h), before long work whose result replaces the file.
+void RequireReplaceable(const std::string& path, OutputFormat format,
+                        const std::vector<std::string>& others = {});
+
+// Calls `write`, which writes the file anew, and says on stderr when there was something in it before.
+void ReplaceFile(const std::string& path, const std::function<void()>& write);
+
+}  // namespace tilesmith
