@@ -17,13 +17,54 @@ fail_with() {
   exit "$1"
 }
 
-# refuse ARGUMENT: one that the script does not know, or one too many.
-refuse() { die "unknown argument $1 (see $0 --help)"; }
+# meant TEXT NAME...: "did you mean NAME? " of the closest one, where one is close and python3 is there.
+meant() {
+  PYTHONPATH=$root/tools/peers python3 -c 'import sys, bench_script
+print(bench_script.meant(sys.argv[1], sys.argv[2:]), end="")' "$@" 2> /dev/null || true
+}
+
+# known NAME...: "known: NAME, NAME".
+known() {
+  local names
+  names=$(printf ', %s' "$@")
+  echo "known: ${names:2}"
+}
+
+# refuse ARGUMENT: one that the script does not know, or one too many. What it knows is in the first line of $usage.
+refuse() {
+  local known=${usage%%$'\n'*} options=()
+  known=${known#usage: }
+  known=${known#"${known%% *}"}
+  [[ $1 != --* ]] || mapfile -t options < <(grep -oE -- '--[a-z][a-z-]*' <<< "$known")
+  die "unknown argument $1 ($(meant "${1%%=*}" "${options[@]}")known:${known:- none}; see $0 --help)"
+}
+
+# needs_value "$@": the option in front, a value behind it.
+needs_value() { (($# > 1)) || die "$1 needs a value"; }
 
 # require_duration NAME TEXT: as the program's options take them.
 require_duration() {
-  [[ $2 =~ ^([0-9.]+|([0-9.]+(ms|s|m|h))+)$ && $2 =~ [1-9] ]] ||
-    die "$1 must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got $2"
+  local number='([0-9]+[.]?[0-9]*|[.][0-9]+)'
+  [[ $2 =~ ^($number|($number(ms|s|m|h))+)$ && $2 =~ [1-9] ]] ||
+    die "$1 must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got ${2:-nothing}"
+}
+
+# model_path MODEL: a built-in network's name, or the whole path of a file. Exits with 2 where it is neither, as far as
+# that can be known without a build.
+model_path() {
+  local built_in fetched
+  built_in=$(sed -n 's/^ *{"\([a-z0-9_]*\)", [0-9]*, Build.*/\1/p' "$root/ops/networks/networks.cc")
+  if grep -qxF -e "$1" <<< "$built_in"; then
+    echo "$1"
+    return
+  fi
+  if [[ ! -e $1 && $1 != *.onnx ]]; then
+    fetched=$(cd "$root" && echo models/*.onnx)
+    # shellcheck disable=SC2086
+    die "$1 is neither an ONNX file nor a built-in network ($(meant "$1" $built_in $fetched)$(known $built_in))"
+  fi
+  [[ -f $1 && -r $1 ]] || die "cannot read $1"
+  realpath -- "$1"
 }
 
 has_checksum() { # file, sha256

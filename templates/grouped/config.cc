@@ -51,6 +51,8 @@ std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
     std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
     if (!reason.empty()) return reason;
   }
+  const int64_t pairs = w.ic / w.g / kPairChannels;
+  if (c.pairs && c.sums > pairs) return fmt::format("{} sums of {} pairs of channels", c.sums, pairs);
   if (c.sums > 1 && w.ic / w.g > c.lanes)
     return fmt::format("{} sums, but groups are more than a vector of {}", c.sums, c.lanes);
   std::string no_registers = fmt::format("register tile {} x {} with {} sums does not fit the registers",
@@ -96,7 +98,7 @@ Config MakeConfig(const ConvWorkload& w, const Target& cpu, const Tile& tile) {
 
 }  // namespace
 
-GroupedConfig ReadConfig(const Config& config) {
+GroupedConfig ReadConfig(const Config& config, const Target& cpu) {
   GroupedConfig c;
   c.ic_block = config.Get("ic_block");
   c.oc_block = config.Get("oc_block");
@@ -110,6 +112,7 @@ GroupedConfig ReadConfig(const Config& config) {
   c.oc_inner = config.Get("oc_inner") != 0;
   c.flat_width = config.Get("flat_width");
   if (config.Find("in_type")) c.types = ReadTypes(config);
+  c.pairs = c.types.in == DataType::kBf16 && cpu.bf16;
   return c;
 }
 
@@ -135,15 +138,17 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
   const int64_t code = EdgePositions(w) * w.kh * w.kw * channels * kMinTapBytes;
   if (w.kw > kMaxCodeBytes || code > kMaxCodeBytes)
     return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
-  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing})));
+  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing}), cpu));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
 Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
-  if (const int64_t channels = w.ic / w.g;
-      channels >= cpu.vector_floats() || cpu.vector_floats() % channels != 0)
-    return Support::No(
-        fmt::format("groups of {} channels are no parts of a vector of {}", channels, cpu.vector_floats()));
+  const int64_t channels = w.ic / w.g, vector = cpu.vector_floats();
+  const bool parts = channels < vector && vector % channels == 0;
+  if (!parts && !(cpu.bf16 && channels % vector == 0)) {
+    return Support::No(fmt::format("groups of {} channels are no parts of a vector of {}{}", channels, vector,
+                                   cpu.bf16 ? ", nor whole ones" : ""));
+  }
   return Supports(w, cpu);
 }
 
@@ -200,15 +205,16 @@ Config DefaultIn(const ConfigSpace& space, const ConvWorkload& w, const Target& 
 }  // namespace
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
-  return ConfigSpace(Knobs(w, cpu), [w](const Config& config) { return WhyInvalid(w, ReadConfig(config)); });
+  return ConfigSpace(Knobs(w, cpu),
+                     [w, cpu](const Config& config) { return WhyInvalid(w, ReadConfig(config, cpu)); });
 }
 
 ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<Knob> knobs = Knobs(w, cpu);
   std::ranges::find(knobs, "lanes", &Knob::name)->values = {cpu.vector_floats()};
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
-  return ConfigSpace(std::move(knobs), [w](const Config& config) -> std::string {
-    const GroupedConfig c = ReadConfig(config);
+  return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) -> std::string {
+    const GroupedConfig c = ReadConfig(config, cpu);
     if (!c.types.narrow()) return "nothing is stored in bf16: that is the grouped template";
     return WhyInvalid(w, c);
   });

@@ -26,18 +26,21 @@ struct GroupedConfig {
   int64_t row_tiles = 1;   // tiles of tile_rows rows per task
   bool oc_inner = false;   // tasks: consecutive ones share the rows instead of the channels
   int64_t flat_width = 0;  // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
-  StoredTypes types;       // all arithmetic is in f32
+  StoredTypes types;
+  bool pairs = false;  // two input channels in bf16 are multiplied at a time (VDPBF16PS); otherwise floats
 };
 
-// Configs of grouped_bf16 have the knobs in_type and out_type; others have none of them.
-GroupedConfig ReadConfig(const Config& config);
+// Configs of grouped_bf16 have the knobs in_type and out_type, and multiply pairs where the input is stored
+// in bf16 and the CPU has an instruction for it; others have none of them.
+GroupedConfig ReadConfig(const Config& config, const Target& cpu);
 
 Support Supports(const ConvWorkload& workload, const Target& cpu);
 ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
 // A config without tuning: the widest tile that fits the registers, vector-width blocks.
 Config Default(const ConvWorkload& workload, const Target& cpu);
 
-// The same of grouped_bf16, whose input, output or both are stored in bf16: groups of less than a vector.
+// The same of grouped_bf16, whose input, output or both are stored in bf16: groups of less than a vector and,
+// with pairs, of whole ones.
 Support SupportsBf16(const ConvWorkload& workload, const Target& cpu);
 ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
 Config Bf16Default(const ConvWorkload& workload, const Target& cpu);

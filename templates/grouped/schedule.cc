@@ -7,9 +7,11 @@
 namespace tilesmith::grouped {
 namespace {
 
-Spread SpreadOf(int64_t channels, int vector_floats, int64_t sums) {
+Spread SpreadOf(int64_t channels, int vector_floats, int64_t sums, bool pairs) {
+  const bool whole = channels % vector_floats == 0 && sums == 1;
+  if (pairs) return whole ? Spread::kBroadcast : Spread::kIndex;
   if (sums > 1) return Spread::kSwaps;
-  if (channels % vector_floats == 0) return Spread::kBroadcast;
+  if (whole) return Spread::kBroadcast;
   return channels == 2 ? Spread::kPairs : channels == 4 ? Spread::kQuads : Spread::kIndex;
 }
 
@@ -24,7 +26,7 @@ Schedule MakeSchedule(const ConvWorkload& workload, const GroupedConfig& config)
   const auto vector_floats = static_cast<int>(config.lanes);
   g.vector_floats = vector_floats;
   g.channels = w.ic / w.g;
-  g.spread = SpreadOf(g.channels, vector_floats, config.sums);
+  g.spread = SpreadOf(g.channels, vector_floats, config.sums, config.pairs);
   g.in_layout = LayoutOfBlockKnob(config.ic_block).WithType(config.types.in);
   g.out_layout = LayoutOfBlockKnob(config.oc_block).WithType(config.types.out);
   g.in = ImageStrides(g.in_layout, w.ic, w.ih, w.iw);
@@ -74,7 +76,7 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const GroupedConfig& c = g.config;
   constexpr double kBytes = sizeof(float);
-  const int64_t taps = g.channels * w.kh * w.kw;
+  const int64_t taps = g.channels * w.kh * w.kw, weights = g.terms() * w.kh * w.kw;
   const auto lanes = static_cast<double>(g.vectors * g.vector_floats);
   const int64_t tile = c.width_tile * c.tile_rows;
   const int64_t columns =
@@ -87,11 +89,11 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.fma_per_load = static_cast<double>(tile * w.kw * c.sums) / static_cast<double>(loads);
   f.accumulators = static_cast<double>(tile * c.sums);
   f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
-  f.weight_bytes = lanes * static_cast<double>(taps) * kBytes;
+  f.weight_bytes = lanes * static_cast<double>(weights) * kBytes;
   f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
   f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats) *
                        static_cast<double>(g.in.element_bytes) / kBytes;
-  f.task_weight_bytes = static_cast<double>(g.vector_floats * taps) * kBytes;
+  f.task_weight_bytes = static_cast<double>(g.vector_floats * weights) * kBytes;
   f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats * g.out.element_bytes);
   return f;
 }
@@ -107,7 +109,8 @@ int64_t EstimateCodeBytes(const Schedule& g) {
     for (const InputRow& row : rows) {
       const auto taps = static_cast<int64_t>(row.taps.size()) * g.workload.kw;
       const int64_t weights = from_memory ? 0 : taps * kLoadBytes;
-      bytes += g.channels * (weights + taps * tile.width * fma_bytes) + g.spreads() * columns * kLoadBytes;
+      bytes += g.terms() * (weights + taps * tile.width * fma_bytes) +
+               g.spreads() * columns * (g.config.pairs ? 2 : 1) * kLoadBytes;
     }
     bytes += g.config.tile_rows * tile.width * (kStoreBytes + (g.config.sums - 1) * kSumBytes);
   }

@@ -21,10 +21,12 @@ namespace tilesmith::grouped {
 enum class Spread {
   kPairs,      // 2 channels a group: a permute with an immediate
   kQuads,      // 4 channels a group: the same
-  kIndex,      // 8 channels in a vector of 16: a permute by an index register
+  kIndex,      // 8 channels in a vector of 16, and pairs in bf16: a permute by an index register
   kBroadcast,  // groups of whole vectors
   kSwaps,      // several sums: not at all, see lane_swaps.h
 };
+
+constexpr int64_t kPairChannels = 2;
 
 struct Schedule {
   ConvWorkload workload;   // recut into rows of flat_width
@@ -42,14 +44,17 @@ struct Schedule {
 
   // Output rows of a tile that is cut off by the bottom; 0 when all are whole.
   int64_t last_rows() const { return workload.oh % config.tile_rows; }
-  // Vectors made of one input vector: each of its channels spread, or its lanes swapped.
-  int64_t spreads() const { return channels / config.sums; }
+  // Input channels that are multiplied at a time, and how many of these a group has.
+  int64_t step_channels() const { return config.pairs ? kPairChannels : 1; }
+  int64_t terms() const { return channels / step_channels(); }
+  // Vectors made of one input vector: each of its terms spread, or its lanes swapped.
+  int64_t spreads() const { return terms() / config.sums; }
   int64_t rows_per_task() const { return config.tile_rows * config.row_tiles; }
   int64_t row_blocks() const { return (workload.oh + rows_per_task() - 1) / rows_per_task(); }
-  // Packed weights of one output vector: for kernel row, term, kernel column: one vector. There are as many
-  // terms as channels a group.
+  // Packed weights of one output vector, in lanes of a float or a pair: for kernel row, term, kernel column:
+  // one vector.
   int64_t WeightOffset(int64_t kernel_row, int64_t term, int64_t column) const {
-    return ((kernel_row * channels + term) * workload.kw + column) * vector_floats;
+    return ((kernel_row * terms() + term) * workload.kw + column) * vector_floats;
   }
   int64_t weights_per_vector() const { return WeightOffset(workload.kh, 0, 0); }
   // First input channel that output vector `vector` reads.

@@ -8,8 +8,8 @@ namespace tilesmith {
 namespace grouped {
 namespace {
 
-Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&) {
-  return MakeSchedule(w, ReadConfig(config));
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(config, cpu));
 }
 
 }  // namespace
@@ -21,7 +21,8 @@ const ConvTemplate& GroupedBf16Template() {
                                                         .space = grouped::Bf16Space,
                                                         .preset = grouped::Bf16Default,
                                                         .read = grouped::ReadSchedule,
-                                                        .type_knobs = {"in_type", "out_type"}});
+                                                        .type_knobs = {"in_type", "out_type"},
+                                                        .factors = DataType::kBf16});
   return instance;
 }
 

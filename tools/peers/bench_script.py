@@ -1,5 +1,7 @@
 """What the scripts share that set networks beside other libraries."""
 
+import difflib
+import math
 import os
 import pathlib
 import re
@@ -18,6 +20,27 @@ BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 re
 OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
                "nms-yolov8": "detection=1x84x8400"}
+UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # of durations, in seconds
+
+
+def meant(text, names):
+    """"did you mean NAME? " of the first that contains the text or else the closest one, or nothing."""
+    close = [name for name in names if text.lower() in name.lower()] or difflib.get_close_matches(text, names, 1)
+    return f"did you mean {close[0]}? " if close else ""
+
+
+def known_text(text, names):
+    return f"{meant(text, names)}known: {', '.join(names)}"
+
+
+def seconds_of(text):
+    """Of a duration as the program's options take it; 0 where it is none."""
+    number = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+    if re.fullmatch(number, text):
+        return float(text)
+    if not re.fullmatch(rf"({number}(ms|s|m|h))+", text):
+        return 0
+    return sum(float(value) * UNITS[unit] for value, unit in re.findall(rf"{number}(ms|s|m|h)", text))
 
 
 class BenchScript:
@@ -31,9 +54,15 @@ class BenchScript:
         print(f"{self.name}: {message}", file=sys.stderr)
         sys.exit(code)
 
-    def parse(self, arguments, options):
-        """Takes options into `options`, which has defaults; returns the other arguments. Those that default to False have
-        no value, those that default to a list may be repeated."""
+    def refuse(self, argument, options):
+        """One that the script does not know, or one too many."""
+        known = [f"--{name}" for name in options]
+        hint = meant(argument.partition("=")[0], known) if argument.startswith("--") else ""
+        self.fail(f"unknown argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
+
+    def parse(self, arguments, options, most=math.inf):
+        """Takes options into `options`, which has defaults; returns the other arguments, of which there are at most so
+        many. Those that default to False have no value, those that default to a list may be repeated."""
         others, rest = [], list(arguments)
         while rest:
             argument = rest.pop(0)
@@ -41,10 +70,10 @@ class BenchScript:
                 print(self.usage)
                 sys.exit(0)
             name = argument.removeprefix("--")
-            if not argument.startswith("-"):
+            if not argument.startswith("-") and len(others) < most:
                 others.append(argument)
             elif name == argument or name not in options:
-                self.fail(f"unknown argument {argument} (see {sys.argv[0]} --help)")
+                self.refuse(argument, options)
             elif isinstance(options[name], bool):
                 options[name] = True
             elif not rest:
@@ -59,12 +88,30 @@ class BenchScript:
         """Each must be a built-in network or a file."""
         for model in models:
             if model not in BUILT_IN and not pathlib.Path(model).is_file():
-                self.fail(f"{model} is neither a built-in network ({', '.join(BUILT_IN)}) nor a file")
+                self.fail(f"{model} is neither a built-in network nor a file ({known_text(model, BUILT_IN)})")
 
     def require_duration(self, name, text):
-        """As the program's options take them."""
-        if not re.fullmatch(r"[0-9.]+|([0-9.]+(ms|s|m|h))+", text) or not re.search("[1-9]", text):
+        """As the program's options take them; returns its seconds."""
+        if not 0 < seconds_of(text) < math.inf:
             self.fail(f"--{name} must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got {text}")
+        return seconds_of(text)
+
+    def require_number(self, name, text):
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            self.fail(f"--{name} must be a number above 0, got {text}")
+        return number
+
+    def require_folders(self, options, *names):
+        """They can be written to, or made."""
+        for name in names:
+            path = pathlib.Path(options[name] or ".").absolute()
+            there = next(folder for folder in (path, *path.parents) if folder.exists())
+            if not there.is_dir() or not os.access(there, os.W_OK):
+                self.fail(f"--{name} must be a folder to write to, got {path}")
 
     def to_counts(self, options, **least):
         """Makes numbers of the named options, each no less than its least; None stays."""

@@ -138,7 +138,7 @@ void Generator::EmitInputByInput(const InputRow& row, const std::vector<InputCol
         const Xmm acc =
             Accumulator(first / kernel_columns % sums, row.taps[first / of_tap].output_row, tap.position);
         const int i = first + tap.kernel_column;
-        held ? vfmadd231ps(acc, input, Vector(plan_.first_weight + i)) : vfmadd231ps(acc, input, weight(i));
+        held ? Multiply(acc, input, Vector(plan_.first_weight + i)) : Multiply(acc, input, weight(i));
       }
     }
   }
@@ -157,8 +157,8 @@ void Generator::EmitWeightByWeight(const InputRow& row, const std::vector<InputC
     for (size_t i = 0; i < columns.size(); ++i) {
       for (const InputColumn::Tap& tap : columns[i].taps) {
         if (tap.kernel_column != kernel_column) continue;
-        vfmadd231ps(Accumulator(sum, row_tap.output_row, tap.position),
-                    Vector(plan_.first_input + static_cast<int>(i)), weight);
+        Multiply(Accumulator(sum, row_tap.output_row, tap.position),
+                 Vector(plan_.first_input + static_cast<int>(i)), weight);
       }
     }
   };
@@ -169,20 +169,33 @@ void Generator::EmitWeightByWeight(const InputRow& row, const std::vector<InputC
   }
 }
 
-void Generator::EmitIndex(int64_t channel) {
+void Generator::Multiply(const Xmm& sums, const Xmm& input, const Xbyak::Operand& weights) {
+  schedule_.config.pairs ? vdpbf16ps(sums, input, weights) : vfmadd231ps(sums, input, weights);
+}
+
+void Generator::EmitIndex(int64_t spread) {
+  const int64_t terms = schedule_.terms();
   std::vector<uint32_t> index(vector_floats());
-  for (int lane = 0; lane < vector_floats(); ++lane)
-    index[lane] = static_cast<uint32_t>(lane / schedule_.channels * schedule_.channels + channel);
+  for (int lane = 0; lane < vector_floats(); ++lane) {
+    const int64_t term = schedule_.config.sums > 1 ? (lane ^ spread) % terms : spread;
+    index[lane] = static_cast<uint32_t>(lane / schedule_.channels * terms + term);
+  }
   vmovups(Vector(plan_.index), Constant(index));
 }
 
 void Generator::EmitInput(const Xmm& to, int64_t column, int64_t spread) {
   const int64_t pixel = column * schedule_.in.pixel_bytes;
   if (schedule_.spread == Spread::kBroadcast) {
-    return vbroadcastss(to, ptr[kSourceNow + Offset(pixel + schedule_.in.ChannelOffset(spread))]);
+    const int64_t channel = spread * schedule_.step_channels();
+    return vbroadcastss(to, ptr[kSourceNow + Offset(pixel + schedule_.in.ChannelOffset(channel))]);
   }
   const Address from = ptr[kSourceNow + Offset(pixel)];
   const bool masked = variant_.partial && schedule_.in_layout.is_nhwc();
+  if (schedule_.config.pairs) {
+    const Xbyak::Ymm pairs(to.getIdx());
+    masked ? vmovdqu16(pairs | k1 | T_z, from) : vmovdqu16(pairs, from);
+    return vpermd(Xbyak::Zmm(to.getIdx()), Xbyak::Zmm(plan_.index), Xbyak::Zmm(to.getIdx()));
+  }
   const bool loads = masked || in_type() != DataType::kF32;
   if (loads) LoadStored(in_type(), to, from, masked, Mask());
   const Xbyak::Operand& packed = loads ? static_cast<const Xbyak::Operand&>(to) : from;

@@ -7,6 +7,7 @@
 //   out = activation(acc)
 // With several sums x is the input vector with its lanes swapped in one way after the other, and a position
 // has several acc, whose lanes are swapped and added in the end (lane_swaps.h).
+// In bf16 an element is a pair of channels, whose products are summed at once.
 // Columns outside the input are skipped when emitting (edge tiles are emitted on their own). So there is no
 // padded copy of the input, and an input element is loaded once for all kernel rows and columns in the tile.
 #pragma once
@@ -63,7 +64,10 @@ class Generator : public x86::VectorCode {
   // One spread of the elements of an input row, times all weights of it.
   void EmitInputByInput(const InputRow& row, const std::vector<InputColumn>& columns, int64_t spread);
   void EmitWeightByWeight(const InputRow& row, const std::vector<InputColumn>& columns, int64_t spread);
-  void EmitIndex(int64_t channel);
+  // Which element of an input vector each lane gets.
+  void EmitIndex(int64_t spread);
+  // sums += input * weights, a float or a pair in each lane.
+  void Multiply(const Xbyak::Xmm& sums, const Xbyak::Xmm& input, const Xbyak::Operand& weights);
   void EmitInput(const Xbyak::Xmm& to, int64_t column, int64_t spread);
   void EmitSumOfSums();
   void EmitFinish();

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "layouts/base/check.h"
+#include "layouts/data_type.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped/schedule.h"
 #include "templates/grouped/x86/generator.h"
@@ -10,18 +11,25 @@ namespace tilesmith::grouped {
 
 namespace {
 
-// For every output vector: by kernel row, term, kernel column, lane. Lanes past the last channel are zero.
+// For every output vector: by kernel row, term, kernel column, lane. Lanes past the last channel are zero;
+// pairs are of bf16, the first channel's lower.
 AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
   const ConvWorkload& w = g.workload;
   AlignedBuffer packed(g.vectors * g.weights_per_vector() * sizeof(float));
   for (int64_t output = 0; output < w.oc; ++output) {
     float* vector = packed.floats() + output / g.vector_floats * g.weights_per_vector();
     for (int64_t channel = 0; channel < g.channels; ++channel) {
-      const Term term = TermOf(g.channels, g.config.sums, output % g.vector_floats, channel);
+      const int64_t step = g.step_channels();
+      const Term term = TermOf(g.terms(), g.config.sums, output % g.vector_floats, channel / step);
       for (int64_t row = 0; row < w.kh; ++row) {
         for (int64_t column = 0; column < w.kw; ++column) {
-          vector[g.WeightOffset(row, term.index, column) + term.lane] =
-              weights[((output * g.channels + channel) * w.kh + row) * w.kw + column];
+          const float weight = weights[((output * g.channels + channel) * w.kh + row) * w.kw + column];
+          float& lane = vector[g.WeightOffset(row, term.index, column) + term.lane];
+          if (g.config.pairs) {
+            reinterpret_cast<uint16_t*>(&lane)[channel % step] = Bf16Bits(weight);
+          } else {
+            lane = weight;
+          }
         }
       }
     }
