@@ -49,8 +49,8 @@ require_duration() {
     die "$1 must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got ${2:-nothing}"
 }
 
-# model_path MODEL: a built-in network's name, or the whole path of a file. Exits with 2 where it is neither, as far as
-# that can be known without a build.
+# model_path MODEL: a built-in network's name, or the whole path of a file. Exits with 2 where it is neither, and with 7
+# where the file cannot be read; a build is not needed.
 model_path() {
   local built_in fetched
   built_in=$(sed -n 's/^ *{"\([a-z0-9_]*\)", [0-9]*, Build.*/\1/p' "$root/ops/networks/networks.cc")
@@ -59,11 +59,10 @@ model_path() {
     return
   fi
   if [[ ! -e $1 && $1 != *.onnx ]]; then
-    fetched=$(cd "$root" && echo models/*.onnx)
-    # shellcheck disable=SC2086
+    fetched=$(cd "$root" && ls models/*.onnx 2> /dev/null || true)
     die "$1 is neither an ONNX file nor a built-in network ($(meant "$1" $built_in $fetched)$(known $built_in))"
   fi
-  [[ -f $1 && -r $1 ]] || die "cannot read $1"
+  [[ -f $1 && -r $1 ]] || fail_with 7 "cannot read $1"
   realpath -- "$1"
 }
 

@@ -42,6 +42,7 @@ WindowPlan::WindowPlan(const ConvWorkload& workload, const WindowForm& form, int
       depthwise(form.depthwise),
       amx(form.amx),
       dots(form.dots),
+      group_words(form.group_words),
       lanes(form.lanes),
       number_bytes(form.number_bytes),
       word(form.word()),

@@ -21,10 +21,11 @@ struct WindowForm {
   bool depthwise = false;    // lanes read channels of their own
   bool amx = false;          // by tiles (tile_products.h)
   bool dots = false;         // lanes are numbers of a window, whose products are summed at the end
+  int64_t group_words = 0;   // words of a pixel that each lane reads, those of its own group; 0: all of them
   // Numbers of a word, whose products are summed at once.
   int64_t word() const { return 4 / number_bytes; }
   // Whether how many pixels are in registers together can be chosen.
-  bool chooses_pixels() const { return !amx && !dots; }
+  bool chooses_pixels() const { return !amx && !dots && group_words == 0; }
 };
 
 // What can be chosen about it.
@@ -52,6 +53,7 @@ struct WindowPlan {
 
   ConvWorkload conv;  // one row of all pixels where the windows are single pixels, each the next one
   bool depthwise, amx, dots;
+  int64_t group_words;
   int64_t lanes;                // output channels of a block
   int64_t number_bytes, word;   // numbers of a word, whose products are summed at once
   int64_t groups, blocks;       // blocks of each group
@@ -75,10 +77,11 @@ struct WindowPlan {
   bool blocks_inner;         // as in the cut
   int64_t pitch, row_pitch;  // bytes from column to column and from row to row
 
-  // The windows are adjacent pixels of one row.
-  bool single_pixels() const {
-    return conv.g == 1 && conv.oh == 1 && conv.ih == 1 && conv.kh * conv.kw * conv.sh * conv.sw == 1 &&
-           conv.ph == 0 && conv.pw == 0 && conv.ow == conv.iw;
+  // The windows are adjacent pixels of one row; those of groups lie side by side.
+  bool single_pixels() const { return conv.g == 1 && single_grouped_pixels(); }
+  bool single_grouped_pixels() const {
+    return conv.oh == 1 && conv.ih == 1 && conv.kh * conv.kw * conv.sh * conv.sw == 1 && conv.ph == 0 &&
+           conv.pw == 0 && conv.ow == conv.iw;
   }
   int64_t tiles() const { return row_tiles * column_tiles; }
   int64_t RowsSeenBy(int64_t rows) const { return (rows - 1) * row_stride + window_rows; }

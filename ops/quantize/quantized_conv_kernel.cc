@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kMaxWindowBytes = 64 << 20;
 constexpr int64_t kSumBytes = sizeof(int32_t);
+constexpr int64_t kGroupedWordBytes = 64;  // a word of weights in 16 lanes
 
 template <typename Number>
 Number AsIs(int16_t weight) {
@@ -31,9 +32,8 @@ class QuantizedConvKernel : public PackedKernel {
         in_(op.workload().input_shape(), request.in),
         rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1,
               TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
-        as_it_is_(plan_.single_pixels() && plan_.number_bytes == 1 && rows_.flip() == 0 && !in_.plain &&
-                  plan_.group_in == in_.dims.lanes && plan_.run_length == in_.dims.lanes),
-        pixel_offsets_(plan_.PixelOffsets()),
+        as_it_is_(ReadsAsItIs()),
+        pixel_offsets_(as_it_is_ ? OffsetsInPlace() : plan_.PixelOffsets()),
         sums_at_(as_it_is_ ? 0 : plan_.ThreadBytes()),
         thread_bytes_(sums_at_ + (plan_.amx ? kMaxTilePositions * plan_.lanes * kSumBytes : 0)),
         gather_words_(TILESMITH_DISPATCH_VNNI(cpu_, GatherWords)),
@@ -46,6 +46,7 @@ class QuantizedConvKernel : public PackedKernel {
     pixels_.runs = plan_.runs.data();
     pixels_.run_count = std::ssize(plan_.runs);
     pixels_.words = plan_.run_length / plan_.word;
+    pixels_.group_words = plan_.group_words;
   }
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
@@ -63,7 +64,7 @@ class QuantizedConvKernel : public PackedKernel {
       const WindowTile tile = plan_.TileOf(place);
       const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
       if (as_it_is_) {
-        widened = reinterpret_cast<const std::byte*>(in) + tile.x * plan_.pitch;
+        widened = reinterpret_cast<const std::byte*>(in) + in_.Offset(tile.group * plan_.group_in, tile.x);
       } else if (tile != held) {
         Widen(in, tile, scratch);
       }
@@ -86,9 +87,24 @@ class QuantizedConvKernel : public PackedKernel {
   static void (*ConvolutionOf(const WindowPlan& plan, const Target& cpu))(const QuantizedPixels&) {
 #ifdef TILESMITH_X86
     if (plan.dots) return &avx512_vnni::ConvolveDots;
+    if (plan.group_words > 0) return &avx512_vnni::ConvolveGroups;
 #endif
     return plan.depthwise ? TILESMITH_DISPATCH_VNNI(cpu, ConvolveDepthwise)
                           : TILESMITH_DISPATCH_VNNI(cpu, ConvolveDense);
+  }
+
+  // Whether windows are pixels whose channels lie side by side in the input, in whole words.
+  bool ReadsAsItIs() const {
+    if (!plan_.single_grouped_pixels() || plan_.number_bytes != 1 || rows_.flip() != 0 || in_.plain)
+      return false;
+    if (plan_.run_length != plan_.group_in || plan_.tile_columns > INT32_MAX / in_.dims.lanes) return false;
+    return plan_.amx ? plan_.group_in == in_.dims.lanes : in_.dims.lanes % plan_.group_in == 0;
+  }
+  std::vector<int32_t> OffsetsInPlace() const {
+    std::vector<int32_t> offsets;
+    for (int64_t x = 0; x < plan_.tile_columns; ++x)
+      offsets.push_back(static_cast<int32_t>(x * in_.dims.lanes));
+    return offsets;
   }
 
   void Widen(const uint8_t* image, const WindowTile& tile, std::byte* widened) const {
@@ -177,18 +193,41 @@ class QuantizedConvKernel : public PackedKernel {
   int64_t block_weights() const {  // bytes
     if (plan_.dots)
       return std::ssize(plan_.runs) * plan_.group_out * DotRunBytes(plan_.run_length / plan_.word);
+    if (plan_.group_words > 0)
+      return std::ssize(plan_.runs) * plan_.run_length / kGroupedPixelBytes * plan_.group_words *
+             kGroupedWordBytes;
     return BlockWeightNumbers(plan_) * plan_.number_bytes;
   }
 
-  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`. `alone` is the
-  // plan of a single lane.
-  void PackDots(const WindowPlan& alone, const int16_t* channel, int64_t o, std::byte* packed) const {
+  // All runs of one channel's weights.
+  std::vector<int8_t> RunsOf(const int16_t* channel) const {
+    WindowPlan alone = plan_;
+    alone.lanes = 1;
     std::vector<int8_t> runs(static_cast<size_t>(BlockWeightNumbers(alone)));
     PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>);
+    return runs;
+  }
+
+  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`.
+  void PackDots(const int16_t* channel, int64_t o, std::byte* packed) const {
+    const std::vector<int8_t> runs = RunsOf(channel);
     const int64_t stored = DotRunBytes(plan_.run_length / plan_.word);
     for (int64_t run = 0; run < std::ssize(plan_.runs); ++run) {
       std::memcpy(packed + (run * plan_.group_out + o) * stored, runs.data() + run * plan_.run_length,
                   static_cast<size_t>(plan_.run_length));
+    }
+  }
+
+  // As ConvolveGroups reads them, likewise.
+  void PackGroups(const int16_t* channel, int64_t o, std::byte* packed) const {
+    const std::vector<int8_t> runs = RunsOf(channel);
+    const int64_t words = plan_.group_words, lane = GroupedLane(words, o);
+    const int64_t group = o / (words * plan_.word) * words * plan_.word;  // its first channel
+    for (int64_t pixel = 0; pixel < std::ssize(runs); pixel += kGroupedPixelBytes) {
+      for (int64_t t = 0; t < words; ++t, packed += kGroupedWordBytes) {
+        const int8_t* const word = runs.data() + pixel + group + (lane ^ t) % words * plan_.word;
+        std::memcpy(packed + (lane ^ t) * plan_.word, word, static_cast<size_t>(plan_.word));
+      }
     }
   }
 
@@ -201,8 +240,6 @@ class QuantizedConvKernel : public PackedKernel {
     multipliers_.resize(bias_.size());
     const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
     std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
-    WindowPlan alone = plan_;
-    alone.lanes = 1;
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
       const auto [block, lane] = BlockLaneOf(plan_, o);
       const int64_t group = o / (plan_.conv.oc / op.workload().g) % merged;
@@ -215,7 +252,9 @@ class QuantizedConvKernel : public PackedKernel {
       std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
       std::byte* const packed = begin + 4 * lane;
       if (plan_.dots) {
-        PackDots(alone, channel.data(), lane, begin);
+        PackDots(channel.data(), lane, begin);
+      } else if (plan_.group_words > 0) {
+        PackGroups(channel.data(), lane, begin);
       } else if (plan_.number_bytes == 1) {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {

@@ -1,5 +1,6 @@
 // The inner loops of quantised convolution, built for each instruction set (quantized_conv_isa.cc, with rows
-// in quantized_rows_isa.cc and few outputs in quantized_dots_isa.cc).
+// in quantized_rows_isa.cc, few outputs in quantized_dots_isa.cc and small groups in
+// quantized_groups_isa.cc).
 //
 // Bytes with a sign are bytes without one whose top bit is flipped, as is their zero point: nothing here
 // depends on the type. Numbers are multiplied a word at a time, four bytes of them, and the sum of a word's
@@ -59,7 +60,8 @@ struct QuantizedPixels {
   int64_t tile_pixels = 1;        // how many are computed at once, at most QuantizedConvTilePixels
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
   int64_t run_count = 0, words = 0;
-  const std::byte* weights = nullptr;  // [run][word][lane], words; ConvolveDots has another order
+  int64_t group_words = 0;             // of ConvolveGroups: words of a pixel in each group
+  const std::byte* weights = nullptr;  // [run][word][lane], words; some functions have another order
   const int32_t* bias = nullptr;       // [lane], as are the multipliers
   const float* multipliers = nullptr;
   QuantizedSumTerms sum = {};
@@ -96,10 +98,21 @@ TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
 // bytes, zeros behind a run's. Precondition: sums is null.
 inline constexpr int64_t kMostDots = 4, kDotPixels = 4;
 constexpr int64_t DotRunBytes(int64_t words) { return (4 * words + 63) / 64 * 64; }
+
+// With AVX-512 VNNI, for groups of 4 or 8 channels, in and out, of which a pixel has kGroupedPixelBytes
+// together: kGroupedPixels pixels at a time whatever tile_pixels says. Weights: [run][pixel of it][t][lane],
+// words in 16 lanes, t < group_words. Output number `o` of the block is computed in lane GroupedLane; the
+// word of its own group (lane ^ t) % group_words lies in lane ^ t. Precondition: sums is null.
+inline constexpr int64_t kGroupedPixelBytes = 16, kGroupedPixels = 12;
+constexpr int64_t GroupedLane(int64_t group_words, int64_t o) {
+  const int64_t group_lanes = 4 * group_words, in_group = o % group_lanes;
+  return in_group / group_words * 4 + o / group_lanes * group_words + in_group % group_words;
+}
 #ifdef TILESMITH_X86
 namespace avx512_vnni {
 void ConvolveDots(const QuantizedPixels& pixels);
-}
+void ConvolveGroups(const QuantizedPixels& pixels);
+}  // namespace avx512_vnni
 #endif
 
 // Stores `pixels` whose sums are given, [pixel][lane], bias included; their input, weights and bias are not

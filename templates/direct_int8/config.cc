@@ -25,7 +25,7 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowCut
   if (cut == preset) return "";
   const WindowPlan plan = QuantizedConvPlan(w, cpu, cut);
   const int64_t pixels = cut.tile_rows * cut.tile_columns;
-  if (cut.pixels > pixels && !plan.amx && !plan.dots)
+  if (cut.pixels > pixels && QuantizedConvForm(w, cpu).chooses_pixels())
     return fmt::format("width_tile {} exceeds the {} pixels of a task", cut.pixels, pixels);
   if (!cut.blocks_inner && (plan.tiles() == 1 || plan.groups * plan.blocks == 1))
     return "oc_inner changes nothing: tasks are in one line";

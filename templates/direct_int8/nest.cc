@@ -27,6 +27,7 @@ LoopNest NestOf(const Schedule& s) {
   const ConvWorkload& w = s.conv();
   const int64_t rows = std::min(p.tile_rows, w.oh), columns = std::min(p.tile_columns, w.ow);
   const int64_t group_channels = p.depthwise ? 1 : w.oc / w.g, inputs = p.depthwise ? 1 : w.ic / w.g;
+  const int64_t terms = p.depthwise ? 1 : s.inputs();
   LoopNest nest;
   nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks),
                 LoopOver("oh", w.oh, rows, LoopKind::kTasks, "output rows of a task"),
@@ -45,15 +46,14 @@ LoopNest NestOf(const Schedule& s) {
                  LoopOver(p.depthwise ? "c" : "ic", p.depthwise ? s.lanes() : inputs, 1, LoopKind::kLoop)};
   LoopPart multiply = {"multiply", {}, "sum += weights * input; then rounded to a byte", 1};
   const int64_t word = s.depthwise_by_vnni || p.word == 4 ? 4 : 2;
-  multiply.loops = {
-      LoopOver("oh", rows, 1, LoopKind::kLoop),
-      LoopOver("ow", columns, p.pixels, LoopKind::kLoop, "register tiles"),
-      LoopOver("kh", w.kh, 1, LoopKind::kLoop),
-      LoopOver("kw", w.kw, 1, LoopKind::kLoop),
-      LoopOver("ic", inputs, std::min(word, inputs), LoopKind::kLoop),
-      LoopOver("ow", p.pixels, 1, LoopKind::kUnrolled, "register tile: pixels"),
-      LoopOver(p.depthwise ? "c" : "oc", s.lanes(), 1, LoopKind::kVector),
-      LoopOver("ic", std::min(word, inputs), 1, LoopKind::kVector, "summed by one instruction")};
+  multiply.loops = {LoopOver("oh", rows, 1, LoopKind::kLoop),
+                    LoopOver("ow", columns, p.pixels, LoopKind::kLoop, "register tiles"),
+                    LoopOver("kh", w.kh, 1, LoopKind::kLoop),
+                    LoopOver("kw", w.kw, 1, LoopKind::kLoop),
+                    LoopOver("ic", terms, std::min(word, terms), LoopKind::kLoop),
+                    LoopOver("ow", p.pixels, 1, LoopKind::kUnrolled, "register tile: pixels"),
+                    LoopOver(p.depthwise ? "c" : "oc", s.lanes(), 1, LoopKind::kVector),
+                    LoopOver("ic", std::min(word, terms), 1, LoopKind::kVector, "summed by one instruction")};
   if (p.depthwise) multiply.loops.pop_back();
   if (p.dots) multiply.loops = DotLoops(s);
   nest.parts = {std::move(widen), std::move(multiply)};

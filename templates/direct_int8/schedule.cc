@@ -9,7 +9,9 @@
 
 namespace tilesmith::direct_int8 {
 int64_t Schedule::lanes() const {
-  return depthwise_by_vnni ? kDepthwiseLanes : plan.dots ? plan.group_out : plan.lanes;
+  return depthwise_by_vnni                   ? kDepthwiseLanes
+         : plan.dots || plan.group_words > 0 ? plan.group_out
+                                             : plan.lanes;
 }
 int64_t Schedule::groups() const {
   return depthwise_by_vnni ? CeilDiv(workload.oc, kDepthwiseLanes) : plan.groups;
@@ -35,13 +37,17 @@ LoopFeatures FeaturesOf(const Schedule& s) {
   const double out_bytes = w.bytes->out == DataType::kF32 ? sizeof(float) : 1;
   const int64_t rows = std::min(p.tile_rows, s.conv().oh), columns = std::min(p.tile_columns, s.conv().ow);
   const auto pixels = static_cast<double>(rows * columns), lanes = static_cast<double>(s.lanes());
-  const double vectors = p.depthwise ? 1 : p.dots ? lanes : 2, tile = static_cast<double>(p.pixels);
+  const double vectors = p.depthwise         ? 1
+                         : p.dots            ? lanes
+                         : p.group_words > 0 ? static_cast<double>(p.group_words)
+                                             : 2,
+               tile = static_cast<double>(p.pixels);
   const int64_t channels = p.depthwise ? s.lanes() : p.group_in;
   LoopFeatures f;
   f.flops = 2.0 * static_cast<double>(w.mb * s.groups() * s.blocks() * w.oh * w.ow) * lanes *
             static_cast<double>(s.terms());
   f.fma_per_load = p.depthwise ? 0.5 : vectors * tile / (vectors + tile);
-  f.accumulators = (p.dots ? lanes : 2) * tile;
+  f.accumulators = (p.depthwise ? 2 : vectors) * tile;
   f.weight_bytes = static_cast<double>(w.oc * s.terms() * p.number_bytes);
   f.tasks = static_cast<double>(GridOf(s).tasks());
   f.task_input_bytes = static_cast<double>(p.phases() * p.RowsSeenBy(rows) * p.ColumnsSeenBy(columns)) *

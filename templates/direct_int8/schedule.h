@@ -21,7 +21,12 @@ struct Schedule {
   const ConvWorkload& conv() const { return depthwise_by_vnni ? workload : plan.conv; }
   int64_t groups() const;  // of channels whose tasks read the same input
   int64_t blocks() const;  // of each
-  int64_t terms() const { return conv().ic / conv().g * conv().kh * conv().kw; }
+  // Input channels that are multiplied for an output: of groups computed together where lanes do not have
+  // their own group's alone.
+  int64_t inputs() const {
+    return plan.group_words > 0 ? plan.group_words * plan.word : conv().ic / conv().g;
+  }
+  int64_t terms() const { return inputs() * conv().kh * conv().kw; }
 };
 
 Schedule MakeSchedule(const ConvWorkload& workload, const DirectInt8Config& config, const Target& cpu);

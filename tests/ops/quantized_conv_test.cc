@@ -181,9 +181,12 @@ TEST(QuantizedConv, TilesThatCutTheImage) {
 // Several groups in a vector, no divisor that fits, and channels of a last vector.
 TEST(QuantizedConv, SmallGroupsTogether) {
   uint64_t seed = 3000;
-  for (const char* text : {"g32ic128ih9iw7oc128kh3ph1", "g8ic32ih6oc32kh3sh2ph1+bias", "g6ic24ih5oc12kh1",
-                           "g5ic20ih7oc20kh3ph1", "g34ic34ih4oc68kh3ph1", "g12ic36ih3oc60kh1+bias",
-                           "mb2g16ic64ih5iw30oc64kh3ph1dh1", "g4ic64ih8oc32kh3ph1"}) {
+  for (const char* text :
+       {"g32ic128ih9iw7oc128kh3ph1", "g8ic32ih6oc32kh3sh2ph1+bias", "g6ic24ih5oc12kh1", "g5ic20ih7oc20kh3ph1",
+        "g34ic34ih4oc68kh3ph1", "g12ic36ih3oc60kh1+bias", "mb2g16ic64ih5iw30oc64kh3ph1dh1",
+        "g4ic64ih8oc32kh3ph1", "g4ic32ih9iw7oc32kh3ph1+bias", "g2ic16ih6iw40oc16kh3sh2ph1",
+        "g32ic256ih5oc256kh1+bias", "g60ic240ih4iw7oc240kh1", "g4ic16ih1iw1oc16kh1",
+        "mb2g4ic68ih6iw5oc272kh1"}) {
     for (int i = 0; i < 8; ++i) {
       CheckConv(ParseWorkload(text), ++seed);
       if (HasFailure()) return;

@@ -24,8 +24,9 @@ UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # of durations, in seconds
 
 
 def meant(text, names):
-    """"did you mean NAME? " of the first that contains the text or else the closest one, or nothing."""
-    close = [name for name in names if text.lower() in name.lower()] or difflib.get_close_matches(text, names, 1)
+    """"did you mean NAME? " of the shortest one that contains the text, or else the closest one; or nothing."""
+    containing = sorted((name for name in names if text.lower() in name.lower()), key=len)
+    close = containing or difflib.get_close_matches(text, names, 1)
     return f"did you mean {close[0]}? " if close else ""
 
 
