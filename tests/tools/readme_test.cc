@@ -62,7 +62,7 @@ const std::vector<std::string> kNotRun{"git ",
 // Top-level folders that are not of the tree: builds, and what scripts leave.
 bool IsLeftBehind(const std::string& folder) {
   return folder.starts_with(".") || folder.starts_with("build") || folder == "models" || folder == "peers" ||
-         folder == "third_party" || folder == "tilesmith-out";
+         folder == "third_party" || folder == "tilesmith-out" || folder == "gpu-check-out";
 }
 
 // Relative to the root, sorted.

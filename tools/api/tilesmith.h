@@ -24,8 +24,8 @@
 namespace tilesmith {
 
 struct LoadOptions {
-  // As `tilesmith graph-tune` wrote it, for this model, machine and thread count. Empty: default schedules,
-  // which nothing was measured for.
+  // As `tilesmith optimize` or `graph-tune` wrote it, for this model, machine and thread count. Empty:
+  // default schedules, which nothing was measured for.
   std::string plan = {};
   int threads = 0;    // of each session; 0: one for each core of the calling thread
   int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open

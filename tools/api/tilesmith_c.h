@@ -19,7 +19,7 @@ typedef struct tilesmith_session tilesmith_session;
 
 /* All zero: the defaults. */
 typedef struct {
-  const char* plan; /* file of `tilesmith graph-tune`, or NULL */
+  const char* plan; /* file of `tilesmith optimize` or `graph-tune`, or NULL */
   int threads;
   int64_t batch;
   const char* const* input_shapes;

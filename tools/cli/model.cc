@@ -143,7 +143,7 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
   args.Texts(
       "--input-shape", &options->input_shapes,
       "INPUT=1x3x224x224, or NAME=224 for an open size that has a name or an input's only size; may be "
-      "repeated, also for several sizes of an input (tune, graph-tune)",
+      "repeated, also for several sizes of an input (tune, graph-tune, optimize)",
       "NAME=SIZE");
   args.Positive(
       "--max-elements", &options->max_elements,

@@ -125,7 +125,7 @@ class BenchScript:
 
     def require_build(self):
         if not BINARY.exists() or not (PYTHON_PACKAGE / "tilesmith").exists():
-            self.fail(f"{BINARY} or the Python package beside it is missing; tools/check builds them")
+            self.fail(f"{BINARY} or the Python package beside it is missing; tools/check builds them", 7)
 
     def fetch(self, packages, *further, failed):
         """A virtual environment with these packages, and what further commands bring; exits with `failed` and 7."""

@@ -9,7 +9,7 @@ namespace tilesmith {
 
 struct PluginOptions {
   std::vector<std::string>
-      plans;         // files of graph-tune; each is for the region whose network it was made for
+      plans;         // files of optimize or graph-tune; each is for the region whose network it was made for
   int threads = 0;   // 0: one for each core of this process
   std::string dump;  // a folder for the regions as ONNX files, to be tuned; empty: none
 };
