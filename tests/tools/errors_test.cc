@@ -95,6 +95,15 @@ TEST_F(ErrorsTest, FilesOfOtherKindsStay) {
   ExpectRefusal({"quantize", "squeezenet1_1", "-o", notes}, kUsage, stays);
 }
 
+TEST_F(ErrorsTest, ALogIsEmptiedWhenNothingElseIsWrong) {
+  const std::string text = "{\"config\":{},\"tilesmith\":3}\n", log = File("kept.jsonl", text);
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", log, "--overwrite", "--history", Missing("none")},
+                kEnvironment, "cannot read");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", log, "--overwrite", "--history", log}, kUsage,
+                "is both an input and the output");
+  EXPECT_EQ(ReadFile(log), text);
+}
+
 TEST_F(ErrorsTest, WhatIsMissingIsToldAlike) {
   const std::string missing = "cannot read " + Missing("none");
   for (const std::vector<std::string>& arguments :
@@ -114,6 +123,16 @@ TEST_F(ErrorsTest, WhatIsMissingIsToldAlike) {
 }
 
 TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
+  ExpectRefusal({"bench", "--transforms", "--fail-below", "9"}, kUsage,
+                "--fail-below is not for --transforms");
+  ExpectRefusal({"bench", "ic8ih8oc8kh1", "--batch", "8"}, kUsage,
+                "--batch and --input-shape are for a MODEL");
+  ExpectRefusal({"bench", "squeezenet1_1", "--sweep", "threads", "--forbid", "winograd"}, kUsage,
+                "--forbid is not for --sweep");
+  ExpectRefusal({"bench", "squeezenet1_1", "--csv", Missing("t"), "--save", Missing("t")}, kUsage,
+                "t is named for two outputs");
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", Missing("p"), "--time-budget", "x"}, kUsage,
+                "--for or --time-budget must be a duration");
   ExpectRefusal({"bench", "squeezenet1_1", "--fail-below", "0"}, kUsage,
                 "--fail-below must be above 0, got 0");
   ExpectRefusal({"log", "show", File("any.jsonl", ""), "--line", "1", "--workload", "ic8ih8oc8kh1"}, kUsage,

@@ -41,10 +41,12 @@ double ParseReal(const std::string& name, const std::string& text) {
   return value;
 }
 
-// "-o,--output" -> "--output"; of several the first
+// "-o,--output" -> "--output", "--for,--time-budget" -> "--for or --time-budget"
 std::string LongName(const std::string& names) {
-  const size_t at = names.find("--");
-  return at == std::string::npos ? names : names.substr(at, names.find(',', at) - at);
+  const size_t at = names.find("--"), comma = names.find(',', at);
+  if (at == std::string::npos) return names;
+  const std::string name = names.substr(at, comma - at);
+  return comma == std::string::npos ? name : name + " or " + names.substr(comma + 1);
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }

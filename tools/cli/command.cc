@@ -151,7 +151,9 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
     for (const auto& command : menu.commands) {
       if (!command->Hidden()) known.emplace_back(command->Name());
     }
-    if (name.starts_with("--")) known = {"--help", "--version", "--quiet", "--verbose"};
+    const bool is_first = menu.prefix == "tilesmith";
+    if (name.starts_with("--")) known = {"--help"};
+    if (name.starts_with("--") && is_first) known = {"--help", "--version", "--quiet", "--verbose"};
     const std::string meant = MeantText(name, known);
     PrintErr(fmt::format("{}: unknown {} {} ({}known: {})\n", menu.prefix,
                          name.starts_with("--") ? "option" : "command", OneLine(name),

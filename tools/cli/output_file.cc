@@ -36,8 +36,10 @@ bool IsTable(std::string_view text) {
   constexpr std::string_view kOthers = "{[<";
   while (text.starts_with('#')) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   const std::string_view line = text.substr(0, text.find('\n'));
-  const bool is_text = std::ranges::none_of(line, [](unsigned char c) { return c < ' ' && c != '\r' && c != '\t'; });
-  return is_text && line.find(',') != std::string_view::npos && kOthers.find(line.front()) == std::string_view::npos;
+  const bool is_text =
+      std::ranges::none_of(line, [](unsigned char c) { return c < ' ' && c != '\r' && c != '\t'; });
+  return is_text && line.find(',') != std::string_view::npos &&
+         kOthers.find(line.front()) == std::string_view::npos;
 }
 
 bool HoldsJson(const Format& format, std::string_view text) {
@@ -94,6 +96,16 @@ void RequireReplaceable(const std::string& path, OutputFormat format,
                         const std::vector<std::string>& others) {
   RequireWritable(path, others);
   RequireFormat(path, format);
+}
+
+void RequireDifferent(const std::vector<std::string>& outputs) {
+  std::error_code hidden;
+  for (auto one = outputs.begin(); one != outputs.end(); ++one) {
+    const bool device =
+        std::filesystem::exists(*one, hidden) && !std::filesystem::is_regular_file(*one, hidden);
+    if (one->empty() || device || std::find(outputs.begin(), one, *one) == one) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("{} is named for two outputs", *one));
+  }
 }
 
 void ReplaceFile(const std::string& path, const std::function<void()>& write) {

@@ -27,6 +27,9 @@ void RequireFormat(const std::string& path, OutputFormat format);
 void RequireReplaceable(const std::string& path, OutputFormat format,
                         const std::vector<std::string>& others = {});
 
+// Throws Error(kUsage) where two of a command's outputs would be one file; "" is none.
+void RequireDifferent(const std::vector<std::string>& outputs);
+
 // Calls `write`, which writes the file anew, and says on stderr when there was something in it before.
 void ReplaceFile(const std::string& path, const std::function<void()>& write);
 

@@ -80,6 +80,10 @@ Targets LoadTargets(const TargetOptions& options) {
   if (text.empty() == options.suite.empty()) {
     throw Error(ErrorCode::kUsage, "needs a MODEL, a WORKLOAD, or --suite NAME, and only one of them");
   }
+  const bool has_sizes = options.model.batch > 0 || !options.model.input_shapes.empty();
+  if (has_sizes && options.of_workloads())
+    throw Error(ErrorCode::kUsage,
+                "--batch and --input-shape are for a MODEL: workloads say their own sizes");
   Targets targets;
   if (!options.suite.empty()) {
     targets.suites = LoadSuites(options.suite);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "layouts/base/error.h"
@@ -77,6 +78,7 @@ class BenchCommand : public Command {
                                            request_.targets.model.model};
     if (!(fail_below_ > 0))
       throw Error(ErrorCode::kUsage, fmt::format("--fail-below must be above 0, got {}", fail_below_));
+    RequireDifferent({csv_path_, save_path_});
     RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
     request_.machine = OpenMachine(machine_options_);
@@ -97,7 +99,8 @@ class BenchCommand : public Command {
     WriteCsv(BenchRowsTable(bench), BenchTitle(bench), bench.peak_flops);
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
-    return bench.stopped ? static_cast<int>(ErrorCode::kInterrupted) : CheckGeomean(bench.geomean);
+    if (bench.stopped) ThrowInterrupted();
+    return CheckGeomean(bench.geomean);
   }
 
  private:
@@ -114,7 +117,8 @@ class BenchCommand : public Command {
                    fmt::format("{}; cuDNN {}", MachineText(request_.machine->target()), bench.cudnn));
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
-    return bench.stopped ? static_cast<int>(ErrorCode::kInterrupted) : CheckGeomean(bench.geomean);
+    if (bench.stopped) ThrowInterrupted();
+    return CheckGeomean(bench.geomean);
   }
 
   void RefuseOnGpu() const {
@@ -129,6 +133,10 @@ class BenchCommand : public Command {
       if (given) RequireCpu(request_.machine, name);
   }
 
+  [[noreturn]] static void ThrowInterrupted() {
+    throw Error(ErrorCode::kInterrupted, "interrupted; the results say what was measured until then");
+  }
+
   int CheckGeomean(double geomean) const {
     if (fail_below_ == kNoLimit || geomean >= fail_below_) return 0;
     throw Error(ErrorCode::kTooSlow,
@@ -139,6 +147,13 @@ class BenchCommand : public Command {
     if (!request_.targets.model.model.empty() || !request_.targets.suite.empty()) {
       throw Error(ErrorCode::kUsage, "--transforms takes no MODEL, WORKLOAD or --suite");
     }
+    const std::pair<bool, std::string_view> others[] = {{!request_.plan_path.empty(), "--plan"},
+                                                        {!request_.log_path.empty(), "--log"},
+                                                        {!sweep_.empty(), "--sweep"},
+                                                        {streams_.asked(), "--streams"},
+                                                        {fail_below_ != kNoLimit, "--fail-below"}};
+    for (const auto& [given, name] : others)
+      if (given) throw Error(ErrorCode::kUsage, fmt::format("{} is not for --transforms", name));
     const PinnedTeam team(request_.machine);
     Report report;
     const Table table = TransformTable(request_.machine);
@@ -156,6 +171,9 @@ class BenchCommand : public Command {
         {!request_.log_path.empty(), "--log"},
         {!request_.against.empty(), "--against"},
         {fail_below_ != kNoLimit, "--fail-below"},
+        {!request_.accuracy.forbidden_templates.empty(), "--forbid"},
+        {std::isfinite(request_.accuracy.max_error), "--max-error"},
+        {request_.conditions != BenchModelRequest().conditions, "--conditions"},
         {request_.precision == Precision::kBf16, "--precision bf16"}};
     for (const auto& [given, name] : others)
       if (given)
@@ -178,7 +196,8 @@ class BenchCommand : public Command {
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     WriteCsv(SweepTable(rows), "Streams of " + sweep.model.model, 0);
-    return Interrupted() ? static_cast<int>(ErrorCode::kInterrupted) : 0;
+    if (Interrupted()) ThrowInterrupted();
+    return 0;
   }
 
   void WriteCsv(const Table& table, std::string_view title, double peak_flops) const {

@@ -77,12 +77,15 @@ class RunNetworkCommand : public Command {
     RequireWritableFiles();
     Report report;
     PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
-    return Interrupted() ? static_cast<int>(ErrorCode::kInterrupted) : 0;
+    if (Interrupted())
+      throw Error(ErrorCode::kInterrupted, "interrupted; the results say what was measured until then");
+    return 0;
   }
 
  private:
   // Before minutes are spent on what they are to hold.
   void RequireWritableFiles() const {
+    RequireDifferent({csv_path_, trace_path_, latency_path_, output_path_});
     RequireReplaceable(csv_path_, OutputFormat::kCsv);
     RequireReplaceable(trace_path_, OutputFormat::kJson);
     RequireReplaceable(latency_path_, OutputFormat::kCsv);

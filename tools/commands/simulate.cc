@@ -62,6 +62,7 @@ class SimulateCommand : public Command {
   }
 
   int Run() override {
+    RequireDifferent({csv_path_, summary_path_});
     RequireReplaceable(csv_path_, OutputFormat::kCsv);
     RequireReplaceable(summary_path_, OutputFormat::kCsv);
     for (const std::string& path : paths_) spaces_.push_back(ReadMeasuredSpace(path));

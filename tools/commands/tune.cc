@@ -85,7 +85,9 @@ class TuneCommand : public Command {
 
   int Run() override {
     if (request_.log_path.empty()) throw Error(ErrorCode::kUsage, "-o LOG is required");
-    RequireOwnFile(request_.log_path, {target_.model.model});
+    std::vector<std::string> read = request_.history_paths;
+    read.insert(read.end(), {target_.model.model, request_.cost_model_path});
+    RequireOwnFile(request_.log_path, read);
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
     request_.fusion = !no_fusion_;

@@ -18,6 +18,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/doctor/machine_watch.h"
 
@@ -40,26 +41,28 @@ std::vector<Tensor> OutputsOf(const Graph& graph, const Layout& layout) {
   return outputs;
 }
 
-// A turn: runs for `warmup` seconds, then counts those that begin in the `seconds` after.
+// A turn: runs for `warmup` seconds, then counts those that begin in the `seconds` after, or before the stop.
 void TakeTurn(const std::function<void()>& run, double warmup, double seconds, int stream, int turn,
               const StopFlag* stop, Counted& counted) {
   const double begin = NowSeconds() + warmup;
   while (NowSeconds() < begin) run();
   double now = NowSeconds();
   const double first = now;
-  for (; now < first + seconds; ThrowIfStopped(stop)) {
-    const double began = now;
-    run();
-    now = NowSeconds();
-    counted.runs.push_back({stream, turn * seconds + began - first, now - began});
-  }
+  UnlessInterrupted([&] {
+    for (; now < first + seconds; ThrowIfStopped(stop)) {
+      const double began = now;
+      run();
+      now = NowSeconds();
+      counted.runs.push_back({stream, turn * seconds + began - first, now - began});
+    }
+  });
   counted.seconds += now - first;
 }
 
 StreamTimes SumOf(const std::vector<Counted>& streams, int64_t threads, double disturbed_share) {
   StreamTimes times{static_cast<int>(streams.size()), static_cast<int>(threads), {}, 0, disturbed_share};
   for (const Counted& one : streams) {
-    times.runs_per_second += static_cast<double>(one.runs.size()) / one.seconds;
+    if (one.seconds > 0) times.runs_per_second += static_cast<double>(one.runs.size()) / one.seconds;
     times.runs.insert(times.runs.end(), one.runs.begin(), one.runs.end());
   }
   return times;

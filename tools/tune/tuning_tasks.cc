@@ -37,6 +37,8 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
+  // Emptied when nothing can be refused any more.
+  if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
   log_.emplace(request_.log_path);
   network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network(), machine_->target());
   if (is_network() && request_.fusion) {
@@ -59,7 +61,7 @@ std::vector<Record> TuningTasks::OpenLog() const {
     throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
   if (request_.existing_log == ExistingLog::kOverwrite) {
     RequireFormat(path, OutputFormat::kLog);
-    WriteTextFile(path, "");
+    return {};
   }
   const auto bytes = std::filesystem::file_size(path, error);
   if (error || bytes == 0) return {};
