@@ -161,7 +161,7 @@ TEST_F(ErrorsTest, Numbers) {
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "99999999999999999999"}, kUsage, "--trials");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials"}, kUsage, "--trials needs a value");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--time-budget", "8 minutes"}, kUsage,
-                "--time-budget must be a duration");
+                "--time-budget or --for must be a duration");
   ExpectRefusal({"tasks", "resnet18", "--batch", "-1"}, kUsage,
                 "--batch must be a whole number from 1 on, got -1");
   ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
