@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -33,6 +34,14 @@ double WaitedSeconds(const std::string& process) {
   return waited;
 }
 
+// That a process's threads have run, those that have ended included. 0 where it is gone.
+double RanSeconds(pid_t process) {
+  clockid_t clock = 0;
+  timespec ran = {};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &ran) != 0) return 0;
+  return static_cast<double>(ran.tv_sec) + static_cast<double>(ran.tv_nsec) * 1e-9;
+}
+
 }  // namespace
 
 Disturbance& Disturbance::operator+=(const Disturbance& other) {
@@ -48,20 +57,24 @@ Disturbance Disturbance::operator-(const Disturbance& other) const {
 MachineWatch::MachineWatch() : last_(Read(0)) {}
 
 MachineWatch::Counters MachineWatch::Read(pid_t worker) {
-  const CpuTicks ticks = ReadCpuTicks();
+  const double ran = RanSeconds(0) + (worker > 0 ? RanSeconds(worker) : 0);
   const double waited = WaitedSeconds("self") + (worker > 0 ? WaitedSeconds(std::to_string(worker)) : 0);
-  return {NowSeconds(), waited, ticks.total, ticks.steal, worker};
+  return {NowSeconds(), waited, ran, ReadCpuTicks(), worker};
 }
 
 Disturbance MachineWatch::EndInterval(pid_t worker) {
   constexpr double kWaited = 0.02, kStolen = 0.01;  // shares of the time that are noise
+  // Others' CPUs that are noise, and how far the kernel's ticks may be off, in seconds.
+  constexpr double kOthers = 0.05, kTicks = 0.03;
   const Counters before = last_;
   last_ = Read(worker);
   const double seconds = last_.now - before.now;
   const bool same_threads = last_.worker == before.worker;
-  const bool waited = same_threads && last_.waited - before.waited > kWaited * seconds;
-  const bool stolen = static_cast<double>(last_.stolen - before.stolen) >
-                      kStolen * static_cast<double>(last_.ticks - before.ticks);
+  const double others = BusyCpus(before.cpus, last_.cpus) * seconds - (last_.ran - before.ran);
+  const bool waited =
+      same_threads && last_.waited - before.waited > kWaited * seconds && others > kOthers * seconds + kTicks;
+  const bool stolen = static_cast<double>(last_.cpus.steal - before.cpus.steal) >
+                      kStolen * static_cast<double>(last_.cpus.total - before.cpus.total);
   const Disturbance interval = {seconds, waited || stolen ? seconds : 0};
   total_ += interval;
   return interval;

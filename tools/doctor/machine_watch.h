@@ -1,18 +1,19 @@
 // Whether others use the machine while something is measured here.
 //
-// What a program waits for a core that it could use, because another program has it, the kernel counts for
-// every thread; what a hypervisor gives to other guests it counts as stolen time. An interval in which either
-// is more than noise is disturbed: its figures tell of the neighbours as well.
+// What a thread waits for a core that it could use the kernel counts for each; so do those of one program for
+// each other, so it counts only while others compute: the CPUs are busy for longer than this process and its
+// worker run. What a hypervisor gives to other guests the kernel counts as stolen time. An interval in which
+// either is more than noise is disturbed: its figures tell of the neighbours as well.
 #pragma once
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/system_files.h"
 
 namespace tilesmith {
 
@@ -40,8 +41,8 @@ class MachineWatch {
 
  private:
   struct Counters {
-    double now = 0, waited = 0;  // seconds
-    int64_t ticks = 0, stolen = 0;
+    double now = 0, waited = 0, ran = 0;  // seconds; the latter two of our threads
+    CpuTicks cpus;
     pid_t worker = 0;
   };
   static Counters Read(pid_t worker);
