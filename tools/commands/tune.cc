@@ -85,8 +85,8 @@ class TuneCommand : public Command {
 
   int Run() override {
     if (request_.log_path.empty()) throw Error(ErrorCode::kUsage, "-o LOG is required");
-    std::vector<std::string> read = request_.history_paths;
-    read.insert(read.end(), {target_.model.model, request_.cost_model_path});
+    std::vector<std::string> read = {target_.model.model, request_.cost_model_path};
+    if (overwrite_) read.insert(read.end(), request_.history_paths.begin(), request_.history_paths.end());
     RequireOwnFile(request_.log_path, read);
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
