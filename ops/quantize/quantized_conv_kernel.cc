@@ -102,6 +102,7 @@ class QuantizedConvKernel : public PackedKernel {
   }
   std::vector<int32_t> OffsetsInPlace() const {
     std::vector<int32_t> offsets;
+    offsets.reserve(static_cast<size_t>(plan_.tile_columns));
     for (int64_t x = 0; x < plan_.tile_columns; ++x)
       offsets.push_back(static_cast<int32_t>(x * in_.dims.lanes));
     return offsets;

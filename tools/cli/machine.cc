@@ -36,7 +36,7 @@ void DeclareRounding(Args& args, std::string* precision) {
 Target CappedCpu(const std::string& max_isa) {
   const char* variable = std::getenv("TILESMITH_MAX_ISA");
   const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
-  const Target cpu = DetectCpu();
+  Target cpu = DetectCpu();
   if (cap.empty()) return cpu;
   try {
     return CapIsa(cpu, ParseIsa(cap));

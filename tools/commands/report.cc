@@ -2,6 +2,7 @@
 
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"

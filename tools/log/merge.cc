@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/results_file.h"
