@@ -2,23 +2,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zip.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <set>
-#include <thread>
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
@@ -34,9 +24,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/suite.h"
-#include "tools/cli/system_files.h"
 #include "tools/cli/tasks.h"
-#include "tools/doctor/machine_watch.h"
 
 namespace tilesmith {
 namespace {
@@ -129,81 +117,6 @@ TEST(ArgsTest, TextIsWrappedWithoutLinesThatLookLikeOptions) {
   EXPECT_EQ(Wrapped("one two --three four", 8, 2), "one\n  two --three\n  four");
   EXPECT_EQ(Wrapped("one two --three four", 12, 2), "one\n  two --three\n  four") << "it fits with its word";
   EXPECT_EQ(Wrapped("", 8, 2), "");
-}
-
-TEST(MachineWatchTest, SharesAreOfTheIntervalsThatWereDisturbed) {
-  Disturbance all = {3, 1};
-  all += {1, 1};
-  EXPECT_EQ(all.share(), 0.5);
-  EXPECT_EQ((all - Disturbance{3, 1}).share(), 1);
-  EXPECT_EQ(Disturbance().share(), 0);
-  EXPECT_EQ(DisturbedCell(0.41).text, "41%");
-  EXPECT_EQ(DisturbedCell(0.05).text, "");
-  MachineWatch watch;
-  watch.EndInterval();
-  EXPECT_GT(watch.total().seconds, 0);
-  EXPECT_GE(watch.total().disturbed_seconds, 0);
-}
-
-// This thread on one core, for as long as it lives.
-class OnOneCore {
- public:
-  OnOneCore() {
-    sched_getaffinity(0, sizeof(before_), &before_);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
-      if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof(one), &one);
-  }
-  ~OnOneCore() { sched_setaffinity(0, sizeof(before_), &before_); }
-
- private:
-  cpu_set_t before_;
-};
-
-// Of a watch while this thread computes for a while.
-double ShareWhileComputing() {
-  MachineWatch watch;
-  for (const double begin = NowSeconds(); NowSeconds() - begin < 0.4;) continue;
-  return watch.EndInterval().share();
-}
-
-// Four programs that never rest, pinned with this one to a core: it has to wait for it.
-TEST(MachineWatchTest, AThreadThatWaitsForAnotherProgramIsDisturbed) {
-  if (!std::ifstream("/proc/self/schedstat").good()) GTEST_SKIP() << "the kernel does not count that";
-  const OnOneCore pinned;
-  std::vector<pid_t> others;
-  for (int i = 0; i < 4; ++i) {
-    others.push_back(fork());
-    if (others.back() != 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (volatile bool over = false; !over;) continue;
-  }
-  EXPECT_EQ(ShareWhileComputing(), 1);
-  for (const pid_t other : others) {
-    kill(other, SIGKILL);
-    waitpid(other, nullptr, 0);
-  }
-}
-
-// A machine that is busy otherwise would not show it.
-TEST(MachineWatchTest, ThreadsOfOneProgramDoNotDisturbEachOther) {
-  const CpuTicks before = ReadCpuTicks();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  if (BusyCpus(before, ReadCpuTicks()) > 0.03) GTEST_SKIP() << "other programs compute";
-  const OnOneCore pinned;
-  std::atomic<bool> over = false;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&] {
-      while (!over) continue;
-    });
-  double least = 1;
-  for (int i = 0; i < 5; ++i) least = std::min(least, ShareWhileComputing());
-  EXPECT_EQ(least, 0);
-  over = true;
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(ReportTest, JsonHoldsValuesAndNulls) {
