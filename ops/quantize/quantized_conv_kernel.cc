@@ -200,18 +200,15 @@ class QuantizedConvKernel : public PackedKernel {
     return BlockWeightNumbers(plan_) * plan_.number_bytes;
   }
 
-  // All runs of one channel's weights.
-  std::vector<int8_t> RunsOf(const int16_t* channel) const {
-    WindowPlan alone = plan_;
-    alone.lanes = 1;
+  // All runs of one channel's weights; `alone` is the plan of a single lane.
+  static std::vector<int8_t> RunsOf(const WindowPlan& alone, const int16_t* channel) {
     std::vector<int8_t> runs(static_cast<size_t>(BlockWeightNumbers(alone)));
     PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>);
     return runs;
   }
 
   // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`.
-  void PackDots(const int16_t* channel, int64_t o, std::byte* packed) const {
-    const std::vector<int8_t> runs = RunsOf(channel);
+  void PackDots(const std::vector<int8_t>& runs, int64_t o, std::byte* packed) const {
     const int64_t stored = DotRunBytes(plan_.run_length / plan_.word);
     for (int64_t run = 0; run < std::ssize(plan_.runs); ++run) {
       std::memcpy(packed + (run * plan_.group_out + o) * stored, runs.data() + run * plan_.run_length,
@@ -220,8 +217,7 @@ class QuantizedConvKernel : public PackedKernel {
   }
 
   // As ConvolveGroups reads them, likewise.
-  void PackGroups(const int16_t* channel, int64_t o, std::byte* packed) const {
-    const std::vector<int8_t> runs = RunsOf(channel);
+  void PackGroups(const std::vector<int8_t>& runs, int64_t o, std::byte* packed) const {
     const int64_t words = plan_.group_words, lane = GroupedLane(words, o);
     const int64_t group = o / (words * plan_.word) * words * plan_.word;  // its first channel
     for (int64_t pixel = 0; pixel < std::ssize(runs); pixel += kGroupedPixelBytes) {
@@ -241,6 +237,8 @@ class QuantizedConvKernel : public PackedKernel {
     multipliers_.resize(bias_.size());
     const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
     std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
+    WindowPlan alone = plan_;
+    alone.lanes = 1;
     for (int64_t o = 0; o < plan_.conv.oc; ++o) {
       const auto [block, lane] = BlockLaneOf(plan_, o);
       const int64_t group = o / (plan_.conv.oc / op.workload().g) % merged;
@@ -253,9 +251,9 @@ class QuantizedConvKernel : public PackedKernel {
       std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
       std::byte* const packed = begin + 4 * lane;
       if (plan_.dots) {
-        PackDots(channel.data(), lane, begin);
+        PackDots(RunsOf(alone, channel.data()), lane, begin);
       } else if (plan_.group_words > 0) {
-        PackGroups(channel.data(), lane, begin);
+        PackGroups(RunsOf(alone, channel.data()), lane, begin);
       } else if (plan_.number_bytes == 1) {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
       } else {
