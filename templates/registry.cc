@@ -69,8 +69,9 @@ std::vector<const ConvTemplate*> AllConvTemplates() {
 }
 
 std::span<const ConvTemplate* const> Bf16ConvTemplates() {
-  static const std::array templates = {&AmxBf16Template(), &DirectBf16Template(), &DepthwiseBf16Template(),
-                                       &GroupedBf16Template(), &CudaTensorBf16Template()};
+  static const std::array templates = {&AmxBf16Template(),      &DirectBf16Template(),
+                                       &WinogradBf16Template(), &DepthwiseBf16Template(),
+                                       &GroupedBf16Template(),  &CudaTensorBf16Template()};
   return templates;
 }
 

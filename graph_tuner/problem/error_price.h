@@ -16,8 +16,9 @@
 
 namespace tilesmith {
 
-// What each conv computed in bf16 does to the outputs, the others in f32: the square of the error relative to
-// the outputs' norm, by the conv's name. Nodes that are not there do nothing.
+// What each conv computed in bf16, by a plain sum of rounded factors, does to the outputs, the others in f32:
+// the square of the error relative to the outputs' norm, by the conv's name. Nodes that are not there do
+// nothing.
 using ErrorSquares = std::map<std::string, double>;
 
 struct ErrorBudget {
@@ -26,6 +27,8 @@ struct ErrorBudget {
   bool any() const { return most < std::numeric_limits<double>::infinity(); }
 
   double Of(const std::string& conv, const Record& record) const;
+  // Those of a plan's convs that have any.
+  ErrorSquares SquaresOf(const Plan& plan) const;
   double Of(const Plan& plan) const;
 };
 

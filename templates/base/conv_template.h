@@ -124,6 +124,12 @@ class ConvTemplate {
   // What inputs and weights are rounded to before they are multiplied; sums are f32 (TypeRounding in
   // conv_error.h).
   virtual DataType FactorType() const { return DataType::kF32; }
+  // The power of what rounding inputs, factors and outputs to bf16 does to a result, for data without
+  // structure, against that of a plain sum of rounded factors.
+  virtual double Bf16Noise(const ConvWorkload& workload, const Config& config) const {
+    (void)workload, (void)config;
+    return 1;
+  }
   // Cycles that the busiest core takes on its own, weights coming from memory: an estimate from shapes alone,
   // to choose between schedules that nobody has measured (cycles.h); nullopt where a template has none.
   virtual std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,

@@ -50,6 +50,7 @@ struct TemplateParts {
   std::vector<std::string_view> type_knobs = {};
   DataType factors = DataType::kF32;  // as in ConvTemplate::FactorType
   double (*error_factor)(const ConvWorkload& workload, const Config& config) = nullptr;  // null: 1
+  double (*bf16_noise)(const ConvWorkload& workload, const Config& config) = nullptr;    // null: 1
   double (*cycles)(const Schedule& schedule, const Target& cpu) = nullptr;               // null: no estimate
 };
 
@@ -125,6 +126,9 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
   DataType FactorType() const override { return parts_.factors; }
   double ErrorFactor(const ConvWorkload& workload, const Config& config) const override {
     return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
+  }
+  double Bf16Noise(const ConvWorkload& workload, const Config& config) const override {
+    return parts_.bf16_noise ? parts_.bf16_noise(workload, config) : 1;
   }
   std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,
                                const Target& cpu) const override {

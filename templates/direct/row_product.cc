@@ -44,26 +44,35 @@ std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const 
   };
 }
 
-DirectConfig ReadProductConfig(const Config& config, const Target& cpu) {
+DirectConfig ReadProductConfig(const Config& config, const Target& cpu, Factors factors) {
   DirectConfig product = ReadTile(config);
   product.ic_block = product.oc_block = cpu.vector_floats();
+  product.factors = factors;
+  product.in_type = product.factor_type();
   return product;
 }
 
 std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c, const Target& cpu) {
   if (const std::string reason = WhyTileInvalid(c, product.ow, product.oc, cpu); !reason.empty())
     return reason;
-  if (c.ic_unroll > cpu.vector_floats()) return fmt::format("ic_unroll {} exceeds a vector", c.ic_unroll);
+  if (c.ic_unroll > c.Steps(cpu.vector_floats()))
+    return fmt::format("ic_unroll {} exceeds a vector's {} {}", c.ic_unroll, c.Steps(cpu.vector_floats()),
+                       c.step_channels() > 1 ? "pairs" : "channels");
+  if (c.broadcast == Broadcast::kEmbedded && product.ic % c.step_channels() != 0)
+    return "embedded broadcast needs whole pairs of channels";
   const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
   if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
   return "";
 }
 
-DirectConfig DefaultProductTile(const ConvWorkload& product, int64_t ic_pass, const Target& cpu) {
+DirectConfig DefaultProductTile(const ConvWorkload& product, int64_t ic_pass, const Target& cpu,
+                                Factors factors) {
   DirectConfig c, best;
   c.ic_block = c.oc_block = cpu.vector_floats();
   c.ic_unroll = cpu.isa == Isa::kAvx512 ? 8 : 4;
   c.ic_pass = ic_pass;
+  c.factors = factors;
+  c.in_type = c.factor_type();
   double fewest = std::numeric_limits<double>::infinity();
   const std::vector<int64_t> widths = TileWidths(cpu, product.ow);
   for (const int64_t vectors : kVectors) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layouts/base/sizes.h"
+
 namespace tilesmith::grouped_winograd {
 
 Schedule MakeSchedule(const ConvWorkload& w, const GroupedWinogradConfig& config, int vector_floats) {
@@ -15,8 +17,9 @@ Schedule MakeSchedule(const ConvWorkload& w, const GroupedWinogradConfig& config
   winograd::MergeProducts(g);
   // An odd number of vectors, so that the elements of a tile do not share a few cache sets.
   g.in_element = g.out_element = (config.tile_block | 1) * vector_floats;
-  constexpr int64_t kLineFloats = 16;
-  g.scratch = (g.elements() * g.in_element + kLineFloats - 1) / kLineFloats * kLineFloats;
+  constexpr int64_t kLine = 64;
+  const auto bytes = g.elements() * g.in_element * static_cast<int64_t>(sizeof(float));
+  g.scratch_bytes = CeilDiv(bytes, kLine) * kLine;
   return g;
 }
 
@@ -43,7 +46,7 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   f.task_input_bytes = task_tiles * elements * lanes * kBytes;
   f.task_weight_bytes = elements * channels * lanes * kBytes;
   f.task_output_bytes = task_tiles * static_cast<double>(g.config.tile * g.config.tile) * lanes * kBytes;
-  f.scratch_bytes = static_cast<double>(g.scratch) * kBytes;
+  f.scratch_bytes = static_cast<double>(g.scratch_bytes);
   return f;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -53,13 +54,22 @@ bool CanStream(const ConvWorkload& w, const Target& cpu) {
          w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
 }
 
+// Only the smallest tile's errors stay near those of a plain sum of rounded factors: 2.3 times them, where a
+// tile of 4 has 7.
+std::string WhyTypesInvalid(const WinogradConfig& c) {
+  if (!c.types.narrow()) return "nothing is stored in bf16: that is the winograd template";
+  if (c.stream && c.types.out != DataType::kF32) return "outputs in bf16 are not streamed";
+  if (c.product.factors == direct::Factors::kF32) return "";
+  if (c.tile > 2) return fmt::format("tile {} with products in bf16, whose errors it multiplies", c.tile);
+  return "";
+}
+
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradConfig& c) {
   const bool blocks = c.partition == Partition::kTileBlocks;
   if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
   const int64_t tiles = CountTiles(w, c.tile);
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
-  const int64_t scratch =
-      ScratchFor(w, c.tile, blocks ? c.tile_block : tiles, cpu.vector_floats()) * kFloatBytes;
+  const int64_t scratch = ScratchFor(w, c, blocks ? c.tile_block : tiles, cpu.vector_floats()).bytes();
   const int64_t most = blocks ? kMaxBlockScratchBytes : kMaxStageScratchBytes;
   if (scratch > most) return fmt::format("{} MiB of scratch (at most {})", scratch >> 20, most >> 20);
   return direct::WhyProductInvalid(ProductOf(w, blocks ? c.tile_block : tiles, cpu.vector_floats()),
@@ -74,10 +84,12 @@ int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile)
   const int64_t window = WindowOf(tile, w.sh);
   const int64_t weight_bytes = window * window * w.ic * w.oc * kFloatBytes;
   if (tiles <= kFewTiles && weight_bytes > kManyWeightBytes) return 0;
+  WinogradConfig config;
+  config.tile = tile;
   int64_t best = 0, least = 0;
   for (int64_t block : TileBlockValues(w)) {
     if (block == 0 || block > tiles) continue;
-    const int64_t bytes = ScratchFor(w, tile, block, cpu.vector_floats()) * kFloatBytes;
+    const int64_t bytes = ScratchFor(w, config, block, cpu.vector_floats()).bytes();
     const int64_t blocks = (tiles + block - 1) / block;
     const int64_t slowest = (blocks + cpu.cores - 1) / cpu.cores * block;  // tiles of the busiest core
     if (best > 0 && (bytes > cpu.l2_bytes || slowest > least)) continue;
@@ -89,6 +101,11 @@ int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile)
 
 }  // namespace
 
+direct::Factors ProductFactors(const Config& config) {
+  const std::optional<int64_t> type = config.Find("product_type");
+  return type == static_cast<int64_t>(DataType::kBf16) ? direct::Factors::kBf16 : direct::Factors::kF32;
+}
+
 WinogradConfig ReadConfig(const Config& config, const Target& cpu) {
   WinogradConfig c;
   c.ic_block = config.Get("ic_block");
@@ -97,12 +114,15 @@ WinogradConfig ReadConfig(const Config& config, const Target& cpu) {
   c.partition = static_cast<Partition>(config.Get("partition"));
   c.tile_block = config.Get("tile_block");
   c.stream = config.Get("stream") != 0;
-  c.product = direct::ReadProductConfig(config, cpu);
+  c.product = direct::ReadProductConfig(config, cpu, ProductFactors(config));
+  if (config.Find("in_type")) c.types = ReadTypes(config);
   c.product.ic_pass = kChannelsPerPass;
   return c;
 }
 
-ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+namespace {
+
+std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = {
       {"ic_block", BlockValues(w.ic, vector), "x of the input layout NCHW[x]c; 0 is NHWC"},
@@ -114,8 +134,35 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   for (Knob& knob : direct::ProductKnobs(cpu, CountTiles(w, 2), "tile")) knobs.push_back(std::move(knob));
   knobs.push_back({"stream", CanStream(w, cpu) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
                    "1: outputs larger than the caches bypass them"});
-  return ConfigSpace(std::move(knobs),
+  return knobs;
+}
+
+}  // namespace
+
+ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
+  return ConfigSpace(Knobs(w, cpu),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
+}
+
+ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
+  std::vector<Knob> knobs = Knobs(w, cpu);
+  for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
+  Knob products = TypeKnob("product_type", "what is multiplied");
+  if (!cpu.bf16) std::erase(products.values, static_cast<int64_t>(DataType::kBf16));
+  knobs.push_back(std::move(products));
+  return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) {
+    const WinogradConfig c = ReadConfig(config, cpu);
+    const std::string reason = WhyTypesInvalid(c);
+    return reason.empty() ? WhyInvalid(w, cpu, c) : reason;
+  });
+}
+
+Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
+  Config config = Default(w, cpu);
+  config.Set("stream", 0);
+  SetTypes({DataType::kBf16, DataType::kBf16}, config);
+  config.Set("product_type", static_cast<int64_t>(DataType::kF32));
+  return config;
 }
 
 Config Default(const ConvWorkload& w, const Target& cpu) {

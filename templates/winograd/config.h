@@ -6,6 +6,7 @@
 #include "layouts/base/target.h"
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/type_knobs.h"
 #include "templates/direct/config.h"
 
 namespace tilesmith::winograd {
@@ -24,15 +25,22 @@ struct WinogradConfig {
   Partition partition = Partition::kTileBlocks;
   int64_t tile_block = 0;        // tiles per task with kTileBlocks; 0 otherwise
   bool stream = false;           // outputs bypass the caches
+  StoredTypes types;             // of input and output
   direct::DirectConfig product;  // register tile, unroll, prefetch of the matrix products
 };
 
+// What the products of a config's transformed windows and weights multiply.
+direct::Factors ProductFactors(const Config& config);
+// Configs of the template of bf16 have the knobs in_type, out_type and product_type; others have none of
+// them.
 WinogradConfig ReadConfig(const Config& config, const Target& cpu);
 
 Support Supports(const ConvWorkload& workload, const Target& cpu);
 ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
+ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
 
 // A config without tuning.
 Config Default(const ConvWorkload& workload, const Target& cpu);
+Config Bf16Default(const ConvWorkload& workload, const Target& cpu);
 
 }  // namespace tilesmith::winograd

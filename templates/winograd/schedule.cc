@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -51,7 +52,7 @@ AxisKinds OutputKinds(int64_t tiles, int64_t tile, int64_t size) {
 }
 
 // An odd number of vectors, so that the T * T elements of a tile do not share a few cache sets.
-int64_t ElementFloats(int64_t vectors, int64_t block_tiles, int vector_floats) {
+int64_t ElementSize(int64_t vectors, int64_t block_tiles, int vector_floats) {
   return (vectors * block_tiles | 1) * vector_floats;
 }
 
@@ -70,13 +71,15 @@ int64_t CountTiles(const ConvWorkload& w, int64_t tile) {
   return w.mb * CeilDiv(w.oh, tile) * CeilDiv(w.ow, tile);
 }
 
-int64_t ScratchFor(const ConvWorkload& w, int64_t tile, int64_t block_tiles, int vector_floats) {
-  constexpr int64_t kLineFloats = 16;
-  const int64_t window = WindowOf(tile, w.sh);
-  const int64_t floats = window * window *
-                         (ElementFloats(CeilDiv(w.ic, vector_floats), block_tiles, vector_floats) +
-                          ElementFloats(CeilDiv(w.oc, vector_floats), block_tiles, vector_floats));
-  return CeilDiv(floats, kLineFloats) * kLineFloats;
+ScratchParts ScratchFor(const ConvWorkload& w, const WinogradConfig& c, int64_t block_tiles,
+                        int vector_floats) {
+  constexpr int64_t kLine = 64;
+  const int64_t window = WindowOf(c.tile, w.sh);
+  const auto lines = [&](int64_t channels, int64_t element_bytes) {
+    const int64_t element = ElementSize(CeilDiv(channels, vector_floats), block_tiles, vector_floats);
+    return CeilDiv(window * window * element * element_bytes, kLine) * kLine;
+  };
+  return {lines(w.ic, c.product.in_bytes()), lines(w.oc, kFloatBytes)};
 }
 
 ConvWorkload ProductOf(const ConvWorkload& w, int64_t tiles, int vector_floats) {
@@ -87,8 +90,8 @@ Schedule MakeSchedule(const ConvWorkload& w, const WinogradConfig& config, int v
   Schedule g;
   g.workload = w;
   g.config = config;
-  g.in = LayoutOfBlockKnob(config.ic_block);
-  g.out = LayoutOfBlockKnob(config.oc_block);
+  g.in = LayoutOfBlockKnob(config.ic_block).WithType(config.types.in);
+  g.out = LayoutOfBlockKnob(config.oc_block).WithType(config.types.out);
   g.vector_floats = vector_floats;
   g.rows = CeilDiv(w.oh, config.tile);
   g.columns = CeilDiv(w.ow, config.tile);
@@ -101,9 +104,11 @@ Schedule MakeSchedule(const ConvWorkload& w, const WinogradConfig& config, int v
   g.in_columns = InputKinds(g.columns, {g.input_step(), g.window(), w.pw, w.iw});
   g.out_rows = OutputKinds(g.rows, config.tile, w.oh);
   g.out_columns = OutputKinds(g.columns, config.tile, w.ow);
-  g.in_element = ElementFloats(g.in_vectors, g.block_tiles, vector_floats);
-  g.out_element = ElementFloats(g.out_vectors, g.block_tiles, vector_floats);
-  g.scratch = ScratchFor(w, config.tile, g.block_tiles, vector_floats);
+  g.in_element = ElementSize(g.in_vectors, g.block_tiles, vector_floats);
+  g.out_element = ElementSize(g.out_vectors, g.block_tiles, vector_floats);
+  const ScratchParts scratch = ScratchFor(w, config, g.block_tiles, vector_floats);
+  g.m_bytes = scratch.v;
+  g.scratch_bytes = scratch.bytes();
   return g;
 }
 
@@ -122,13 +127,11 @@ void MergeProducts(Schedule& g) {
 }
 
 int64_t Schedule::InVectorOffset(int64_t vector) const {
-  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats) /
-         kFloatBytes;
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats);
 }
 
 int64_t Schedule::OutVectorOffset(int64_t vector) const {
-  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats) /
-         kFloatBytes;
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats);
 }
 
 TaskGrid GridOfBlocks(const Schedule& g, int64_t channel_parts) {
@@ -162,11 +165,12 @@ LoopFeatures FeaturesOf(const Schedule& g) {
   // A transform adds and multiplies each element of a window some `window` times along either axis.
   const double transforms = 2.0 * elements * g.window() * (in_floats + out_floats);
   f.flops = static_cast<double>(g.tiles) * (2.0 * elements * in_floats * out_floats + transforms);
-  f.weight_bytes = elements * in_floats * out_floats * kBytes;
-  f.scratch_bytes = static_cast<double>(g.scratch) * kBytes;
+  const auto factor_bytes = static_cast<double>(g.config.product.weight_bytes());
+  f.weight_bytes = elements * in_floats * out_floats * factor_bytes;
+  f.scratch_bytes = static_cast<double>(g.scratch_bytes);
   if (blocks) {
     f.tasks = std::ceil(static_cast<double>(g.tiles) / task_tiles);
-    f.task_input_bytes = task_tiles * elements * in_floats * kBytes;
+    f.task_input_bytes = task_tiles * elements * in_floats * factor_bytes;
     f.task_weight_bytes = f.weight_bytes;
     f.task_output_bytes =
         task_tiles * static_cast<double>(g.config.tile * g.config.tile) * out_floats * kBytes;
@@ -187,11 +191,11 @@ double CyclesOf(const Schedule& g, const Target& cpu) {
   const double products = elements * direct::RowCycles(product, g.config.product, g.vector_floats);
   const double transforms = kTransform * elements * static_cast<double>(g.block_tiles) *
                             static_cast<double>(g.in_vectors + g.out_vectors);
-  const double weights =
-      elements * static_cast<double>(product.ic) * static_cast<double>(product.oc) * kFloatBytes;
+  const double weights = elements * static_cast<double>(product.ic) * static_cast<double>(product.oc) *
+                         static_cast<double>(g.config.product.weight_bytes());
   const double first_read = weights / kMemoryBytesPerCycle, read = weights / kL3BytesPerCycle;
   if (g.config.partition != Partition::kTileBlocks) {  // what one stage writes the next one reads
-    const double scratch = 2.0 * static_cast<double>(g.scratch) * kFloatBytes / kL3BytesPerCycle;
+    const double scratch = 2.0 * static_cast<double>(g.scratch_bytes) / kL3BytesPerCycle;
     return (products + transforms + scratch + read) / cores + first_read;
   }
   const auto tasks = static_cast<double>(CeilDiv(CeilDiv(g.tiles, g.block_tiles), cpu.cores));
@@ -203,7 +207,20 @@ double CyclesOf(const Schedule& g, const Target& cpu) {
 // / 12 at twelve standard deviations. That leaves 4 / terms of the amplification to allow for.
 double ErrorFactor(const ConvWorkload& w, const Config& config) {
   const auto terms = static_cast<double>(w.ic / w.g * w.kh * w.kw);
-  return 1 + 4 * ErrorAmplification(TransformsOf(config.Get("tile"), w.sh)) / terms;
+  const double amplification = 4 * ErrorAmplification(TransformsOf(config.Get("tile"), w.sh));
+  const double of_sums = 1 + amplification / terms;
+  if (ProductFactors(config) == direct::Factors::kF32) return of_sums;
+  // Both factors of each product are rounded, once; a plain sum's bound is of random roundings by
+  // sqrt(terms).
+  constexpr double kFactors = 2 * 0x1p-8 / std::numeric_limits<float>::epsilon();
+  return of_sums + kFactors * (1 + amplification / std::sqrt(terms)) / terms;
+}
+
+// A plain sum's are three roundings: of inputs and outputs as they are stored, and of the weights. Products
+// of transformed windows have two, of both factors, amplified.
+double Bf16Noise(const ConvWorkload& w, const Config& config) {
+  if (ProductFactors(config) == direct::Factors::kF32) return 1;
+  return (2 + 2 * std::pow(ErrorAmplification(TransformsOf(config.Get("tile"), w.sh)), 2)) / 3;
 }
 
 }  // namespace tilesmith::winograd

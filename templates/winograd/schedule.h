@@ -5,7 +5,8 @@
 // a vector),
 //     V[xi][ic / F][tile of the block][F]    transformed input
 //     M[xi][oc / F][tile of the block][F]    products
-// that is, two images NCHW[F]c of one row, and M = 1x1 conv of V with U[xi]: the direct template's kernel.
+// that is, two images NCHW[F]c of one row, and M = 1x1 conv of V with U[xi]: the direct template's kernel. V
+// and U are of the type that is multiplied, M is f32.
 #pragma once
 
 #include <cstdint>
@@ -51,19 +52,22 @@ struct Schedule {
   MergedProducts merged;
   std::vector<int64_t> places;
 
-  // Floats.
-  int64_t in_element = 0, out_element = 0;  // of V and M from one xi to the next
-  int64_t scratch = 0;                      // V and M together
+  int64_t in_element = 0, out_element = 0;  // elements of V and floats of M from one xi to the next
+  int64_t m_bytes = 0;                      // where M begins in scratch
+  int64_t scratch_bytes = 0;                // V and M together
 
   const Transforms& transforms() const { return TransformsOf(config.tile, workload.sh); }
   const Transforms& output_transforms() const { return places.empty() ? transforms() : merged.output; }
   int window() const { return WindowOf(config.tile, workload.sh); }
+  DataType v_type() const { return config.product.factor_type(); }
+  int64_t v_vector_bytes() const { return vector_floats * ElementBytes(v_type()); }
   int64_t PlaceOf(int64_t element) const { return places.empty() ? element : places[element]; }
   int64_t input_step() const { return config.tile * workload.sh; }  // pixels between neighbouring windows
   int64_t elements() const { return static_cast<int64_t>(window()) * window(); }
-  int64_t in_pixel() const { return in.BlockFor(workload.ic); }  // floats between neighbouring pixels
-  int64_t out_pixel() const { return out.BlockFor(workload.oc); }
-  // Floats from the image's start to the first channel of a vector at pixel 0.
+  // Bytes of stored images: between neighbouring pixels, and from the start to the first channel of a vector
+  // at pixel 0.
+  int64_t in_pixel_bytes() const { return in.BlockFor(workload.ic) * in.element_bytes(); }
+  int64_t out_pixel_bytes() const { return out.BlockFor(workload.oc) * out.element_bytes(); }
   int64_t InVectorOffset(int64_t vector) const;
   int64_t OutVectorOffset(int64_t vector) const;
 };
@@ -75,6 +79,7 @@ Schedule MakeSchedule(const ConvWorkload& workload, const WinogradConfig& config
 
 // As in ConvTemplate; also where each group's terms are summed apart.
 double ErrorFactor(const ConvWorkload& workload, const Config& config);
+double Bf16Noise(const ConvWorkload& workload, const Config& config);
 double CyclesOf(const Schedule& schedule, const Target& cpu);
 // Tasks of the output's transform; with blocks of tiles everything is one stage.
 TaskGrid GridOf(const Schedule& schedule);
@@ -90,9 +95,15 @@ std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, co
 // Sizes of tiles worth trying, ascending from 2.
 std::vector<int64_t> TileValues(const ConvWorkload& workload);
 
-// Tiles of the whole batch, and the floats of V and M for a block of `block_tiles` of them.
+// Tiles of the whole batch.
 int64_t CountTiles(const ConvWorkload& workload, int64_t tile);
-int64_t ScratchFor(const ConvWorkload& workload, int64_t tile, int64_t block_tiles, int vector_floats);
+// Bytes of V and of M for a block of `block_tiles` tiles: whole cache lines.
+struct ScratchParts {
+  int64_t v = 0, m = 0;
+  int64_t bytes() const { return v + m; }
+};
+ScratchParts ScratchFor(const ConvWorkload& workload, const WinogradConfig& config, int64_t block_tiles,
+                        int vector_floats);
 
 // The matrix product of one xi over `tiles` tiles as a 1x1 conv.
 ConvWorkload ProductOf(const ConvWorkload& workload, int64_t tiles, int vector_floats);

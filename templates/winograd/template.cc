@@ -27,4 +27,18 @@ const ConvTemplate& WinogradTemplate() {
   return instance;
 }
 
+const ConvTemplate& WinogradBf16Template() {
+  static const X86Template<winograd::Schedule> instance({.name = "winograd_bf16",
+                                                         .supports = winograd::Supports,
+                                                         .preset_decides = true,
+                                                         .space = winograd::Bf16Space,
+                                                         .preset = winograd::Bf16Default,
+                                                         .read = winograd::ReadSchedule,
+                                                         .type_knobs = {"in_type", "out_type"},
+                                                         .error_factor = winograd::ErrorFactor,
+                                                         .bf16_noise = winograd::Bf16Noise,
+                                                         .cycles = winograd::CyclesOf});
+  return instance;
+}
+
 }  // namespace tilesmith

@@ -9,5 +9,8 @@ namespace tilesmith {
 
 // Name "winograd".
 const ConvTemplate& WinogradTemplate();
+// "winograd_bf16": the same with input, output or both stored in bf16. Products are in f32, or, of the
+// smallest tile, whose errors grow least, in bf16 on CPUs with AVX-512 BF16.
+const ConvTemplate& WinogradBf16Template();
 
 }  // namespace tilesmith

@@ -18,6 +18,7 @@
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "tests/support/guarded_run.h"
+#include "tests/support/magnitude.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -77,10 +78,17 @@ void CheckIntegers(const Case& c) {
   const Tensor rounded = TransformGeneric(TransformGeneric(exact, out), floats);
   const Tensor got = Compute(c, data, random);
   const bool is_exact = IsExact(c.workload.post.activation);
-  const float one_step = out.type() == DataType::kBf16 ? 0x1p-7f : 4e-7f;
+  const double one_step = out.type() == DataType::kBf16 ? 0x1p-7 : 4e-7;
+  constexpr double kPostOps = 2, kBiasAndResidual = 8;
+  const double factor = c.conv_template->ErrorFactor(c.workload, c.config);
+  const double mixed =
+      factor == 1 ? 0
+                  : kPostOps * factor *
+                        RoundingBound(c.workload, LargestMagnitude(c.workload, data) + kBiasAndResidual);
   for (int64_t i = 0; i < exact.padded_size(); ++i) {
     const float want = rounded.floats()[i], have = got.floats()[i];
-    ASSERT_NEAR(want, have, is_exact ? 0 : one_step * std::abs(want))
+    const double rounded_apart = is_exact && mixed == 0 ? 0 : one_step * (std::abs(want) + mixed);
+    ASSERT_NEAR(want, have, mixed + rounded_apart)
         << "offset " << i << ", exact " << exact.floats()[i] << ": " << c.Text();
   }
 }
@@ -145,14 +153,17 @@ TEST_P(Bf16Conv, StaysWithinItsBound) {
     const LayoutPair layouts = c->conv_template->Layouts(w, c->config);
     const TypeRounding rounding = TypeRoundingOf(*c->conv_template, w, layouts);
     const Dims4 dims = ToDims4(w.output_shape());
+    constexpr double kBiasAndResidual = 16;
+    const double factor = c->conv_template->ErrorFactor(w, c->config);
+    const double mixed = factor == 1 ? 0 : LargestMagnitude(w, data) + kBiasAndResidual;
     for (int k = 0; k < 40; ++k) {
       const Dims4 at = {random.Integer(0, dims.n - 1), random.Integer(0, dims.c - 1),
                         random.Integer(0, dims.h - 1), random.Integer(0, dims.w - 1)};
       const ConvSample sample = ReferenceConvAt(w, data.tensors(), at);
       constexpr double kPostOps = 2;
-      const double factor = c->conv_template->ErrorFactor(w, c->config);
-      const double floats = kPostOps * factor * RoundingBound(w, sample.magnitude);
-      const double bound = TypedBound(rounding, floats, sample.magnitude, sample.value) + 1e-30;
+      const double magnitude = factor == 1 ? sample.magnitude : mixed;
+      const double floats = kPostOps * factor * RoundingBound(w, magnitude);
+      const double bound = TypedBound(rounding, floats, magnitude, sample.value) + 1e-30;
       const double error = std::abs(got.floats()[ElementOffset(dims, Layout::Nchw(), at)] - sample.value);
       ASSERT_LE(error, bound);
       largest_share = std::max(largest_share, error / bound);

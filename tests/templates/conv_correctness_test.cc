@@ -18,6 +18,7 @@
 #include "templates/base/task_places.h"
 #include "templates/matmul/template.h"
 #include "tests/support/guarded_tensor.h"
+#include "tests/support/magnitude.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -68,23 +69,8 @@ std::unique_ptr<GuardedTensor> Guarded(const Tensor& tensor, int64_t gap, Guard 
 double AllowedError(const Case& c, const ConvData& data) {
   const double factor = c.conv_template->ErrorFactor(c.workload, c.config);
   if (factor == 1) return 0;
-  const auto magnitudes = [](Tensor tensor) {
-    std::transform(tensor.floats(), tensor.floats() + tensor.size(), tensor.floats(),
-                   [](float value) { return std::abs(value); });
-    return tensor;
-  };
-  ConvWorkload plain = c.workload;
-  plain.post = {};
-  for (ConvWorkload& before : plain.before) before.post = {};
-  const Tensor input = magnitudes(data.input), weights = magnitudes(data.weights);
-  const Tensor before_weights = data.before_weights ? magnitudes(*data.before_weights) : Tensor();
-  const Tensor sums =
-      ReferenceConv(plain, {.input = &input,
-                            .weights = &weights,
-                            .before_weights = data.before_weights ? &before_weights : nullptr});
-  const float largest = *std::max_element(sums.floats(), sums.floats() + sums.size());
   constexpr double kPostOps = 2;  // bias and residual are at most 4 each; hard_swish has slope 1.5
-  return kPostOps * factor * RoundingBound(plain, largest + 8);
+  return kPostOps * factor * RoundingBound(c.workload, LargestMagnitude(c.workload, data) + 8);
 }
 
 // Elements that differ by more than `allowed`, padding included; NaN where nothing was written.

@@ -1,4 +1,5 @@
 // What the correctness sweep cannot see of the Winograd template: its matrices, refusals, scratch, errors.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "templates/base/conv_error.h"
+#include "templates/direct/template.h"
 #include "templates/winograd/template.h"
 #include "templates/winograd/transforms.h"
 #include "tests/support/random.h"
@@ -202,6 +204,40 @@ TEST(WinogradTemplate, FourByFourIsNoLessAccurateThanOneDnns) {
     EXPECT_LE(ours.rms, theirs->rms) << text;
     EXPECT_LE(ours.max, 2 * theirs->max) << text << ": the largest of some thousand is a matter of luck";
   }
+}
+
+TEST(WinogradBf16Template, NoiseIsThatOfItsProducts) {
+  if (!TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  const ConvWorkload w = ParseWorkload("mb1ic64ih24oc32kh3ph1");
+  const ConvTemplate &direct = DirectBf16Template(), &winograd = WinogradBf16Template();
+  const double of_sum = std::pow(MeasureConvError(direct, w, direct.Default(w, TestCpu()), TestCpu()).rms, 2);
+  const Config floats = With(winograd.Default(w, TestCpu()), "tile", 2);
+  const Config pairs = With(floats, "product_type", static_cast<int64_t>(DataType::kBf16));
+  ASSERT_EQ(winograd.Space(w, TestCpu()).WhyInvalid(pairs), "");
+  EXPECT_EQ(winograd.Bf16Noise(w, floats), 1);
+  EXPECT_LT(std::pow(MeasureConvError(winograd, w, floats, TestCpu()).rms, 2), of_sum);
+  const double noise = std::pow(MeasureConvError(winograd, w, pairs, TestCpu()).rms, 2) / of_sum;
+  EXPECT_NEAR(noise / winograd.Bf16Noise(w, pairs), 1, 0.2);
+}
+
+TEST(WinogradBf16Template, RefusesWhatWouldNotBeItsOwn) {
+  if (!TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  constexpr auto kBf16 = static_cast<int64_t>(DataType::kBf16);
+  const ConvWorkload w = ParseWorkload("mb1ic64ih24oc32kh3ph1");
+  const ConfigSpace space = WinogradBf16Template().Space(w, TestCpu());
+  const Config config = WinogradBf16Template().Default(w, TestCpu());
+  EXPECT_EQ(space.WhyInvalid(config), "");
+  EXPECT_THAT(space.WhyInvalid(With(With(config, "in_type", 0), "out_type", 0)),
+              testing::HasSubstr("that is the winograd template"));
+  EXPECT_THAT(space.WhyInvalid(With(With(config, "tile", 4), "product_type", kBf16)),
+              testing::HasSubstr("tile 4 with products in bf16"));
+  const ConvWorkload odd = ParseWorkload("mb1ic63ih24oc32kh3ph1");
+  const Config pairs = With(With(With(config, "tile", 2), "product_type", kBf16), "broadcast", 0);
+  EXPECT_THAT(WinogradBf16Template().Space(odd, TestCpu()).WhyInvalid(pairs),
+              testing::HasSubstr("whole pairs"));
+  Target without = TestCpu();
+  without.bf16 = false;
+  EXPECT_NE(WinogradBf16Template().Space(w, without).WhyInvalid(With(config, "product_type", kBf16)), "");
 }
 
 }  // namespace

@@ -133,6 +133,8 @@ class TypeProblem {
       titles_.emplace(VisibleLine(tensor), VisibleLine(title));
     for (NodeId id = 0; id < networks.bytes.size(); ++id)
       in_bytes_.emplace(NameInFloats(networks.bytes.node(id).name), id);
+    if (networks.bf16_plan != nullptr)
+      bf16_squares_ = ErrorBudget{.squares = networks.bf16_squares}.SquaresOf(*networks.bf16_plan);
     AddNodes();
     AddTensors();
     FindLayers();
@@ -247,8 +249,8 @@ class TypeProblem {
   }
 
   double Bf16Square(NodeId id) const {
-    const auto found = networks_.bf16_squares.find(networks_.floats.node(id).name);
-    return found == networks_.bf16_squares.end() ? 0 : found->second;
+    const auto found = bf16_squares_.find(networks_.floats.node(id).name);
+    return found == bf16_squares_.end() ? 0 : found->second;
   }
 
   // Nodes that only the quantised network has, conversions aside, are what its layers need: they count with
@@ -326,6 +328,7 @@ class TypeProblem {
   const TypedNetworks& networks_;
   std::map<std::string, std::string> titles_;  // as QuantizedLayers has them, as graphs call nodes
   std::map<std::string, NodeId> in_bytes_;  // nodes of the quantised network by their names in the float one
+  ErrorSquares bf16_squares_;               // of the plan in bf16
   LayoutProblem problem_;                   // a variable for each node of the float network, with its id
   std::vector<std::optional<NodeId>> layers_;
 };

@@ -22,7 +22,7 @@ struct TypedNetworks {
   const Graph& floats;
   const Plan& float_plan;
   const Plan* bf16_plan;             // or null
-  const ErrorSquares& bf16_squares;  // of convolutions in it
+  const ErrorSquares& bf16_squares;  // of convolutions (ErrorBudget)
   const Graph& bytes;
   const Plan& byte_plan;
   const QuantizedLayers& layers;

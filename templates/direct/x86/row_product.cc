@@ -24,12 +24,15 @@ void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
   RowArgs args;
   args.output = operands.m;
   args.kernel_rows = 1;
-  args.next_block = operands.v_vector * kFloatBytes - schedule_.in_row_bytes;
+  args.next_block = operands.v_vector_bytes - schedule_.in_row_bytes;
   for (size_t i = 0; i < schedule_.passes.size(); ++i) {
     const int64_t channel = schedule_.passes[i].first_channel;
     // Passes are of whole blocks, which are vectors.
-    args.source = operands.v + channel / schedule_.vector_floats * operands.v_vector;
-    args.weights = operands.u + channel * chunk.vectors * schedule_.vector_floats;
+    args.source = reinterpret_cast<const float*>(operands.v +
+                                                 channel / schedule_.vector_floats * operands.v_vector_bytes);
+    args.weights = reinterpret_cast<const float*>(operands.u + schedule_.config.Steps(channel) *
+                                                                   chunk.vectors * schedule_.vector_floats *
+                                                                   schedule_.config.weight_word_bytes());
     kernels_.At(chunk_index, i)(&args);
   }
 }

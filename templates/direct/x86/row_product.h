@@ -1,6 +1,7 @@
 // The products of templates/direct/row_product.h, built.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,10 @@ class RowProduct {
   const std::vector<Chunk>& chunks() const { return schedule_.chunks; }
 
   struct Operands {
-    const float* v = nullptr;  // position 0
-    int64_t v_vector = 0;      // floats from one vector of V's channels to the next
-    const float* u = nullptr;  // of the chunk, in PackWeights' order
-    float* m = nullptr;        // of the chunk's first vector, position 0
+    const std::byte* v = nullptr;  // position 0
+    int64_t v_vector_bytes = 0;    // from one vector of V's channels to the next
+    const std::byte* u = nullptr;  // of the chunk, in PackWeights' order
+    float* m = nullptr;            // of the chunk's first vector, position 0
   };
   void Run(size_t chunk, const Operands& operands) const;
 

@@ -47,12 +47,12 @@ class GroupedWinogradKernel : public ConvKernel {
   TaskGrid Grid(int) const override { return GridOf(g_); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
-    float* scratch = args.scratch_at<float>(range.thread * g_.scratch * kFloatBytes);
+    float* scratch = args.scratch_at<float>(range.thread * g_.scratch_bytes);
     for (int64_t task = range.begin; task < range.end; ++task)
       RunBlock(args, task / blocks(), task % blocks(), scratch);
   }
 
-  int64_t ScratchBytes(int threads) const override { return threads * g_.scratch * kFloatBytes; }
+  int64_t ScratchBytes(int threads) const override { return threads * g_.scratch_bytes; }
 
   std::vector<CodeBlob> Code() const override {
     return {{"grouped_winograd input transform", transforms_.input_code()},
@@ -116,7 +116,8 @@ class GroupedWinogradKernel : public ConvKernel {
     const int64_t first = block * g_.block_tiles;
     const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
     transforms_.ForEachRow(first, last, [&](const winograd::RowPart& part, int64_t tile) {
-      transforms_.TransformInput(args, vector, part, scratch + tile * g_.vector_floats);
+      auto* const v = reinterpret_cast<std::byte*>(scratch + tile * g_.vector_floats);
+      transforms_.TransformInput(args, vector, part, v);
     });
     const ProductKernel multiply = last - first == g_.block_tiles ? whole_ : rest_;
     multiply(scratch, weights_.floats() + vector * weights_per_vector(), terms_.data());

@@ -193,8 +193,9 @@ class StrassenKernel : public ConvKernel {
       const RowProduct& row = pairs == row_.positions() ? row_ : *rest_;
       for (int product = 0; product < kProducts; ++product) {
         RowProduct::Operands operands = OperandOf(args, block, product, v);
-        operands.v += pair * g_.vector_floats;
-        operands.u = weights_.floats() + WeightOffset(chunk) + product * WeightFloats(chunk);
+        operands.v += pair * g_.vector_floats * kFloatBytes;
+        operands.u =
+            weights_.bytes().data() + (WeightOffset(chunk) + product * WeightFloats(chunk)) * kFloatBytes;
         operands.m = m + product * g_.product;
         row.Run(chunk, operands);
       }
@@ -207,12 +208,14 @@ class StrassenKernel : public ConvKernel {
                                  const float* v) const {
     const int operand = kOperandOf[product];
     if (operand < g_.operands())
-      return {.v = v + operand * g_.operand, .v_vector = g_.config.block() * g_.vector_floats};
+      return {.v = reinterpret_cast<const std::byte*>(v + operand * g_.operand),
+              .v_vector_bytes = g_.config.block() * g_.vector_floats * kFloatBytes};
     constexpr int kA11 = kOperandOf[0], kA22 = kOperandOf[3];
     const int64_t pixel = operand == kA22 ? block.second : block.first;
     const int64_t vector = operand == kA11 ? 0 : g_.in_vectors;
-    return {.v = ImageOf(args, block) + g_.InVectorOffset(vector) + g_.InPixelOffset(pixel),
-            .v_vector = g_.InVectorOffset(1)};
+    const float* const part = ImageOf(args, block) + g_.InVectorOffset(vector) + g_.InPixelOffset(pixel);
+    return {.v = reinterpret_cast<const std::byte*>(part),
+            .v_vector_bytes = g_.InVectorOffset(1) * kFloatBytes};
   }
 
   struct Pairs {

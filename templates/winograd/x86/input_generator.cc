@@ -25,6 +25,7 @@ InputGenerator::InputGenerator(const Schedule& schedule, const Target& cpu, size
       schedule_(schedule),
       transforms_(schedule.transforms()),
       window_(transforms_.window),
+      widens_(schedule.in.type() != DataType::kF32),
       pairs_fit_(FirstTemporary(window_, registers()) > window_),
       even_(FirstTemporary(window_, registers())),
       odd_(even_ + 1),
@@ -32,13 +33,28 @@ InputGenerator::InputGenerator(const Schedule& schedule, const Target& cpu, size
       scratch_(even_ + 3) {}
 
 int64_t InputGenerator::KernelBytes(int window) {
-  constexpr int64_t kInstruction = 11, kFixed = 512;
-  return kFixed + kInstruction * (4L * window * window * window);
+  constexpr int64_t kInstruction = 11, kFixed = 512, kWidening = 3;
+  return kFixed + kInstruction * ((4L * window + kWidening) * window * window);
+}
+
+Xbyak::RegExp InputGenerator::WindowAt(int row, int column) const {
+  const int64_t pixel = row * schedule_.workload.iw + column;
+  return kSource + Offset(pixel * schedule_.in_pixel_bytes());
 }
 
 LinearCode::Term InputGenerator::WindowTerm(double coefficient, int row, int column) const {
-  const int64_t pixel = row * schedule_.workload.iw + column;
-  return {coefficient, -1, kSource + Offset(pixel * schedule_.in_pixel() * kFloatBytes)};
+  if (!widens_) return {coefficient, -1, WindowAt(row, column)};
+  return {coefficient, -1, rsp + Offset((row * window_ + column) * vector_bytes())};
+}
+
+void InputGenerator::EmitWidening() {
+  for (int row = rows_.first; row < rows_.last; ++row) {
+    for (int column = columns_.first; column < columns_.last; ++column) {
+      const auto widened = Vector(column % window_);
+      LoadStored(schedule_.in.type(), widened, ptr[WindowAt(row, column)], false, widened);
+      vmovups(ptr[WindowTerm(1, row, column).address], widened);
+    }
+  }
 }
 
 double InputGenerator::Even(int pair, int k) const {
@@ -64,9 +80,16 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
     for (int row : transforms_.unpaired()) AddConstant(constants, transforms_.input(row, k));
   }
   HoldConstants(constants, scratch_ + 1, registers() - scratch_ - 1);
+  const int64_t line = 64, widened_bytes = window_ * window_ * vector_bytes();
+  if (widens_) {
+    mov(rax, rsp);
+    sub(rsp, Offset(widened_bytes + line));
+    and_(rsp, static_cast<int>(-line));
+  }
   Xbyak::Label next;
   align(32);
   L(next);
+  if (widens_) EmitWidening();
   for (int q = 0; q < pairs; ++q) {
     const int row = 1 + 2 * q;
     if (pairs_fit_) {
@@ -84,10 +107,11 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
     EmitColumns(row, false);
     EmitRow(row, 0);
   }
-  add(kSource, Offset(schedule_.input_step() * schedule_.in_pixel() * kFloatBytes));
-  add(kTarget, Offset(vector_bytes()));
+  add(kSource, Offset(schedule_.input_step() * schedule_.in_pixel_bytes()));
+  add(kTarget, Offset(schedule_.v_vector_bytes()));
   dec(kWindowsLeft);
   jnz(next, T_NEAR);
+  if (widens_) mov(rsp, rax);
   vzeroupper();
   ret();
   return start;
@@ -139,8 +163,9 @@ void InputGenerator::EmitRow(int row, int first_register) {
 }
 
 void InputGenerator::Store(int element, int index) {
-  vmovups(ptr[kTarget + Offset(schedule_.PlaceOf(element) * schedule_.in_element * kFloatBytes)],
-          Vector(index));
+  const DataType type = schedule_.v_type();
+  const int64_t place = schedule_.PlaceOf(element) * schedule_.in_element * ElementBytes(type);
+  StoreAs(type, ptr[kTarget + Offset(place)], Vector(index), false, Vector(scratch_), Vector(scratch_));
 }
 
 }  // namespace tilesmith::winograd

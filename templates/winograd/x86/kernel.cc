@@ -42,13 +42,13 @@ class WinogradKernel : public ConvKernel {
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     if (g_.config.partition == Partition::kTileBlocks) {
-      float* scratch = args.scratch_at<float>(range.thread * g_.scratch * kFloatBytes);
+      auto* const scratch = args.scratch_at<std::byte>(range.thread * g_.scratch_bytes);
       for (int64_t block = range.begin; block < range.end; ++block) RunBlock(args, block, scratch);
     } else if (stage == 1) {
-      RunProducts(static_cast<float*>(args.scratch), range);
+      RunProducts(static_cast<std::byte*>(args.scratch), range);
     } else {
       const int64_t rows = g_.workload.mb * g_.rows;
-      auto* const scratch = static_cast<float*>(args.scratch);
+      auto* const scratch = static_cast<std::byte*>(args.scratch);
       for (int64_t task = range.begin; task < range.end; ++task) {
         const int64_t row = task % rows, vector = task / rows;
         const RowPart part = {row / g_.rows, row % g_.rows, 0, g_.columns};
@@ -60,7 +60,7 @@ class WinogradKernel : public ConvKernel {
   }
 
   int64_t ScratchBytes(int threads) const override {
-    return (g_.config.partition == Partition::kTileBlocks ? threads : 1) * g_.scratch * kFloatBytes;
+    return (g_.config.partition == Partition::kTileBlocks ? threads : 1) * g_.scratch_bytes;
   }
 
   std::vector<CodeBlob> Code() const override {
@@ -76,18 +76,19 @@ class WinogradKernel : public ConvKernel {
   std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
-  float* V(float* scratch, int64_t vector, int64_t tile) const {
-    return scratch + (vector * g_.block_tiles + tile) * g_.vector_floats;
+  std::byte* V(std::byte* scratch, int64_t vector, int64_t tile) const {
+    return scratch + (vector * g_.block_tiles + tile) * g_.v_vector_bytes();
   }
-  float* M(float* scratch, int64_t vector, int64_t tile) const {
-    return V(scratch + g_.elements() * g_.in_element, vector, tile);
+  float* M(std::byte* scratch, int64_t vector, int64_t tile) const {
+    return reinterpret_cast<float*>(scratch + g_.m_bytes) +
+           (vector * g_.block_tiles + tile) * g_.vector_floats;
   }
 
   void PackWeights(const Target& cpu, const ConvWeights& weights) {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
-    element_weights_ = padded * w.ic;
-    AlignedBuffer packed(g_.elements() * element_weights_ * sizeof(float), NewMemory::kAnything);
+    const int64_t element_stride = padded * w.ic;
+    AlignedBuffer packed(g_.elements() * element_stride * sizeof(float), NewMemory::kAnything);
     const Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
@@ -102,13 +103,42 @@ class WinogradKernel : public ConvKernel {
       part.transform = matrix.data();
       part.window = transforms.window;
       part.packed = packed.floats() + chunk.first_channel * w.ic;
-      part.element_stride = element_weights_;
+      part.element_stride = element_stride;
       TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
     }
+    if (g_.v_type() == DataType::kBf16) packed = InPairs(packed);
     weights_ = Pooled(std::move(packed), weights.pool);
   }
 
-  void RunBlock(const KernelArgs& args, int64_t block, float* scratch) const {
+  // The same of pairs of channels in bf16.
+  AlignedBuffer InPairs(const AlignedBuffer& floats) const {
+    const int64_t channels = g_.workload.ic, pairs = g_.config.product.Steps(channels);
+    AlignedBuffer packed(g_.elements() * ElementWeightBytes(), NewMemory::kAnything);
+    auto* to = static_cast<uint32_t*>(packed.data());
+    const float* from = floats.floats();
+    for (int64_t element = 0; element < g_.elements(); ++element) {
+      for (const direct::Chunk& chunk : product_.chunks()) {
+        const int64_t lanes = static_cast<int64_t>(chunk.vectors) * g_.vector_floats;
+        for (int64_t pair = 0; pair < pairs; ++pair, to += lanes) {
+          const float* const first = from + 2 * pair * lanes;
+          const bool whole = 2 * pair + 1 < channels;
+          for (int64_t lane = 0; lane < lanes; ++lane)
+            to[lane] = Bf16Bits(first[lane]) | (whole ? Bf16Bits(first[lanes + lane]) << 16 : 0U);
+        }
+        from += channels * lanes;
+      }
+    }
+    return packed;
+  }
+
+  // Of U[xi], and of that in front of a chunk.
+  int64_t ElementWeightBytes() const { return ChannelWeightBytes(g_.out_vectors * g_.vector_floats); }
+  int64_t ChannelWeightBytes(int64_t out_channels) const {
+    const direct::DirectConfig& product = g_.config.product;
+    return product.Steps(g_.workload.ic) * out_channels * product.weight_word_bytes();
+  }
+
+  void RunBlock(const KernelArgs& args, int64_t block, std::byte* scratch) const {
     const int64_t first = block * g_.block_tiles;
     const int64_t last = std::min(g_.tiles, first + g_.block_tiles);
     const RowProduct& product = last - first == product_.positions() ? product_ : *rest_;
@@ -129,7 +159,7 @@ class WinogradKernel : public ConvKernel {
     }
   }
 
-  void RunProducts(float* scratch, TaskRange range) const {
+  void RunProducts(std::byte* scratch, TaskRange range) const {
     const auto chunks = static_cast<int64_t>(product_.chunks().size());
     if (g_.config.partition == Partition::kElements) {
       for (int64_t task = range.begin; task < range.end; ++task)
@@ -143,11 +173,12 @@ class WinogradKernel : public ConvKernel {
     }
   }
 
-  void Multiply(const RowProduct& product, float* scratch, int64_t element, size_t chunk) const {
+  void Multiply(const RowProduct& product, std::byte* scratch, int64_t element, size_t chunk) const {
     const int64_t channel = product.chunks()[chunk].first_channel;
-    product.Run(chunk, {.v = V(scratch, 0, 0) + element * g_.in_element,
-                        .v_vector = g_.block_tiles * g_.vector_floats,
-                        .u = weights_.floats() + element * element_weights_ + channel * g_.workload.ic,
+    const std::byte* const u = weights_.bytes().data();
+    product.Run(chunk, {.v = scratch + element * g_.in_element * ElementBytes(g_.v_type()),
+                        .v_vector_bytes = g_.block_tiles * g_.v_vector_bytes(),
+                        .u = u + element * ElementWeightBytes() + ChannelWeightBytes(channel),
                         .m = M(scratch, channel / g_.vector_floats, 0) + element * g_.out_element});
   }
 
@@ -156,7 +187,6 @@ class WinogradKernel : public ConvKernel {
   std::unique_ptr<RowProduct> rest_;  // for the last block, where it is smaller
   TileTransforms transforms_;
   SharedBuffer weights_;
-  int64_t element_weights_ = 0;  // floats of U[xi]
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ size_t OutputGenerator::Emit(const Variant& variant) {
     }
   }
   add(kProducts, Offset(vector_bytes()));
-  const int64_t step = schedule_.config.tile * schedule_.out_pixel() * kFloatBytes;
+  const int64_t step = schedule_.config.tile * schedule_.out_pixel_bytes();
   add(kOutput, Offset(step));
   if (schedule_.workload.post.sum) add(kResidual, Offset(step));
   dec(kTilesLeft);
@@ -120,20 +120,25 @@ void OutputGenerator::EmitRow(int row, int first_register) {
     for (int element : transforms_.unpaired())
       terms.push_back({transforms_.output(k, element), first_register + element, {}});
     Sum(result_, terms, scratch_);
-    EmitOutput((row * schedule_.workload.ow + k) * schedule_.out_pixel() * kFloatBytes);
+    EmitOutput((row * schedule_.workload.ow + k) * schedule_.out_pixel_bytes());
   }
 }
 
 void OutputGenerator::EmitOutput(int64_t offset) {
   const PostOps& post = schedule_.workload.post;
-  const auto result = Vector(result_);
+  const auto result = Vector(result_), scratch = Vector(scratch_);
+  const DataType type = schedule_.out.type();
   if (post.bias) vaddps(result, result, Vector(bias_));
-  if (post.sum) vaddps(result, result, ptr[kResidual + Offset(offset)]);
-  Apply(post.activation, result, Vector(scratch_));
+  if (post.sum) {
+    const auto residual = ptr[kResidual + Offset(offset)];
+    if (type != DataType::kF32) LoadStored(type, scratch, residual, false, scratch);
+    type == DataType::kF32 ? vaddps(result, result, residual) : vaddps(result, result, scratch);
+  }
+  Apply(post.activation, result, scratch);
   // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
   if (variant_.lanes < vector_floats()) ClearLanesFrom(variant_.lanes, result);
   const auto output = ptr[kOutput + Offset(offset)];
-  variant_.stream ? vmovntps(output, result) : vmovups(output, result);
+  variant_.stream ? vmovntps(output, result) : StoreAs(type, output, result, false, scratch, scratch);
 }
 
 }  // namespace tilesmith::winograd

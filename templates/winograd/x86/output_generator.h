@@ -10,8 +10,8 @@ namespace tilesmith::winograd {
 
 // products: M[0] of the first tile. output, residual: its first pixel. bias: one vector. output may be
 // residual.
-using OutputKernel = void (*)(const float* products, float* output, const float* residual, const float* bias,
-                              int64_t tiles);
+using OutputKernel = void (*)(const float* products, std::byte* output, const std::byte* residual,
+                              const float* bias, int64_t tiles);
 
 class OutputGenerator : public LinearCode {
  public:

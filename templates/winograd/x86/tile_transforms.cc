@@ -55,17 +55,17 @@ void TileTransforms::EmitOutputKernels(const Target& cpu) {
 }
 
 void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part,
-                                    float* v) const {
+                                    std::byte* v) const {
   const ConvWorkload& w = g_.workload;
   const InputView& view = args.inputs[0];
-  const float* plane = view.image<float>(part.image) + g_.InVectorOffset(vector);
+  const std::byte* plane = view.image<std::byte>(part.image) + g_.InVectorOffset(vector);
   const int64_t top = part.row * g_.input_step() - w.ph;
   const InputKernel* kernels = &inputs_[g_.in_rows.of_tile[part.row] * g_.in_columns.kinds.size()];
   for (int64_t x = part.column; x < part.end;) {
     const int64_t end = std::min<int64_t>(part.end, g_.in_columns.run_end[x]);
     const int64_t pixel = top * w.iw + x * g_.input_step() - w.pw;
-    kernels[g_.in_columns.of_tile[x]](plane + pixel * g_.in_pixel(), v, end - x);
-    v += (end - x) * g_.vector_floats;
+    kernels[g_.in_columns.of_tile[x]](plane + pixel * g_.in_pixel_bytes(), v, end - x);
+    v += (end - x) * g_.v_vector_bytes();
     x = end;
   }
 }
@@ -74,15 +74,16 @@ void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, con
                                      const float* m) const {
   const ConvWorkload& w = g_.workload;
   const int64_t channel_offset = g_.OutVectorOffset(vector);
-  float* plane = args.output.image<float>(part.image) + channel_offset;
-  const float* residual = w.post.sum ? args.inputs[1].image<float>(part.image) + channel_offset : plane;
+  std::byte* plane = args.output.image<std::byte>(part.image) + channel_offset;
+  const std::byte* residual =
+      w.post.sum ? args.inputs[1].image<std::byte>(part.image) + channel_offset : plane;
   const bool partial = (vector + 1) * g_.vector_floats > w.oc;
   const size_t columns = g_.out_columns.kinds.size();
   size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
   if (Streams(args)) first_kernel += outputs_.size() / 2 / columns;
   for (int64_t x = part.column; x < part.end;) {
     const int64_t end = std::min<int64_t>(part.end, g_.out_columns.run_end[x]);
-    const int64_t offset = (part.row * w.ow + x) * g_.config.tile * g_.out_pixel();
+    const int64_t offset = (part.row * w.ow + x) * g_.config.tile * g_.out_pixel_bytes();
     outputs_[first_kernel * columns + g_.out_columns.of_tile[x]](
         m, plane + offset, residual + offset, bias_.floats() + vector * g_.vector_floats, end - x);
     m += (end - x) * g_.vector_floats;
@@ -102,10 +103,11 @@ bool TileTransforms::Streams(const KernelArgs& args) const {
 void TileTransforms::ClearPadding(const KernelArgs& args, const RowPart& part) const {
   const ConvWorkload& w = g_.workload;
   const int64_t tile = g_.config.tile;
-  float* plane = args.output.image<float>(part.image) + g_.OutVectorOffset(g_.out_vectors);
+  std::byte* plane = args.output.image<std::byte>(part.image) + g_.OutVectorOffset(g_.out_vectors);
+  const int64_t bytes = g_.zero_vectors * g_.vector_floats * g_.out.element_bytes();
   for (int64_t y = part.row * tile; y < std::min(w.oh, (part.row + 1) * tile); ++y) {
     for (int64_t x = part.column * tile; x < std::min(w.ow, part.end * tile); ++x) {
-      std::fill_n(plane + (y * w.ow + x) * g_.out_pixel(), g_.zero_vectors * g_.vector_floats, 0.0F);
+      std::fill_n(plane + (y * w.ow + x) * g_.out_pixel_bytes(), bytes, std::byte{0});
     }
   }
 }

@@ -25,7 +25,7 @@ class TileTransforms {
   // One vector of input channels to V[0] of the part's first tile; and M[0] of that tile to one vector of
   // output channels with post-ops, together with the padding vectors behind the last one. Where the config
   // streams, another thread sees the output after a store fence only.
-  void TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part, float* v) const;
+  void TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part, std::byte* v) const;
   void TransformOutput(const KernelArgs& args, int64_t vector, const RowPart& part, const float* m) const;
 
   // Cuts tiles [first, last) at the ends of rows: body(part, its first tile's number within the range).
