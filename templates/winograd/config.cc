@@ -78,14 +78,15 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradC
 
 // Whole-batch stages (0) for few tiles and weights so large that they had better be read once; otherwise the
 // block that spreads most evenly over the cores among those whose scratch fits the second-level cache.
-int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile) {
+int64_t DefaultTileBlock(const ConvWorkload& w, const Target& cpu, int64_t tile, direct::Factors factors) {
   constexpr int64_t kFewTiles = 64, kManyWeightBytes = 4 << 20;
   const int64_t tiles = CountTiles(w, tile);
   const int64_t window = WindowOf(tile, w.sh);
-  const int64_t weight_bytes = window * window * w.ic * w.oc * kFloatBytes;
-  if (tiles <= kFewTiles && weight_bytes > kManyWeightBytes) return 0;
   WinogradConfig config;
   config.tile = tile;
+  config.product.factors = factors;
+  const int64_t weight_bytes = window * window * w.ic * w.oc * config.product.weight_bytes();
+  if (tiles <= kFewTiles && weight_bytes > kManyWeightBytes) return 0;
   int64_t best = 0, least = 0;
   for (int64_t block : TileBlockValues(w)) {
     if (block == 0 || block > tiles) continue;
@@ -157,27 +158,26 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   });
 }
 
-Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
-  Config config = Default(w, cpu);
-  config.Set("stream", 0);
-  SetTypes({DataType::kBf16, DataType::kBf16}, config);
-  config.Set("product_type", static_cast<int64_t>(DataType::kF32));
-  return config;
-}
+namespace {
 
-Config Default(const ConvWorkload& w, const Target& cpu) {
+struct Preset {
+  Config config;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+// The fastest by its estimate, with these values of the knobs of types that `space` has.
+Preset PresetWith(const Config& types, const ConvWorkload& w, const Target& cpu, const ConfigSpace& space) {
   // Errors and scratch speak against more.
   constexpr int64_t kMaxTile = 4;
-  const ConfigSpace space = Space(w, cpu);
-  Config best;
-  double fewest = std::numeric_limits<double>::infinity();
+  const direct::Factors factors = ProductFactors(types);
+  Preset best;
   for (const int64_t tile : TileValues(w)) {
     if (tile > kMaxTile) continue;
     const int64_t tiles = CountTiles(w, tile);
     // The smallest block is always valid.
-    for (const int64_t tile_block : {DefaultTileBlock(w, cpu, tile), int64_t{1}}) {
+    for (const int64_t tile_block : {DefaultTileBlock(w, cpu, tile, factors), int64_t{1}}) {
       const int64_t positions = tile_block > 0 ? tile_block : tiles;
-      Config config;
+      Config config = types;
       config.Set("ic_block", cpu.vector_floats());
       config.Set("oc_block", cpu.vector_floats());
       config.Set("tile", tile);
@@ -185,16 +185,36 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
       config.Set("partition",
                  static_cast<int64_t>(tile_block > 0 ? Partition::kTileBlocks : Partition::kElements));
       config.Set("prefetch", tile_block > 0 ? 0 : 64);
-      config.Set("stream", CanStream(w, cpu));
+      config.Set("stream", CanStream(w, cpu) && !types.Find("out_type"));
       const ConvWorkload product = ProductOf(w, positions, cpu.vector_floats());
-      direct::SetProductTile(direct::DefaultProductTile(product, kChannelsPerPass, cpu), config);
+      direct::SetProductTile(direct::DefaultProductTile(product, kChannelsPerPass, cpu, factors), config);
       if (!space.WhyInvalid(config).empty()) continue;
       const double cycles = CyclesOf(MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats()), cpu);
-      if (cycles < fewest) fewest = cycles, best = config;
+      if (cycles < best.cycles) best = {config, cycles};
       break;
     }
   }
   return best;
+}
+
+}  // namespace
+
+Config Default(const ConvWorkload& w, const Target& cpu) {
+  return PresetWith({}, w, cpu, Space(w, cpu)).config;
+}
+
+Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
+  const ConfigSpace space = Bf16Space(w, cpu);
+  Preset best;
+  for (const DataType product : {DataType::kF32, DataType::kBf16}) {
+    if (product == DataType::kBf16 && !cpu.bf16) continue;
+    Config types;
+    SetTypes({DataType::kBf16, DataType::kBf16}, types);
+    types.Set("product_type", static_cast<int64_t>(product));
+    Preset preset = PresetWith(types, w, cpu, space);
+    if (preset.cycles < best.cycles) best = std::move(preset);
+  }
+  return best.config;
 }
 
 Support Supports(const ConvWorkload& w, const Target&) {

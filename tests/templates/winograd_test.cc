@@ -211,7 +211,7 @@ TEST(WinogradBf16Template, NoiseIsThatOfItsProducts) {
   const ConvWorkload w = ParseWorkload("mb1ic64ih24oc32kh3ph1");
   const ConvTemplate &direct = DirectBf16Template(), &winograd = WinogradBf16Template();
   const double of_sum = std::pow(MeasureConvError(direct, w, direct.Default(w, TestCpu()), TestCpu()).rms, 2);
-  const Config floats = With(winograd.Default(w, TestCpu()), "tile", 2);
+  const Config floats = With(With(winograd.Default(w, TestCpu()), "tile", 2), "product_type", 0);
   const Config pairs = With(floats, "product_type", static_cast<int64_t>(DataType::kBf16));
   ASSERT_EQ(winograd.Space(w, TestCpu()).WhyInvalid(pairs), "");
   EXPECT_EQ(winograd.Bf16Noise(w, floats), 1);

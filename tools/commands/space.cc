@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,18 +43,28 @@ SpaceSample Sample(const ConvTemplate& conv_template, const ConvWorkload& worklo
   return sample;
 }
 
-// "NHWC NCHW16c -> NHWC NCHW32c" when every combination is there, else the pairs.
+bool IsF32(const Layout& layout) { return layout.type() == DataType::kF32; }
+
+// "NHWC NCHW16c -> NHWC NCHW32c" when every combination is there, or every one that is not f32 on both sides;
+// else the pairs.
 std::string PairsText(const std::set<LayoutPair>& pairs) {
-  std::set<std::string> in, out;
-  std::vector<std::string> texts;
+  std::set<Layout> in, out;
   for (const LayoutPair& pair : pairs) {
-    in.insert(pair.in.ToString());
-    out.insert(pair.out.ToString());
-    texts.push_back(fmt::format("{} -> {}", pair.in.ToString(), pair.out.ToString()));
+    in.insert(pair.in);
+    out.insert(pair.out);
   }
-  if (in.size() * out.size() == pairs.size())
-    return fmt::format("{} -> {}", fmt::join(in, " "), fmt::join(out, " "));
-  return fmt::format("{}", fmt::join(texts, ", "));
+  const auto text = [](const Layout& layout) { return layout.ToString(); };
+  const auto names = [&](const std::set<Layout>& layouts) {
+    return fmt::format("{}", fmt::join(layouts | std::views::transform(text), " "));
+  };
+  const size_t in_f32 = std::ranges::count_if(in, IsF32) * std::ranges::count_if(out, IsF32);
+  const bool any_f32 =
+      std::ranges::any_of(pairs, [](const LayoutPair& pair) { return IsF32(pair.in) && IsF32(pair.out); });
+  if (in.size() * out.size() == pairs.size()) return names(in) + " -> " + names(out);
+  if (!any_f32 && in.size() * out.size() - in_f32 == pairs.size())
+    return fmt::format("{} -> {}, not both in f32", names(in), names(out));
+  const auto arrow = [&](const LayoutPair& pair) { return text(pair.in) + " -> " + text(pair.out); };
+  return fmt::format("{}", fmt::join(pairs | std::views::transform(arrow), ", "));
 }
 
 class SpaceCommand : public Command {
