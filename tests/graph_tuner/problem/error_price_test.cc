@@ -146,5 +146,30 @@ TEST_F(ErrorBudgetTest, PrecisionsChooseAmongRecords) {
   }
 }
 
+// Rounded products of transformed windows make more errors than a plain sum's.
+TEST(ErrorBudget, CountsTheNoiseOfAnAlgorithm) {
+  Target cpu = DetectCpu();
+  cpu.isa = Isa::kAvx512;
+  cpu.bf16 = true;
+  const ConvTemplate& winograd = FindConvTemplate("winograd_bf16");
+  Record record;
+  record.workload = ParseWorkload("ic64ih14oc64kh3ph1");
+  record.template_name = winograd.Name();
+  record.config = winograd.Default(record.workload, cpu);
+  record.config.Set("tile", 2);
+  record.layouts = winograd.Layouts(record.workload, record.config);
+  const ErrorBudget budget = {.squares = {{"conv", 1e-6}}};
+  record.config.Set("product_type", static_cast<int64_t>(DataType::kF32));
+  EXPECT_EQ(budget.Of("conv", record), 1e-6);
+  record.config.Set("product_type", static_cast<int64_t>(DataType::kBf16));
+  EXPECT_NEAR(budget.Of("conv", record), 2.5e-6, 1e-7);
+  EXPECT_EQ(budget.Of("another", record), 0);
+  Plan plan;
+  NodePlan& node = plan.nodes.emplace_back();
+  node.node = "conv";
+  node.record = record;
+  EXPECT_EQ(budget.Of(plan), budget.Of("conv", record));
+}
+
 }  // namespace
 }  // namespace tilesmith
