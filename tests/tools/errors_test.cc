@@ -144,7 +144,7 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
   ExpectRefusal({"run", "squeezenet1_1", "--warmup", "1s", "--check"}, kUsage, "are about times of streams");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", Missing("p"), "--precision",
                  "int8", "--max-output-error", "0.1"},
-                kUsage, "a limit on errors of outputs is for the precisions bf16 and mixed, not int8");
+                kUsage, "--max-output-error is for --precision bf16 and mixed, not int8");
   ExpectRefusal({"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "--onnxruntime",
                  File("libonnxruntime.so", "")},
                 kEnvironment, "libonnxruntime.so cannot be used as ONNX Runtime");
@@ -188,6 +188,11 @@ TEST_F(ErrorsTest, Options) {
 }
 
 TEST_F(ErrorsTest, ModelsThatAreNone) {
+  ExpectRefusal({"tasks", "vgg16", "--max-memory", "1"}, kUsage,
+                "the limit for a network is 1 (--max-memory)");
+  ExpectRefusal({"tasks", "vgg16", "--max-elements", "100"}, kUsage,
+                "has more than 100 elements, the limit set for one (--max-elements)");
+  ExpectRefusal({"bench", "squeezenet1_1", "--max-error", "0"}, kUsage, "--max-error must be above 0, got 0");
   ExpectRefusal({"tasks", "resnet5000"}, kUsage, "resnet5000 is neither an ONNX file nor a built-in network");
   ExpectRefusal({"tasks", Missing("missing.onnx")}, kEnvironment, "missing.onnx");
   ExpectRefusal({"tasks", File("empty.onnx", "")}, kBadModel, "empty.onnx");
@@ -218,7 +223,7 @@ TEST_F(ErrorsTest, Logs) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "-o", plan}, kUsage, "--log LOG is required");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--default-schedules",
                  "--max-weights", "1", "-o", plan, "-q"},
-                kNoCandidate, "allowed are 1.0");
+                kNoCandidate, "allowed are 1.0 (--max-weights)");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");
