@@ -260,7 +260,10 @@ TEST_F(LayerErrorsTest, Bf16StandsBesideBytes) {
     }
     return plan;
   };
-  const Plan f32 = planned(graph, 3e-3), bf16 = planned(graph, 1.5e-3), byte_plan = planned(bytes, 1e-3);
+  const Plan f32 = planned(graph, 3e-3), byte_plan = planned(bytes, 1e-3);
+  Plan bf16 = planned(graph, 1.5e-3);
+  for (NodePlan& node : bf16.nodes)
+    if (node.record) node.record->template_name = "direct_bf16";
   ErrorSquares squares;
   for (const QuantizedLayerError& layer : quantized.layers)
     if (layer.weighted) squares[layer.layer] = layer.square / 100;
