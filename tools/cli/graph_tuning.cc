@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/accuracy.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 
 namespace tilesmith {
@@ -62,6 +63,7 @@ std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, con
                                       const WorkSinks& sinks) {
   std::string path = arguments.costs_path;
   if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
+  RequireFormat(path, OutputFormat::kCosts);
   std::vector<std::string> warnings;
   auto costs = MeasuredCosts(machine, {path, arguments.interpolate_costs}, &warnings);
   for (const std::string& warning : warnings) sinks.Warn(warning);

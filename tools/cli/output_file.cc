@@ -22,6 +22,7 @@ struct Format {
 };
 constexpr Format kFormats[] = {{OutputFormat::kLog, "a tuning log"},
                                {OutputFormat::kPlan, "a plan"},
+                               {OutputFormat::kCosts, "a file of costs"},
                                {OutputFormat::kCostModel, "a cost model"},
                                {OutputFormat::kMeasuredSpace, "a measured space"},
                                {OutputFormat::kAutoTvmLog, "a log of AutoTVM's"},
@@ -100,11 +101,15 @@ void RequireReplaceable(const std::string& path, OutputFormat format,
 
 void RequireDifferent(const std::vector<std::string>& outputs) {
   std::error_code hidden;
-  for (auto one = outputs.begin(); one != outputs.end(); ++one) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& one : outputs) {
     const bool device =
-        std::filesystem::exists(*one, hidden) && !std::filesystem::is_regular_file(*one, hidden);
-    if (one->empty() || device || std::find(outputs.begin(), one, *one) == one) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("{} is named for two outputs", *one));
+        std::filesystem::exists(one, hidden) && !std::filesystem::is_regular_file(one, hidden);
+    if (one.empty() || device) continue;
+    const auto file = std::filesystem::weakly_canonical(std::filesystem::absolute(one, hidden), hidden);
+    if (std::ranges::find(files, file) != files.end())
+      throw Error(ErrorCode::kUsage, fmt::format("{} is named for two outputs", one));
+    files.push_back(file);
   }
 }
 

@@ -11,6 +11,7 @@ enum class OutputFormat {
   kOnnx,
   kLog,
   kPlan,
+  kCosts,
   kAutoTvmLog,
   kCostModel,
   kMeasuredSpace,
@@ -27,7 +28,8 @@ void RequireFormat(const std::string& path, OutputFormat format);
 void RequireReplaceable(const std::string& path, OutputFormat format,
                         const std::vector<std::string>& others = {});
 
-// Throws Error(kUsage) where two of a command's outputs would be one file; "" is none.
+// Throws Error(kUsage) where two of a command's outputs would be one file, however they are spelled; "" is
+// none.
 void RequireDifferent(const std::vector<std::string>& outputs);
 
 // Calls `write`, which writes the file anew, and says on stderr when there was something in it before.

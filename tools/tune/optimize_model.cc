@@ -51,6 +51,22 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   return tuning;
 }
 
+// A plan file that is gone on with holds nothing of another network.
+void RequireNetwork(const std::string& path, const std::string& network, const Plan& plan) {
+  if (plan.network == network) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} is a plan for network \"{}\", not for \"{}\": name another file, or remove it",
+                          path, plan.network, network));
+}
+
+bool HaveSameNodes(const Plan& plan, const Graph& graph) {
+  std::vector<std::string> of_plan, of_graph;
+  for (const NodePlan& node : plan.nodes) of_plan.push_back(node.node);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id)
+    if (graph.node(id).op->Type() != "Constant") of_graph.push_back(graph.node(id).name);
+  return of_plan == of_graph;
+}
+
 class ModelOptimizer {
  public:
   ModelOptimizer(const OptimizeModelRequest& request, DevicePtr machine, const WorkSinks& sinks,
@@ -65,6 +81,7 @@ class ModelOptimizer {
         measurer_(WorkerFor(request.worker, machine_->target())) {}
 
   OptimizedModel Run() {
+    ReadKeptPlans();
     std::vector<NetworkTask> tasks = tuning_.Make();
     records_ = tuning_.known_records();
     costs_ = OpenCosts(request_.arguments, machine_, sinks_);
@@ -103,7 +120,7 @@ class ModelOptimizer {
     work.costs = costs_.get();
     work.tuner = &tuner;
     work.records = &records_;
-    work.known_plans = KnownPlans();
+    work.known_plans = known_plans_;
     work.end = limit_.end;
     work.measure = [this](size_t graph, const std::vector<const Plan*>& plans) {
       return Measure(graph, plans);
@@ -115,22 +132,37 @@ class ModelOptimizer {
     return work;
   }
 
-  // Those of the file that are for this machine and these threads.
-  std::vector<Plan> KnownPlans() const {
-    if (request_.existing_log != ExistingLog::kResume || !FileExists(request_.plan_path)) return {};
-    std::vector<Plan> fitting;
+  void ReadKeptPlans() {
+    if (request_.existing_log != ExistingLog::kResume || !FileExists(request_.plan_path)) return;
     for (Plan& plan : ReadPlans(request_.plan_path)) {
-      for (const Graph& graph : tuning_.graphs()) {
-        if (plan.graph_hash != GraphHash(graph)) continue;
-        try {
-          CheckPlan(plan, graph, machine_->target(), machine_->threads());
-          fitting.push_back(plan);
-        } catch (const Error& error) {
-          sinks_.Warn(fmt::format("{} is made anew: {}", request_.plan_path, error.what()));
-        }
+      const auto graph = std::ranges::find(tuning_.graphs(), plan.graph_hash, GraphHash);
+      if (graph == tuning_.graphs().end()) {
+        KeepOther(std::move(plan));
+        continue;
+      }
+      try {
+        CheckPlan(plan, *graph, machine_->target(), machine_->threads());
+        known_plans_.push_back(std::move(plan));
+      } catch (const Error& error) {
+        sinks_.Warn(fmt::format("{} is made anew: {}", request_.plan_path, error.what()));
       }
     }
-    return fitting;
+  }
+
+  // Plans of one file are of one model: where either is quantised they may not be.
+  void KeepOther(Plan plan) {
+    const Graph& graph = tuning_.graphs().front();
+    RequireNetwork(request_.plan_path, graph.name(), plan);
+    if (!plan.quantization && !request_.arguments.model.quantization && HaveSameNodes(plan, graph))
+      return other_plans_.push_back(std::move(plan));
+    sinks_.Warn(fmt::format("{}: a plan for another size, type or version of the network is not kept",
+                            request_.plan_path));
+  }
+
+  void WriteFile() const {
+    std::vector<Plan> plans = best_;
+    plans.insert(plans.end(), other_plans_.begin(), other_plans_.end());
+    WritePlans(request_.plan_path, plans);
   }
 
   void Take(const Record& record) {
@@ -162,7 +194,7 @@ class ModelOptimizer {
     const bool ran = !plan.corrections.empty();
     if (ran) best_seconds_[graph] = plan.predicted_seconds;
     if (std::ranges::any_of(best_, [](const Plan& one) { return one.nodes.empty(); })) return;
-    WritePlans(request_.plan_path, best_);
+    WriteFile();
     if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
   }
 
@@ -171,7 +203,7 @@ class ModelOptimizer {
       plans[i].plan.quantization = request_.arguments.model.quantization;
       best_[i] = plans[i].plan;
     }
-    WritePlans(request_.plan_path, best_);
+    WriteFile();
     optimized_.plans = std::move(plans);
   }
 
@@ -223,6 +255,8 @@ class ModelOptimizer {
   std::unique_ptr<CostSource> costs_;
   CorePlacement placement_;  // the best that a session has seen
   std::vector<Plan> best_;   // for each graph
+  // Of the file as it was: those for the graphs on this machine with these threads, and for other sizes.
+  std::vector<Plan> known_plans_, other_plans_;
   std::vector<double> untuned_seconds_, best_seconds_;
   OptimizeProgress progress_;
   OptimizedModel optimized_;
@@ -241,10 +275,16 @@ class MixedOptimizer {
  public:
   MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
                  const ShowOptimizing& on_progress)
-      : request_(request), sinks_(sinks), on_progress_(on_progress) {}
+      : request_(request),
+        sinks_(sinks),
+        on_progress_(on_progress),
+        keeps_plan_(request.existing_log == ExistingLog::kResume && FileExists(request.plan_path)) {}
 
   OptimizedModel Run() {
     const Target cpu = ChosenTarget(request_.arguments.machine);
+    if (keeps_plan_)
+      RequireNetwork(request_.plan_path, LoadModel(request_.arguments.model).name(),
+                     ReadPlanHeader(request_.plan_path));
     std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
     if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
     for (size_t i = 0; i < types.size() && !optimized_.stopped; ++i) Tune(types[i], types.size() - i);
@@ -266,8 +306,7 @@ class MixedOptimizer {
                   static_cast<double>(left);
     if (!is_first) one.existing_log = ExistingLog::kResume;
     // What an earlier run has mixed stays until there is another.
-    const std::string kept = is_first ? NetworkOfKeptPlan() : "";
-    const bool aside = !is_first || !kept.empty();
+    const bool aside = !is_first || keeps_plan_;
     const std::string path = aside
                                  ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
                                  : request_.plan_path;
@@ -280,11 +319,7 @@ class MixedOptimizer {
       if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
       return;  // what cannot be quantised; GraphTuneModel says so
     }
-    const bool replaces = is_first && aside && of_type.plans.front().plan.network != kept;
-    if (replaces)
-      std::filesystem::rename(path, request_.plan_path);
-    else if (aside)
-      std::filesystem::remove(path);
+    if (aside) std::filesystem::remove(path);
     if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
     for (const OptimizedPlan& found : of_type.plans)
       found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
@@ -295,15 +330,9 @@ class MixedOptimizer {
                            std::make_move_iterator(of_type.rows.end()));
     if (!is_first) return;
     optimized_.plans = std::move(of_type.plans);
-    if (aside && !replaces) return;
+    if (aside) return;
     optimized_.plans_written = of_type.plans_written;
     optimized_.first_plan_seconds = of_type.first_plan_seconds;
-  }
-
-  // "" where none is gone on with.
-  std::string NetworkOfKeptPlan() const {
-    const bool kept = request_.existing_log == ExistingLog::kResume && FileExists(request_.plan_path);
-    return kept ? ReadPlanHeader(request_.plan_path).network : "";
   }
 
   void Mix() {
@@ -344,6 +373,7 @@ class MixedOptimizer {
   const OptimizeModelRequest& request_;
   const WorkSinks& sinks_;
   const ShowOptimizing& on_progress_;
+  const bool keeps_plan_;
   std::shared_ptr<const ModelQuantization> calibrated_;
   std::vector<RivalPlan> found_;
   OptimizedModel optimized_;
@@ -369,6 +399,8 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   RequireReplaceable(request.plan_path, OutputFormat::kPlan,
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
+  RequireDifferent({request.plan_path, arguments.log_path, arguments.costs_path});
+  RequireReplaceable(arguments.costs_path, OutputFormat::kCosts);
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage,

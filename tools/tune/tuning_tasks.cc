@@ -37,6 +37,7 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
+  OpenDatabase();
   // Emptied when nothing can be refused any more.
   if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
   log_.emplace(request_.log_path);
@@ -51,7 +52,6 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
         {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}, .quantized = true});
   }
   MeasureBaselines();
-  OpenDatabase();
 }
 
 std::vector<Record> TuningTasks::OpenLog() const {
@@ -59,10 +59,8 @@ std::vector<Record> TuningTasks::OpenLog() const {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-  if (request_.existing_log == ExistingLog::kOverwrite) {
-    RequireFormat(path, OutputFormat::kLog);
-    return {};
-  }
+  RequireFormat(path, OutputFormat::kLog);
+  if (request_.existing_log == ExistingLog::kOverwrite) return {};
   const auto bytes = std::filesystem::file_size(path, error);
   if (error || bytes == 0) return {};
   if (request_.existing_log == ExistingLog::kRefuse) {
@@ -88,9 +86,12 @@ void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
 // Before minutes are spent on the others.
 void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
   for (const ConvTask& task : tasks) {
-    if (!TemplatesToTune(task.workload, machine_->target()).empty()) continue;
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("no template computes {}", WorkloadToString(task.workload)));
+    const std::string workload = WorkloadToString(task.workload);
+    if (TemplatesToTune(task.workload, machine_->target()).empty())
+      throw Error(ErrorCode::kNoCandidate, fmt::format("no template computes {}", workload));
+    if (TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty())
+      throw Error(ErrorCode::kNoCandidate,
+                  fmt::format("--forbid leaves no template that computes {}", workload));
   }
 }
 
@@ -163,6 +164,10 @@ void TuningTasks::OpenDatabase() {
   if (request_.database_path.empty()) {
     database_ = OpenDefaultDatabase(machine_->target());
   } else {
+    if (std::filesystem::is_directory(request_.database_path))
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} is a directory, not a database", request_.database_path));
+    RequireFormat(request_.database_path, OutputFormat::kLog);
     database_.emplace(request_.database_path);
   }
   if (database_) WarnOfDatabase(database_->warnings());
