@@ -22,6 +22,7 @@ class ReportCommand : public Command {
            "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o report.html";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` or `optimize` writes it");
     args.Positional("PLAN", &request_.plan_path, "Plan, as `tilesmith optimize` or `graph-tune` writes it");
     args.OptionalPositional("BENCH.json", &bench_path_, "What `tilesmith bench --json` printed for the plan");
@@ -45,6 +46,7 @@ class ReportCommand : public Command {
   int Run() override {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
     if (!bench_path_.empty()) request_.result_paths.insert(request_.result_paths.begin(), bench_path_);
+    if (no_explain_) args_->RefuseGiven({"--explain-time"}, "and --no-explain exclude each other");
     if (no_explain_) request_.explain_seconds = 0;
     CatchInterrupts();
     ProgressLine progress;
@@ -59,6 +61,7 @@ class ReportCommand : public Command {
   }
 
  private:
+  const Args* args_ = nullptr;  // while it runs
   ReportRequest request_;
   std::string bench_path_;
   bool no_explain_ = false, json_ = false;

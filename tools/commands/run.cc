@@ -34,6 +34,7 @@ class RunNetworkCommand : public Command {
            "tilesmith run resnet18 --trace trace.json --csv steps.csv";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_,
               "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
@@ -74,6 +75,8 @@ class RunNetworkCommand : public Command {
           "--streams, --duration, --warmup, --percentile and --latency-csv are about times of streams: "
           "neither outputs, nor a profile, nor code");
     }
+    if (WantsStreams())
+      args_->RefuseGiven({"--runs"}, "is not for --streams, whose runs are counted for --duration");
     RequireWritableFiles();
     Report report;
     PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
@@ -211,6 +214,7 @@ class RunNetworkCommand : public Command {
   }
 
   static constexpr size_t kWatchedRuns = 10;  // between two looks at the machine
+  const Args* args_ = nullptr;                // while it runs
   ModelOptions model_;
   MachineOptions machine_options_;
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;

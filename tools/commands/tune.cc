@@ -96,6 +96,8 @@ class TuneCommand : public Command {
     if (!request_.use_database && !request_.database_path.empty()) {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
     }
+    if (no_fusion_ && target_.of_workloads())
+      throw Error(ErrorCode::kUsage, "--no-fusion is for a MODEL: workloads say themselves what is fused");
     CheckAccuracyLimits(request_.accuracy);
     RequireWritableDirectory(dump_directory_);
     if (resume_) request_.existing_log = ExistingLog::kResume;
