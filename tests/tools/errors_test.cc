@@ -53,6 +53,9 @@ TEST_F(ErrorsTest, HelpOfACommandEitherWayAndWithinTheWidth) {
   for (const char* heading : {"\nOptions:\n", "\nOutput:\n", "\nModel:\n", "\nMachine:\n"})
     EXPECT_THAT(help.out, testing::HasSubstr(heading));
   EXPECT_THAT(Tilesmith({"--version"}).out, testing::StartsWith("tilesmith "));
+  EXPECT_THAT(Tilesmith({"--version"}, {.environment = {"TILESMITH_MAX_ISA=portable"}}).out,
+              testing::HasSubstr("instructions: portable, "));
+  EXPECT_EQ(Tilesmith({"--version"}, {.environment = {"TILESMITH_MAX_ISA=sse9"}}).exit_code, kUsage);
 }
 
 TEST_F(ErrorsTest, QuietMeansErrorsOnly) {
@@ -227,6 +230,10 @@ TEST_F(ErrorsTest, Workloads) {
                 "suite.txt:3: ");
   ExpectRefusal({"bench", "--suite", File("none.txt", "# none\n")}, kUsage, "none.txt: no workloads");
   ExpectRefusal({"bench", "--suite", Missing("suite")}, kEnvironment, "cannot read");
+  const std::string log = File("log.jsonl", R"({"conditions":{}})");
+  ExpectRefusal({"bench", "--suite", log}, kUsage, "JSON, as of a tuning log or a plan, not a suite");
+  const std::string wide = File("wide.txt", "ic" + std::string(900, 'x') + "\n");
+  EXPECT_LT(Tilesmith({"bench", "--suite", wide}).err.size(), 500u);
 }
 
 TEST_F(ErrorsTest, Logs) {
