@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -202,10 +203,18 @@ class TuneCommand : public Command {
     }
     for (const TuneRow& row : tuned.rows) {
       if (row.result.best) continue;
-      throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("no config of {} worked in {} trials", WorkloadToString(row.task.workload),
-                              row.result.trials_measured));
+      throw Error(ErrorCode::kNoCandidate, WhyNone(row));
     }
+  }
+
+  std::string WhyNone(const TuneRow& row) const {
+    const int64_t trials = row.result.trials_measured, asked = request_.trials;
+    const bool limited = std::isfinite(request_.accuracy.max_error);
+    const bool more = asked > 0 && trials > asked && target_.of_workloads();
+    return fmt::format(
+        "no config of {} worked{} in {} trials{}", WorkloadToString(row.task.workload),
+        limited ? fmt::format(" with an error of at most {:g}", request_.accuracy.max_error) : "", trials,
+        more ? fmt::format(", {} more than --trials to find one", trials - asked) : "");
   }
 
   TargetOptions target_;
