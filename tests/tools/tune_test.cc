@@ -111,12 +111,12 @@ TEST(TuneTest, ADatabaseThatIsBrokenOrUnwritableIsOnlyAWarning) {
   EXPECT_THAT(folder.err, testing::HasSubstr("warning: database: cannot read " + directory.path() + ": "));
 }
 
-TEST(TuneTest, FewConfigsOfASpaceTellNothingOfTheTimeLeft) {
+TEST(TuneTest, TheFirstConfigsOfASpaceTellNothingOfTheTimeLeft) {
   const TemporaryDirectory directory;
   const ProgramResult result = Tilesmith({"measure-space", kSmallConv, "-o", directory.File("a.space"),
                                           "--template", "portable", "--keep", "rows=1,2 ow_tile=1,2", "-v"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, testing::AllOf(testing::HasSubstr("1/"), testing::Not(testing::HasSubstr("left"))));
+  EXPECT_THAT(result.err, testing::ContainsRegex("^1/[0-9]+\n[^l]*\n19/[0-9]+\n20/[0-9]+  left "));
 }
 
 TEST(TuneTest, WhatIsAskedOfAConfigIsNamedWhereThereIsNone) {
