@@ -71,8 +71,8 @@ void CheckShape(const Shape& shape, const SizeLimits& limits) {
     if (size < 0) ThrowNegative(shape);
     if (size == 0) continue;
     if (count > limits.tensor_elements / size) {
-      refuse(fmt::format("a tensor {} has more than {} elements, the limit set for one", ShapeToString(shape),
-                         limits.tensor_elements));
+      refuse(fmt::format("a tensor {} has more than {} elements, the limit set for one (--max-elements)",
+                         ShapeToString(shape), limits.tensor_elements));
     }
     count *= size;
   }

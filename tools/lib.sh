@@ -3,6 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 script=$(basename "$0")
+binary=$(realpath -ms -- "${TILESMITH_BINARY:-$root/build/tilesmith}")  # the program, for scripts that do not build it
 
 say() { printf '%s: %s\n' "$script" "$*" >&2; }
 
@@ -30,13 +31,32 @@ known() {
   echo "known: ${names:2}"
 }
 
+# answer_help "$@": prints $usage and ends the script where one of the arguments asks for it.
+answer_help() {
+  local argument
+  for argument; do
+    case $argument in -h | --help) echo "$usage" && exit 0 ;; esac
+  done
+}
+
 # refuse ARGUMENT: one that the script does not know, or one too many. What it knows is in the first line of $usage.
 refuse() {
   local known=${usage%%$'\n'*} options=()
   known=${known#usage: }
   known=${known#"${known%% *}"}
   [[ $1 != --* ]] || mapfile -t options < <(grep -oE -- '--[a-z][a-z-]*' <<< "$known")
-  die "unknown argument $1 ($(meant "${1%%=*}" "${options[@]}")known:${known:- none}; see $0 --help)"
+  die "unexpected argument $1 ($(meant "${1%%=*}" "${options[@]}")known:${known:- none}; see $0 --help)"
+}
+
+require_binary() {
+  [[ -f $binary && -x $binary ]] ||
+    fail_with 7 "$binary is missing; tools/quickstart or ninja builds it, or TILESMITH_BINARY names another"
+}
+
+# require_readable FILE: exits with 7 where it cannot be read, and says why as the program does.
+require_readable() {
+  local why
+  why=$(LC_ALL=C head -c 1 -- "$1" 2>&1 > /dev/null) || fail_with 7 "cannot read $1: ${why##*: }"
 }
 
 # needs_value "$@": the option in front, a value behind it.
@@ -62,7 +82,7 @@ model_path() {
     fetched=$(cd "$root" && ls models/*.onnx 2> /dev/null || true)
     die "$1 is neither an ONNX file nor a built-in network ($(meant "$1" $built_in $fetched)$(known $built_in))"
   fi
-  [[ -f $1 && -r $1 ]] || fail_with 7 "cannot read $1"
+  require_readable "$1"
   realpath -- "$1"
 }
 

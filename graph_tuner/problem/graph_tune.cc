@@ -66,7 +66,7 @@ SolvedProblem SolveWithinError(const NetworkProblem& problem, const Corrections&
         throw Error(
             ErrorCode::kNoCandidate,
             fmt::format("{}: the smallest output error that the log has schedules for is predicted to "
-                        "be {:.2g}, allowed is {:.2g}",
+                        "be {:.2g}, allowed is {:.2g} (--max-output-error)",
                         problem.graph().name(), std::sqrt(error_of(one)), std::sqrt(errors.most)));
       });
   const double cost = solved.solution.cost - price * error_of(solved);
@@ -91,7 +91,7 @@ SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Correction
              [&](const SolvedProblem& solved) {
                throw Error(ErrorCode::kNoCandidate,
                            fmt::format("{}: the smallest packed weights that the log has schedules for take "
-                                       "{:.1f} MiB, allowed are {:.1f}",
+                                       "{:.1f} MiB, allowed are {:.1f} (--max-weights)",
                                        problem.graph().name(), weight_bytes(solved) / kMiB,
                                        static_cast<double>(max_bytes) / kMiB));
              })

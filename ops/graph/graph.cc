@@ -15,9 +15,11 @@ void CheckBytes(std::span<const Shape> inputs, std::span<const DataType> types, 
   Checked bytes = PaddedBytes(output.shape, Layout::Nchw(output.type));
   for (size_t i = 0; i < inputs.size(); ++i) bytes += PaddedBytes(inputs[i], Layout::Nchw(types[i]));
   if (bytes.value() <= limits.network_bytes) return;
-  throw Error(ErrorCode::kBadModel,
-              fmt::format("its inputs and its output {} take {} MiB of memory, the limit for a network is {}",
-                          ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
+  throw Error(
+      ErrorCode::kBadModel,
+      fmt::format(
+          "its inputs and its output {} take {} MiB of memory, the limit for a network is {} (--max-memory)",
+          ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
 }
 
 // The nodes from which an output can be reached, and every graph input.

@@ -92,7 +92,7 @@ Arguments Parse(const std::vector<std::string>& words) {
     } else if (word == "--new") {
       parsed.worker.new_inputs = value();
     } else if (word.starts_with("--")) {
-      throw Error(ErrorCode::kUsage, fmt::format("unknown argument {} (see --help)", word));
+      throw Error(ErrorCode::kUsage, fmt::format("unexpected argument {} (see --help)", word));
     } else if (parsed.target.empty()) {
       parsed.target = word;
     } else {

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
+#include <string_view>
 
 extern char** environ;
 
@@ -41,8 +43,12 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 BackgroundProgram::BackgroundProgram(const std::vector<std::string>& argv, const ProgramOptions& options)
     : out_fd_(UnlinkedFile()), err_fd_(UnlinkedFile()), deadline_(Now() + options.seconds) {
   std::vector<std::string> arguments = argv;
-  std::vector<std::string> environment = options.environment;  // the first of a name is the one that counts
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  std::vector<std::string> environment = options.environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {  // of two of a name, programs take either
+    const std::string_view text = *entry, name = text.substr(0, text.find('=') + 1);
+    const auto is_of_name = [&](const std::string& given) { return given.starts_with(name); };
+    if (std::ranges::none_of(options.environment, is_of_name)) environment.emplace_back(text);
+  }
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

@@ -58,6 +58,10 @@ TEST(ApiTuneTest, MessagesNameSettingsAndNotOptions) {
            [&] { Tune(model, plan, {.input_shapes = {"input"}, .program = TILESMITH_BINARY}); }}) {
     EXPECT_THAT(TuneErrorOf(action), testing::StartsWith("input_shapes must be "));
   }
+  EXPECT_EQ(TuneErrorOf([&] { Model::Load(model, {.target = "abacus"}); }),
+            "target must be cpu, cuda or cuda:N, got abacus");
+  EXPECT_EQ(TuneErrorOf([&] { GraphTune(model, "", plan, {.rounds = 1001}); }),
+            "rounds must be from 0 to 1000, got 1001");
   EXPECT_THAT(TuneErrorOf([&] { GraphTune(model, "", plan, {.calibrate = {"x.npz"}}); }),
               testing::StartsWith("calibrate is for a precision with int8"));
 }

@@ -106,7 +106,7 @@ TEST(CudaCommands, ProductsAreRoundedOnlyWhenAskedFor) {
   const ProgramResult run = OnFakeGpu({"run", net, "--plan", plan, "--runs", "1", "--check"});
   EXPECT_EQ(run.exit_code, 0) << run.err << run.out;
   ExpectRefusal({"tune", kConv, "-o", "/dev/null", "--overwrite", "--precision", "tf32"}, 2,
-                "for the target cuda");
+                "--precision tf32 is for --target cuda, not cpu");
 }
 
 // Tuned, planned and run in bf16, by budget of errors too; convolutions that no template has in bf16 stay.
@@ -151,18 +151,32 @@ TEST(CudaCommands, TuneConvolutionsOfBytes) {
 }
 
 TEST(CudaCommands, SpacesAreOfTheGpuAskedFor) {
+  const TemporaryDirectory directory;
   const ProgramResult space =
       Tilesmith({"space", kConv, "--target", "cuda:1"}, {.environment = FakeGpuEnvironment()});
   EXPECT_EQ(space.exit_code, 0) << space.err;
   EXPECT_THAT(space.out, HasSubstr("cuda_direct"));
   EXPECT_THAT(space.out, Not(HasSubstr("few_outputs")));
-  ExpectRefusal({"space", kConv, "--target", "cuda:2"}, 7, "sees none",
-                {.environment = FakeGpuEnvironment()});
-  ExpectRefusal({"space", kConv, "--target", "cuda:x"}, 2, "\"cuda:x\"");
-  ExpectRefusal({"space", kConv, "--target", "abacus"}, 2, "\"abacus\"");
+  const ProgramOptions fake = {.environment = FakeGpuEnvironment()};
+  ExpectRefusal({"space", kConv, "--target", "cuda:2"}, 7,
+                "--target cuda:2: a CUDA device was asked for, and NVIDIA's driver sees none", fake);
+  ProgramOptions one_visible = fake;
+  one_visible.environment.push_back("CUDA_VISIBLE_DEVICES=1");
+  ExpectRefusal({"space", kConv, "--target", "cuda:9"}, 2,
+                "--target cuda:9: CUDA_VISIBLE_DEVICES has no GPU 9, counted from 0: it is \"1\"",
+                one_visible);
+  const ProgramResult measured =  // asks for its GPU twice
+      Tilesmith({"measure-space", kConv, "--template", "cuda_direct", "--keep",
+                 "ic_block=0 oc_block=0 tile_f=16 tile_x=32 tile_rc=8 stages=2", "--target", "cuda:1", "-o",
+                 directory.File("conv.space")},
+                fake);
+  EXPECT_EQ(measured.exit_code, 0) << measured.err;
+  for (const std::string target : {"cuda:x", "cuda:", "abacus", "abacus:1", "cpu:0"})
+    ExpectRefusal({"space", kConv, "--target", target}, 2,
+                  "--target must be cpu, cuda or cuda:N, got " + target);
   const ProgramResult threads = OnFakeGpu({"measure-space", kConv, "-o", "/dev/null", "--threads", "1"});
   EXPECT_EQ(threads.exit_code, 2);
-  EXPECT_THAT(threads.err, HasSubstr("--threads is for the target cpu"));
+  EXPECT_THAT(threads.err, HasSubstr("--threads is for --target cpu, not cuda"));
 }
 
 TEST(CudaCommands, ListAndShowWhatGpusCompute) {
@@ -235,7 +249,7 @@ TEST(CudaCommands, BenchSetsCudnnBesideEverything) {
   EXPECT_THAT(network.out, testing::ContainsRegex("\"network_cudnn_guests\": 0"));
   const ProgramResult sweep = OnFakeGpu({"bench", net, "--sweep", "threads"});
   EXPECT_EQ(sweep.exit_code, 2);
-  EXPECT_THAT(sweep.err, HasSubstr("--sweep is for the target cpu"));
+  EXPECT_THAT(sweep.err, HasSubstr("--sweep is for --target cpu, not cuda"));
 }
 
 TEST(CudaCommands, GpuCheckLeavesATable) {

@@ -58,6 +58,19 @@ TEST_F(ErrorsTest, HelpOfACommandEitherWayAndWithinTheWidth) {
   EXPECT_EQ(Tilesmith({"--version"}, {.environment = {"TILESMITH_MAX_ISA=sse9"}}).exit_code, kUsage);
 }
 
+// A wide terminal breaks none of these lines.
+TEST_F(ErrorsTest, HelpSaysWhatThePageSays) {
+  const ProgramOptions wide = {.environment = {"COLUMNS=110"}};
+  const std::string page = ReadFile(TILESMITH_SOURCE_DIR "/tools/README.md");
+  const std::string strict = "or, with log verify --strict, than recorded";
+  EXPECT_THAT(Tilesmith({"--help"}, wide).out, testing::HasSubstr(strict));
+  EXPECT_THAT(page, testing::HasSubstr("or, with `log verify --strict`, than recorded"));
+  EXPECT_THAT(Tilesmith({"report", "--help"}, wide).out,
+              testing::HasSubstr("graph-tune, optimize, run or a sweep of bench printed with --json"));
+  EXPECT_THAT(page, testing::HasSubstr(
+                        "`graph-tune`, `optimize`, `run` or a sweep of `bench` printed with `--json`"));
+}
+
 TEST_F(ErrorsTest, QuietMeansErrorsOnly) {
   const ProgramResult result =
       Tilesmith({"run", "squeezenet1_1", "--input-shape", "input=1x3x64x64", "--runs", "2", "-q"});
@@ -117,6 +130,10 @@ TEST_F(ErrorsTest, WhatIsMissingIsToldAlike) {
         {"quantize", "squeezenet1_1", "-o", Missing("q.onnx"), "--calibrate", Missing("none")}}) {
     ExpectRefusal(arguments, kEnvironment, missing);
   }
+  for (const std::string path : {"v2.jsonl", "v2/log"}) {  // they begin as workloads do
+    ExpectRefusal({"log", "show", path}, kEnvironment, "cannot read " + path);
+    ExpectRefusal({"bench", path}, kUsage, path + " is neither an ONNX file nor a built-in network");
+  }
   ExpectRefusal({"run", "--profil"}, kUsage, "unexpected argument --profil (did you mean --profile?)");
   ExpectRefusal({"bench", "--suite", "dens"}, kUsage, "did you mean dense?");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", Missing("l"), "--forbid", "winogrd"}, kUsage,
@@ -145,9 +162,13 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
   ExpectRefusal({"bench", "squeezenet1_1", "--duration", "1s", "--fail-below", "2"}, kUsage,
                 "--fail-below is not for --sweep");
   ExpectRefusal({"run", "squeezenet1_1", "--warmup", "1s", "--check"}, kUsage, "are about times of streams");
+  ExpectRefusal({"cost-model", "--model", Missing("m"), "--objective", "regression"}, kUsage,
+                "--objective is for training");
+  ExpectRefusal({"quantize", "squeezenet1_1", "-o", Missing("q.onnx"), "--percentile", "99.9"}, kUsage,
+                "--percentile is for --method percentile, not minmax");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", Missing("p"), "--precision",
                  "int8", "--max-output-error", "0.1"},
-                kUsage, "a limit on errors of outputs is for the precisions bf16 and mixed, not int8");
+                kUsage, "--max-output-error is for --precision bf16 and mixed, not int8");
   ExpectRefusal({"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "--onnxruntime",
                  File("libonnxruntime.so", "")},
                 kEnvironment, "libonnxruntime.so cannot be used as ONNX Runtime");
@@ -190,6 +211,11 @@ TEST_F(ErrorsTest, Numbers) {
   ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
                 "--fail-below must be a number, got fast");
   ExpectRefusal({"run", "resnet18", "--threads", "4096"}, kUsage, "--threads must be at most");
+  ExpectRefusal({"tasks", "vgg16", "--max-memory", "1"}, kUsage,
+                "the limit for a network is 1 (--max-memory)");
+  ExpectRefusal({"tasks", "vgg16", "--max-elements", "100"}, kUsage,
+                "has more than 100 elements, the limit set for one (--max-elements)");
+  ExpectRefusal({"bench", "squeezenet1_1", "--max-error", "0"}, kUsage, "--max-error must be above 0, got 0");
   ExpectRefusal({"graph-tune", "resnet18", "-o", log, "--rounds", "2147483647"}, kUsage,
                 "--rounds must be a whole number from 0 to 1000, got 2147483647");
 }
@@ -245,7 +271,7 @@ TEST_F(ErrorsTest, Logs) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "-o", plan}, kUsage, "--log LOG is required");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--default-schedules",
                  "--max-weights", "1", "-o", plan, "-q"},
-                kNoCandidate, "allowed are 1.0");
+                kNoCandidate, "allowed are 1.0 (--max-weights)");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");

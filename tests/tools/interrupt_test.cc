@@ -110,6 +110,20 @@ TEST(InterruptTest, BenchStopsWithinAConvolution) {
   EXPECT_LT(result.cpu_seconds, kMaxCpuSeconds);
 }
 
+TEST(InterruptTest, OfASpaceNothingIsKept) {
+  const TemporaryDirectory directory;
+  const std::string space = directory.File("conv.space");
+  BackgroundProgram measuring({TILESMITH_BINARY, "measure-space", "ic64ih56oc64oh56kh3ph1", "--keep",
+                               "ic_block=16 oc_block=16", "-o", space},
+                              {.seconds = kSeconds});
+  ASSERT_TRUE(WaitUntilItCatches(measuring, SIGTERM));
+  measuring.Signal(SIGTERM);
+  const ProgramResult result = measuring.Wait();
+  EXPECT_EQ(result.exit_code, kInterrupted) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("interrupted, and nothing is kept"));
+  EXPECT_FALSE(Exists(space));
+}
+
 TEST(InterruptTest, GraphTuningStopsWithinTheNetwork) {
   const TemporaryDirectory directory;
   BackgroundProgram tuning(With({"graph-tune", "--default-schedules", "--rounds", "0", "--no-baselines", "-o",

@@ -193,7 +193,8 @@ TEST_F(QuantizeTest, RefusesWhatDoesNotFit) {
   ExpectRefusal({"quantize", "squeezenet1_1", "-o", output, "--calibrate", directory.File("foo.npz"),
                  "--input-shape", "input=1x3x64x64"},
                 2, "nothing for the input \"input\"");
-  refused({"--input-shape", "width=9", "--percentile", "20"}, 2, "--percentile must be more than 50");
+  refused({"--input-shape", "width=9", "--method", "percentile", "--percentile", "20"}, 2,
+          "--percentile must be more than 50");
   refused({"--input-shape", "width=9", "--keep", "nothing"}, 2, "no node \"nothing\" to keep");
   EXPECT_FALSE(std::filesystem::exists(output));
 }

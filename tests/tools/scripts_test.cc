@@ -44,7 +44,10 @@ TEST(ScriptsTest, HelpAndUnknownArguments) {
     EXPECT_THAT(help.out, testing::StartsWith("usage: " + name));
     const ProgramResult refused = RunProgram({Script(name), "--frobnicate"});
     EXPECT_EQ(refused.exit_code, 2) << name;
-    EXPECT_THAT(refused.err, testing::HasSubstr("unknown argument --frobnicate"));
+    EXPECT_THAT(refused.err, testing::HasSubstr("unexpected argument --frobnicate"));
+    const ProgramResult both = RunProgram({Script(name), "--frobnicate", "--help"});
+    EXPECT_EQ(both.exit_code, 0) << name << "\n" << both.err;
+    EXPECT_EQ(both.out, help.out);
   }
 }
 
@@ -56,9 +59,9 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
   const std::pair<std::vector<std::string>, const char*> refusals[] = {
       {{"tools/quickstart", "resnet51"}, "resnet51 is neither an ONNX file"},
       {{"tools/quickstart", "resnet18", "5x"}, "TIME must be a duration such as 500ms, 90s"},
-      {{"tools/quickstart", "resnet18", "5s", "more"}, "unknown argument more"},
+      {{"tools/quickstart", "resnet18", "5s", "more"}, "unexpected argument more"},
       {{"tools/bench-networks", "--time-budget", "5x"}, "--time-budget must be a duration"},
-      {{"tools/docs", "one", "two"}, "unknown argument two"},
+      {{"tools/docs", "one", "two"}, "unexpected argument two"},
   };
   for (const auto& [arguments, named] : refusals) {
     std::vector<std::string> command = arguments;
@@ -71,7 +74,7 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "--threads", "two"}).err,
               testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-networks"), "resnet51"}).err,
-              testing::HasSubstr("resnet51 is neither a built-in network"));
+              testing::HasSubstr("resnet51 is neither an ONNX file nor a built-in network"));
   EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--precision", "fp8"}).err,
               testing::HasSubstr("must be f32, bf16 or int8, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-rivals"), "--turns", "0"}).err,
@@ -82,6 +85,69 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("--inputs must be a number from 1 on, got 0"));
   EXPECT_THAT(RunProgram({Script("tools/soak"), "--for", "0s", "squeezenet1_1"}).err,
               testing::HasSubstr("must be a time as 90s, 10m or 1h, got 0s"));
+}
+
+// What TILESMITH_BINARY names is what runs, from any folder; one that is missing is the environment's fault.
+TEST(ScriptsTest, AllUseOneProgram) {
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("model.onnx"), missing = directory.File("none/tilesmith"),
+                    told = directory.File("told");
+  WriteFile(model, "");
+  ProgramOptions options = {.environment = {"TILESMITH_BINARY=" + missing}};
+  const std::vector<std::string> commands[] = {
+      {"tools/ship-records"},       {"tools/measured_spaces/measure", directory.path()},
+      {"tools/json/check"},         {"tools/compare-nodes", model},
+      {"tools/ort/compare", model}, {"tools/bench-networks", model},
+      {"tools/bench-rivals"},       {"tools/soak", model},
+      {"tools/bench-accuracy"},     {"tools/gpu-check", "--out", directory.File("out")}};
+  for (std::vector<std::string> command : commands) {
+    command[0] = Script(command[0]);
+    const ProgramResult result = RunProgram(command, options);
+    EXPECT_EQ(result.exit_code, 7) << command[0];
+    EXPECT_THAT(result.err, testing::HasSubstr(missing + " is missing"));
+    EXPECT_EQ(Lines(result.err), 1) << result.err;
+  }
+  const std::string program = directory.File("tilesmith");
+  WriteFile(program, "#!/bin/sh\necho \"$@\" >> '" + told + "'\nexit 3\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  options = {.directory = directory.path(), .environment = {"TILESMITH_BINARY=./tilesmith"}};
+  EXPECT_EQ(RunProgram({Script("tools/ship-records"), "--for", "1s", "vgg16"}, options).exit_code, 3);
+  EXPECT_EQ(RunProgram({Script("tools/measured_spaces/measure"), "."}, options).exit_code, 3);
+  EXPECT_THAT(ReadFile(told),
+              testing::ContainsRegex("^optimize vgg16 --for 1s [^\n]*\nmeasure-space ic64[^\n]*\n$"));
+}
+
+TEST(ScriptsTest, FilesThatCannotBeReadAreToldAlike) {
+  const TemporaryDirectory directory;
+  const std::string missing = directory.File("none.onnx"), folder = directory.path();
+  for (const std::string name :
+       {"tools/quickstart", "tools/ship-records", "tools/bench-networks", "tools/bench-rivals", "tools/soak",
+        "tools/compare-nodes", "tools/ort/compare", "tools/report/pictures"}) {
+    for (const auto& [path, why] :
+         {std::pair(missing, "No such file or directory"), {folder, "Is a directory"}}) {
+      const ProgramResult result = RunProgram({Script(name), path});
+      EXPECT_EQ(result.exit_code, 7) << name;
+      EXPECT_THAT(result.err, testing::EndsWith(": cannot read " + path + ": " + why + "\n"));
+    }
+  }
+  EXPECT_EQ(RunProgram({Script("tools/report/pictures")}).exit_code, 2);
+}
+
+// By an npm that fetches nothing.
+TEST(ScriptsTest, ModelsAreFetchedByTheirNames) {
+  const TemporaryDirectory directory;
+  WriteFile(directory.File("npm"), "#!/bin/sh\nexit 1\n");
+  std::filesystem::permissions(directory.File("npm"), std::filesystem::perms::owner_all);
+  const ProgramOptions options = {.environment = {"PATH=" + directory.path() + ":" + std::getenv("PATH")}};
+  for (const std::string name : {"fr_eye", "fr_eye.onnx"}) {
+    const ProgramResult result = RunProgram({Script("tools/fetch-models"), name}, options);
+    EXPECT_THAT(result.out + result.err,
+                testing::AnyOf(testing::HasSubstr("fr_eye.onnx: already there"),
+                               testing::HasSubstr("npm could not fetch faceplugin")));
+  }
+  const ProgramResult unknown = RunProgram({Script("tools/fetch-models"), "fr_ey"}, options);
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, testing::HasSubstr("unknown model fr_ey (did you mean fr_eye.onnx?"));
 }
 
 TEST(ScriptsTest, SoakFindsOutputsAndMemoryAsTheyWere) {

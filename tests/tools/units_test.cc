@@ -313,10 +313,11 @@ TEST(ProgressTest, AStageCountsDownAndKeepsToTheLimit) {
 
 TEST(TasksTest, WorkloadsAreToldFromModels) {
   for (const char* text : {"ic64ih56oc64kh3ph1", "mb1ic3", "g2ic64", "n\"x\"ic64", "ic64ih56oc64kz1",
-                           "scale_shift+relu>ic64ih56", "g8ic8ih5oc8kh3>ic8ih3oc4kh1", "what>ic8"}) {
+                           "scale_shift+relu>ic64ih56", "g8ic8ih5oc8kh3>ic8ih3oc4kh1", "what>ic8",
+                           "ic8oc8kh1+clip:0:6.5", "n\"a/b.c\"ic64"}) {
     EXPECT_TRUE(LooksLikeWorkload(text)) << text;
   }
-  for (const char* text : {"resnet50", "vgg16", "net", "", "../ic64", "mobilenet_v1"}) {
+  for (const char* text : {"resnet50", "vgg16", "net", "", "../ic64", "mobilenet_v1", "v2.jsonl", "v2/log"}) {
     EXPECT_FALSE(LooksLikeWorkload(text)) << text;
   }
 }

@@ -19,7 +19,8 @@ const std::string_view kAboutTilesmith =
     "network, runs it, and shows it beside oneDNN.\n";
 const std::string_view kExitCodes =
     "0 ok, 1 internal error, 2 usage, 3 bad or unsupported model, 4 no valid candidate,\n"
-    "5 wrong answer, 6 slower than --fail-below, 7 environment, 130 interrupted.\n";
+    "5 wrong answer, 6 slower than --fail-below or, with log verify --strict, than recorded,\n"
+    "7 environment, 130 interrupted.\n";
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <sstream>
 
 #include "layouts/base/error.h"
@@ -48,35 +49,53 @@ Target CappedCpu(const std::string& max_isa) {
 
 namespace {
 
-// One of those that the variable names already, where it is set; the driver counts from 0 what it names.
+// One of those that the variable names already, where it is set; the driver counts from 0 what it names. Who
+// asks for the same number again means the same GPU.
 void ShowOneGpu(const std::string& number) {
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  static std::mutex mutex;
+  static std::string shown;
+  const std::scoped_lock lock(mutex);
+  if (shown == number) return;
   const char* const set = std::getenv(kVisible);
   if (set == nullptr || *set == '\0') {
     setenv(kVisible, number.c_str(), 1);
+    shown = number;
     return;
   }
   std::istringstream visible(set);
   std::string one;
   for (int i = std::stoi(number); i >= 0; --i) {
     if (std::getline(visible, one, ',')) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("target cuda:{}: {} is \"{}\"", number, kVisible, set));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--target cuda:{0}: {1} has no GPU {0}, counted from 0: it is \"{2}\"", number,
+                            kVisible, set));
   }
   setenv(kVisible, one.c_str(), 1);
+  shown = number;
 }
 
-// The kind of device; one with a number is the first from here on.
-std::string KindOf(const std::string& target) {
-  const size_t colon = target.find(':');
-  if (colon == std::string::npos) return target;
-  const std::string kind = target.substr(0, colon), number = target.substr(colon + 1);
+// "1" of "cuda:1", "" of "cuda".
+std::string GpuNumberOf(const std::string& target) {
+  const std::string kind = target.substr(0, target.find(':')), number = target.substr(kind.size());
   constexpr size_t kMaxDigits = 4;
-  const bool is_number = !number.empty() && number.size() <= kMaxDigits &&
-                         number.find_first_not_of("0123456789") == std::string::npos;
-  if (kind != kCudaDevice || !is_number)
-    throw Error(ErrorCode::kUsage, fmt::format("unknown target \"{}\" (known: cpu, cuda, cuda:N)", target));
-  ShowOneGpu(number);
-  return kind;
+  const bool is_number = number.size() > 1 && number.size() <= 1 + kMaxDigits &&
+                         number.find_first_not_of("0123456789", 1) == std::string::npos;
+  if (kind != kCudaDevice || !(number.empty() || is_number))
+    throw Error(ErrorCode::kUsage, fmt::format("--target must be cpu, cuda or cuda:N, got {}",
+                                               target.empty() ? "nothing" : target));
+  return number.empty() ? "" : number.substr(1);
+}
+
+// One with a number is the first from here on.
+Target DetectGpu(const std::string& target) {
+  const std::string number = GpuNumberOf(target);
+  if (!number.empty()) ShowOneGpu(number);
+  try {
+    return DetectTarget(kCudaDevice);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--target {}: {}", target, error.what()));
+  }
 }
 
 WaitPolicy ParseWait(std::string_view name) {
@@ -90,10 +109,10 @@ WaitPolicy ParseWait(std::string_view name) {
 Target ChosenTarget(const MachineOptions& options) {
   const bool tf32 = options.precision == "tf32";
   if (options.target == kCpuDevice) {
-    if (tf32) throw Error(ErrorCode::kUsage, "--precision tf32 is for the target cuda, not cpu");
+    if (tf32) throw Error(ErrorCode::kUsage, "--precision tf32 is for --target cuda, not cpu");
     return CappedCpu(options.max_isa);
   }
-  Target target = DetectTarget(KindOf(options.target));
+  Target target = DetectGpu(options.target);
   target.tf32 = tf32;
   return target;
 }
@@ -101,7 +120,7 @@ Target ChosenTarget(const MachineOptions& options) {
 void RequireCpu(const DevicePtr& machine, std::string_view what) {
   const std::string& device = machine->target().device;
   if (device != kCpuDevice)
-    throw Error(ErrorCode::kUsage, fmt::format("{} is for the target cpu, not {}", what, device));
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for --target cpu, not {}", what, device));
 }
 
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target) {
@@ -114,7 +133,7 @@ DevicePtr OpenMachine(const MachineOptions& options) {
   const Target target = ChosenTarget(options);
   if (target.device != kCpuDevice) {
     if (options.threads == 0) return OpenDevice(target, 1);
-    throw Error(ErrorCode::kUsage, fmt::format("--threads is for the target cpu, not {}", options.target));
+    throw Error(ErrorCode::kUsage, fmt::format("--threads is for --target cpu, not {}", options.target));
   }
   if (target.isa < DetectCpu().isa) OneDnnCapIsa(target.isa);
   if (options.threads > target.cores) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "ops/conv/fusion.h"
@@ -75,7 +76,21 @@ std::string ShapeText(const ConvWorkload& w) {
   return w.before.empty() ? text : ShapeText(w.before[0]) + " > " + text;
 }
 
+namespace {
+
+// A folder or a suffix of letters, which workloads have in names only.
+bool LooksLikePath(const std::string& text) {
+  if (text.find('"') != std::string::npos) return false;
+  const size_t dot = text.rfind('.');
+  const bool has_suffix = dot != std::string::npos && dot + 1 < text.size() &&
+                          std::isalpha(static_cast<unsigned char>(text[dot + 1])) != 0;
+  return has_suffix || text.find('/') != std::string::npos;
+}
+
+}  // namespace
+
 bool LooksLikeWorkload(const std::string& whole) {
+  if (LooksLikePath(whole)) return false;
   const size_t arrow = whole.rfind('>');
   const std::string text = arrow == std::string::npos ? whole : whole.substr(arrow + 1);
   const size_t letters = static_cast<size_t>(

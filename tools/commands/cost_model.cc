@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <set>
 
 #include "layouts/base/error.h"
@@ -33,7 +31,7 @@ class CostModelCommand : public Command {
               "FILE");
     args.Text("-o,--output", &output_path_, "Save the trained model", "FILE");
     args.Choice("--objective", &objective_, {"regression", "pairwise-rank"},
-                fmt::format("What is learnt (default {})", objective_));
+                "What is learnt (default regression)");
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -43,14 +41,19 @@ class CostModelCommand : public Command {
     if (!model_path_.empty() && !output_path_.empty()) {
       throw Error(ErrorCode::kUsage, "--model and -o exclude each other");
     }
+    if (!model_path_.empty() && !objective_.empty()) {
+      throw Error(ErrorCode::kUsage, "--objective is for training: the model of --model has its own");
+    }
     RequireReplaceable(output_path_, OutputFormat::kCostModel);
     std::vector<Record> records;
     for (const std::string& path : logs_) {
       for (Record& record : LoadRecords(path)) records.push_back(std::move(record));
     }
     const bool trained_here = model_path_.empty();
-    const CostModel model = trained_here ? TrainCostModel(HistoryOf(records, ""), ParseObjective(objective_))
-                                         : LoadCostModel(model_path_);
+    const CostModel model =
+        trained_here ? TrainCostModel(HistoryOf(records, ""),
+                                      ParseObjective(objective_.empty() ? "regression" : objective_))
+                     : LoadCostModel(model_path_);
     Report report;
     report.Fact("objective", "objective", TextCell(std::string(ObjectiveName(model.objective()))));
     report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
@@ -118,7 +121,7 @@ class CostModelCommand : public Command {
   }
 
   std::vector<std::string> logs_;
-  std::string model_path_, output_path_, objective_ = "regression";
+  std::string model_path_, output_path_, objective_;
   bool json_ = false;
 };
 

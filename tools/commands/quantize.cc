@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+#include <limits>
+
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
@@ -34,7 +37,7 @@ class QuantizeCommand : public Command {
     args.Choice("--method", &method_, CalibrationMethodNames(),
                 "How ranges are chosen: all values seen (default), most of them, those that keep the "
                 "distribution, or those with the least squared error");
-    args.Real("--percentile", &request_.calibration.percentile,
+    args.Real("--percentile", &percentile_,
               "Share of the values that --method percentile covers (default 99.99)");
     args.Choice("--activations", &activations_, ActivationNames(),
                 "Activations' type (default u8); symmetric: zero point 0");
@@ -58,6 +61,7 @@ class QuantizeCommand : public Command {
     RequireReplaceable(save_path_, OutputFormat::kJson, {request_.model.model, request_.output_path});
     request_.source.seed = static_cast<uint64_t>(seed_);
     request_.calibration.method = ParseCalibrationMethod(method_);
+    TakePercentile();
     request_.qdq.activations = ParseActivations(activations_);
     if (reduce_range_) request_.qdq.largest_weight = kLargestReducedWeight;
     request_.check = !no_check_;
@@ -78,9 +82,17 @@ class QuantizeCommand : public Command {
   }
 
  private:
+  void TakePercentile() {
+    if (std::isnan(percentile_)) return;
+    if (request_.calibration.method != CalibrationMethod::kPercentile)
+      throw Error(ErrorCode::kUsage, "--percentile is for --method percentile, not " + method_);
+    request_.calibration.percentile = percentile_;
+  }
+
   QuantizeModelRequest request_;
   std::string method_ = "minmax", activations_ = "u8", save_path_;
   int64_t seed_ = 1;
+  double percentile_ = std::numeric_limits<double>::quiet_NaN();  // none given
   bool reduce_range_ = false, no_check_ = false, json_ = false;
 };
 

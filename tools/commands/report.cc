@@ -29,7 +29,8 @@ class ReportCommand : public Command {
                             "What `tilesmith bench --json` printed for the plan");
     args.Text("-o,--output", &request_.output_path, "Page to write", "FILE");
     args.Texts("--results", &request_.result_paths,
-               "What graph-tune or run printed with --json, too; may be repeated", "FILE");
+               "What graph-tune, optimize, run or a sweep of bench printed with --json, too; may be repeated",
+               "FILE");
     args.Text("--trace", &request_.trace_path, "Timeline of a run, as `tilesmith run --trace` writes it",
               "FILE");
     args.Text("--model", &request_.model.model,

@@ -75,7 +75,8 @@ class LogVerifyCommand : public Command {
     const std::vector<Verification> all = Measure(best, request, *measurer, progress);
     progress.Clear();
     Print(all);
-    if (Interrupted()) throw Error(ErrorCode::kInterrupted, "interrupted");
+    if (Interrupted())
+      throw Error(ErrorCode::kInterrupted, "interrupted; the results say what was measured until then");
     return ExitCode(all.empty());
   }
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY", ROOT / "build" / "tilesmith"))
+BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
 PYTHON_PACKAGE = BINARY.parent / "python"
 ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
@@ -59,17 +59,17 @@ class BenchScript:
         """One that the script does not know, or one too many."""
         known = [f"--{name}" for name in options]
         hint = meant(argument.partition("=")[0], known) if argument.startswith("--") else ""
-        self.fail(f"unknown argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
+        self.fail(f"unexpected argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
 
     def parse(self, arguments, options, most=math.inf):
         """Takes options into `options`, which has defaults; returns the other arguments, of which there are at most so
         many. Those that default to False have no value, those that default to a list may be repeated."""
+        if {"-h", "--help"} & set(arguments):
+            print(self.usage)
+            sys.exit(0)
         others, rest = [], list(arguments)
         while rest:
             argument = rest.pop(0)
-            if argument in ("-h", "--help"):
-                print(self.usage)
-                sys.exit(0)
             name = argument.removeprefix("--")
             if not argument.startswith("-") and len(others) < most:
                 others.append(argument)
@@ -85,11 +85,20 @@ class BenchScript:
                 options[name] = rest.pop(0)
         return others
 
+    def require_readable(self, path):
+        try:
+            open(path, "rb").close()
+        except OSError as error:
+            self.fail(f"cannot read {path}: {error.strerror}", 7)
+
     def require_models(self, models):
         """Each must be a built-in network or a file."""
         for model in models:
-            if model not in BUILT_IN and not pathlib.Path(model).is_file():
-                self.fail(f"{model} is neither a built-in network nor a file ({known_text(model, BUILT_IN)})")
+            if model in BUILT_IN:
+                continue
+            if not model.endswith(".onnx") and not os.path.exists(model):
+                self.fail(f"{model} is neither an ONNX file nor a built-in network ({known_text(model, BUILT_IN)})")
+            self.require_readable(model)
 
     def require_duration(self, name, text):
         """As the program's options take them; returns its seconds."""
@@ -123,9 +132,17 @@ class BenchScript:
                 self.fail(f"--{name} must be a number from {smallest} on, got {options[name]}")
             options[name] = int(options[name])
 
+    def require_binary(self, named=None):
+        """The program, or the one that an option names."""
+        path = pathlib.Path(named or BINARY).absolute()
+        if not path.is_file() or not os.access(path, os.X_OK):
+            self.fail(f"{path} is missing; tools/quickstart or ninja builds it, or TILESMITH_BINARY names another", 7)
+        return path
+
     def require_build(self):
-        if not BINARY.exists() or not (PYTHON_PACKAGE / "tilesmith").exists():
-            self.fail(f"{BINARY} or the Python package beside it is missing; tools/check builds them", 7)
+        self.require_binary()
+        if not (PYTHON_PACKAGE / "tilesmith").exists():
+            self.fail(f"the Python package {PYTHON_PACKAGE} is missing; tools/check builds it", 7)
 
     def fetch(self, packages, *further, failed):
         """A virtual environment with these packages, and what further commands bring; exits with `failed` and 7."""

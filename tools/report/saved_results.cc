@@ -22,7 +22,8 @@ void SavedResults::Add(const std::string& text, const std::string& source, const
   nlohmann::json json = ParseJson(text);
   if (!json.is_object()) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("{}: not a JSON object, as bench, graph-tune and run --json print one", source));
+                fmt::format("{}: not a JSON object, as bench, graph-tune, optimize and run --json print one",
+                            source));
   }
   const auto hash = json.find("graph_hash");
   if (hash != json.end() && *hash != graph_hash) {

@@ -211,8 +211,8 @@ class GraphTuner {
     tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
     if (*tuned_.output_error <= most) return;
     throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g}", tuned_.graph.name(),
-                            *tuned_.output_error, most));
+                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g} (--max-output-error)",
+                            tuned_.graph.name(), *tuned_.output_error, most));
   }
 
   // By how much more the outputs are off than the squares add up to. Precondition: seen > most.

@@ -17,14 +17,12 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
   GraphTuningArguments& arguments = complete.arguments;
   if (request.rounds < 0 || request.rounds > kMaxRounds)
     throw Error(ErrorCode::kUsage,
-                fmt::format("rounds is {} (allowed: 0 to {})", request.rounds, kMaxRounds));
+                fmt::format("--rounds must be from 0 to {}, got {}", kMaxRounds, request.rounds));
   if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
   const Precision precision = ParsePrecision(arguments.machine.precision);
   if (request.max_output_error && precision != Precision::kBf16 && precision != Precision::kMixed) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("a limit on errors of outputs is for the precisions bf16 and mixed, "
-                            "not {}",
-                            PrecisionName(precision)));
+    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is for --precision bf16 and mixed, not {}",
+                                               PrecisionName(precision)));
   }
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
@@ -54,8 +52,7 @@ void GraphTuneSizes(
     each.arguments.model.quantization = std::move(quantization);
     if (i > 0 && each.arguments.model.quantization && each.max_output_error) {
       sinks.Warn(
-          "the limit on errors of outputs was held to in the first size of the inputs, whose types the "
-          "others have");
+          "--max-output-error was held to in the first size of the inputs, whose types the others have");
       each.max_output_error.reset();
       each.arguments.machine.precision = PrecisionName(Precision::kInt8);  // what stays float is f32
     }

@@ -125,8 +125,9 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
       winner = i;
   }
   if (!winner)
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("no plan's output error is at most {:.2g}, which is allowed", most));
+    throw Error(
+        ErrorCode::kNoCandidate,
+        fmt::format("no plan's output error is at most {:.2g}, which is allowed (--max-output-error)", most));
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
   runs[places[*winner]].is_plan = true;
   return runs;

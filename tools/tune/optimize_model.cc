@@ -371,7 +371,8 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
-    throw Error(ErrorCode::kUsage, "a limit on errors of outputs is for the precision mixed");
+    throw Error(ErrorCode::kUsage,
+                "--max-output-error is for --precision mixed, not " + request.arguments.machine.precision);
   if (!mixes) return OptimizeInOneType(std::move(complete), sinks, on_progress);
   if (request.arguments.machine.target != kCpuDevice)
     throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");

@@ -66,7 +66,8 @@ class ExhaustiveRun {
     const auto next = [&, i = size_t{0}]() mutable -> std::optional<TrialRequest> {
       if (i == configs.size()) return std::nullopt;
       if (sinks_.should_stop && sinks_.should_stop()) {
-        throw Error(ErrorCode::kInterrupted, "interrupted: a space that is not wholly measured is of no use");
+        throw Error(ErrorCode::kInterrupted,
+                    "interrupted, and nothing is kept: a space that is not wholly measured is of no use");
       }
       return TrialRequest{measured_.template_name, space_.At(configs[i++])};
     };

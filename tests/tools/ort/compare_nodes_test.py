@@ -115,10 +115,11 @@ class Program(unittest.TestCase):
         self.assertEqual([line.split(",")[0] for line in lines], ["network", "model"])
 
     def test_wrong_arguments_are_named(self):
-        for arguments, message in ((["none.onnx"], "no file none.onnx"),
-                                   ([str(SCRIPT), "--input-shape", "x=1y3"], "expected INPUT=1x3x224x224")):
+        shape = [str(SCRIPT), "--tilesmith", TILESMITH, "--input-shape", "x=1y3"]
+        for arguments, code, message in ((["none.onnx"], 7, "cannot read none.onnx: No such file or directory"),
+                                         (shape, 2, "expected INPUT=1x3x224x224")):
             refused = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
-            self.assertEqual(refused.returncode, 2)
+            self.assertEqual(refused.returncode, code)
             self.assertIn(message, refused.stderr)
 
 
